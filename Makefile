@@ -1,0 +1,45 @@
+# Two commands for anyone: `make demo` grades the reference submission, `make test` runs every check of this project.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+export UV_SYSTEM_CERTS := 1
+
+.PHONY: help setup demo test lint format lock schemas clean
+
+help:
+	@echo "make demo     set up, then grade examples/reference_submission.ipynb without Docker, Redis or GPU"
+	@echo "make test     set up what the tests need (as root on Debian or Ubuntu: also Docker) and run everything"
+	@echo "make lint     linter, formatter, types, import contracts"
+	@echo "make lock     resolve images/lock/*.txt anew"
+	@echo "make schemas  write docs/schema/*.json from the models"
+
+setup:
+	@$(PYTHON) images/bootstrap.py
+
+demo: setup
+	@mkdir -p build
+	@$(BIN)/grader grade examples/reference_submission.ipynb --sandbox process --device cpu \
+	    --json build/verdict.json --report build/report.html \
+	  && echo && echo "The same verdict as JSON: build/verdict.json, as a page: build/report.html"
+
+test: setup
+	@$(BIN)/python -m tests.run_all
+
+lint: setup
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+format: setup
+	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+lock: setup
+	$(UV) pip compile -q -U --universal --generate-hashes --python-version 3.11 pyproject.toml --extra lab --extra dev -o images/lock/dev.txt
+	$(UV) pip compile -q --universal --generate-hashes --python-version 3.11 pyproject.toml -c images/lock/dev.txt -o images/lock/service.txt
+	$(UV) pip compile -q --universal --generate-hashes --python-version 3.11 images/lab/requirements.in -c images/lock/dev.txt -o images/lock/lab.txt
+
+schemas: setup
+	@for name in verdict evidence lab; do $(BIN)/grader schema $$name > docs/schema/$$name.json; done
+
+clean:
+	rm -rf build .mypy_cache .ruff_cache .pytest_cache

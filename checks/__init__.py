@@ -1,0 +1,1 @@
+"""What is checked: the check API, the registry and the built-in checks."""

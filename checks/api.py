@@ -1,0 +1,84 @@
+"""The contract of a check: one named question about a submission, answered by a pure function.
+
+A check names what it wants to see (its *observation*), takes it from the evidence of a run, and judges it. Judging
+does no I/O, reads no clock and keeps no state: the same observation and parameters give the same result on any
+machine, so that a cohort can be judged again from stored evidence.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Protocol, TypeVar, runtime_checkable
+
+from pydantic import BaseModel, Field
+
+from grader_service.model.base import Code, Details, Fraction, Frozen, LongText
+from grader_service.model.evidence import Evidence, Need
+from grader_service.model.verdict import Outcome, Tier
+
+API_VERSION = 1
+"""Raised when a judge written for the old version could be wrong under the new one."""
+
+ParamsT_contra = TypeVar("ParamsT_contra", bound=BaseModel, contravariant=True)
+ObservationT = TypeVar("ObservationT", bound=BaseModel)
+
+
+class CheckResult(Frozen):
+    """What a check answers."""
+
+    outcome: Outcome
+    code: Code
+    """Stable reason; `<check>.ok` for a pass."""
+    score: Fraction | None
+    """Share of the points in [0, 1]; null where nothing was decided."""
+    feedback: LongText
+    """For the learner: what was seen, what was wanted, what to do next."""
+    details: Annotated[Mapping[str, object], Field(default_factory=dict)]
+    tier: Tier | None = None
+
+
+def passed(code: str, feedback: str, *, tier: Tier | None = None, details: Details | None = None) -> CheckResult:
+    """A full pass."""
+    return CheckResult(
+        outcome=Outcome.PASSED, code=code, score=1.0, feedback=feedback, details=details or {}, tier=tier
+    )
+
+
+def failed(
+    code: str, feedback: str, *, score: float = 0.0, tier: Tier | None = None, details: Details | None = None
+) -> CheckResult:
+    """A failure that the learner can mend; `score` is the share earned all the same."""
+    return CheckResult(
+        outcome=Outcome.FAILED, code=code, score=score, feedback=feedback, details=details or {}, tier=tier
+    )
+
+
+def undecided(
+    outcome: Outcome, code: str, feedback: str, *, tier: Tier | None = None, details: Details | None = None
+) -> CheckResult:
+    """`inconclusive`, `unverified`, `skipped` or `error`: no score at all, which is not the same as 0."""
+    if outcome in (Outcome.PASSED, Outcome.FAILED):
+        raise ValueError(f"undecided() is for outcomes without a score, got {outcome.value}")
+    return CheckResult(outcome=outcome, code=code, score=None, feedback=feedback, details=details or {}, tier=tier)
+
+
+@runtime_checkable
+class Check(Protocol[ParamsT_contra, ObservationT]):
+    """A check as the registry loads it from the entry-point group `grader.checks`."""
+
+    id: ClassVar[str]
+    """Equal to the entry point's name."""
+    version: ClassVar[str]
+    """Raised whenever the same observation could be judged differently."""
+    api_version: ClassVar[int]
+    title: ClassVar[str]
+    needs: ClassVar[frozenset[Need]]
+    """What a run must collect for this check."""
+    params_model: ClassVar[type[BaseModel]]
+    observation_model: ClassVar[type[BaseModel]]
+
+    def observe(self, evidence: Evidence) -> ObservationT | CheckResult:
+        """Takes the observation from a run's evidence, or answers at once when it is not there."""
+        ...
+
+    def judge(self, observation: ObservationT, params: ParamsT_contra) -> CheckResult:
+        """Decides on the observation; pure."""
+        ...

@@ -1,0 +1,1 @@
+"""The check `cuda_batch`."""

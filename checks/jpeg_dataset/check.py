@@ -1,0 +1,115 @@
+"""The check `jpeg_dataset`: a data set of real JPEGs, and a PyTorch baseline over it."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.jpeg_dataset import wording
+from checks.stopped import missing, no_evidence, stopped_before
+from grader_service.model.base import Wire
+from grader_service.model.evidence import Claim, Evidence, Need, PathClaim, Scan
+
+
+class Params(Wire):
+    """Thresholds of the lab."""
+
+    min_images: Annotated[int, Field(ge=1, le=1024)] = 100
+
+
+class Observation(Wire):
+    """The scanner's inventory, and what the learner's namespace held."""
+
+    dataset_dir: PathClaim
+    pytorch_throughput: Claim
+    scan: Scan | None = None
+    loaders: Annotated[int, Field(ge=0)] = 0
+    """Live `DataLoader` objects; a factory counts as one."""
+    stopped: str = ""
+    """One sentence on what stopped the code, if anything did."""
+
+
+class JpegDatasetCheck:
+    """Judges whether `dataset_dir` holds enough distinct, decodable JPEGs and a baseline was built on it.
+
+    Evidence:
+        scan.distinct: int, files that our own decoder read to the end and that differ in their pixels.
+        pytorch_throughput: a claim; it must be there and positive, its size is never used.
+    Points: all or nothing.
+    Errors: 0 false accepts and 0 false rejects on the controls in `tests/checks/test_jpeg_dataset.py`.
+    Cannot detect: pictures that differ in a few pixels only, or that somebody else took.
+    """
+
+    id: ClassVar[str] = "jpeg_dataset"
+    version: ClassVar[str] = "1.0.0"
+    api_version: ClassVar[int] = API_VERSION
+    title: ClassVar[str] = "JPEG data set and PyTorch baseline"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.SCAN})
+    params_model = Params
+    observation_model = Observation
+
+    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+        """See `checks.api.Check.observe`."""
+        discovery = evidence.discovery
+        if discovery is None:
+            return no_evidence(evidence, "jpeg")
+        if discovery.dataset_dir.status == "missing":
+            return missing(discovery, "jpeg", "dataset_dir", "the folder with your JPEG files, as a string or Path")
+        if discovery.pytorch_throughput.status == "missing":
+            return missing(discovery, "jpeg", "pytorch_throughput", "the images per second of your DataLoader")
+        return Observation(
+            dataset_dir=discovery.dataset_dir,
+            pytorch_throughput=discovery.pytorch_throughput,
+            scan=evidence.scan,
+            loaders=len(discovery.loaders) + ("build_pytorch_loader" in discovery.factories),
+            stopped=stopped_before(discovery),
+        )
+
+    def judge(self, observation: Observation, params: Params) -> CheckResult:
+        """See `checks.api.Check.judge`."""
+        scan = observation.scan
+        if observation.dataset_dir.status != "present" or scan is None:
+            return failed(
+                "jpeg.dataset_dir_unreadable",
+                f"`dataset_dir` holds {observation.dataset_dir.shown or 'nothing'}; "
+                "expected the folder with your JPEG files, as a string or Path.",
+            )
+        if scan.problem is not None:
+            code, text = wording.ROOT_PROBLEMS.get(scan.problem, wording.ROOT_PROBLEMS["unreadable"])
+            return failed(code, text.format(shown=observation.dataset_dir.shown) + observation.stopped)
+        details = scan.model_dump(exclude={"sizes"})
+        if scan.distinct < params.min_images:
+            return failed(
+                "jpeg.too_few",
+                f"{scan.distinct} distinct, decodable JPEG files lie below `dataset_dir` "
+                f"({observation.dataset_dir.shown}); at least {params.min_images} are needed."
+                f"{wording.why_not_counted(scan)}{observation.stopped}",
+                details=details,
+            )
+        claim = observation.pytorch_throughput
+        if claim.status != "present" or claim.value is None:
+            return failed(
+                "jpeg.pytorch_throughput_invalid",
+                f"`pytorch_throughput` holds {claim.shown}; expected a finite number of images per second.",
+            )
+        if claim.value <= 0:
+            return failed(
+                "jpeg.pytorch_throughput_not_positive",
+                f"`pytorch_throughput` is {claim.value:g}; expected the images per second that you measured, above 0.",
+            )
+        if observation.loaders == 0:
+            return failed(
+                "jpeg.no_loader",
+                "No torch.utils.data.DataLoader is left in your namespace. Keep the loader that you measured in a "
+                "variable, or define build_pytorch_loader(dataset_dir, batch_size)." + observation.stopped,
+            )
+        counted = f"{scan.distinct} or more" if scan.stopped_early == "enough" else str(scan.distinct)
+        return passed(
+            "jpeg.ok",
+            f"{counted} distinct JPEG files decode; at least {params.min_images} were needed. A DataLoader was found "
+            f"and your own figure for it, {claim.value:,.0f} images/s, is on record.{wording.why_not_counted(scan)}",
+            details=details,
+        )
+
+
+CHECK = JpegDatasetCheck()

@@ -1,0 +1,113 @@
+"""The check `reflections`: do both lists show that the learner knows where DALI wins and where it loses?"""
+
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, Field, StringConstraints
+
+from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.reflections.feedback import advice, code_of, praise
+from checks.reflections.judging import judge_lists
+from checks.reflections.reasons import Side
+from checks.stopped import missing, no_evidence, stopped_before
+from grader_service.model.base import Frozen, Wire
+from grader_service.model.evidence import Discovery, Evidence, Need, TextList
+
+_MOST_ITEMS = 64
+_LONGEST_ITEM = 8192
+_HOLDS = {
+    Side.WINS: "a list of strings, each naming a situation where DALI is worth using and why",
+    Side.LOSES: "a list of strings, each naming a situation where DALI does not help and why",
+}
+
+Items = Annotated[
+    tuple[Annotated[str, StringConstraints(max_length=_LONGEST_ITEM)], ...], Field(max_length=_MOST_ITEMS)
+]
+
+
+class ReflectionsParams(Frozen):
+    """How many scenarios the lab asks for."""
+
+    min_wins: Annotated[int, Field(ge=1, le=_MOST_ITEMS)] = 3
+    min_loses: Annotated[int, Field(ge=1, le=_MOST_ITEMS)] = 2
+
+
+class ReflectionsObservation(Wire):
+    """Both lists as the learner's namespace held them, as plain strings (said by the guest)."""
+
+    where_dali_wins: Items
+    where_dali_loses: Items
+
+
+class ReflectionsCheck:
+    """Judges whether both lists hold enough substantive, distinct scenarios of their side.
+
+    Question: does each list name at least the required number of concrete, different situations, and do the two lists
+    show the modality dependency (compressed media that starve the GPU against inputs without decoding, or another
+    bottleneck)?
+    Points: share of the required items that count; a pass needs all of them. Extra weak items cost nothing.
+    Error rates: see `tests/checks/reflections/test_labelled.py`, which holds both below 5 % on its labelled lists.
+    Cannot detect: whether a situation is true or was lived through; a well-formed untrue claim with the signs of its
+    side; copies from other sources than the lab's pages, or translated; rewordings and sides in languages that the
+    lexicon lacks. Text is data here: nothing in it is executed or obeyed.
+    """
+
+    id: ClassVar[str] = "reflections"
+    version: ClassVar[str] = "1.0.0"
+    api_version: ClassVar[int] = API_VERSION
+    title: ClassVar[str] = "Where DALI wins and where it loses"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
+    params_model: ClassVar[type[BaseModel]] = ReflectionsParams
+    observation_model: ClassVar[type[BaseModel]] = ReflectionsObservation
+
+    def observe(self, evidence: Evidence) -> ReflectionsObservation | CheckResult:
+        """Takes both lists from what discovery found in the learner's namespace."""
+        discovery = evidence.discovery
+        if discovery is None:
+            return no_evidence(evidence, self.id).model_copy(update={"code": "reflections.no_evidence"})
+        lists = {Side.WINS: discovery.where_dali_wins, Side.LOSES: discovery.where_dali_loses}
+        return _absent(discovery, lists) or ReflectionsObservation(
+            where_dali_wins=lists[Side.WINS].items, where_dali_loses=lists[Side.LOSES].items
+        )
+
+    def judge(self, observation: ReflectionsObservation, params: ReflectionsParams) -> CheckResult:
+        """Counts the items that are concrete, distinct and on their side."""
+        needed = {Side.WINS: params.min_wins, Side.LOSES: params.min_loses}
+        judged = judge_lists(
+            observation.where_dali_wins, observation.where_dali_loses, params.min_wins, params.min_loses
+        )
+        details = {
+            side.value: [
+                {"index": item.number, "counted": item.counted, "reason": item.reason.value}
+                for item in judged
+                if item.side is side
+            ]
+            for side in Side
+        }
+        good = {side: sum(item.counted for item in judged if item.side is side) for side in Side}
+        if all(good[side] >= needed[side] for side in Side):
+            return passed("reflections.ok", praise(judged), details=details)
+        share = sum(min(good[side], needed[side]) for side in Side) / sum(needed.values())
+        return failed(code_of(judged, needed), advice(judged, needed), score=share, details=details)
+
+
+def _absent(discovery: Discovery, lists: dict[Side, TextList]) -> CheckResult | None:
+    """The answer when a list is not there or could not be read."""
+    lost = [side for side, found in lists.items() if found.status == "missing"]
+    if lost and discovery.needs_gpu:
+        return missing(discovery, "reflections", lost[0].value, _HOLDS[lost[0]])
+    if lost:
+        lines = [f"`{name}` is not defined. It should hold {_HOLDS[name]}." for name in lost]
+        names = [name.value for name in lost]
+        return failed("reflections.missing", " ".join(lines) + stopped_before(discovery), details={"names": names})
+    broken = [side for side, found in lists.items() if found.status == "unreadable"]
+    if broken:
+        lines = [
+            f"`{name}` could not be read as a list of strings (it shows as `{lists[name].shown}`). "
+            f"It should hold {_HOLDS[name]}."
+            for name in broken
+        ]
+        return failed("reflections.unreadable", " ".join(lines), details={"names": [name.value for name in broken]})
+    return None
+
+
+CHECK = ReflectionsCheck()

@@ -1,0 +1,113 @@
+"""Finds checks by entry point, verifies their contract on loading, and names the culprit when it is broken."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from pydantic import BaseModel
+
+from checks.api import API_VERSION, Check
+from grader_service.errors import ConfigurationError
+
+GROUP = "grader.checks"
+_PARTS = ("id", "version", "api_version", "title", "needs", "params_model", "observation_model", "observe", "judge")
+
+
+@dataclass(frozen=True)
+class LoadedCheck:
+    """A check that met its contract, and the distribution that it came with."""
+
+    check: Check[Any, Any]
+    distribution: str
+    distribution_version: str
+
+    @property
+    def version_text(self) -> str:
+        """For provenance: the check's version and where it came from."""
+        return f"{self.check.version} ({self.distribution} {self.distribution_version})"
+
+    def parse_params(self, params: Mapping[str, object]) -> BaseModel:
+        """Validates a lab's parameters for this check; raises pydantic's `ValidationError`."""
+        return self.check.params_model.model_validate(dict(params))
+
+
+class Registry:
+    """The checks that are installed. Listing reads metadata only; a check's code is imported when it is asked for."""
+
+    def __init__(self, points: Iterable[EntryPoint] | None = None) -> None:
+        found = entry_points(group=GROUP) if points is None else points
+        self._points: dict[str, list[EntryPoint]] = {}
+        for point in found:
+            self._points.setdefault(point.name, []).append(point)
+        self._loaded: dict[str, LoadedCheck] = {}
+
+    def ids(self) -> list[str]:
+        """Names of every installed check."""
+        return sorted(self._points)
+
+    def origin(self, check_id: str) -> str:
+        """Distribution and version that declare this check, without importing it."""
+        return ", ".join(_origin(point) for point in self._points.get(check_id, ()))
+
+    def load(self, check_id: str) -> LoadedCheck:
+        """Imports and verifies one check.
+
+        Raises:
+            ConfigurationError: it is not installed, installed twice, does not import or breaks the contract; the
+                message names the distribution.
+        """
+        if check_id not in self._loaded:
+            self._loaded[check_id] = self._load(check_id)
+        return self._loaded[check_id]
+
+    def _load(self, check_id: str) -> LoadedCheck:
+        points = self._points.get(check_id, [])
+        if not points:
+            known = ", ".join(self.ids()) or "none"
+            raise ConfigurationError(f"no check {check_id!r} is installed; installed checks are: {known}")
+        if len(points) > 1:
+            raise ConfigurationError(
+                f"check {check_id!r} is declared by {self.origin(check_id)}; uninstall all of them but one"
+            )
+        point = points[0]
+        try:
+            loaded = point.load()
+        except Exception as error:
+            raise ConfigurationError(
+                f"check {check_id!r} of {_origin(point)} does not load: {type(error).__name__}: {error}"
+            ) from error
+        problems = contract_problems(check_id, loaded)
+        if problems:
+            raise ConfigurationError(
+                f"check {check_id!r} of {_origin(point)} breaks the contract: {'; '.join(problems)}"
+            )
+        name, version = (point.dist.name, point.dist.version) if point.dist else ("unknown", "0")
+        return LoadedCheck(loaded, name, version)
+
+
+def contract_problems(check_id: str, check: object) -> list[str]:
+    """What keeps an object from being the check of this name; empty when nothing does."""
+    problems = []
+    missing = [name for name in _PARTS if not hasattr(check, name)]
+    if missing or not isinstance(check, Check):
+        return [f"{_kind(check)} lacks {', '.join(missing) or 'methods'}"]
+    if check.id != check_id:
+        problems.append(f"its id is {check.id!r}, the entry point's name is {check_id!r}")
+    if check.api_version != API_VERSION:
+        problems.append(f"it is written for check API {check.api_version}, this grader has {API_VERSION}")
+    for name in ("params_model", "observation_model"):
+        model = getattr(check, name)
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            problems.append(f"{name} must be a pydantic model, got {model!r}")
+        elif model.model_config.get("extra") != "forbid":
+            problems.append(f"{name} must forbid unknown fields (model_config extra='forbid')")
+    return problems
+
+
+def _kind(value: object) -> str:
+    return f"class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__} object"
+
+
+def _origin(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else f"an unknown distribution ({point.value})"

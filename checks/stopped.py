@@ -1,0 +1,73 @@
+"""Says why a submission's code did not get far enough, in words for the learner."""
+
+from checks.api import CheckResult, failed, undecided
+from grader_service.model.evidence import Discovery, Ending, Evidence, Place, PodRole
+from grader_service.model.verdict import Outcome, Tier
+
+_ENDINGS = {
+    Ending.TIMED_OUT: (
+        "timed_out",
+        "Your code was still running when its time was up, so nothing of it could be graded. Look for a loop without "
+        "an end: a DALI iterator built without reader_name (or size) never stops by itself.",
+    ),
+    Ending.OUT_OF_MEMORY: (
+        "out_of_memory",
+        "Your code used more memory than the lab allows and was stopped. Use smaller batches or fewer loader workers, "
+        "and do not keep decoded images in lists.",
+    ),
+    Ending.EXITED: (
+        "exited",
+        "Your code ended the whole Python process (for example with os._exit, a crash in native code, or by killing "
+        "itself), so nothing could be read afterwards. Let the code run to its end.",
+    ),
+    Ending.PROTOCOL_VIOLATION: (
+        "interfered",
+        "Your code wrote to the grader's own connection, so what it left behind could not be read. "
+        "Do not touch file descriptors that your code did not open.",
+    ),
+}
+
+
+def no_evidence(evidence: Evidence, check: str) -> CheckResult:
+    """The result of a check when the learner's pod ended without saying what it left behind."""
+    pod = evidence.run.ending_of(PodRole.LEARNER)
+    ending = pod.ending if pod is not None else Ending.EXITED
+    word, feedback = _ENDINGS.get(ending, _ENDINGS[Ending.EXITED])
+    exit_code = pod.exit_code if pod is not None else None
+    return failed(f"{check}.{word}", feedback, details={"ending": ending.value, "exit_code": exit_code})
+
+
+def stopped_before(discovery: Discovery) -> str:
+    """One sentence on what stopped the code half-way; empty when it ran to its end."""
+    if discovery.ran == "completed":
+        return ""
+    if discovery.ran == "exited":
+        return f" Your code left early with exit code {discovery.exit_code}."
+    exception = discovery.exception
+    if exception is None:
+        return ""
+    where = f" at {_place(exception.place)}" if exception.place is not None else ""
+    if discovery.ran == "timed_out":
+        return f" Your code was still running{where} when its time was up, and was stopped."
+    return f" Your code stopped{where} with {exception.type}: {exception.message[:600]}"
+
+
+def missing(discovery: Discovery, check: str, name: str, wanted: str) -> CheckResult:
+    """The result when a name that the check needs is not there: a failure, or for a rehearsal perhaps no answer."""
+    if discovery.needs_gpu:
+        return undecided(
+            Outcome.UNVERIFIED,
+            f"{check}.needs_gpu",
+            f"`{name}` was not set, because your code does something that a rehearsal without a GPU cannot do: "
+            f"{discovery.needs_gpu[:600]} Grade it on a host with a GPU.",
+            tier=Tier.CLAIMS,
+        )
+    return failed(
+        f"{check}.{name}_missing",
+        f"`{name}` is not defined. It should hold {wanted}.{stopped_before(discovery)}",
+    )
+
+
+def _place(place: Place) -> str:
+    where = f"cell {place.cell}, line {place.line}" if place.cell is not None else f"{place.file}, line {place.line}"
+    return f"{where} (`{place.source}`)" if place.source else where

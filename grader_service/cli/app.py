@@ -1,0 +1,42 @@
+"""`grader`: the entry point, its commands, and the exit codes.
+
+0 passed, or done · 1 failed · 2 usage or configuration · 3 our fault · 4 inconclusive or unverified · 5 rejected
+"""
+
+import sys
+
+import typer
+
+from grader_service.cli import checks, doctor, grade, images, labs, schema, verify
+from grader_service.cli.output import error_console
+from grader_service.errors import GraderError
+
+app = typer.Typer(
+    name="grader",
+    help="Grades submissions of GPU labs. Numbers made by learner code never decide a grade.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+app.command("grade")(grade.grade)
+app.command("verify")(verify.verify)
+app.command("doctor")(doctor.doctor)
+app.command("schema")(schema.schema)
+app.add_typer(checks.app, name="checks")
+app.add_typer(labs.app, name="labs")
+app.add_typer(images.app, name="images")
+
+
+def main() -> None:
+    """Runs the command line; our own failures become one line and their exit code, never a traceback."""
+    try:
+        app()
+    except GraderError as error:
+        error_console().print(f"grader: {error}", style="bold red", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        error_console().print("grader: stopped", style="bold red")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(141)

@@ -1,0 +1,106 @@
+"""`grader checks`: what is installed, and judging given observations without a run."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+from rich.table import Table
+
+from checks.registry import LoadedCheck, Registry
+from grader_service import rubric
+from grader_service.cli.output import console
+from grader_service.errors import ConfigurationError, JudgeFailed, UsageError
+from grader_service.judging import Judged
+from grader_service.labs.catalogue import load_lab
+from grader_service.model.lab import LabCheck, LabStep
+
+app = typer.Typer(help="Checks: list them, try one on given observations.", no_args_is_help=True, rich_markup_mode=None)
+_MAX_LINE = 4 << 20
+
+
+@app.command("list")
+def list_checks() -> None:
+    """List the installed checks and the distributions that they came with."""
+    registry = Registry()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("check", "version", "title", "from"):
+        table.add_column(heading)
+    broken = []
+    for check_id in registry.ids():
+        try:
+            loaded = registry.load(check_id)
+            table.add_row(check_id, loaded.check.version, loaded.check.title, registry.origin(check_id))
+        except ConfigurationError as error:
+            broken.append(str(error))
+            table.add_row(check_id, "–", "does not load", registry.origin(check_id))
+    console().print(table)
+    if broken:
+        raise ConfigurationError("\n".join(broken))
+
+
+@app.command("run")
+def run_check(
+    check_id: Annotated[str, typer.Argument(help="Id of the check.")],
+    observations: Annotated[str, typer.Option(metavar="FILE.jsonl|-", help="One JSON object per line.")],
+    lab: Annotated[str, typer.Option(help="Lab whose parameters are used.")] = "dali-pipelines",
+) -> None:
+    """Judge given observations without a run: one JSON object in, one CheckResult out per line.
+
+    An observation that the check does not accept gives a line with outcome `error` and code `observation.invalid`.
+    """
+    registry = Registry()
+    step, check = _find(load_lab(lab, registry).steps, check_id, lab)
+    loaded = registry.load(check_id)
+    params = loaded.parse_params(check.params)
+    for line in _lines(observations):
+        try:
+            observation = loaded.check.observation_model.model_validate_json(line)
+            result = loaded.check.judge(observation, params)
+        except ValidationError as error:
+            sys.stdout.write(json.dumps(_invalid(loaded, check, step, error)) + "\n")
+            continue
+        except Exception as error:
+            raise JudgeFailed(check_id, loaded.distribution, f"{type(error).__name__}: {error}") from error
+        verdict = rubric.check_verdict(Judged(step, check, loaded.check.version, loaded.version_text, result))
+        sys.stdout.write(verdict.model_dump_json() + "\n")
+        sys.stdout.flush()
+
+
+def _find(steps: tuple[LabStep, ...], check_id: str, lab: str) -> tuple[LabStep, LabCheck]:
+    for step in steps:
+        for check in step.checks:
+            if check.id == check_id:
+                return step, check
+    names = ", ".join(check.id for step in steps for check in step.checks)
+    raise UsageError(f"lab {lab} has no check {check_id!r}; its checks are: {names}")
+
+
+def _lines(source: str) -> Iterator[str]:
+    try:
+        stream = sys.stdin if source == "-" else Path(source).open(encoding="utf-8")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise UsageError(f"{source} cannot be read: {error}") from error
+    with stream:
+        while line := stream.readline(_MAX_LINE):
+            if line.strip():
+                yield line
+
+
+def _invalid(loaded: LoadedCheck, check: LabCheck, step: LabStep, error: ValidationError) -> dict[str, object]:
+    problems = [f"{'.'.join(map(str, p['loc'])) or '(top)'}: {p['msg']}" for p in error.errors(include_url=False)[:5]]
+    return {
+        "id": check.id,
+        "version": loaded.check.version,
+        "step": step.id,
+        "outcome": "error",
+        "code": "observation.invalid",
+        "score": None,
+        "max_score": check.points,
+        "feedback": f"This is not an observation of {check.id}: {'; '.join(problems)}"[:2000],
+        "details": {},
+        "tier": None,
+    }

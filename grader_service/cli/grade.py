@@ -1,0 +1,154 @@
+"""`grader grade`: one submission, no queue."""
+
+import re
+import secrets
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from checks.registry import Registry
+from grader_service.cli.output import ProgressDisplay, console, error_console, write_text
+from grader_service.cli.render import show_verdict
+from grader_service.errors import ConfigurationError, UsageError
+from grader_service.grading.flow import Bench
+from grader_service.grading.flow import grade as grade_submission
+from grader_service.grading.run import Device
+from grader_service.host import Gpu, find_gpus
+from grader_service.ingest.artifact import measure
+from grader_service.labs.catalogue import load_lab
+from grader_service.model.lab import LabSpec
+from grader_service.model.submission import Submission
+from grader_service.model.verdict import Status
+from grader_service.settings import Settings
+from grader_service.signing import Signer
+from sandbox.api import SandboxRunner
+
+EXIT_CODES = {
+    Status.PASSED: 0,
+    Status.FAILED: 1,
+    Status.ERROR: 3,
+    Status.INCONCLUSIVE: 4,
+    Status.UNVERIFIED: 4,
+    Status.REJECTED: 5,
+}
+
+
+class DeviceChoice(StrEnum):
+    """Where GPU work runs."""
+
+    AUTO = "auto"
+    CUDA = "cuda"
+    CPU = "cpu"
+
+
+class SandboxChoice(StrEnum):
+    """Which runner starts the pods."""
+
+    DOCKER = "docker"
+    PROCESS = "process"
+
+
+def grade(  # noqa: PLR0917 - one parameter per option
+    path: Annotated[Path, typer.Argument(help="A .py, .ipynb, .zip, .tar or .tar.gz submission.")],
+    lab: Annotated[str, typer.Option(help="Id of the lab.")] = "dali-pipelines",
+    device: Annotated[
+        DeviceChoice, typer.Option(help="cpu is the rehearsal: complete, but not a grade.")
+    ] = DeviceChoice.AUTO,
+    sandbox: Annotated[
+        SandboxChoice, typer.Option(help="process has no isolation: for code that you trust.")
+    ] = SandboxChoice.DOCKER,
+    json_file: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE|-", help="Write the verdict as JSON; - is standard output."),
+    ] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a report that opens offline.")] = None,
+    steps: Annotated[str, typer.Option(help="Only these step ids, separated by commas.")] = "",
+    evidence: Annotated[str | None, typer.Option(metavar="FILE", help="Write the evidence too, for staff.")] = None,
+    submission_id: Annotated[str | None, typer.Option(help="Id to put into the verdict.")] = None,
+    learner: Annotated[str | None, typer.Option(help="Learner to put into the verdict.")] = None,
+    cohort: Annotated[str | None, typer.Option(help="Cohort to put into the verdict.")] = None,
+) -> None:
+    """Grade one submission and print the verdict.
+
+    Exit codes: 0 passed, 1 failed, 2 usage, 3 our fault, 4 inconclusive or unverified, 5 rejected.
+    """
+    if not path.is_file():
+        raise UsageError(f"{path} is not a file; expected a .py, .ipynb, .zip, .tar or .tar.gz submission")
+    settings = Settings()
+    registry = Registry()
+    spec = load_lab(lab, registry)
+    artifact = measure(path)
+    submission = Submission(
+        submission_id=submission_id or _fresh_id(path),
+        lab=spec.id,
+        learner=learner,
+        cohort=cohort,
+        filename=path.name[:200],
+        sha256=artifact.sha256,
+        size_bytes=artifact.size_bytes,
+        steps=tuple(name.strip() for name in steps.split(",") if name.strip()),
+    )
+    spec.selected(submission.steps)
+    chosen, gpu = _device(device)
+    runner = _runner(sandbox, spec, settings, gpu)
+    if sandbox is SandboxChoice.PROCESS:
+        error_console().print(
+            "grader: --sandbox process runs the submission without isolation; use it for code that you trust",
+            style="yellow",
+        )
+    runner.sweep()
+    bench = Bench(spec, registry, runner, chosen, Signer.from_folder(settings.key_dir), gpu)
+    quiet = json_file == "-" and not error_console().is_terminal
+    with ProgressDisplay(quiet=quiet) as progress:
+        graded = grade_submission(submission, artifact, bench, progress)
+    verdict = graded.verdict
+    if json_file is not None:
+        write_text(json_file, verdict.model_dump_json(indent=2) + "\n")
+    if evidence is not None and graded.evidence is not None:
+        write_text(evidence, graded.evidence.model_dump_json(indent=2) + "\n")
+    if report is not None:
+        from grader_service.report.html import render_report  # noqa: PLC0415 - plotting costs half a second of imports
+
+        write_text(str(report), render_report(verdict))
+    if json_file != "-":
+        show_verdict(console(), verdict)
+        if report is not None:
+            console().print(f"Report: {report}", markup=False)
+    if graded.failure is not None:
+        raise graded.failure
+    raise typer.Exit(EXIT_CODES[verdict.status])
+
+
+def _fresh_id(path: Path) -> str:
+    stem = re.sub(r"[^A-Za-z0-9._:-]", "-", path.name)[:60]
+    return f"local:{stem}:{secrets.token_hex(4)}"
+
+
+def _device(choice: DeviceChoice) -> tuple[Device, Gpu | None]:
+    if choice is DeviceChoice.CPU:
+        return "cpu", None
+    gpus = find_gpus()
+    if gpus:
+        return "cuda", gpus[0]
+    if choice is DeviceChoice.CUDA:
+        raise ConfigurationError("--device cuda: no NVIDIA driver or GPU answers on this host; see `grader doctor`")
+    return "cpu", None
+
+
+def _runner(choice: SandboxChoice, lab: LabSpec, settings: Settings, gpu: Gpu | None) -> SandboxRunner:
+    if choice is SandboxChoice.PROCESS:
+        from sandbox.process_runner import ProcessRunner  # noqa: PLC0415 - only the runner in use is imported
+
+        if settings.lab_python is not None:
+            return ProcessRunner(settings.state_dir, python=settings.lab_python, lab_data=settings.lab_data)
+        return ProcessRunner(settings.state_dir, lab_data=settings.lab_data)
+    from sandbox.docker_runner import DockerRunner  # noqa: PLC0415
+
+    return DockerRunner(
+        settings.lab_image or lab.image,
+        settings.state_dir,
+        gpu=gpu.index if gpu is not None else None,
+        lab_data=settings.lab_data,
+    )

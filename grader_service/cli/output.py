@@ -1,0 +1,89 @@
+"""Consoles, and a progress display for terminals and for logs."""
+
+import functools
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from grader_service.errors import UsageError
+
+
+@functools.cache
+def console() -> Console:
+    """Standard output: results."""
+    return Console(soft_wrap=False, highlight=False)
+
+
+@functools.cache
+def error_console() -> Console:
+    """Standard error: progress and failures."""
+    return Console(stderr=True, highlight=False)
+
+
+def write_text(target: str, text: str) -> None:
+    """Writes a result to a file, or to standard output for `-`.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    if target == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    try:
+        Path(target).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error}") from error
+
+
+class ProgressDisplay:
+    """Shows stages with their times: live on a terminal, one line each in a log, nothing when quiet."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._started = time.monotonic()
+        self._stage: tuple[str, float] | None = None
+        self._status: Status | None = None
+
+    def __enter__(self) -> Self:
+        if not self._quiet and error_console().is_terminal:
+            self._status = error_console().status("starting")
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end_stage()
+        if self._status is not None:
+            self._status.stop()
+
+    def stage(self, name: str) -> None:
+        """See `Progress.stage`."""
+        self._end_stage()
+        self._stage = (name, time.monotonic())
+        if self._status is not None:
+            self._status.update(Text(f"{name} …"))
+        else:
+            self._line(f"{name} …")
+
+    def note(self, text: str) -> None:
+        """See `Progress.note`."""
+        self._line(f"  {text}")
+
+    def _end_stage(self) -> None:
+        if self._stage is not None and self._status is not None:
+            name, since = self._stage
+            self._line(f"{name}: {time.monotonic() - since:.1f} s")
+        self._stage = None
+
+    def _line(self, text: str) -> None:
+        if not self._quiet:
+            elapsed = time.monotonic() - self._started
+            error_console().print(Text(f"[{elapsed:6.1f} s] {text}", style="dim"))

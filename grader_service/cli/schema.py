@@ -1,0 +1,39 @@
+"""`grader schema`: JSON Schema of what goes in and comes out."""
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel
+
+from grader_service.model.evidence import Evidence
+from grader_service.model.lab import LabSpec
+from grader_service.model.verdict import Verdict
+
+
+class Document(StrEnum):
+    """A document with a published schema."""
+
+    VERDICT = "verdict"
+    EVIDENCE = "evidence"
+    LAB = "lab"
+
+
+MODELS: dict[Document, type[BaseModel]] = {
+    Document.VERDICT: Verdict,
+    Document.EVIDENCE: Evidence,
+    Document.LAB: LabSpec,
+}
+
+
+def schema_text(document: Document) -> str:
+    """The schema as it is published in `docs/schema/`."""
+    mode = "validation" if document is Document.LAB else "serialization"
+    schema = MODELS[document].model_json_schema(by_alias=True, mode=mode)  # type: ignore[arg-type]
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2) + "\n"
+
+
+def schema(document: Annotated[Document, typer.Argument(help="Which document.")]) -> None:
+    """Print the JSON Schema of a document."""
+    typer.echo(schema_text(document), nl=False)

@@ -1,0 +1,168 @@
+"""Examines this host: engine, images, GPU, its JPEG decoder, cores, memory, disk, and the embedded mode's libraries."""
+
+import contextlib
+import ctypes
+import importlib.util
+import shutil
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from grader_service.errors import SandboxUnavailable
+from grader_service.host import find_gpus, total_memory_mib, usable_cpus
+from grader_service.settings import Settings
+from sandbox.docker_runner import connect_engine
+from sandbox.gpu_access import GpuRefusal, choose
+
+_LAB_IMAGE = "grader-lab"
+_SHM = "/dev/shm"  # noqa: S108 - examined, not written to
+_LEAST_CPUS = 2
+_LEAST_MEMORY_MIB = 8000
+_LEAST_DISK = 10 << 30
+_LEAST_SHM = 1 << 30
+
+
+class Level(StrEnum):
+    """How good a finding is."""
+
+    OK = "ok"
+    LIMITED = "limited"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    topic: str
+    level: Level
+    found: str
+    advice: str = ""
+    required: bool = False
+    """Whether grading in Docker is impossible without it."""
+
+
+def examine(settings: Settings) -> list[Finding]:
+    """Everything that decides what this host can grade; never raises for what it finds."""
+    findings = [_cpus(), _memory(), _shm(), _disk(settings.state_dir)]
+    client: Any = None
+    try:
+        client = connect_engine(10.0)
+    except SandboxUnavailable as error:
+        findings.append(
+            Finding("Docker engine", Level.MISSING, str(error), "install docker.io and start dockerd", required=True)
+        )
+    if client is not None:
+        findings += _engine(client)
+        findings.append(_image(client, settings.lab_image or _LAB_IMAGE))
+    findings += _gpu(client)
+    findings.append(_embedded())
+    return findings
+
+
+def _cpus() -> Finding:
+    count = len(usable_cpus(1 << 16))
+    if count < _LEAST_CPUS:
+        return Finding("cores", Level.LIMITED, f"{count}", "two or more keep loader workers and the loop apart")
+    return Finding("cores", Level.OK, f"{count}")
+
+
+def _memory() -> Finding:
+    mib = total_memory_mib()
+    level = Level.OK if mib >= _LEAST_MEMORY_MIB else Level.LIMITED
+    return Finding("memory", level, f"{mib} MiB", "" if level is Level.OK else "pods of the DALI lab use up to 8 GiB")
+
+
+def _shm() -> Finding:
+    size = shutil.disk_usage(_SHM).total
+    level = Level.OK if size >= _LEAST_SHM else Level.LIMITED
+    advice = "" if level is Level.OK else "the process sandbox's loader workers may run out; Docker pods have their own"
+    return Finding(_SHM, level, f"{size >> 20} MiB", advice)
+
+
+def _disk(state_dir: Path) -> Finding:
+    place = next(path for path in (state_dir, *state_dir.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    level = Level.OK if free >= _LEAST_DISK else Level.LIMITED
+    return Finding(
+        f"disk at {state_dir}", level, f"{free >> 30} GiB free", "" if level is Level.OK else "free some space"
+    )
+
+
+def _engine(client: Any) -> list[Finding]:
+    info = client.info()
+    version = f"{info.get('ServerVersion')}, cgroup v{info.get('CgroupVersion', '?')}, {info.get('Driver')}"
+    findings = [Finding("Docker engine", Level.OK, version)]
+    if any("seccomp" in str(option) for option in info.get("SecurityOptions") or ()):
+        findings.append(Finding("seccomp", Level.OK, "on"))
+    else:
+        advice = "use an engine and kernel with seccomp; the sandbox refuses to run without it"
+        findings.append(Finding("seccomp", Level.MISSING, "off", advice, required=True))
+    for key, topic in (("MemoryLimit", "memory limits"), ("PidsLimit", "process limits"), ("CPUSet", "CPU sets")):
+        if not info.get(key, True):
+            findings.append(
+                Finding(
+                    topic, Level.MISSING, "the engine cannot set them", "enable the cgroup controller", required=True
+                )
+            )
+    return findings
+
+
+def _image(client: Any, name: str) -> Finding:
+    found = client.images.list(name=name)
+    if not found:
+        return Finding("lab image", Level.MISSING, f"{name} is not there", "run `grader images build`", required=True)
+    return Finding("lab image", Level.OK, f"{name} {found[0].short_id}")
+
+
+def _gpu(client: Any) -> list[Finding]:
+    gpus = find_gpus()
+    if not gpus:
+        return [
+            Finding(
+                "GPU", Level.LIMITED, "no NVIDIA driver answers", "official grading needs one; rehearsals run without"
+            )
+        ]
+    findings = [Finding("GPU", Level.OK, f"{gpu.model}, driver {gpu.driver}, {gpu.uuid}") for gpu in gpus]
+    if client is not None:
+        access = choose(client.info(), gpus[0].index)
+        if isinstance(access, GpuRefusal):
+            findings.append(
+                Finding("GPU in containers", Level.MISSING, "; ".join(access.reasons), "see docs/install.md")
+            )
+        else:
+            findings.append(Finding("GPU in containers", Level.OK, access.name))
+    findings.append(_jpeg_decoder(gpus[0].index))
+    return findings
+
+
+def _jpeg_decoder(index: int) -> Finding:
+    topic = "hardware JPEG decoder"
+    try:
+        ctypes.CDLL("libnvcuvid.so.1")
+    except OSError:
+        advice = "give containers the driver's video capability; DALI decodes on the CPU without it"
+        return Finding(topic, Level.LIMITED, "libnvcuvid.so.1 cannot be loaded on this host", advice)
+    with contextlib.suppress(Exception):
+        import pynvml  # noqa: PLC0415 - optional
+
+        pynvml.nvmlInit()
+        utilisation, _ = pynvml.nvmlDeviceGetJpgUtilization(pynvml.nvmlDeviceGetHandleByIndex(index))
+        return Finding(topic, Level.OK, f"present, {utilisation} % busy")
+    return Finding(topic, Level.LIMITED, "the driver reports none", "this GPU decodes JPEG on its cores and the CPU")
+
+
+def _embedded() -> Finding:
+    missing = [name for name in ("torch", "torchvision", "nvidia.dali") if not _installed(name)]
+    if missing:
+        advice = "install the `lab` extra, or set GRADER_LAB_PYTHON; only --sandbox process needs it"
+        return Finding("embedded mode", Level.LIMITED, f"{', '.join(missing)} not installed here", advice)
+    return Finding("embedded mode", Level.OK, "torch, torchvision and DALI are installed here")
+
+
+def _installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,0 +1,79 @@
+"""Our own failures, as exceptions; what a learner's code does wrong is a value and never appears here.
+
+GraderError
+├── UsageError              the caller asked for something that cannot be done; not retried; exit code 2
+│   └── ConfigurationError  a setting, lab specification or plugin is wrong; blocks at start
+├── SubmissionRejected      the submission cannot be run at all; becomes a `rejected` verdict; exit code 5
+└── InfrastructureError     our side failed; retried, never costs a learner an attempt; exit code 3
+    ├── SandboxUnavailable  no pod could be started, or a pod of our own code died
+    └── JudgeFailed         a check raised, was too slow or broke its contract
+
+Every class states who reads it (`audience`) and whether trying again can help (`retry`).
+"""
+
+from typing import ClassVar, Literal
+
+Audience = Literal["caller", "learner", "operator", "author"]
+
+
+class GraderError(Exception):
+    """Root of every failure that is not the learner's."""
+
+    audience: ClassVar[Audience] = "operator"
+    retry: ClassVar[bool] = False
+    exit_code: ClassVar[int] = 3
+
+
+class UsageError(GraderError):
+    """The request itself is wrong: says what was expected, what came and what to do."""
+
+    audience: ClassVar[Audience] = "caller"
+    exit_code: ClassVar[int] = 2
+
+
+class ConfigurationError(UsageError):
+    """A setting, lab specification, image or plugin is missing or invalid."""
+
+    audience: ClassVar[Audience] = "operator"
+
+
+class SubmissionRejected(GraderError):
+    """The submission is unusable before any of its code could run.
+
+    Args:
+        code: stable machine-readable reason, such as `archive.traversal`.
+        feedback: what was expected, what came and what to do, for the learner.
+        details: further facts for staff.
+    """
+
+    audience: ClassVar[Audience] = "learner"
+    exit_code: ClassVar[int] = 5
+
+    def __init__(self, code: str, feedback: str, details: dict[str, str | int] | None = None) -> None:
+        super().__init__(f"{code}: {feedback}")
+        self.code = code
+        self.feedback = feedback
+        self.details = details or {}
+
+
+class InfrastructureError(GraderError):
+    """Something of ours failed; the learner's attempt is untouched."""
+
+    retry: ClassVar[bool] = True
+
+
+class SandboxUnavailable(InfrastructureError):
+    """A pod could not be started or watched, or a pod that runs only our code died."""
+
+
+class JudgeFailed(InfrastructureError):
+    """A check raised, ran out of its limits or returned something outside its contract."""
+
+    audience: ClassVar[Audience] = "author"
+    retry: ClassVar[bool] = False
+
+    def __init__(self, check_id: str, distribution: str, reason: str) -> None:
+        super().__init__(f"check {check_id!r} of {distribution} failed: {reason}")
+        self.check_id = check_id
+        self.distribution = distribution
+        self.reason = reason

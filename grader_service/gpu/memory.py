@@ -1,0 +1,35 @@
+"""A GPU that exists in memory only: for tests, simulations and hosts without one. Its faults are set by hand."""
+
+from dataclasses import dataclass, field
+
+from grader_service.gpu.monitor import GpuGone, GpuSnapshot
+
+
+@dataclass
+class InMemoryGpu:
+    """Implements `GpuMonitor`; every field may be changed while it is in use."""
+
+    uuid: str = "GPU-00000000-0000-0000-0000-000000000000"
+    processes: list[int] = field(default_factory=list)
+    memory_used_mib: int = 500
+    memory_total_mib: int = 80_000
+    recovery_action: str | None = None
+    throttled: str | None = None
+    xids: list[int] = field(default_factory=list)
+    gone: bool = False
+
+    def snapshot(self) -> GpuSnapshot:
+        """See `GpuMonitor.snapshot`."""
+        if self.gone:
+            raise GpuGone(f"{self.uuid} does not answer")
+        return GpuSnapshot(
+            tuple(self.processes), self.memory_used_mib, self.memory_total_mib, self.recovery_action, self.throttled
+        )
+
+    def drain_xids(self) -> tuple[int, ...]:
+        """See `GpuMonitor.drain_xids`."""
+        drained, self.xids = tuple(self.xids), []
+        return drained
+
+    def close(self) -> None:
+        """See `GpuMonitor.close`."""

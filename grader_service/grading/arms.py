@@ -1,0 +1,237 @@
+"""The arms of the comparison: each draws batches in its own pod, and the host times it between two messages."""
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from grader_service.grading.dialogue import Mark, Problem, Stopped, WindowDone, ask, hear, parse, trusted
+from grader_service.model.base import Wire
+from grader_service.model.evidence import BatchFacts, GraphFacts, LoaderFacts, Shape
+from grader_service.model.lab import MeasurementPlan
+from grader_service.model.measurement import Arm, LoaderSettings, Window
+from sandbox.api import Pod
+
+MIN_WINDOW_TIMEOUT_S = 30.0
+_MOST_BATCHES = 100_000
+
+
+@dataclass(frozen=True)
+class ArmLost:
+    """The learner's arm ended or refused; the reference stands in for it."""
+
+    reason: str
+
+
+class TimedArm(Protocol):
+    """One arm of the comparison."""
+
+    arm: Arm
+
+    def window(self, batches: int, *, timeout_s: float) -> Window | ArmLost:
+        """Draws `batches` batches after emptying the queue; times them by the host's clock."""
+        ...
+
+    def batches_for(self, seconds: float) -> int:
+        """How many batches a window of about this length needs, from the last rate seen."""
+        ...
+
+
+@dataclass
+class Pace:
+    """Plans window sizes from the rate seen before.
+
+    Workers deliver in bursts of one batch each, so a window holds whole bursts: a part of one would be an error of up
+    to a batch per worker.
+    """
+
+    burst: int
+    batches_per_s: float = 0.0
+    least: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.burst = max(1, self.burst)
+        self.least = max(2, 2 * self.burst)
+
+    def saw(self, batches: int, seconds: float) -> None:
+        """Remembers the newest rate."""
+        self.batches_per_s = batches / seconds
+
+    def batches_for(self, seconds: float) -> int:
+        """Whole bursts that fill about `seconds`."""
+        wanted = math.ceil(self.batches_per_s * seconds / self.burst) * self.burst
+        return min(max(wanted, self.least), _MOST_BATCHES)
+
+
+class DaliArm:
+    """The learner's graph in the clean room."""
+
+    arm = Arm.DALI
+
+    def __init__(self, pod: Pod, queue_depth: int) -> None:
+        self._pod = pod
+        self._queue_depth = queue_depth
+        self._pace = Pace(burst=1)
+
+    def window(self, batches: int, *, timeout_s: float) -> Window | ArmLost:
+        """See `TimedArm.window`. A graph that breaks while it runs is the learner's, not ours."""
+        request = {"kind": "window", "discard": self._queue_depth, "batches": batches}
+        outcome = _timed(self._pod, self.arm, request, timeout_s)
+        if isinstance(outcome, Window):
+            self._pace.saw(batches, outcome.seconds)
+        return outcome
+
+    def batches_for(self, seconds: float) -> int:
+        """See `TimedArm.batches_for`."""
+        return self._pace.batches_for(seconds)
+
+
+class LearnerArm:
+    """The learner's DataLoader in the learner's pod, frozen whenever another arm runs."""
+
+    arm = Arm.LEARNER
+
+    def __init__(self, pod: Pod, facts: "LoaderReady") -> None:
+        self._pod = pod
+        self.facts = facts
+        self._pace = Pace(burst=facts.loader.num_workers)
+
+    def window(self, batches: int, *, timeout_s: float) -> Window | ArmLost:
+        """See `TimedArm.window`."""
+        self._pod.resume()
+        request = {"kind": "window", "discard": self.facts.queue_depth, "batches": batches}
+        outcome = _timed(self._pod, self.arm, request, timeout_s)
+        self._pod.pause()
+        if isinstance(outcome, Window):
+            self._pace.saw(batches, outcome.seconds)
+        return outcome
+
+    def batches_for(self, seconds: float) -> int:
+        """See `TimedArm.batches_for`."""
+        return self._pace.batches_for(seconds)
+
+
+class ReferenceArm:
+    """Our own DataLoader in a pod of its own."""
+
+    def __init__(self, pod: Pod, arm: Arm, settings: LoaderSettings, queue_depth: int) -> None:
+        self.arm = arm
+        self.settings = settings
+        self._pod = pod
+        self._queue_depth = queue_depth
+        self._pace = Pace(burst=settings.num_workers)
+
+    def window(self, batches: int, *, timeout_s: float) -> Window:
+        """See `TimedArm.window`.
+
+        Raises:
+            SandboxUnavailable: the pod ended; it runs only our code, so that is ours.
+        """
+        request = {"kind": "window", "name": self.arm.value, "discard": self._queue_depth, "batches": batches}
+        message = ask(self._pod, request, timeout_s=timeout_s)
+        trusted(message if isinstance(message, Stopped) else parse(self._pod, message, Mark), self._pod)
+        started = time.monotonic()
+        answer = hear(self._pod, timeout_s)
+        seconds = time.monotonic() - started
+        done = trusted(answer if isinstance(answer, Stopped) else parse(self._pod, answer, WindowDone), self._pod)
+        self._pace.saw(batches, seconds)
+        return Window(arm=self.arm, images=done.images, seconds=seconds)
+
+    def batches_for(self, seconds: float) -> int:
+        """See `TimedArm.batches_for`."""
+        return self._pace.batches_for(seconds)
+
+
+def _timed(pod: Pod, arm: Arm, request: Mapping[str, object], timeout_s: float) -> Window | ArmLost:
+    first = ask(pod, request, timeout_s=timeout_s)
+    opened = first if isinstance(first, Stopped) else parse(pod, first, Mark, Problem)
+    if not isinstance(opened, Mark):
+        return _lost(opened)
+    started = time.monotonic()
+    message = hear(pod, timeout_s)
+    seconds = time.monotonic() - started
+    done = message if isinstance(message, Stopped) else parse(pod, message, WindowDone, Problem)
+    if not isinstance(done, WindowDone):
+        return _lost(done)
+    if done.images <= 0 or seconds <= 0:
+        return ArmLost(f"it delivered {done.images} images in a window")
+    return Window(arm=arm, images=done.images, seconds=seconds)
+
+
+def _lost(answer: Wire | Stopped) -> ArmLost:
+    if isinstance(answer, Problem):
+        return ArmLost(answer.text)
+    if isinstance(answer, Stopped):
+        return ArmLost(f"its pod ended: {answer.ending.value.replace('_', ' ')}")
+    return ArmLost("it answered out of turn")
+
+
+class LoaderReady(Wire):
+    """The learner's pod found a DataLoader and gave it the held-out images; all of it is a claim."""
+
+    kind: Literal["loader_ready"]
+    loader: LoaderFacts
+    content: Literal["exchanged", "rewritten", "factory", "kept"]
+    """How the loader came to read held-out images; `kept` when it still reads the learner's own."""
+    queue_depth: int
+    shape: Shape
+
+
+class ReferencePrepared(Wire):
+    """A reference loader is warm."""
+
+    kind: Literal["prepared"]
+    queue_depth: int
+
+
+class GraphPrepared(Wire):
+    """The clean room runs the graph."""
+
+    kind: Literal["prepared"]
+    graph: GraphFacts
+    batch: BatchFacts
+    plan: Mapping[str, object]
+    batch_size: int
+    queue_depth: int
+    settings: Mapping[str, object]
+
+
+class GraphRefusedAnswer(Wire):
+    """The clean room cannot run the graph."""
+
+    kind: Literal["refused"]
+    problem: str
+    text: str
+
+
+def prepare_reference(
+    pod: Pod, arm: Arm, settings: LoaderSettings, files: list[str], plan: Mapping[str, object], device: str
+) -> ReferenceArm:
+    """Builds one reference loader and waits until its workers deliver.
+
+    Raises:
+        SandboxUnavailable: the pod ended.
+    """
+    request = {
+        "kind": "prepare",
+        "name": arm.value,
+        "files": files,
+        "plan": dict(plan),
+        "settings": settings.model_dump(),
+        "device": device,
+    }
+    message = ask(pod, request, timeout_s=120.0)
+    ready = trusted(message if isinstance(message, Stopped) else parse(pod, message, ReferencePrepared), pod)
+    return ReferenceArm(pod, arm, settings, ready.queue_depth)
+
+
+def fair_settings(plan: MeasurementPlan, cpus: int, batch_size: int) -> LoaderSettings:
+    """How anyone would configure a DataLoader on this pod."""
+    return LoaderSettings(
+        batch_size=batch_size,
+        num_workers=min(plan.fair_workers, cpus),
+        pin_memory=True,
+        persistent_workers=True,
+        prefetch_factor=2,
+    )

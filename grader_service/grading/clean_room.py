@@ -1,0 +1,84 @@
+"""The clean room's pod: tries to carry one of the learner's graphs, best candidate first."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from grader_service.grading.arms import DaliArm, GraphPrepared, GraphRefusedAnswer
+from grader_service.grading.dialogue import Ready, Stopped, ask, hear, parse, trusted
+from grader_service.grading.learner import Found
+from grader_service.model.evidence import CleanRoom, Ending, PipelineFacts
+from sandbox.api import Pod
+
+READY_S = 120.0
+PREPARE_S = 120.0
+_ENDING_WORDS = {
+    Ending.OUT_OF_MEMORY: ("out_of_memory", "Running the graph needs more memory than the clean room has."),
+    Ending.TIMED_OUT: ("timed_out", f"The graph delivered no batch within {PREPARE_S:.0f} s."),
+}
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A graph that runs in the clean room."""
+
+    facts: CleanRoom
+    arm: DaliArm
+    plan: Mapping[str, object]
+    """What a reference loader must do to have the same job."""
+    batch_size: int
+    settings: Mapping[str, object]
+
+
+def await_ready(pod: Pod) -> Mapping[str, str]:
+    """Waits until a trusted guest has imported its libraries; returns their versions.
+
+    Raises:
+        SandboxUnavailable: the pod ended.
+    """
+    message = hear(pod, READY_S)
+    ready = trusted(message if isinstance(message, Stopped) else parse(pod, message, Ready), pod)
+    return ready.versions
+
+
+def carry(
+    pod: Pod, found: Found, files: Sequence[str], threads: int, device: Literal["cuda", "cpu"]
+) -> Carried | CleanRoom:
+    """Rebuilds the first graph that the allow-list takes and draws its first batch.
+
+    Returns:
+        The running arm, or why no graph could be carried; the reason of the best candidate stands.
+    """
+    refusals: list[CleanRoom] = []
+    for pipeline in found.discovery.pipelines:
+        if pipeline.graph is None:
+            refusals.append(_not_serialized(pipeline))
+            continue
+        request = {"kind": "prepare", "files": list(files), "threads": threads, "device": device}
+        message = ask(pod, request, found.graphs[pipeline.graph], timeout_s=PREPARE_S)
+        answer = message if isinstance(message, Stopped) else parse(pod, message, GraphPrepared, GraphRefusedAnswer)
+        if isinstance(answer, Stopped):
+            # Only the graph is the learner's here: what kills this pod is what the graph asks for.
+            word, text = _ENDING_WORDS.get(answer.ending, ("crashed", "The graph crashed the process that ran it."))
+            refusals.append(CleanRoom(pipeline=pipeline.name, problem=word, problem_text=text))
+            break
+        if isinstance(answer, GraphPrepared):
+            facts = CleanRoom(pipeline=pipeline.name, graph=answer.graph, batch=answer.batch)
+            arm = DaliArm(pod, answer.queue_depth)
+            return Carried(facts, arm, answer.plan, answer.batch_size, answer.settings)
+        assert isinstance(answer, GraphRefusedAnswer)  # noqa: S101 - the only other type
+        refusals.append(CleanRoom(pipeline=pipeline.name, problem=answer.problem, problem_text=answer.text))
+    if refusals:
+        return refusals[0]
+    if found.discovery.dynamic_mode:
+        return CleanRoom(
+            pipeline="",
+            problem="dynamic_mode",
+            problem_text="DALI's dynamic mode runs operators one by one and has no graph that could be carried.",
+        )
+    return CleanRoom(pipeline="", problem="no_pipeline", problem_text="No DALI pipeline was built.")
+
+
+def _not_serialized(pipeline: PipelineFacts) -> CleanRoom:
+    text = pipeline.graph_problem or "DALI could not serialize it."
+    return CleanRoom(pipeline=pipeline.name, problem="not_serializable", problem_text=text)

@@ -1,0 +1,89 @@
+"""Talks with a pod: one request, one validated answer, and a named value for everything else that can happen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from grader_service.errors import SandboxUnavailable
+from grader_service.model.base import LongText, Wire
+from grader_service.model.evidence import Ending
+from sandbox.api import Pod
+from sandbox.frames import Message
+
+AnswerT = TypeVar("AnswerT", bound=Wire)
+
+
+class Mark(Wire):
+    """The timed part of a window begins."""
+
+    kind: Literal["mark"]
+
+
+class WindowDone(Wire):
+    """The timed part of a window is over."""
+
+    kind: Literal["window_done"]
+    images: int
+
+
+class Ready(Wire):
+    """A trusted guest has imported what it needs."""
+
+    kind: Literal["ready"]
+    versions: Mapping[str, str]
+
+
+class Problem(Wire):
+    """An arm cannot go on; the text is for the learner."""
+
+    kind: Literal["arm_problem"]
+    text: LongText
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The pod ended instead of answering."""
+
+    ending: Ending
+
+
+def ask(pod: Pod, request: Mapping[str, object], blob: bytes = b"", *, timeout_s: float) -> Message | Stopped:
+    """Sends a request and waits for the next message, both within the host's time."""
+    if (ending := pod.send(request, blob, timeout_s=timeout_s)) is not None:
+        return Stopped(ending)
+    return hear(pod, timeout_s)
+
+
+def hear(pod: Pod, timeout_s: float) -> Message | Stopped:
+    """The pod's next message."""
+    message = pod.receive(timeout_s)
+    return Stopped(message) if isinstance(message, Ending) else message
+
+
+def parse(pod: Pod, message: Message, *models: type[AnswerT]) -> AnswerT | Stopped:
+    """The message as the one of these models that fits; a pod that says anything else is ended."""
+    by_kind = {model.model_fields["kind"].annotation.__args__[0]: model for model in models}  # type: ignore[union-attr]
+    model = by_kind.get(str(message.body.get("kind")))
+    if model is None:
+        return Stopped(pod.reject(f"message {str(message.body.get('kind'))[:60]!r}; expected {', '.join(by_kind)}"))
+    try:
+        return TypeAdapter(model).validate_python(message.body)
+    except ValidationError as error:
+        return Stopped(pod.reject(f"malformed {model.__name__}: {str(error)[:1500]}"))
+
+
+def trusted(answer: AnswerT | Stopped, pod: Pod) -> AnswerT:
+    """The answer of a pod that runs only our code on our data; anything else is our failure.
+
+    Raises:
+        SandboxUnavailable: the pod ended.
+    """
+    if isinstance(answer, Stopped):
+        record = pod.end()
+        raise SandboxUnavailable(
+            f"the {record.role.value} pod ended ({answer.ending.value}, exit code {record.exit_code}): "
+            f"{record.detail} {record.log_tail[-1500:]}"
+        )
+    return answer

@@ -1,0 +1,73 @@
+"""The whole flow of one grading: artifact in, signed verdict out."""
+
+import uuid
+from dataclasses import dataclass
+
+from checks.registry import Registry
+from grader_service import verdicts
+from grader_service.errors import InfrastructureError, SubmissionRejected
+from grader_service.grading.progress import Progress
+from grader_service.grading.run import Device, execute
+from grader_service.host import Gpu
+from grader_service.ingest.artifact import Artifact
+from grader_service.judging import judge, needs_of
+from grader_service.model.evidence import Evidence
+from grader_service.model.lab import LabSpec, threshold_of
+from grader_service.model.submission import Submission
+from grader_service.model.verdict import Mode, Verdict
+from grader_service.signing import Signer
+from sandbox.api import SandboxRunner
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a grading is done with."""
+
+    lab: LabSpec
+    registry: Registry
+    runner: SandboxRunner
+    device: Device
+    signer: Signer
+    gpu: Gpu | None = None
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A verdict, the evidence behind it, and our failure if there was one."""
+
+    verdict: Verdict
+    evidence: Evidence | None = None
+    failure: InfrastructureError | None = None
+
+
+def grade(submission: Submission, artifact: Artifact, bench: Bench, progress: Progress) -> Graded:
+    """Grades one submission. What goes wrong with it is in the verdict; a failure of ours is there and returned too.
+
+    Raises:
+        UsageError: the submission names steps that the lab does not have.
+    """
+    steps = bench.lab.selected(submission.steps)
+    mode = Mode.OFFICIAL if bench.device == "cuda" else Mode.REHEARSAL
+    sign = bench.signer.sign
+    try:
+        needs = needs_of(steps, bench.registry)
+        outcome = execute(
+            artifact,
+            bench.lab,
+            needs,
+            bench.runner,
+            bench.device,
+            progress,
+            run_id=uuid.uuid4().hex,
+            gpu=bench.gpu,
+            threshold=threshold_of(bench.lab),
+        )
+        progress.stage("judging")
+        judged = judge(outcome.evidence, steps, bench.registry)
+    except SubmissionRejected as error:
+        return Graded(sign(verdicts.rejected(submission, bench.lab, steps, error, bench.runner.facts, mode)))
+    except InfrastructureError as error:
+        verdict = verdicts.our_failure(submission, bench.lab, steps, error, bench.runner.facts, mode)
+        return Graded(sign(verdict), failure=error)
+    verdict = verdicts.compose(submission, bench.lab, steps, judged, outcome.evidence)
+    return Graded(sign(verdict), outcome.evidence)

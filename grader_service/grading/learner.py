@@ -1,0 +1,109 @@
+"""The learner's pod: runs the submission, hears what it left behind, and keeps the pod for its PyTorch arm."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from grader_service.grading.arms import ArmLost, LearnerArm, LoaderReady
+from grader_service.grading.dialogue import Problem, Stopped, ask, hear, parse
+from grader_service.ingest.artifact import Prepared
+from grader_service.model.base import Wire
+from grader_service.model.evidence import Discovery, GraphRef
+from grader_service.model.lab import PodLimits
+from sandbox.api import GuestPaths, Pod
+
+START_S = 120.0
+"""For copying the submission's files into the workspace."""
+COLLECT_S = 60.0
+"""Beyond the learner's own time: the soft stop, then reading the namespace."""
+PREPARE_LOADER_S = 180.0
+
+
+class Started(Wire):
+    """The learner's first line is about to run."""
+
+    kind: Literal["started"]
+
+
+class Discovered(Wire):
+    """What the learner's code left behind; see `Discovery`."""
+
+    kind: Literal["discovered"]
+    discovery: Discovery
+    graph_sizes: Annotated[tuple[int, ...], Field(max_length=16)]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A discovery and the graphs that came with it, checked against each other."""
+
+    discovery: Discovery
+    graphs: tuple[bytes, ...]
+
+
+def discover(
+    pod: Pod, prepared: Prepared, paths: GuestPaths, limits: PodLimits, device: Literal["cuda", "cpu"]
+) -> Found | Stopped:
+    """Runs the submission once, top to bottom.
+
+    Returns:
+        What it left behind, or how the pod ended without saying so.
+    """
+    cells = None
+    if prepared.cells is not None:
+        cells = [{"number": number, "source": source} for number, source in prepared.cells]
+    request = {
+        "kind": "discover",
+        "device": device,
+        "submission": paths.submission,
+        "workspace": paths.workspace,
+        "tmp": paths.tmp,
+        "entry": prepared.entry,
+        "cells": cells,
+        "timeout_s": limits.learner_timeout_s,
+    }
+    message = ask(pod, request, timeout_s=START_S)
+    started = message if isinstance(message, Stopped) else parse(pod, message, Started)
+    if isinstance(started, Stopped):
+        return started
+    message = hear(pod, limits.learner_timeout_s + COLLECT_S)
+    if isinstance(message, Stopped):
+        return message
+    answer = parse(pod, message, Discovered)
+    if isinstance(answer, Stopped):
+        return answer
+    return _checked(pod, answer, message.blob)
+
+
+def prepare_arm(pod: Pod, discovery: Discovery, shards: str, batch_size: int) -> LearnerArm | ArmLost:
+    """Points the learner's DataLoader at the held-out images; the pod must not be frozen."""
+    request = {
+        "kind": "prepare_loader",
+        "shards": shards,
+        "dataset_dir": discovery.dataset_dir.path,
+        "batch_size": batch_size,
+    }
+    message = ask(pod, request, timeout_s=PREPARE_LOADER_S)
+    answer = message if isinstance(message, Stopped) else parse(pod, message, LoaderReady, Problem)
+    if isinstance(answer, LoaderReady):
+        return LearnerArm(pod, answer)
+    if isinstance(answer, Problem):
+        return ArmLost(answer.text)
+    assert isinstance(answer, Stopped)  # noqa: S101 - the only other type
+    return ArmLost(f"its pod ended: {answer.ending.value.replace('_', ' ')}")
+
+
+def _checked(pod: Pod, answer: Discovered, blob: bytes) -> Found | Stopped:
+    if any(size < 0 for size in answer.graph_sizes) or sum(answer.graph_sizes) != len(blob):
+        return Stopped(pod.reject("graph sizes do not add up to the bytes that came"))
+    graphs = []
+    start = 0
+    for size in answer.graph_sizes:
+        graphs.append(blob[start : start + size])
+        start += size
+    if any(p.graph is not None and p.graph >= len(graphs) for p in answer.discovery.pipelines):
+        return Stopped(pod.reject("a pipeline names a graph that did not come"))
+    refs = tuple(GraphRef(sha256=hashlib.sha256(graph).hexdigest(), size_bytes=len(graph)) for graph in graphs)
+    return Found(answer.discovery.model_copy(update={"graphs": refs}), tuple(graphs))

@@ -1,0 +1,49 @@
+"""The scanner's pod: an inventory of the learner's JPEGs, taken while the learner's pod is frozen or gone."""
+
+from typing import Literal
+
+from grader_service.errors import SandboxUnavailable
+from grader_service.grading.dialogue import Ready, Stopped, ask, hear, parse, trusted
+from grader_service.model.base import Wire
+from grader_service.model.evidence import Scan
+from sandbox.api import GuestPaths, Pod
+
+SCAN_S = 120.0
+_CAPS = {
+    "entries": 300_000,
+    "depth": 64,
+    "seconds": SCAN_S,
+    "file_bytes": 64 << 20,
+    "pixels": 64_000_000,
+    "min_side": 32,
+    "enough": 1024,
+}
+
+
+class Scanned(Wire):
+    """The inventory."""
+
+    kind: Literal["scanned"]
+    scan: Scan
+
+
+def scan(pod: Pod, root: str, paths: GuestPaths) -> Scan:
+    """Counts the JPEGs below `root`, which must lie in a folder that the learner may write or was given.
+
+    Raises:
+        SandboxUnavailable: the scanner's pod ended.
+    """
+    message = hear(pod, 60.0)
+    trusted(message if isinstance(message, Stopped) else parse(pod, message, Ready), pod)
+    request = {
+        "kind": "scan",
+        "root": root,
+        "allowed_roots": [paths.workspace, paths.tmp, paths.shm, paths.lab_data],
+        "caps": _CAPS,
+    }
+    message = ask(pod, request, timeout_s=SCAN_S + 30.0)
+    answer = message if isinstance(message, Stopped) else parse(pod, message, Scanned)
+    if isinstance(answer, Stopped):
+        record = pod.end()
+        raise SandboxUnavailable(f"the scanner ended ({record.ending.value}): {record.detail} {record.log_tail[-500:]}")
+    return answer.scan

@@ -1,0 +1,58 @@
+"""Judges evidence: each check of the selected steps takes its observation and answers, without any sandbox."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from checks.api import CheckResult
+from checks.registry import LoadedCheck, Registry
+from grader_service.errors import JudgeFailed
+from grader_service.model.evidence import Evidence, Need
+from grader_service.model.lab import LabCheck, LabStep
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One check's answer, with the place that it has in the lab."""
+
+    step: LabStep
+    check: LabCheck
+    version: str
+    version_text: str
+    result: CheckResult
+
+
+def needs_of(steps: Iterable[LabStep], registry: Registry) -> frozenset[Need]:
+    """Every part of the evidence that the checks of these steps look at."""
+    return frozenset().union(*(registry.load(check.id).check.needs for step in steps for check in step.checks))
+
+
+def judge(evidence: Evidence, steps: Iterable[LabStep], registry: Registry) -> list[Judged]:
+    """The answers of every check of these steps, in the lab's order.
+
+    Raises:
+        JudgeFailed: a check raised or answered outside its contract.
+    """
+    judged = []
+    for step in steps:
+        for check in step.checks:
+            loaded = registry.load(check.id)
+            result = judge_one(loaded, evidence, check)
+            judged.append(Judged(step, check, loaded.check.version, loaded.version_text, result))
+    return judged
+
+
+def judge_one(loaded: LoadedCheck, evidence: Evidence, check: LabCheck) -> CheckResult:
+    """One check's answer on one run's evidence.
+
+    Raises:
+        JudgeFailed: the check raised or answered outside its contract.
+    """
+    params = loaded.parse_params(check.params)
+    try:
+        observation = loaded.check.observe(evidence)
+        result = observation if isinstance(observation, CheckResult) else loaded.check.judge(observation, params)
+    except Exception as error:
+        raise JudgeFailed(check.id, loaded.distribution, f"{type(error).__name__}: {error}") from error
+    if not isinstance(result, CheckResult):
+        raise JudgeFailed(check.id, loaded.distribution, f"it answered {type(result).__name__}, not a CheckResult")
+    return result

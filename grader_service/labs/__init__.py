@@ -1,0 +1,1 @@
+"""Labs as data: specifications in TOML, and the catalogue that loads them."""

@@ -1,0 +1,66 @@
+"""The base of every model and the bounded field types that they share."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+# Characters that change what a terminal or a page shows beside the text itself: C0/C1 controls except
+# tab and newline, bidirectional overrides, and lone surrogates, which no UTF-8 stream can carry.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def neutralise(text: str) -> str:
+    """Replaces each character that could move a cursor or reorder a line by U+FFFD; keeps the length."""
+    return _UNSAFE.sub("\ufffd", text)
+
+
+class Frozen(BaseModel):
+    """An immutable value: unknown fields, NaN and infinities are errors; types are not coerced."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+    )
+
+
+class Wire(BaseModel):
+    """A frozen value that is read from JSON, so that arrays become tuples and strings become enums."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+    )
+
+
+Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
+"""An id of the platform or of ours: 1 to 128 of `A-Za-z0-9._:-`."""
+
+Code = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$", max_length=80)]
+"""A stable machine-readable reason: dotted lower-case words such as `jpeg.too_few`."""
+
+ShortText = Annotated[str, StringConstraints(max_length=200), AfterValidator(neutralise)]
+"""At most 200 characters, made safe to show."""
+
+LongText = Annotated[str, StringConstraints(max_length=8192), AfterValidator(neutralise)]
+"""At most 8192 characters, made safe to show."""
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+Seconds = Annotated[float, Field(ge=0)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
+"""What a `details` field may hold."""
+
+Details = Mapping[str, object]

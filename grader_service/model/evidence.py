@@ -1,0 +1,333 @@
+"""What a run left behind: host-seen facts and pod-claimed facts, kept apart by type.
+
+`PodRecord` and everything in `RunRecord` was seen by the host. `Discovery` was said by a process that the
+learner's code shared, so each of its values may be invented; it is validated, bounded and never believed where a
+grade depends on it. `Scan` and `CleanRoom` come from pods that run only our code, over the learner's files and graph.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from grader_service.model.base import Code, Count, Identifier, LongText, Seconds, Sha256, ShortText, Wire
+from grader_service.model.measurement import Measurement
+
+EVIDENCE_SCHEMA = "grader.evidence/v1"
+Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]
+"""A lower-case reason word."""
+Dimension = Annotated[int, Field(ge=0, le=2**40)]
+Shape = Annotated[tuple[Dimension, ...], Field(max_length=16)]
+
+
+class PodRole(StrEnum):
+    """What a pod is for; learner code runs in `learner` only."""
+
+    LEARNER = "learner"
+    SCANNER = "scanner"
+    CLEAN_ROOM = "clean_room"
+    REFERENCE = "reference"
+
+
+class Ending(StrEnum):
+    """How a pod stopped."""
+
+    COMPLETED = "completed"
+    """It said that it was done, or we asked it to stop."""
+    EXITED = "exited"
+    """Its process ended before it was asked to."""
+    TIMED_OUT = "timed_out"
+    OUT_OF_MEMORY = "out_of_memory"
+    PROTOCOL_VIOLATION = "protocol_violation"
+    """It sent bytes that are not a valid frame or message."""
+
+
+class PodRecord(Wire):
+    """What the host saw of one pod."""
+
+    role: PodRole
+    ending: Ending
+    exit_code: int | None
+    wall_s: Seconds
+    oom_killed: bool = False
+    log_tail: LongText = ""
+    """Last bytes of standard output and error; for staff only, never parsed."""
+    detail: LongText = ""
+
+
+class Place(Wire):
+    """A line of the learner's own source."""
+
+    file: ShortText
+    line: Annotated[int, Field(ge=1, le=10_000_000)]
+    cell: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """1-based number of the notebook's code cell; the line counts inside it."""
+    source: ShortText = ""
+    function: ShortText = ""
+
+
+class LearnerException(Wire):
+    """What stopped the learner's code."""
+
+    type: ShortText
+    message: LongText
+    place: Place | None = None
+    """The innermost line that is the learner's own."""
+    frames: Annotated[tuple[Place, ...], Field(max_length=32)] = ()
+
+
+class Claim(Wire):
+    """A number in the learner's namespace, recorded beside our measurement and never an input to a verdict."""
+
+    status: Literal["present", "missing", "unreadable"]
+    value: float | None = None
+    shown: ShortText = ""
+    """What stood there, as text."""
+
+
+class PathClaim(Wire):
+    """A directory in the learner's namespace."""
+
+    status: Literal["present", "missing", "unreadable"]
+    path: Annotated[str, StringConstraints(max_length=4096)] | None = None
+    shown: ShortText = ""
+
+
+class TextList(Wire):
+    """A reflection list in the learner's namespace, turned into plain strings."""
+
+    status: Literal["present", "missing", "unreadable"]
+    items: Annotated[tuple[LongText, ...], Field(max_length=64)] = ()
+    truncated: bool = False
+    shown: ShortText = ""
+
+
+class FirstBatch(Wire):
+    """The form of the learner's own `first_batch`; a claim, since its process can make any object."""
+
+    status: Literal["present", "missing", "no_tensor"]
+    type: ShortText = ""
+    shape: Shape | None = None
+    dtype: ShortText = ""
+    device: ShortText = ""
+
+
+class LoaderFacts(Wire):
+    """A live `torch.utils.data.DataLoader` in the learner's namespace."""
+
+    name: ShortText
+    batch_size: Annotated[int, Field(ge=1, le=2**31)] | None
+    num_workers: Annotated[int, Field(ge=0, le=4096)]
+    pin_memory: bool
+    persistent_workers: bool
+    prefetch_factor: Annotated[int, Field(ge=0, le=4096)] | None
+    drop_last: bool
+    dataset_type: ShortText
+    dataset_length: Count | None
+    transform: LongText = ""
+
+
+class PipelineFacts(Wire):
+    """A DALI pipeline that the learner's code built."""
+
+    name: ShortText
+    """Where it was found, such as `dali_iter` or `an unnamed pipeline`."""
+    iterator_type: ShortText = ""
+    """Class of the iterator that owns it; empty for a bare pipeline."""
+    batch_size: Annotated[int, Field(ge=0, le=2**31)]
+    num_threads: Annotated[int, Field(ge=0, le=65536)]
+    prefetch_queue_depth: ShortText = ""
+    reader_name: ShortText = ""
+    graph: Annotated[int, Field(ge=0, lt=16)] | None = None
+    """Index into `Discovery.graphs`; null when it could not be serialized."""
+    graph_problem: LongText = ""
+
+
+class GraphRef(Wire):
+    """Serialized DALI graph bytes, stored beside the evidence under their digest."""
+
+    sha256: Sha256
+    size_bytes: Count
+
+
+class Discovery(Wire):
+    """What the learner's pod says about the run of the learner's code, top to bottom."""
+
+    ran: Literal["completed", "raised", "exited", "timed_out"]
+    duration_s: Seconds
+    exception: LearnerException | None = None
+    exit_code: int | None = None
+    dataset_dir: PathClaim
+    pytorch_throughput: Claim
+    dali_throughput: Claim
+    where_dali_wins: TextList
+    where_dali_loses: TextList
+    first_batch: FirstBatch
+    loaders: Annotated[tuple[LoaderFacts, ...], Field(max_length=16)] = ()
+    pipelines: Annotated[tuple[PipelineFacts, ...], Field(max_length=16)] = ()
+    graphs: Annotated[tuple[GraphRef, ...], Field(max_length=16)] = ()
+    factories: Annotated[tuple[ShortText, ...], Field(max_length=2)] = ()
+    """Which of the optional factories are defined."""
+    dynamic_mode: bool = False
+    """The code uses DALI's dynamic mode, which has no graph."""
+    needs_gpu: LongText = ""
+    """What a rehearsal could not carry to the CPU; empty when nothing."""
+    versions: Mapping[Word, ShortText] = Field(default_factory=dict)
+    notes: Annotated[tuple[ShortText, ...], Field(max_length=64)] = ()
+
+
+class RejectedExample(Wire):
+    """One file that was not counted."""
+
+    path: ShortText
+    reason: Word
+
+
+class ImageSize(Wire):
+    """Dimensions of one decoded JPEG: pixels, and bytes on disk."""
+
+    width: Annotated[int, Field(ge=1, le=100_000)]
+    height: Annotated[int, Field(ge=1, le=100_000)]
+    size_bytes: Count
+
+
+class Scan(Wire):
+    """The scanner's inventory of the learner's dataset, from files that could no longer change."""
+
+    root: ShortText
+    problem: Word | None = None
+    """Why nothing was scanned, such as `missing`, `not_a_directory`, `outside`; null when it was."""
+    distinct: Count = 0
+    """JPEG files that decode fully and differ in their decoded pixels."""
+    rejected: Mapping[Word, Count] = Field(default_factory=dict)
+    """Reason to number of files or links that were not counted."""
+    examples: Annotated[tuple[RejectedExample, ...], Field(max_length=40)] = ()
+    entries_seen: Count = 0
+    stopped_early: Word | None = None
+    """Which cap ended the walk, such as `too_many_entries` or `deadline`."""
+    sizes: Annotated[tuple[ImageSize, ...], Field(max_length=2048)] = ()
+    """Sizes of counted images; a sample when there are more."""
+    lab_copies: Count = 0
+    """Counted images that lie in the lab's own hand-out folder."""
+
+
+class OperatorFacts(Wire):
+    """One operator of the learner's graph."""
+
+    name: ShortText
+    device: ShortText
+    file: ShortText = ""
+    line: Count | None = None
+
+
+class GraphFacts(Wire):
+    """What the clean room read in the learner's graph before running it."""
+
+    operators: Annotated[tuple[OperatorFacts, ...], Field(max_length=2000)]
+    declared_batch_size: Count
+    declared_threads: Count
+    declared_prefetch: Count
+    output_devices: Annotated[tuple[ShortText, ...], Field(max_length=64)]
+    decoder_devices: Annotated[tuple[ShortText, ...], Field(max_length=64)] = ()
+    changed: Annotated[tuple[ShortText, ...], Field(max_length=64)] = ()
+    """What was re-pointed, stripped or clamped."""
+    augmentations: Annotated[tuple[ShortText, ...], Field(max_length=64)] = ()
+
+
+class BatchFacts(Wire):
+    """The first batch, drawn in our own process; a fact, not a claim."""
+
+    output: Count
+    """Index of the pipeline output that holds the images."""
+    shape: Shape
+    dtype: ShortText
+    layout: ShortText
+    device: ShortText
+    """`cuda` or `cpu`, where the batch was found."""
+    declared_device: ShortText
+    """`gpu` or `cpu`, as the learner's graph places this output; differs from `device` in a rehearsal only."""
+    finite: bool
+    constant: bool
+    low: float
+    high: float
+    outputs: Annotated[tuple[ShortText, ...], Field(max_length=64)] = ()
+
+
+class CleanRoom(Wire):
+    """What became of the learner's graph in the clean room."""
+
+    pipeline: ShortText
+    """Name of the pipeline that was carried."""
+    graph: GraphFacts | None = None
+    batch: BatchFacts | None = None
+    problem: Word | None = None
+    """Why the graph could not be carried or run; null when it ran."""
+    problem_text: LongText = ""
+
+
+class RunRecord(Wire):
+    """What the host saw of the whole run."""
+
+    run_id: Identifier
+    device: Literal["cuda", "cpu"]
+    sandbox: ShortText
+    isolated: bool
+    image: ShortText | None = None
+    image_digest: ShortText | None = None
+    engine: ShortText | None = None
+    entry_point: ShortText
+    host: Mapping[str, object] = Field(default_factory=dict)
+    gpu: Mapping[str, object] | None = None
+    seed: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+    pods: tuple[PodRecord, ...]
+    versions: Mapping[Word, ShortText] = Field(default_factory=dict)
+    """Of torch, torchvision and DALI, as our own pods found them; the learner's pod fills in what they do not load."""
+    timings_s: Mapping[str, float] = Field(default_factory=dict)
+
+    def ending_of(self, role: PodRole) -> PodRecord | None:
+        """The record of the pod with this role, if one was started."""
+        return next((pod for pod in self.pods if pod.role is role), None)
+
+
+class Evidence(Wire):
+    """Everything a judge may look at, for one run."""
+
+    schema_id: Literal["grader.evidence/v1"] = Field(default="grader.evidence/v1", alias="schema")
+    run: RunRecord
+    discovery: Discovery | None = None
+    """Null when the learner's pod ended without saying anything."""
+    scan: Scan | None = None
+    clean_room: CleanRoom | None = None
+    measurement: Measurement | None = None
+
+
+class Rejection(Wire):
+    """Why a submission could not be run at all; stored in the place of evidence."""
+
+    schema_id: Literal["grader.rejection/v1"] = Field(default="grader.rejection/v1", alias="schema")
+    run_id: Identifier
+    device: Literal["cuda", "cpu"]
+    sandbox: ShortText
+    isolated: bool
+    code: Code
+    feedback: LongText
+
+
+class Need(StrEnum):
+    """A part of the evidence that a check looks at; a run collects only what its checks need."""
+
+    DISCOVERY = "discovery"
+    SCAN = "scan"
+    CLEAN_ROOM = "clean_room"
+    MEASUREMENT = "measurement"
+
+
+class RunPlan(Wire):
+    """What a run has to collect. Made where checks may be loaded, used where they may not."""
+
+    needs: tuple[Need, ...]
+    steps: tuple[Identifier, ...] = ()
+    """Step ids to grade; empty means all of the lab's."""
+    threshold: Annotated[float, Field(gt=0)] = 1.1
+    """Ratio at which the sequential test aims."""

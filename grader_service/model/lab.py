@@ -1,0 +1,114 @@
+"""A lab as data: its steps, checks, limits and how throughput is measured."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from grader_service.errors import UsageError
+from grader_service.model.base import Identifier, ShortText, Wire
+
+
+class LabCheck(Wire):
+    """One check of a step, with its parameters and how much it counts."""
+
+    id: Identifier
+    points: Annotated[float, Field(gt=0, le=1000)]
+    """What a full pass adds to the step's score."""
+    params: Mapping[str, object] = Field(default_factory=dict)
+    """Validated by the check's own parameter model when the lab is loaded."""
+
+
+class LabStep(Wire):
+    """A step of the lab's page, graded by one or more checks."""
+
+    id: Identifier
+    title: ShortText
+    checks: Annotated[tuple[LabCheck, ...], Field(min_length=1)]
+
+
+class PodLimits(Wire):
+    """What the learner's pod may use; every number is enforced by the host."""
+
+    learner_timeout_s: Annotated[float, Field(gt=0, le=7200)] = 900.0
+    """Wall-clock seconds for the learner's code, top to bottom."""
+    memory_mib: Annotated[int, Field(ge=512)] = 8192
+    """RAM including tmpfs pages; swap is set to the same number, so none is used."""
+    shm_mib: Annotated[int, Field(ge=64)] = 2048
+    workspace_mib: Annotated[int, Field(ge=64)] = 2048
+    workspace_inodes: Annotated[int, Field(ge=1000)] = 300_000
+    pids: Annotated[int, Field(ge=64)] = 1024
+    max_cpus: Annotated[int, Field(ge=1)] = 8
+    """Every arm gets the same CPU set of at most this many cores."""
+
+
+class MeasurementPlan(Wire):
+    """How the arms are timed; see `docs/measurement.md`."""
+
+    block_s: Annotated[float, Field(gt=0, le=60)] = 1.0
+    """Target seconds of one arm's timed window."""
+    looks: Annotated[tuple[int, ...], Field(min_length=1)] = (4, 6, 8, 12)
+    """Numbers of blocks after which the test may stop; strictly increasing."""
+    alpha_pass: Annotated[float, Field(gt=0, lt=0.5)] = 0.005
+    alpha_fail: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
+    declared_floor: Annotated[float, Field(gt=0, le=1)] = 0.95
+    """Share of the reference loader at the learner's declared settings below which a baseline is not believed."""
+    fair_floor: Annotated[float, Field(gt=0, le=1)] = 0.91
+    """The same for the reference loader at the pod's fair settings."""
+    images: Annotated[int, Field(ge=64, le=8192)] = 512
+    """Most held-out images; fewer when the learner's own set is smaller."""
+    fair_workers: Annotated[int, Field(ge=1, le=64)] = 8
+    """DataLoader workers of the fair reference, capped by the pod's cores."""
+
+    @model_validator(mode="after")
+    def _looks_increase(self) -> "MeasurementPlan":
+        if any(b <= a for a, b in zip(self.looks, self.looks[1:], strict=False)) or self.looks[0] < 2:
+            raise ValueError(f"looks must increase strictly and start at 2 or more, got {list(self.looks)}")
+        return self
+
+
+class LabSpec(Wire):
+    """A whole lab. The thresholds of the contract are values in here, not in code."""
+
+    schema_id: Literal["grader.lab/v1"] = Field(alias="schema")
+    id: Identifier
+    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")]
+    title: ShortText
+    image: ShortText = "grader-lab"
+    """Name of the lab image; its digest stands in the verdict."""
+    steps: Annotated[tuple[LabStep, ...], Field(min_length=1)]
+    limits: PodLimits = PodLimits()
+    measurement: MeasurementPlan = MeasurementPlan()
+
+    @model_validator(mode="after")
+    def _unique(self) -> "LabSpec":
+        step_ids = [step.id for step in self.steps]
+        check_ids = [check.id for step in self.steps for check in step.checks]
+        for what, ids in (("step", step_ids), ("check", check_ids)):
+            twice = sorted({i for i in ids if ids.count(i) > 1})
+            if twice:
+                raise ValueError(f"{what} ids must be unique, but {', '.join(twice)} stands more than once")
+        return self
+
+    def selected(self, step_ids: tuple[str, ...]) -> tuple[LabStep, ...]:
+        """The steps named, in the lab's order; all of them when none is named.
+
+        Raises:
+            UsageError: a name is not a step of this lab; the message lists those that are.
+        """
+        known = {step.id for step in self.steps}
+        unknown = [name for name in step_ids if name not in known]
+        if unknown:
+            names = ", ".join(step.id for step in self.steps)
+            raise UsageError(f"lab {self.id} has no step {', '.join(unknown)}; its steps are: {names}")
+        return tuple(step for step in self.steps if not step_ids or step.id in step_ids)
+
+
+def threshold_of(lab: LabSpec) -> float:
+    """The ratio that the lab wants, at which the sequential test aims; 1.1 for a lab that measures without a rule."""
+    for step in lab.steps:
+        for check in step.checks:
+            value = check.params.get("threshold")
+            if check.id == "throughput_ratio" and isinstance(value, (int, float)):
+                return float(value)
+    return 1.1

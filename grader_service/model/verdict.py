@@ -1,0 +1,151 @@
+"""The verdict that leaves the service: schema `grader.verdict/v1`."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from grader_service.model.base import Code, Frozen, Identifier, LongText, Sha256, ShortText
+from grader_service.model.measurement import Measurement
+
+VERDICT_SCHEMA = "grader.verdict/v1"
+
+
+class Outcome(StrEnum):
+    """How one check, or one step, came out."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    INCONCLUSIVE = "inconclusive"
+    """Measured, but noise or the host does not allow a decision."""
+    UNVERIFIED = "unverified"
+    """Could not be re-measured; the feedback says what to change."""
+    SKIPPED = "skipped"
+    """Not judged because something it needs was not there; the feedback says what."""
+    ERROR = "error"
+    """Our fault."""
+
+
+class Status(StrEnum):
+    """The whole submission's outcome."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    INCONCLUSIVE = "inconclusive"
+    UNVERIFIED = "unverified"
+    REJECTED = "rejected"
+    ERROR = "error"
+
+
+class Tier(StrEnum):
+    """How strong the evidence of a measured check is."""
+
+    GRAPH = "A"
+    """The learner's DALI graph, run in our clean room without any learner code."""
+    PROOF = "B"
+    """Learner code, counted by the content that it delivered."""
+    COLD_PROOF = "C"
+    CLAIMS = "D"
+    """Nothing could be measured again: never a pass."""
+
+
+class Mode(StrEnum):
+    """Whether the verdict may be recorded as a grade."""
+
+    OFFICIAL = "official"
+    REHEARSAL = "rehearsal"
+
+
+class CheckVerdict(Frozen):
+    """One check's part of the verdict."""
+
+    id: Identifier
+    version: ShortText
+    step: Identifier
+    outcome: Outcome
+    code: Code
+    """Stable reason, such as `jpeg.too_few`."""
+    score: Annotated[float, Field(ge=0)] | None
+    """Points earned; null where the check could not decide, never 0 in its place."""
+    max_score: Annotated[float, Field(gt=0)]
+    feedback: LongText
+    """For the learner: what was seen, what was wanted, what to do next."""
+    details: Mapping[str, object] = Field(default_factory=dict)
+    """For staff: JSON values only."""
+    tier: Tier | None = None
+
+
+class StepVerdict(Frozen):
+    """One step's part of the verdict."""
+
+    id: Identifier
+    outcome: Outcome
+    score: Annotated[float, Field(ge=0)] | None
+    max_score: Annotated[float, Field(gt=0)]
+
+
+class Provenance(Frozen):
+    """What the verdict was made from; enough to make it again."""
+
+    submission_sha256: Sha256 | None = None
+    """Null when nothing that could be hashed came."""
+    filename: ShortText | None = None
+    entry_point: ShortText | None = None
+    """The file that was run, inside the submission."""
+    lab_version: ShortText | None = None
+    grader_version: ShortText
+    check_versions: Mapping[str, str] = Field(default_factory=dict)
+    """Check id to `version (distribution distribution-version)`."""
+    sandbox: ShortText | None = None
+    isolated: bool | None = None
+    """False for the `process` sandbox, which runs trusted code only."""
+    image: ShortText | None = None
+    image_digest: ShortText | None = None
+    engine: ShortText | None = None
+    host: Mapping[str, object] = Field(default_factory=dict)
+    gpu: Mapping[str, object] | None = None
+    """Model, UUID and driver version; null in a rehearsal."""
+    versions: Mapping[str, str] = Field(default_factory=dict)
+    """torch, torchvision and DALI as found inside the pods."""
+    seed: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
+    """Seed of the held-out images, hexadecimal."""
+    timings_s: Mapping[str, float] = Field(default_factory=dict)
+    """Wall-clock seconds of each stage, by the host's clock."""
+
+
+class Signature(Frozen):
+    """Ed25519 over the canonical JSON of the verdict without this field."""
+
+    algorithm: Literal["ed25519"] = "ed25519"
+    key_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    """First 16 hexadecimal digits of the SHA-256 of the raw public key."""
+    public_key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    value: Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
+
+
+class Verdict(Frozen):
+    """The grader's whole answer for one run of one submission."""
+
+    schema_id: Literal["grader.verdict/v1"] = Field(default="grader.verdict/v1", alias="schema")
+    verdict_id: Identifier
+    submission_id: Identifier
+    run_id: Identifier
+    lab: Identifier
+    learner: ShortText | None
+    cohort: ShortText | None
+    mode: Mode
+    status: Status
+    code: Code
+    """The reason of the status: that of the first check that kept the submission from passing."""
+    feedback: LongText
+    score: Annotated[float, Field(ge=0)] | None
+    max_score: Annotated[float, Field(gt=0)] | None
+    """Null only where no lab is known."""
+    created_at: datetime
+    steps: tuple[StepVerdict, ...] = ()
+    checks: tuple[CheckVerdict, ...] = ()
+    measurement: Measurement | None = None
+    provenance: Provenance
+    signature: Signature | None = None

@@ -1,0 +1,66 @@
+"""The Celery application: JSON only, one message in hand, acknowledged when its work is done."""
+
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from celery import Celery
+
+from grader_service.settings import Settings
+
+RUN_QUEUES = ("grader.run.live", "grader.run.regrade")
+JUDGE_QUEUES = ("grader.judge.live", "grader.judge.regrade")
+_VISIBILITY_S = 600
+
+
+def make_app(settings: Settings) -> Celery:
+    """An application bound to this Redis."""
+    url = redis_url(settings)
+    app = Celery("grader", broker=url, backend=url)
+    transport = {
+        # A message here is a hint: delivered late it finds work to do, delivered twice it finds none.
+        "visibility_timeout": _VISIBILITY_S,
+        "queue_order_strategy": "priority",
+        "unacked_restore_interval": 10,
+        "unacked_restore_throttle": 1,
+        "socket_timeout": 30,
+        "socket_connect_timeout": 10,
+        "socket_keepalive": True,
+        "health_check_interval": 25,
+        "retry_on_timeout": True,
+    }
+    app.conf.update(
+        accept_content=["json"],
+        task_serializer="json",
+        result_serializer="json",
+        result_accept_content=["json"],
+        result_expires=settings.result_days * 86_400,
+        broker_transport_options=transport,
+        result_backend_transport_options={"visibility_timeout": _VISIBILITY_S},
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        task_acks_late=True,
+        task_acks_on_failure=True,
+        task_acks_on_timeout=True,
+        task_reject_on_worker_lost=False,
+        task_ignore_result=True,
+        worker_prefetch_multiplier=1,
+        worker_enable_remote_control=False,
+        worker_hijack_root_logger=False,
+        worker_soft_shutdown_timeout=settings.soft_shutdown_s,
+        worker_enable_soft_shutdown_on_idle=False,
+        task_create_missing_queues=True,
+        timezone="UTC",
+        enable_utc=True,
+    )
+    return app
+
+
+def redis_url(settings: Settings) -> str:
+    """The broker's URL with the password of the secret file put in."""
+    parts = urlsplit(settings.redis_url)
+    password = settings.redis_password()
+    if password is None:
+        return settings.redis_url
+    host = parts.netloc.rpartition("@")[2]
+    user = parts.username or ""
+    return urlunsplit(parts._replace(netloc=f"{user}:{quote(password, safe='')}@{host}"))

@@ -1,0 +1,49 @@
+"""Looks at the Redis before anything is entrusted to it."""
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from grader_service.errors import ConfigurationError, InfrastructureError
+
+OLDEST = (6, 2)
+
+
+def unsafe(redis: "Redis") -> list[str]:
+    """What about this Redis could lose messages; empty when nothing.
+
+    Raises:
+        InfrastructureError: it does not answer.
+    """
+    problems = []
+    try:
+        server = redis.info("server")
+        persistence = redis.info("persistence")
+        memory = redis.info("memory")
+    except RedisError as error:
+        raise InfrastructureError(f"Redis does not answer: {error}") from error
+    version = tuple(int(part) for part in str(server.get("redis_version", "0.0")).split(".")[:2])
+    if version < OLDEST:
+        problems.append(f"it is version {server.get('redis_version')}; {OLDEST[0]}.{OLDEST[1]} or newer is needed")
+    if not persistence.get("aof_enabled"):
+        problems.append("it keeps no append-only file and forgets its queues when it restarts: set appendonly yes")
+    policy = memory.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        problems.append(
+            f"its policy {policy} may throw queues away when memory is short: set maxmemory-policy noeviction"
+        )
+    if redis.connection_pool.connection_kwargs.get("password") is None:
+        problems.append("it asks for no password, so that anybody who reaches it can post and read: set requirepass")
+    return problems
+
+
+def require_safe(redis: "Redis", *, production: bool) -> list[str]:
+    """Refuses an unsafe Redis in production, and returns what to warn of elsewhere.
+
+    Raises:
+        ConfigurationError: in production, with everything that is wrong.
+        InfrastructureError: it does not answer.
+    """
+    problems = unsafe(redis)
+    if problems and production:
+        raise ConfigurationError("this Redis is not safe for a queue: " + "; ".join(problems))
+    return problems

@@ -1,0 +1,26 @@
+"""The tasks between our own workers. Each is a hint that something waits; what, the store decides."""
+
+from collections.abc import Callable
+
+from celery import Celery
+
+RUN_TASK = "grader.run"
+JUDGE_TASK = "grader.judge"
+
+
+def register_run(app: Celery, run_next: Callable[[], object]) -> None:
+    """Queue `grader.run.*`; idempotent, never retried: the store tries again."""
+
+    @app.task(name=RUN_TASK)  # type: ignore[untyped-decorator]
+    def run(run_id: str) -> None:
+        del run_id  # the hint's own run may have gone to another worker already
+        run_next()
+
+
+def register_judge(app: Celery, judge_next: Callable[[], object]) -> None:
+    """Queue `grader.judge.*`; idempotent, never retried: the store tries again."""
+
+    @app.task(name=JUDGE_TASK)  # type: ignore[untyped-decorator]
+    def judge(run_id: str) -> None:
+        del run_id
+        judge_next()

@@ -1,0 +1,123 @@
+"""Renders one verdict as one page that opens offline: no script, no request, every text of a learner escaped."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from grader_service.model.verdict import CheckVerdict, Mode, Outcome, StepVerdict, Verdict
+from grader_service.report import formats, words
+from grader_service.report.plots import rate_plot, ratio_plot
+from grader_service.report.shown import Shown, shown
+
+_DETAILS_BUDGET = 40_000
+"""Characters of staff details on one page, over all checks."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One step with its checks."""
+
+    anchor: str
+    name: str
+    step: StepVerdict | None
+    """Null when a check names a step that the verdict does not list."""
+    checks: tuple[CheckVerdict, ...]
+
+
+def render_report(verdict: Verdict) -> str:
+    """The page; the same text whenever the same verdict is rendered."""
+    seen = shown(verdict)
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            verdict=verdict,
+            rehearsal=verdict.mode is Mode.REHEARSAL,
+            summary=_summary(verdict),
+            sections=_sections(verdict),
+            details_budget=_DETAILS_BUDGET // max(1, len(verdict.checks)),
+            measurement=verdict.measurement,
+            shown=seen,
+            plots=_plots(seen),
+            stages=_stages(verdict.provenance.timings_s),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("grader_service.report"),
+        autoescape=True,
+        finalize=formats.tidy,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {
+        "marks": words.MARKS,
+        "status_meaning": words.STATUS_MEANING,
+        "tier_meaning": words.TIER_MEANING,
+        "arm_names": words.ARM_NAMES,
+        "arm_meaning": words.ARM_MEANING,
+        "arm_signs": words.ARM_SIGNS,
+        "baselines": words.baselines,
+        "rule": words.rule,
+        "details_json": formats.details_json,
+    }
+    environment.filters |= {
+        "claim": formats.claim,
+        "claim_ratio": formats.claim_ratio,
+        "facts": formats.facts,
+        "loader": words.loader,
+        "moment": formats.moment,
+        "points": formats.points,
+        "percent": formats.percent,
+        "rate": formats.rate,
+        "ratio": formats.ratio,
+        "seconds": formats.seconds,
+        "spans": formats.spans,
+        "words": words.title,
+    }
+    return environment
+
+
+def _summary(verdict: Verdict) -> str:
+    """The verdict's feedback, unless it only repeats what stands at the checks further down the page."""
+    open_checks = [check for check in verdict.checks if check.outcome is not Outcome.PASSED]
+    if not open_checks or not all(check.feedback in verdict.feedback for check in open_checks):
+        return verdict.feedback
+    done = len(verdict.checks) - len(open_checks)
+    return f"{done} of {len(verdict.checks)} checks passed. What to do next stands at each step below."
+
+
+def _sections(verdict: Verdict) -> list[Section]:
+    steps: dict[str, StepVerdict | None] = {step.id: step for step in verdict.steps}
+    for check in verdict.checks:
+        steps.setdefault(check.step, None)
+    return [
+        Section(
+            anchor=f"step-{number}",
+            name=words.title(step_id),
+            step=step,
+            checks=tuple(check for check in verdict.checks if check.step == step_id),
+        )
+        for number, (step_id, step) in enumerate(steps.items(), start=1)
+    ]
+
+
+def _plots(seen: Shown | None) -> dict[str, object]:
+    if seen is None or not seen.rows:
+        return {}
+    plots: dict[str, object] = {"ratio": ratio_plot(seen)}
+    if seen.arms:
+        plots["rates"] = rate_plot(seen)
+    return plots
+
+
+def _stages(timings_s: Mapping[str, float]) -> list[tuple[str, float, float]]:
+    """Name, seconds and share of the longest of each stage."""
+    longest = max(timings_s.values(), default=0.0) or 1.0
+    return [(words.stage(name), took, max(0.0, took / longest)) for name, took in timings_s.items()]

@@ -1,0 +1,109 @@
+"""What the report shows of a measurement: one row per block, and the decision that graded it; pure."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from pydantic import ValidationError
+
+from grader_service.model.measurement import Arm, Block, Decision, Measurement
+from grader_service.model.verdict import CheckVerdict, Verdict
+
+MOST_ROWS = 120
+_MOST_LOG = 300.0
+"""Logarithms beyond this are drawn as this, so that no exponential overflows."""
+
+
+@dataclass(frozen=True)
+class BlockRow:
+    """One block, as the plots and the table show it."""
+
+    number: int
+    """1-based."""
+    ratio: float
+    rates: Mapping[Arm, float]
+    """Images per second of each arm that was timed in it."""
+    baseline: Arm
+    counted: bool
+    """It is one of the blocks that the decision was made on."""
+    remark: str
+    """Why it was not counted; empty when it was."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Rows and numbers that plots, tables and sentences take alike."""
+
+    rows: tuple[BlockRow, ...]
+    left_out: int
+    """Blocks beyond the rows shown."""
+    arms: tuple[Arm, ...]
+    """Arms that any row has a rate of."""
+    decision: Decision | None
+    threshold: float | None
+    mean: float | None
+    """Geometric mean of the ratios of the counted blocks."""
+    medians: Mapping[Arm, float]
+    """Images per second of each arm over all blocks."""
+
+    @property
+    def not_counted(self) -> tuple[BlockRow, ...]:
+        """Rows that were not counted."""
+        return tuple(row for row in self.rows if row.remark)
+
+
+def shown(verdict: Verdict) -> Shown | None:
+    """What there is to show of the verdict's measurement, if there is one."""
+    measurement = verdict.measurement
+    if measurement is None:
+        return None
+    decision = _decision(verdict.checks, measurement)
+    rows = _rows(measurement.blocks, decision)
+    ratios = [row.ratio for row in rows if row.counted]
+    mean = decision.ratio if decision is not None else math.exp(fmean(map(math.log, ratios))) if ratios else None
+    rows, left_out = rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS)
+    return Shown(
+        rows=tuple(rows),
+        left_out=left_out,
+        arms=tuple(arm for arm in Arm if any(arm in row.rates for row in rows)),
+        decision=decision,
+        threshold=decision.threshold if decision is not None else None,
+        mean=mean,
+        medians={arm.arm: arm.images_per_s for arm in measurement.arms if arm.images_per_s is not None},
+    )
+
+
+def _decision(checks: Sequence[CheckVerdict], measurement: Measurement) -> Decision | None:
+    """The decision that a check graded by, which may have a threshold of its own; else the measurement's."""
+    for check in checks:
+        found = check.details.get("decision")
+        if isinstance(found, dict):
+            try:
+                return Decision.model_validate(found)
+            except ValidationError:
+                continue
+    return measurement.decision
+
+
+def _rows(blocks: Sequence[Block], decision: Decision | None) -> list[BlockRow]:
+    rows = []
+    valid = 0
+    for block in blocks:
+        valid += block.spoiled is None
+        late = decision is not None and valid > decision.blocks_used
+        remark = "taken after the decision" if late else ""
+        if block.spoiled is not None:
+            remark = block.spoiled or "no reason given"
+        timed = {window.arm: window.images_per_s for window in block.windows}
+        rows.append(
+            BlockRow(
+                number=block.index + 1,
+                ratio=math.exp(min(max(block.log_ratio, -_MOST_LOG), _MOST_LOG)),
+                rates={arm: timed[arm] for arm in Arm if 0 < timed.get(arm, 0) < math.inf},
+                baseline=block.baseline,
+                counted=not remark,
+                remark=remark,
+            )
+        )
+    return rows

@@ -1,0 +1,150 @@
+"""Takes messages in: validates, stores the artifact, accepts the submission; answers at once what cannot be graded."""
+
+from dataclasses import dataclass, field
+
+from checks.registry import Registry
+from grader_service import verdicts
+from grader_service.errors import ConfigurationError, SubmissionRejected, UsageError
+from grader_service.judging import needs_of
+from grader_service.labs.catalogue import load_lab
+from grader_service.model.evidence import RunPlan
+from grader_service.model.lab import LabSpec, threshold_of
+from grader_service.model.submission import Submission
+from grader_service.service.message import Malformed, SubmissionMessage, parse_message, reply_of, salvage
+from grader_service.signing import Signer
+from grader_service.store.acceptance import (
+    Accepted,
+    Conflicting,
+    IntakeLimits,
+    Purpose,
+    Refused,
+    Repeated,
+    Waiter,
+    accept,
+)
+from grader_service.store.artifacts import ArtifactStore
+from grader_service.store.engine import Store
+from grader_service.store.events import record
+from grader_service.store.outbox import enqueue
+
+
+@dataclass
+class IntakeDesk:
+    """What intake works with."""
+
+    store: Store
+    artifacts: ArtifactStore
+    registry: Registry
+    signer: Signer
+    limits: IntakeLimits = field(default_factory=IntakeLimits)
+    actor: str = "intake"
+    _labs: dict[str, LabSpec] = field(default_factory=dict)
+
+    def lab(self, lab_id: str) -> LabSpec:
+        """The lab, loaded once."""
+        if lab_id not in self._labs:
+            self._labs[lab_id] = load_lab(lab_id, self.registry)
+        return self._labs[lab_id]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What became of a message."""
+
+    kind: str
+    """`accepted`, `repeated` or `refused`."""
+    run_id: str | None = None
+
+
+def receive(desk: IntakeDesk, body: object, purpose: Purpose, task_id: str | None) -> Taken:
+    """Takes one message in. Whatever it holds, it is answered or stored, and the caller can go on.
+
+    Args:
+        body: the argument `submission`, of any form.
+        purpose: from the queue on which it came.
+        task_id: the Celery task whose result shall be the verdict.
+
+    Raises:
+        InfrastructureError: the store or the artifacts' store failed; the message should come again.
+    """
+    try:
+        message = parse_message(body)
+        plan = _plan(desk, message)
+        digest, size = _store_artifact(desk, message)
+    except ConfigurationError:
+        raise  # a broken lab of ours is no fault of the message: it stays on the queue
+    except (Malformed, UsageError) as error:
+        return _refuse(desk, body, task_id, "message.malformed", f"The message cannot be graded: {error}")
+    except SubmissionRejected as rejection:
+        return _refuse(desk, body, task_id, rejection.code, rejection.feedback)
+    submission = Submission(
+        submission_id=message.submission_id,
+        lab=message.lab,
+        learner=message.learner,
+        cohort=message.cohort,
+        submitted_at=message.submitted_at,
+        filename=message.artifact.filename,
+        sha256=digest,
+        size_bytes=size,
+        steps=message.steps,
+    )
+    reply = message.reply_to
+    waiter = Waiter(task_id, reply.queue if reply else None, reply.task if reply else None)
+    outcome = accept(desk.store, submission, plan, purpose, waiter, desk.limits, desk.actor)
+    if isinstance(outcome, Refused):
+        return _refuse(desk, body, task_id, outcome.code, outcome.feedback)
+    if isinstance(outcome, Conflicting):
+        return _refuse(
+            desk,
+            body,
+            task_id,
+            "submission.conflict",
+            f"Submission {message.submission_id} was handed in before with other content (SHA-256 "
+            f"{outcome.first_sha256}, now {digest}). Its verdict stands; use a new submission_id for new content.",
+        )
+    if isinstance(outcome, Repeated):
+        return Taken("repeated", outcome.run_id)
+    assert isinstance(outcome, Accepted)  # noqa: S101 - the only other type
+    return Taken("accepted", outcome.run_id)
+
+
+def _plan(desk: IntakeDesk, message: SubmissionMessage) -> RunPlan:
+    lab = desk.lab(message.lab)
+    needs = needs_of(lab.selected(message.steps), desk.registry)
+    return RunPlan(needs=tuple(sorted(needs)), steps=message.steps, threshold=threshold_of(lab))
+
+
+def _store_artifact(desk: IntakeDesk, message: SubmissionMessage) -> tuple[str, int]:
+    artifact = message.artifact
+    if artifact.uri is not None and artifact.sha256 is not None:
+        return desk.artifacts.fetch(artifact.uri, artifact.sha256)
+    try:
+        data = artifact.inline_bytes()
+    except ValueError as error:
+        raise Malformed(str(error)) from None
+    digest = desk.artifacts.put(data)
+    if artifact.sha256 is not None and artifact.sha256 != digest:
+        raise SubmissionRejected(
+            "artifact.digest_mismatch",
+            f"The artifact in the message has SHA-256 {digest}; the message says {artifact.sha256}. Send it again.",
+        )
+    return digest, len(data)
+
+
+def _refuse(desk: IntakeDesk, body: object, task_id: str | None, code: str, feedback: str) -> Taken:
+    """Answers with a `rejected` verdict that is sent and not kept: the id stays free for a better message."""
+    submission_id = salvage(body, "submission_id", "unknown")
+    lab_id = salvage(body, "lab", "unknown")
+    verdict = desk.signer.sign(verdicts.refused(submission_id, lab_id, code, feedback))
+    reply = reply_of(body)
+    with desk.store.transaction() as connection:
+        enqueue(
+            connection,
+            None,
+            task_id,
+            reply.queue if reply else None,
+            reply.task if reply else None,
+            verdict.model_dump_json(),
+        )
+        record(connection, "refused", desk.actor, submission_id=submission_id, code=code, feedback=feedback[:500])
+    return Taken("refused")

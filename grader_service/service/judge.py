@@ -1,0 +1,87 @@
+"""The second half of a grading: takes stored evidence, judges it, and puts a signed verdict in force."""
+
+from dataclasses import dataclass, field
+
+import structlog
+
+from checks.registry import Registry
+from grader_service import verdicts
+from grader_service.errors import GraderError, InfrastructureError, SubmissionRejected
+from grader_service.judging import judge as judge_evidence
+from grader_service.labs.catalogue import load_lab
+from grader_service.model.evidence import Evidence, Rejection
+from grader_service.model.verdict import Mode, Verdict
+from grader_service.service.keeper import Keeper
+from grader_service.service.retry import RetryPolicy
+from grader_service.signing import Signer
+from grader_service.store import leases, results
+from grader_service.store.engine import Store
+from grader_service.store.leases import Claim
+from grader_service.store.submissions import load_submission
+from sandbox.api import SandboxFacts
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class JudgeDesk:
+    """What a judge works with: no sandbox, no GPU."""
+
+    store: Store
+    registry: Registry
+    signer: Signer
+    owner: str
+    lease_s: float = 60.0
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+
+
+def judge_next(desk: JudgeDesk) -> Verdict | None:
+    """Judges the run that should come next; None when there is none, or when it failed or was lost.
+
+    Raises:
+        StoreUnavailable: the database failed.
+    """
+    claim = leases.claim(desk.store, "judge", desk.owner, desk.lease_s)
+    if claim is None:
+        return None
+    with (
+        structlog.contextvars.bound_contextvars(submission_id=claim.submission_id, run_id=claim.run_id),
+        Keeper(desk.store, claim, desk.lease_s, on_lost=lambda: None),
+    ):
+        try:
+            verdict = desk.signer.sign(_verdict(desk, claim))
+        except GraderError as error:
+            state = leases.fail(
+                desk.store,
+                claim,
+                f"{type(error).__name__}: {error}",
+                max_attempts=desk.retry.max_attempts if error.retry else 1,
+                delay_s=desk.retry.delay_s,
+            )
+            log.exception("judging_failed", state=state)
+            return None
+        if not results.store_verdict(desk.store, claim, verdict):
+            log.warning("verdict_fenced_off", fence=claim.fence)
+            return None
+        log.info("verdict", status=verdict.status.value, code=verdict.code, score=verdict.score)
+        return verdict
+
+
+def _verdict(desk: JudgeDesk, claim: Claim) -> Verdict:
+    submission = load_submission(desk.store, claim.submission_id)
+    lab = load_lab(submission.lab, desk.registry)
+    steps = lab.selected(submission.steps)
+    try:
+        stored = results.load_evidence(desk.store, claim.run_id)
+    except ValueError as error:
+        raise InfrastructureError(str(error)) from error
+    if stored is None:
+        raise InfrastructureError(f"run {claim.run_id} is to be judged and has no evidence")
+    if stored.kind == "rejection":
+        rejection = Rejection.model_validate_json(stored.document)
+        facts = SandboxFacts(rejection.sandbox, rejection.isolated, None, None, None, None)
+        mode = Mode.OFFICIAL if rejection.device == "cuda" else Mode.REHEARSAL
+        reason = SubmissionRejected(rejection.code, rejection.feedback)
+        return verdicts.rejected(submission, lab, steps, reason, facts, mode, run_id=claim.run_id)
+    evidence = Evidence.model_validate_json(stored.document)
+    return verdicts.compose(submission, lab, steps, judge_evidence(evidence, steps, desk.registry), evidence)

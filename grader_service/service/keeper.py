@@ -1,0 +1,54 @@
+"""Keeps a claim alive while its work runs, and stops the work when the claim is lost."""
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from grader_service.store.engine import Store, StoreUnavailable
+from grader_service.store.leases import Claim, renew
+
+log = structlog.get_logger(__name__)
+
+
+class Keeper:
+    """Renews a lease three times per its length, in a thread.
+
+    Args:
+        on_lost: called once, from the thread, when the run belongs to somebody else; it should end the work.
+    """
+
+    def __init__(self, store: Store, claim: Claim, lease_s: float, on_lost: Callable[[], None]) -> None:
+        self._store = store
+        self._claim = claim
+        self._lease_s = lease_s
+        self._on_lost = on_lost
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"keeper-{claim.run_id[:8]}", daemon=True)
+        self.lost = False
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join(timeout=self._lease_s)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._lease_s / 3):
+            try:
+                kept = renew(self._store, self._claim, self._lease_s)
+            except StoreUnavailable as error:
+                # Perhaps it comes back before the lease ends; if not, the fence keeps our result out.
+                log.warning("lease_not_renewed", run_id=self._claim.run_id, error=str(error)[:200])
+                continue
+            if not kept:
+                self.lost = True
+                log.warning("lease_lost", run_id=self._claim.run_id, fence=self._claim.fence)
+                self._on_lost()
+                return

@@ -1,0 +1,138 @@
+"""The first half of a grading: claims a run, executes it in the sandbox, stores what was found. Loads no check."""
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+import structlog
+
+from grader_service.errors import GraderError, InfrastructureError, SubmissionRejected
+from grader_service.grading.progress import Progress, Silent
+from grader_service.grading.run import Device, execute
+from grader_service.host import Gpu
+from grader_service.ingest.artifact import Artifact
+from grader_service.labs.specs import lab_text, read_lab
+from grader_service.model.evidence import Rejection, RunPlan
+from grader_service.service.keeper import Keeper
+from grader_service.service.retry import RetryPolicy
+from grader_service.store import leases, results
+from grader_service.store.artifacts import ArtifactStore
+from grader_service.store.engine import Store
+from grader_service.store.leases import Claim
+from grader_service.store.submissions import load_submission
+from sandbox.abortable import Abortable
+from sandbox.api import SandboxRunner
+
+log = structlog.get_logger(__name__)
+
+
+class RunEnd(StrEnum):
+    """What became of a claim."""
+
+    NOTHING = "nothing"
+    """No run waited."""
+    STORED = "stored"
+    FAILED = "failed"
+    """Ours: tried again or parked."""
+    LOST = "lost"
+    """Somebody else has the run now."""
+    GIVEN_BACK = "given_back"
+
+
+@dataclass(frozen=True)
+class RunnerDesk:
+    """What a runner works with: a sandbox and one device, no check code."""
+
+    store: Store
+    artifacts: ArtifactStore
+    sandbox: SandboxRunner
+    device: Device
+    owner: str
+    gpu: Gpu | None = None
+    lease_s: float = 60.0
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    progress: Callable[[Claim], Progress] = lambda _: Silent()
+
+
+def run_next(desk: RunnerDesk) -> RunEnd:
+    """Executes the run that should come next.
+
+    Raises:
+        StoreUnavailable: the database failed; the lease will run out.
+        BaseException: a signal to stop; the run was given back before it goes on.
+    """
+    claim = leases.claim(desk.store, "run", desk.owner, desk.lease_s)
+    if claim is None:
+        return RunEnd.NOTHING
+    sandbox = Abortable(desk.sandbox)
+    with (
+        structlog.contextvars.bound_contextvars(submission_id=claim.submission_id, run_id=claim.run_id),
+        Keeper(desk.store, claim, desk.lease_s, on_lost=sandbox.abort) as keeper,
+    ):
+        log.info("run_claimed", fence=claim.fence, attempts=claim.attempts)
+        try:
+            return _run(desk, claim, sandbox)
+        except GraderError as error:
+            if keeper.lost:
+                return RunEnd.LOST
+            return _fail(desk, claim, error)
+        except Exception as error:
+            log.exception("run_bug")
+            return _fail(desk, claim, InfrastructureError(f"{type(error).__name__}: {error}"))
+        except BaseException:
+            # Told to stop (a signal becomes SystemExit): pods are gone by now, the work goes back untouched.
+            leases.give_back(desk.store, claim, "the worker was told to stop")
+            raise
+
+
+def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
+    submission = load_submission(desk.store, claim.submission_id)
+    plan = RunPlan.model_validate(dict(claim.plan))
+    lab = read_lab(lab_text(submission.lab), f"lab {submission.lab}")
+    with tempfile.TemporaryDirectory(prefix="grader-artifact-") as folder:
+        path = Path(folder) / "artifact"
+        desk.artifacts.copy_to(submission.sha256, path)
+        artifact = Artifact(submission.filename, path, submission.sha256, submission.size_bytes)
+        try:
+            outcome = execute(
+                artifact,
+                lab,
+                plan.needs,
+                sandbox,
+                desk.device,
+                desk.progress(claim),
+                run_id=claim.run_id,
+                gpu=desk.gpu,
+                threshold=plan.threshold,
+            )
+        except SubmissionRejected as rejection:
+            facts = desk.sandbox.facts
+            document = Rejection(
+                run_id=claim.run_id,
+                device=desk.device,
+                sandbox=facts.name,
+                isolated=facts.isolated,
+                code=rejection.code,
+                feedback=rejection.feedback,
+            )
+            kept = results.store_evidence(desk.store, claim, "rejection", document.model_dump_json().encode(), {})
+        else:
+            if sandbox.aborted:
+                return RunEnd.LOST
+            document_bytes = outcome.evidence.model_dump_json().encode()
+            kept = results.store_evidence(desk.store, claim, "evidence", document_bytes, outcome.blobs)
+    return RunEnd.STORED if kept else RunEnd.LOST
+
+
+def _fail(desk: RunnerDesk, claim: Claim, error: GraderError) -> RunEnd:
+    state = leases.fail(
+        desk.store,
+        claim,
+        f"{type(error).__name__}: {error}",
+        max_attempts=desk.retry.max_attempts if error.retry else 1,
+        delay_s=desk.retry.delay_s * (claim.attempts + 1),
+    )
+    log.error("run_failed", error=str(error)[:500], state=state)
+    return RunEnd.FAILED if state is not None else RunEnd.LOST

@@ -1,0 +1,93 @@
+"""Every setting, read from the environment once; names start with `GRADER_`."""
+
+import os
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from grader_service.errors import ConfigurationError
+
+
+def _default_state_dir() -> Path:
+    if os.geteuid() == 0:
+        return Path("/var/lib/grader")
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "grader"
+
+
+class Settings(BaseSettings):
+    """Settings of one process. Secrets are read from files, never from the environment itself."""
+
+    model_config = SettingsConfigDict(env_prefix="GRADER_", frozen=True, extra="forbid")
+
+    state_dir: Path = Field(default_factory=_default_state_dir)
+    """Run folders, keys, and the embedded store. A runner in a container needs the same path on the host."""
+    lab_data: Path | None = None
+    """Folder with the JPEGs that the lab hands out; learners find it as GRADER_DATA_DIR."""
+    lab_image: str | None = None
+    """Lab image to use in place of the one that the lab names."""
+    lab_python: str | None = None
+    """Interpreter for `--sandbox process`; the grader's own when unset."""
+    production: bool = False
+    """Refuse to start on an unsafe Redis; otherwise warn."""
+    database_url: str | None = None
+    """SQLAlchemy URL; SQLite in the state folder when unset."""
+    database_password_file: Path | None = None
+    """File whose first line is put into the database URL as its password."""
+    redis_url: str = "redis://127.0.0.1:6379/0"
+    """Broker and result store."""
+    redis_password_file: Path | None = None
+    """File whose first line is put into the Redis URL as its password."""
+    artifact_store: str | None = None
+    """Where submissions are kept, as fsspec names it (`file:///…`, `s3://…`); the state folder when unset."""
+    artifact_sources: str = ""
+    """URL prefixes, separated by spaces, from which a message may have its artifact fetched."""
+    gpu: str = "auto"
+    """UUID of the one GPU of `worker run`, `auto` for the only one of the host, or `none` for rehearsals."""
+    sandbox: str = "docker"
+    """`docker`, or `process` for trusted code."""
+    lease_s: float = Field(default=60.0, ge=1.0)
+    """A worker that does not renew its claim for this long is taken for dead."""
+    max_attempts: int = Field(default=3, ge=1)
+    """Failures of ours before a run is parked for an operator."""
+    retry_delay_s: float = Field(default=10.0, ge=0.0)
+    """Wait before a run that failed through us is tried again, times the number of failures."""
+    max_queued: int = Field(default=20_000, ge=1)
+    """Waiting runs beyond which new submissions are refused for now."""
+    learner_per_hour: int = Field(default=60, ge=1)
+    """Submissions of one learner within an hour beyond which more are refused for now."""
+    result_days: int = Field(default=7, ge=1)
+    """How long a verdict can be read as the result of its Celery task."""
+    soft_shutdown_s: float = Field(default=30.0, ge=0.0)
+    """How long a worker that is told to stop may finish what it has in hand."""
+    sweep_s: float = Field(default=5.0, gt=0.0)
+    """Time between two looks for lost hints, expired leases and undelivered answers."""
+    intake_threads: int = Field(default=4, ge=1, le=64)
+    metrics_port: int = Field(default=9464, ge=1, le=65535)
+
+    @cached_property
+    def key_dir(self) -> Path:
+        """Folder of the signing keys."""
+        return self.state_dir / "keys"
+
+    def redis_password(self) -> str | None:
+        """The password of Redis, if it is kept in a file."""
+        return _secret(self.redis_password_file)
+
+    def database_password(self) -> str | None:
+        """The password of the database, if it is kept in a file."""
+        return _secret(self.database_password_file)
+
+
+def _secret(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        lines = path.read_text().splitlines()
+    except OSError as error:
+        raise ConfigurationError(f"the secret file {path} cannot be read: {error}") from error
+    if not lines or not lines[0].strip():
+        raise ConfigurationError(f"the secret file {path} is empty; its first line must be the password")
+    return lines[0].strip()

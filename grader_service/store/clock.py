@@ -1,0 +1,24 @@
+"""The database's clock in SQL: leases are compared with it, so that hosts may disagree about the time."""
+
+from typing import Any
+
+from sqlalchemy import Float
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.expression import FunctionElement
+
+
+class db_now(FunctionElement[float]):  # noqa: N801 - reads as a SQL function
+    """Seconds since 1970, UTC, as the database sees them now, also inside a long transaction."""
+
+    type = Float(53)
+    inherit_cache = True
+
+
+@compiles(db_now, "postgresql")
+def _postgresql(*_: Any, **__: Any) -> str:
+    return "extract(epoch from clock_timestamp())::double precision"
+
+
+@compiles(db_now, "sqlite")
+def _sqlite(*_: Any, **__: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"

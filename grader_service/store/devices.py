@@ -1,0 +1,77 @@
+"""GPUs and slots as the store knows them: which host has them, whether they may be used, and why not."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select, update
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from grader_service.store.clock import db_now
+from grader_service.store.engine import Store
+from grader_service.store.events import record
+from grader_service.store.tables import DeviceRow
+
+READY, QUARANTINED, DRAINING = "ready", "quarantined", "draining"
+
+
+@dataclass(frozen=True)
+class Device:
+    """One GPU or slot."""
+
+    device_id: str
+    host: str
+    model: str
+    state: str
+    reason: str | None
+    seen_s: float
+    """Seconds since its worker last said that it is there."""
+
+
+def see(store: Store, device_id: str, host: str, model: str) -> str:
+    """Registers a device or says that it is still there; returns its state, which only operators improve."""
+    with store.transaction() as connection:
+        values = {"device_id": device_id, "host": host, "model": model, "state": READY, "fence": 0, "seen_at": db_now()}
+        dialect_insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
+        connection.execute(
+            dialect_insert(DeviceRow)
+            .values(**values)
+            .on_conflict_do_update(
+                index_elements=["device_id"], set_={"host": host, "model": model, "seen_at": db_now()}
+            )
+        )
+        return str(connection.execute(select(DeviceRow.state).where(DeviceRow.device_id == device_id)).scalar_one())
+
+
+def quarantine(store: Store, device_id: str, reason: str, actor: str) -> None:
+    """Takes a device out of service until an operator looks at it."""
+    with store.transaction() as connection:
+        _set(connection, device_id, QUARANTINED, reason, actor)
+
+
+def set_state(store: Store, device_id: str, state: str, reason: str | None, actor: str) -> bool:
+    """An operator's decision; False when there is no such device."""
+    with store.transaction() as connection:
+        return _set(connection, device_id, state, reason, actor)
+
+
+def devices(store: Store) -> list[Device]:
+    """Every device, by host."""
+    statement = select(
+        DeviceRow.device_id,
+        DeviceRow.host,
+        DeviceRow.model,
+        DeviceRow.state,
+        DeviceRow.reason,
+        (db_now() - DeviceRow.seen_at).label("seen_s"),
+    ).order_by(DeviceRow.host, DeviceRow.device_id)
+    with store.transaction() as connection:
+        return [Device(**row) for row in connection.execute(statement).mappings()]
+
+
+def _set(connection: Connection, device_id: str, state: str, reason: str | None, actor: str) -> bool:
+    done = connection.execute(
+        update(DeviceRow).where(DeviceRow.device_id == device_id).values(state=state, reason=reason)
+    )
+    if done.rowcount:
+        record(connection, f"device_{state}", actor, device=device_id, reason=reason)
+    return bool(done.rowcount)

@@ -1,0 +1,122 @@
+"""Opens the database: PostgreSQL for several hosts, SQLite for one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from grader_service.errors import ConfigurationError, InfrastructureError
+
+_BUSY_S = 30.0
+
+
+class StoreUnavailable(InfrastructureError):
+    """The database does not answer, or refused a statement for a reason that may pass."""
+
+
+class Store:
+    """A database with the current schema.
+
+    Args:
+        url: an SQLAlchemy URL: `sqlite:///path`, or `postgresql+psycopg://…`.
+    """
+
+    def __init__(self, url: str, *, pool_size: int = 5) -> None:
+        parsed = make_url(url)
+        self.is_sqlite = parsed.get_backend_name() == "sqlite"
+        options: dict[str, Any] = {"pool_pre_ping": True}
+        if self.is_sqlite:
+            if parsed.database and parsed.database != ":memory:":
+                Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+            options["connect_args"] = {"timeout": _BUSY_S, "check_same_thread": False}
+        elif parsed.get_backend_name() == "postgresql":
+            options |= {"pool_size": pool_size, "max_overflow": pool_size, "pool_timeout": _BUSY_S}
+            options["connect_args"] = {"connect_timeout": 10, "options": "-c statement_timeout=30000"}
+        else:
+            raise ConfigurationError(
+                f"database {parsed.get_backend_name()!r} is not supported; use postgresql or sqlite"
+            )
+        self.engine: Engine = create_engine(parsed, **options)
+        if self.is_sqlite:
+            event.listen(self.engine, "connect", _configure_sqlite)
+            event.listen(self.engine, "begin", _begin_immediate)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """One transaction: committed at the end of the block, rolled back by an exception.
+
+        Raises:
+            StoreUnavailable: the database failed; nothing of the block was kept.
+        """
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            if _is_integrity(error):
+                raise
+            raise StoreUnavailable(f"the database failed: {str(error)[:500]}") from error
+
+    def migrate(self) -> None:
+        """Brings the schema to this version; safe to call by several processes at once."""
+        with self.engine.begin() as connection:
+            if not self.is_sqlite:
+                connection.exec_driver_sql("select pg_advisory_xact_lock(728451)")
+            config = _alembic()
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+
+    def check_schema(self) -> None:
+        """Refuses to work on another version's schema.
+
+        Raises:
+            ConfigurationError: the schema is older or newer; the message says what to run.
+        """
+        try:
+            with self.engine.connect() as connection:
+                found = MigrationContext.configure(connection).get_current_revision()
+        except SQLAlchemyError as error:
+            raise StoreUnavailable(f"the database does not answer: {str(error)[:300]}") from error
+        expected = ScriptDirectory.from_config(_alembic()).get_current_head()
+        if found != expected:
+            raise ConfigurationError(
+                f"the database has schema {found or 'none'}, this grader needs {expected}: run `grader store migrate`"
+            )
+
+    def close(self) -> None:
+        """Closes every connection."""
+        self.engine.dispose()
+
+
+def _alembic() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _is_integrity(error: SQLAlchemyError) -> bool:
+    from sqlalchemy.exc import IntegrityError  # noqa: PLC0415 - one use
+
+    return isinstance(error, IntegrityError)
+
+
+def _configure_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # transactions begin where `_begin_immediate` says
+    cursor = connection.cursor()
+    # FULL: an answer that was given is on disk, also after a power cut.
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={int(_BUSY_S * 1000)}"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_immediate(connection: Connection) -> None:
+    # A transaction that reads and then writes must not find that somebody wrote in between.
+    connection.exec_driver_sql("BEGIN IMMEDIATE")

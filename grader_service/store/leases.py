@@ -1,0 +1,151 @@
+"""Claims runs, keeps them, and gives them back. A claim raises the fence; an older claim's writes are refused."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import aliased
+
+from grader_service.store.clock import db_now
+from grader_service.store.engine import Store
+from grader_service.store.events import record
+from grader_service.store.tables import RunRow, RunState
+
+Stage = Literal["run", "judge"]
+_FROM: dict[Stage, RunState] = {"run": RunState.RUN_QUEUED, "judge": RunState.JUDGE_QUEUED}
+_TO: dict[Stage, RunState] = {"run": RunState.RUNNING, "judge": RunState.JUDGING}
+_RETRIES = 5
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to work on a run, until its lease ends or somebody claims it anew."""
+
+    run_id: str
+    submission_id: str
+    stage: Stage
+    fence: int
+    owner: str
+    attempts: int
+    plan: Mapping[str, Any] = field(default_factory=dict)
+
+
+def claim(store: Store, stage: Stage, owner: str, lease_s: float) -> Claim | None:
+    """Claims the run that should come next: live before regrade, oldest first, one at a time per learner.
+
+    Raises:
+        StoreUnavailable: the database failed.
+    """
+    for _ in range(_RETRIES):
+        try:
+            with store.transaction() as connection:
+                return _claim(connection, stage, owner, lease_s, sqlite=store.is_sqlite)
+        except IntegrityError:
+            # Another worker claimed a run of the same learner in the same instant: look again.
+            continue
+    return None
+
+
+def _claim(connection: Connection, stage: Stage, owner: str, lease_s: float, *, sqlite: bool) -> Claim | None:
+    waiting = select(RunRow.run_id).where(RunRow.state == _FROM[stage].value, RunRow.not_before <= db_now())
+    if stage == "run":
+        other = aliased(RunRow)
+        busy = (
+            select(other.run_id).where(other.learner == RunRow.learner, other.state == RunState.RUNNING.value).exists()
+        )
+        waiting = waiting.where(~busy)
+    waiting = waiting.order_by(RunRow.priority, RunRow.created_at).limit(1)
+    if not sqlite:
+        waiting = waiting.with_for_update(skip_locked=True)
+    row = connection.execute(
+        update(RunRow)
+        .where(RunRow.run_id == waiting.scalar_subquery())
+        .values(
+            state=_TO[stage].value,
+            fence=RunRow.fence + 1,
+            lease_owner=owner,
+            lease_until=db_now() + lease_s,
+            started_at=db_now(),
+        )
+        .returning(RunRow.run_id, RunRow.submission_id, RunRow.fence, RunRow.attempts, RunRow.plan)
+    ).one_or_none()
+    if row is None:
+        return None
+    record(connection, f"{stage}_claimed", owner, submission_id=row.submission_id, run_id=row.run_id, fence=row.fence)
+    return Claim(row.run_id, row.submission_id, stage, row.fence, owner, row.attempts, row.plan)
+
+
+def renew(store: Store, claim: Claim, lease_s: float) -> bool:
+    """Extends the lease; False when the run is no longer ours, so that the work must be dropped."""
+    with store.transaction() as connection:
+        done = connection.execute(update(RunRow).where(*held(claim)).values(lease_until=db_now() + lease_s))
+        return bool(done.rowcount)
+
+
+def give_back(store: Store, claim: Claim, why: str) -> bool:
+    """Puts a run back untouched, at no cost: a worker that is told to stop returns its work."""
+    with store.transaction() as connection:
+        done = connection.execute(
+            update(RunRow)
+            .where(*held(claim))
+            .values(state=_FROM[claim.stage].value, lease_owner=None, lease_until=None, not_before=db_now())
+        )
+        if done.rowcount:
+            record(
+                connection, "given_back", claim.owner, submission_id=claim.submission_id, run_id=claim.run_id, why=why
+            )
+        return bool(done.rowcount)
+
+
+def fail(store: Store, claim: Claim, error: str, *, max_attempts: int, delay_s: float) -> RunState | None:
+    """Records a failure of ours: tried again after a delay, or parked for an operator. None when no longer ours.
+
+    Returns:
+        The run's new state.
+    """
+    with store.transaction() as connection:
+        return settle_failure(connection, claim, error, max_attempts=max_attempts, delay_s=delay_s)
+
+
+def settle_failure(
+    connection: Connection, claim: Claim, error: str, *, max_attempts: int, delay_s: float
+) -> RunState | None:
+    """`fail`, inside a transaction of the caller's."""
+    attempts = claim.attempts + 1
+    state = RunState.NEEDS_ATTENTION if attempts >= max_attempts else _FROM[claim.stage]
+    done = connection.execute(
+        update(RunRow)
+        .where(*held(claim))
+        .values(
+            state=state.value,
+            attempts=attempts,
+            lease_owner=None,
+            lease_until=None,
+            not_before=db_now() + delay_s,
+            last_error=error[:4000],
+            published_at=None,
+        )
+    )
+    if not done.rowcount:
+        return None
+    record(
+        connection,
+        "needs_attention" if state is RunState.NEEDS_ATTENTION else "failed_by_us",
+        claim.owner,
+        submission_id=claim.submission_id,
+        run_id=claim.run_id,
+        attempts=attempts,
+        error=error[:1000],
+    )
+    return state
+
+
+def held(claim: Claim) -> tuple[ColumnElement[bool], ...]:
+    """Conditions under which this claim may still write."""
+    return (
+        RunRow.run_id == claim.run_id,
+        RunRow.fence == claim.fence,
+        RunRow.state == _TO[claim.stage].value,
+    )

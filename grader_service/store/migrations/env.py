@@ -1,0 +1,12 @@
+"""Runs migrations on the connection that the caller opened; there is no offline mode."""
+
+from alembic import context
+
+from grader_service.store.tables import Base
+
+connection = context.config.attributes["connection"]
+context.configure(
+    connection=connection, target_metadata=Base.metadata, render_as_batch=connection.dialect.name == "sqlite"
+)
+with context.begin_transaction():
+    context.run_migrations()

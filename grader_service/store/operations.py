@@ -1,0 +1,141 @@
+"""What operators ask and do: where is a submission, what waits, try again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select, update
+
+from grader_service.store.clock import db_now
+from grader_service.store.engine import Store
+from grader_service.store.events import record
+from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
+
+
+@dataclass(frozen=True)
+class Whereabouts:
+    """Everything about one submission that a person waits for."""
+
+    submission: Mapping[str, Any]
+    runs: list[Mapping[str, Any]]
+    verdict: str | None
+    """The document in force."""
+    events: list[Mapping[str, Any]]
+    ahead: int
+    """Runs that will be claimed before its own."""
+
+
+@dataclass(frozen=True)
+class QueueState:
+    """What waits, and how long the oldest has."""
+
+    counts: Mapping[tuple[str, str], int]
+    """(state, purpose) to number of runs."""
+    oldest_s: Mapping[str, float]
+    """Purpose to age of the oldest waiting run, seconds."""
+    undelivered: int
+    stuck: list[Mapping[str, Any]]
+    """Runs that need attention, newest first, at most 50."""
+
+
+def whereabouts(store: Store, submission_id: str) -> Whereabouts | None:
+    """Where a submission is; None when it was never accepted."""
+    with store.transaction() as connection:
+        submission = (
+            connection.execute(select(SubmissionRow.__table__).where(SubmissionRow.submission_id == submission_id))
+            .mappings()
+            .one_or_none()
+        )
+        if submission is None:
+            return None
+        runs = (
+            connection.execute(
+                select(RunRow.__table__).where(RunRow.submission_id == submission_id).order_by(RunRow.created_at)
+            )
+            .mappings()
+            .all()
+        )
+        verdict = connection.execute(
+            select(VerdictRow.document).where(VerdictRow.submission_id == submission_id, VerdictRow.current)
+        ).scalar_one_or_none()
+        events = (
+            connection.execute(
+                select(EventRow.at, EventRow.kind, EventRow.actor, EventRow.detail)
+                .where(EventRow.submission_id == submission_id)
+                .order_by(EventRow.id.desc())
+                .limit(100)
+            )
+            .mappings()
+            .all()
+        )
+        ahead = 0
+        waiting = [run for run in runs if run["state"] == RunState.RUN_QUEUED.value]
+        if waiting:
+            run = waiting[-1]
+            ahead = connection.execute(
+                select(func.count())
+                .select_from(RunRow)
+                .where(
+                    RunRow.state == RunState.RUN_QUEUED.value,
+                    (RunRow.priority < run["priority"])
+                    | ((RunRow.priority == run["priority"]) & (RunRow.created_at < run["created_at"])),
+                )
+            ).scalar_one()
+    return Whereabouts(dict(submission), [dict(run) for run in runs], verdict, [dict(e) for e in events[::-1]], ahead)
+
+
+def queue_state(store: Store) -> QueueState:
+    """What waits and what is stuck."""
+    with store.transaction() as connection:
+        counts = {
+            (row.state, row.purpose): row.n
+            for row in connection.execute(
+                select(RunRow.state, RunRow.purpose, func.count().label("n")).group_by(RunRow.state, RunRow.purpose)
+            )
+        }
+        oldest = {
+            row.purpose: max(0.0, row.age)
+            for row in connection.execute(
+                select(RunRow.purpose, (db_now() - func.min(RunRow.created_at)).label("age"))
+                .where(RunRow.state.in_((RunState.RUN_QUEUED.value, RunState.JUDGE_QUEUED.value)))
+                .group_by(RunRow.purpose)
+            )
+        }
+        undelivered = connection.execute(
+            select(func.count()).select_from(OutboxRow).where(OutboxRow.delivered_at.is_(None))
+        ).scalar_one()
+        stuck = (
+            connection.execute(
+                select(RunRow.run_id, RunRow.submission_id, RunRow.attempts, RunRow.last_error)
+                .where(RunRow.state == RunState.NEEDS_ATTENTION.value)
+                .order_by(RunRow.created_at.desc())
+                .limit(50)
+            )
+            .mappings()
+            .all()
+        )
+    return QueueState(counts, oldest, undelivered, [dict(row) for row in stuck])
+
+
+def retry(store: Store, actor: str, *, run_id: str | None = None) -> int:
+    """Gives parked runs fresh tries: one of them, or all; returns how many."""
+    with store.transaction() as connection:
+        chosen = select(RunRow.run_id, RunRow.submission_id).where(RunRow.state == RunState.NEEDS_ATTENTION.value)
+        if run_id is not None:
+            chosen = chosen.where(RunRow.run_id == run_id)
+        rows = connection.execute(chosen).all()
+        judged = set(
+            connection.execute(
+                select(EvidenceRow.run_id).where(EvidenceRow.run_id.in_([row.run_id for row in rows]))
+            ).scalars()
+        )
+        for row in rows:
+            # A run that has its evidence lacks only its judging.
+            state = RunState.JUDGE_QUEUED if row.run_id in judged else RunState.RUN_QUEUED
+            connection.execute(
+                update(RunRow)
+                .where(RunRow.run_id == row.run_id)
+                .values(state=state.value, attempts=0, not_before=db_now(), published_at=None)
+            )
+            record(connection, "retried", actor, submission_id=row.submission_id, run_id=row.run_id)
+    return len(rows)

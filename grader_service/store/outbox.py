@@ -1,0 +1,89 @@
+"""Answers to send: written in the transaction of the verdict, sent at least once, each with the verdict's id."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, insert, select, update
+
+from grader_service.store.clock import db_now
+from grader_service.store.engine import Store
+from grader_service.store.tables import OutboxRow, VerdictRow
+
+_LONGEST_WAIT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Letter:
+    """One answer that is due."""
+
+    id: int
+    task_id: str | None
+    reply_queue: str | None
+    reply_task: str | None
+    document: str
+    attempts: int
+
+
+def enqueue(
+    connection: Connection,
+    verdict_id: str | None,
+    task_id: str | None,
+    reply_queue: str | None,
+    reply_task: str | None,
+    document: str | None = None,
+) -> None:
+    """Adds an answer: a stored verdict by its id, or the document of a refusal."""
+    if task_id is None and reply_queue is None:
+        return
+    connection.execute(
+        insert(OutboxRow).values(
+            verdict_id=verdict_id,
+            document=document,
+            task_id=task_id,
+            reply_queue=reply_queue,
+            reply_task=reply_task,
+            attempts=0,
+            not_before=db_now(),
+        )
+    )
+
+
+def due(store: Store, limit: int = 100) -> list[Letter]:
+    """Answers whose time has come, oldest first."""
+    statement = (
+        select(OutboxRow, VerdictRow.document.label("stored"))
+        .join(VerdictRow, VerdictRow.verdict_id == OutboxRow.verdict_id, isouter=True)
+        .where(OutboxRow.delivered_at.is_(None), OutboxRow.not_before <= db_now())
+        .order_by(OutboxRow.id)
+        .limit(limit)
+    )
+    with store.transaction() as connection:
+        rows = connection.execute(statement).mappings().all()
+    return [
+        Letter(
+            id=row["id"],
+            task_id=row["task_id"],
+            reply_queue=row["reply_queue"],
+            reply_task=row["reply_task"],
+            document=row["stored"] or row["document"] or "null",
+            attempts=row["attempts"],
+        )
+        for row in rows
+    ]
+
+
+def delivered(store: Store, ids: list[int]) -> None:
+    """These answers were accepted by the broker."""
+    if ids:
+        with store.transaction() as connection:
+            connection.execute(update(OutboxRow).where(OutboxRow.id.in_(ids)).values(delivered_at=db_now()))
+
+
+def postponed(store: Store, letter: Letter, error: str) -> None:
+    """The broker did not take it: again later, with growing patience, for ever."""
+    wait_s = min(_LONGEST_WAIT_S, 2.0 ** min(letter.attempts, 10))
+    with store.transaction() as connection:
+        connection.execute(
+            update(OutboxRow)
+            .where(OutboxRow.id == letter.id)
+            .values(attempts=OutboxRow.attempts + 1, not_before=db_now() + wait_s, last_error=error[:2000])
+        )

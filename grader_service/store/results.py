@@ -1,0 +1,155 @@
+"""Stores what runs and judges produce; each write counts only while its claim holds."""
+
+import hashlib
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from grader_service.model.verdict import Verdict
+from grader_service.store.clock import db_now
+from grader_service.store.engine import Store
+from grader_service.store.events import record
+from grader_service.store.leases import Claim, held
+from grader_service.store.outbox import enqueue
+from grader_service.store.tables import BlobRow, EvidenceRow, RunRow, RunState, VerdictRow, WaiterRow
+
+EvidenceKind = Literal["evidence", "rejection"]
+
+
+@dataclass(frozen=True)
+class StoredEvidence:
+    """A run's document, as it was written."""
+
+    kind: EvidenceKind
+    sha256: str
+    document: bytes
+
+
+def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: bytes, blobs: Mapping[str, bytes]) -> bool:
+    """Keeps what a run found and queues its judging; False when the claim no longer holds and nothing was kept."""
+    with store.transaction() as connection:
+        done = connection.execute(
+            update(RunRow)
+            .where(*held(claim))
+            .values(
+                state=RunState.JUDGE_QUEUED.value,
+                lease_owner=None,
+                lease_until=None,
+                not_before=db_now(),
+                published_at=None,
+            )
+        )
+        if not done.rowcount:
+            _fenced(connection, claim)
+            return False
+        for digest, data in blobs.items():
+            _store_blob(connection, digest, data)
+        connection.execute(
+            insert(EvidenceRow).values(
+                run_id=claim.run_id,
+                fence=claim.fence,
+                kind=kind,
+                sha256=hashlib.sha256(document).hexdigest(),
+                size_bytes=len(document),
+                document=zlib.compress(document, 6),
+                created_at=db_now(),
+            )
+        )
+        record(
+            connection, "run_done", claim.owner, submission_id=claim.submission_id, run_id=claim.run_id, kind_of=kind
+        )
+        return True
+
+
+def load_evidence(store: Store, run_id: str) -> StoredEvidence | None:
+    """A run's document, checked against its digest.
+
+    Raises:
+        ValueError: the stored bytes are not what was written.
+    """
+    with store.transaction() as connection:
+        row = connection.execute(
+            select(EvidenceRow.kind, EvidenceRow.sha256, EvidenceRow.document).where(EvidenceRow.run_id == run_id)
+        ).one_or_none()
+    if row is None:
+        return None
+    document = zlib.decompress(row.document)
+    if hashlib.sha256(document).hexdigest() != row.sha256:
+        raise ValueError(f"the evidence of run {run_id} does not match its digest")
+    return StoredEvidence(row.kind, row.sha256, document)
+
+
+def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
+    """Puts a verdict in force, supersedes the one before it, and queues every answer; False when the claim is lost."""
+    document = verdict.model_dump_json()
+    with store.transaction() as connection:
+        done = connection.execute(
+            update(RunRow)
+            .where(*held(claim))
+            .values(state=RunState.DONE.value, lease_owner=None, lease_until=None, finished_at=db_now())
+        )
+        if not done.rowcount:
+            _fenced(connection, claim)
+            return False
+        before = connection.execute(
+            select(VerdictRow.verdict_id).where(VerdictRow.submission_id == claim.submission_id, VerdictRow.current)
+        ).scalar_one_or_none()
+        if before is not None:
+            connection.execute(update(VerdictRow).where(VerdictRow.verdict_id == before).values(current=False))
+        connection.execute(
+            insert(VerdictRow).values(
+                verdict_id=verdict.verdict_id,
+                submission_id=claim.submission_id,
+                run_id=claim.run_id,
+                status=verdict.status.value,
+                mode=verdict.mode.value,
+                code=verdict.code,
+                score=verdict.score,
+                max_score=verdict.max_score,
+                current=True,
+                supersedes=before,
+                document=document,
+                created_at=db_now(),
+            )
+        )
+        waiters = connection.execute(
+            select(WaiterRow.task_id, WaiterRow.reply_queue, WaiterRow.reply_task).where(
+                WaiterRow.submission_id == claim.submission_id
+            )
+        ).all()
+        for waiter in waiters:
+            enqueue(connection, verdict.verdict_id, waiter.task_id, waiter.reply_queue, waiter.reply_task)
+        record(
+            connection,
+            "verdict",
+            claim.owner,
+            submission_id=claim.submission_id,
+            run_id=claim.run_id,
+            verdict_id=verdict.verdict_id,
+            status=verdict.status.value,
+        )
+        return True
+
+
+def _store_blob(connection: Connection, digest: str, data: bytes) -> None:
+    values = {"sha256": digest, "size_bytes": len(data), "data": zlib.compress(data, 6)}
+    dialect_insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
+    # Two runs may bring the same graph in the same moment.
+    connection.execute(dialect_insert(BlobRow).values(**values).on_conflict_do_nothing())
+
+
+def _fenced(connection: Connection, claim: Claim) -> None:
+    record(
+        connection,
+        "fenced_off",
+        claim.owner,
+        submission_id=claim.submission_id,
+        run_id=claim.run_id,
+        stage=claim.stage,
+        fence=claim.fence,
+    )

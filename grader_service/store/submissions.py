@@ -1,0 +1,31 @@
+"""Reads stored submissions."""
+
+from sqlalchemy import select
+
+from grader_service.errors import InfrastructureError
+from grader_service.model.submission import Submission
+from grader_service.store.engine import Store
+from grader_service.store.tables import SubmissionRow
+
+
+def load_submission(store: Store, submission_id: str) -> Submission:
+    """A stored submission.
+
+    Raises:
+        InfrastructureError: there is none with this id.
+    """
+    statement = select(SubmissionRow.__table__).where(SubmissionRow.submission_id == submission_id)
+    with store.transaction() as connection:
+        row = connection.execute(statement).mappings().one_or_none()
+    if row is None:
+        raise InfrastructureError(f"submission {submission_id} is not in the store")
+    return Submission(
+        submission_id=row["submission_id"],
+        lab=row["lab"],
+        learner=row["learner"],
+        cohort=row["cohort"],
+        filename=row["filename"],
+        sha256=row["sha256"],
+        size_bytes=row["size_bytes"],
+        steps=tuple(row["steps"]),
+    )

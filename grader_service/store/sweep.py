@@ -1,0 +1,70 @@
+"""Finds what fell out of everybody's hands: expired leases, and runs whose hint was lost."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import or_, select, update
+
+from grader_service.store.clock import db_now
+from grader_service.store.engine import Store
+from grader_service.store.leases import Claim, Stage, settle_failure
+from grader_service.store.tables import RunRow, RunState
+
+_STAGE: dict[str, Stage] = {RunState.RUNNING.value: "run", RunState.JUDGING.value: "judge"}
+_WAITING: dict[str, Stage] = {RunState.RUN_QUEUED.value: "run", RunState.JUDGE_QUEUED.value: "judge"}
+_BATCH = 500
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A run that waits and should be announced on the queue."""
+
+    run_id: str
+    stage: Stage
+    purpose: Literal["live", "regrade"]
+
+
+def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
+    """Takes back runs whose worker is gone; returns how many. Bounded tries, then an operator's attention."""
+    expired = (
+        select(RunRow.run_id, RunRow.submission_id, RunRow.state, RunRow.fence, RunRow.attempts, RunRow.lease_owner)
+        .where(RunRow.lease_until.is_not(None), RunRow.lease_until < db_now(), RunRow.state.in_(_STAGE))
+        .limit(_BATCH)
+    )
+    with store.transaction() as connection:
+        rows = connection.execute(expired).all()
+        done = 0
+        for row in rows:
+            claim = Claim(
+                row.run_id, row.submission_id, _STAGE[row.state], row.fence, row.lease_owner or "unknown", row.attempts
+            )
+            error = f"{claim.owner} stopped renewing its lease while {row.state}"
+            done += settle_failure(connection, claim, error, max_attempts=max_attempts, delay_s=delay_s) is not None
+        return done
+
+
+def to_announce(store: Store, *, silent_s: float, limit: int = _BATCH) -> list[Hint]:
+    """Waiting runs that are due and have not been announced for `silent_s`; marks them as announced."""
+    due = (
+        select(RunRow.run_id, RunRow.state, RunRow.purpose)
+        .where(
+            RunRow.state.in_(_WAITING),
+            RunRow.not_before <= db_now(),
+            or_(RunRow.published_at.is_(None), RunRow.published_at < db_now() - silent_s),
+        )
+        .order_by(RunRow.priority, RunRow.created_at)
+        .limit(limit)
+    )
+    with store.transaction() as connection:
+        rows = connection.execute(due).all()
+        if rows:
+            connection.execute(
+                update(RunRow).where(RunRow.run_id.in_([row.run_id for row in rows])).values(published_at=db_now())
+            )
+    return [Hint(row.run_id, _WAITING[row.state], row.purpose) for row in rows]
+
+
+def announced(store: Store, run_id: str) -> None:
+    """A hint for this run was just sent."""
+    with store.transaction() as connection:
+        connection.execute(update(RunRow).where(RunRow.run_id == run_id).values(published_at=db_now()))

@@ -1,0 +1,228 @@
+"""The schema. Times are seconds since 1970 by the database's clock; documents are what models wrote."""
+
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import JSON, Boolean, Float, ForeignKey, Index, Integer, LargeBinary, String, Text, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+
+class RunState(StrEnum):
+    """Where a run is; the row says it, the queue only hints."""
+
+    RUN_QUEUED = "run_queued"
+    RUNNING = "running"
+    JUDGE_QUEUED = "judge_queued"
+    JUDGING = "judging"
+    DONE = "done"
+    NEEDS_ATTENTION = "needs_attention"
+    """Our failures used up its tries; an operator decides. Never a learner's failure."""
+
+
+class Base(DeclarativeBase):
+    """Common base of all tables."""
+
+    type_annotation_map = {str: String(200), float: Float(53), dict[str, Any]: JSON, list[str]: JSON}  # noqa: RUF012
+
+
+class SubmissionRow(Base):
+    """One accepted submission. Immutable after it was written."""
+
+    __tablename__ = "submission"
+
+    submission_id: Mapped[str] = mapped_column(String(128), primary_key=True)
+    lab: Mapped[str] = mapped_column(String(128))
+    learner: Mapped[str | None] = mapped_column(index=True)
+    cohort: Mapped[str | None] = mapped_column(index=True)
+    submitted_at: Mapped[float | None]
+    """When the platform says that the learner handed it in."""
+    received_at: Mapped[float]
+    filename: Mapped[str]
+    sha256: Mapped[str] = mapped_column(String(64))
+    size_bytes: Mapped[int]
+    steps: Mapped[list[str]]
+    content_key: Mapped[str] = mapped_column(String(64), index=True)
+    """Digest of lab, steps and artifact: what must be equal for the same id to mean the same submission."""
+    queue: Mapped[str] = mapped_column(String(16))
+
+
+class RunRow(Base):
+    """One run of one submission: executed by a runner, then judged."""
+
+    __tablename__ = "run"
+    __table_args__ = (
+        Index(
+            "ix_run_waiting",
+            "state",
+            "priority",
+            "created_at",
+            sqlite_where=text("state in ('run_queued', 'judge_queued')"),
+            postgresql_where=text("state in ('run_queued', 'judge_queued')"),
+        ),
+        # One run of a learner at a time, however many workers ask at once.
+        Index(
+            "ux_run_learner_running",
+            "learner",
+            unique=True,
+            sqlite_where=text("state = 'running'"),
+            postgresql_where=text("state = 'running'"),
+        ),
+        Index(
+            "ix_run_leased",
+            "lease_until",
+            sqlite_where=text("lease_until is not null"),
+            postgresql_where=text("lease_until is not null"),
+        ),
+    )
+
+    run_id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    submission_id: Mapped[str] = mapped_column(ForeignKey("submission.submission_id"), index=True)
+    learner: Mapped[str | None]
+    purpose: Mapped[str] = mapped_column(String(16))
+    """`live` or `regrade`."""
+    priority: Mapped[int]
+    """0 before 9."""
+    state: Mapped[str] = mapped_column(String(16))
+    plan: Mapped[dict[str, Any]]
+    """What the run has to collect, as the lab's checks asked when it was queued; see `RunPlan`."""
+    fence: Mapped[int] = mapped_column(Integer, default=0)
+    """Raised by every claim; what an older claim writes is refused."""
+    lease_owner: Mapped[str | None]
+    lease_until: Mapped[float | None]
+    attempts: Mapped[int] = mapped_column(Integer, default=0)
+    """Our failures so far, not the learner's tries."""
+    not_before: Mapped[float]
+    last_error: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[float]
+    started_at: Mapped[float | None]
+    finished_at: Mapped[float | None]
+    published_at: Mapped[float | None]
+    """When a hint for it was last put on the queue."""
+
+
+class EvidenceRow(Base):
+    """What a run found: the compressed document of `Evidence`, or of a rejection."""
+
+    __tablename__ = "evidence"
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("run.run_id"), primary_key=True)
+    fence: Mapped[int]
+    kind: Mapped[str] = mapped_column(String(16))
+    """`evidence` or `rejection`."""
+    sha256: Mapped[str] = mapped_column(String(64))
+    """Of the document before compression."""
+    size_bytes: Mapped[int]
+    document: Mapped[bytes] = mapped_column(LargeBinary)
+    created_at: Mapped[float]
+
+
+class BlobRow(Base):
+    """Bytes that evidence refers to by digest, such as DALI graphs; compressed."""
+
+    __tablename__ = "blob"
+
+    sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
+    size_bytes: Mapped[int]
+    data: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class VerdictRow(Base):
+    """Every verdict ever given. Rows are added and superseded, never rewritten."""
+
+    __tablename__ = "verdict"
+    __table_args__ = (
+        Index(
+            "ux_verdict_current",
+            "submission_id",
+            unique=True,
+            sqlite_where=text("current"),
+            postgresql_where=text("current"),
+        ),
+    )
+
+    verdict_id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    submission_id: Mapped[str] = mapped_column(ForeignKey("submission.submission_id"), index=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("run.run_id"), unique=True)
+    status: Mapped[str] = mapped_column(String(16))
+    mode: Mapped[str] = mapped_column(String(16))
+    code: Mapped[str] = mapped_column(String(80))
+    score: Mapped[float | None]
+    max_score: Mapped[float | None]
+    current: Mapped[bool] = mapped_column(Boolean)
+    """Whether it is in force."""
+    supersedes: Mapped[str | None] = mapped_column(String(32))
+    document: Mapped[str] = mapped_column(Text)
+    """The signed JSON, byte for byte as it was sent."""
+    created_at: Mapped[float]
+
+
+class WaiterRow(Base):
+    """Somebody who asked for the verdict of a submission: a Celery task's result, and perhaps a queue to reply to."""
+
+    __tablename__ = "waiter"
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
+    submission_id: Mapped[str] = mapped_column(ForeignKey("submission.submission_id"), index=True)
+    task_id: Mapped[str | None]
+    reply_queue: Mapped[str | None]
+    reply_task: Mapped[str | None]
+    created_at: Mapped[float]
+
+
+class OutboxRow(Base):
+    """One answer to send, tried until it is accepted."""
+
+    __tablename__ = "outbox"
+    __table_args__ = (
+        Index(
+            "ix_outbox_due",
+            "not_before",
+            sqlite_where=text("delivered_at is null"),
+            postgresql_where=text("delivered_at is null"),
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
+    verdict_id: Mapped[str | None] = mapped_column(String(32))
+    """Null for a refusal, which is answered and not kept."""
+    document: Mapped[str | None] = mapped_column(Text)
+    """The answer of a refusal."""
+    task_id: Mapped[str | None]
+    reply_queue: Mapped[str | None]
+    reply_task: Mapped[str | None]
+    attempts: Mapped[int] = mapped_column(Integer, default=0)
+    not_before: Mapped[float]
+    delivered_at: Mapped[float | None]
+    last_error: Mapped[str | None] = mapped_column(Text)
+
+
+class EventRow(Base):
+    """The audit trail: every change of state, in order."""
+
+    __tablename__ = "event"
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
+    at: Mapped[float]
+    kind: Mapped[str] = mapped_column(String(40))
+    actor: Mapped[str]
+    submission_id: Mapped[str | None] = mapped_column(String(128), index=True)
+    run_id: Mapped[str | None] = mapped_column(String(32), index=True)
+    detail: Mapped[dict[str, Any]]
+
+
+class DeviceRow(Base):
+    """One GPU (or one slot of a host without any) and whether it may be used."""
+
+    __tablename__ = "device"
+
+    device_id: Mapped[str] = mapped_column(String(128), primary_key=True)
+    """The GPU's UUID, or `cpu:<host>:<n>`."""
+    host: Mapped[str]
+    model: Mapped[str]
+    state: Mapped[str] = mapped_column(String(16))
+    """`ready`, `quarantined` or `draining`."""
+    reason: Mapped[str | None] = mapped_column(Text)
+    lease_owner: Mapped[str | None]
+    lease_until: Mapped[float | None]
+    fence: Mapped[int] = mapped_column(Integer, default=0)
+    seen_at: Mapped[float]

@@ -1,0 +1,164 @@
+"""Makes verdicts: from judged checks, from a rejection, and from a failure of ours."""
+
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from grader_service import __version__, rubric
+from grader_service.errors import GraderError, SubmissionRejected
+from grader_service.judging import Judged
+from grader_service.model.base import neutralise
+from grader_service.model.evidence import Evidence
+from grader_service.model.lab import LabSpec, LabStep
+from grader_service.model.submission import Submission
+from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Provenance, Status, Verdict
+from sandbox.api import SandboxFacts
+
+_PASSED_FEEDBACK = "Every step passed."
+
+
+def compose(
+    submission: Submission,
+    lab: LabSpec,
+    steps: Sequence[LabStep],
+    judged: Sequence[Judged],
+    evidence: Evidence,
+) -> Verdict:
+    """The verdict on a run whose checks have all answered; not signed yet."""
+    checks = tuple(rubric.check_verdict(item) for item in judged)
+    step_verdicts = tuple(rubric.step_verdict(step, checks) for step in steps)
+    outcome = rubric.worst(step.outcome for step in step_verdicts)
+    decisive = next((check for check in checks if check.outcome is outcome), checks[0])
+    run = evidence.run
+    return Verdict(
+        verdict_id=uuid.uuid4().hex,
+        submission_id=submission.submission_id,
+        run_id=run.run_id,
+        lab=lab.id,
+        learner=submission.learner,
+        cohort=submission.cohort,
+        mode=Mode.OFFICIAL if run.device == "cuda" else Mode.REHEARSAL,
+        status=rubric.status_of(outcome),
+        code="grade.passed" if outcome is Outcome.PASSED else decisive.code,
+        feedback=_summary(checks),
+        score=rubric.total([step.score for step in step_verdicts]),
+        max_score=sum(step.max_score for step in step_verdicts),
+        created_at=datetime.now(UTC),
+        steps=step_verdicts,
+        checks=checks,
+        measurement=evidence.measurement,
+        provenance=Provenance(
+            submission_sha256=submission.sha256,
+            filename=submission.filename,
+            entry_point=run.entry_point,
+            lab_version=lab.version,
+            grader_version=__version__,
+            check_versions={item.check.id: item.version_text for item in judged},
+            sandbox=run.sandbox,
+            isolated=run.isolated,
+            image=run.image,
+            image_digest=run.image_digest,
+            engine=run.engine,
+            host=rubric.plain(run.host),
+            gpu=rubric.plain(run.gpu),
+            versions=dict(run.versions),
+            seed=run.seed,
+            timings_s=dict(run.timings_s),
+        ),
+    )
+
+
+def rejected(
+    submission: Submission,
+    lab: LabSpec,
+    steps: Sequence[LabStep],
+    error: SubmissionRejected,
+    sandbox: SandboxFacts,
+    mode: Mode,
+    *,
+    run_id: str | None = None,
+) -> Verdict:
+    """The verdict on a submission that could not be run at all."""
+    return _without_run(submission, lab, steps, sandbox, mode, Status.REJECTED, error.code, error.feedback, run_id)
+
+
+def refused(submission_id: str, lab_id: str, code: str, feedback: str) -> Verdict:
+    """The answer to a message that was not accepted: nothing of it is kept but this."""
+    return Verdict(
+        verdict_id=uuid.uuid4().hex,
+        submission_id=submission_id,
+        run_id="none",
+        lab=lab_id,
+        learner=None,
+        cohort=None,
+        mode=Mode.OFFICIAL,
+        status=Status.REJECTED,
+        code=code,
+        feedback=neutralise(feedback[:8000]),
+        score=None,
+        max_score=None,
+        created_at=datetime.now(UTC),
+        provenance=Provenance(grader_version=__version__),
+    )
+
+
+def our_failure(
+    submission: Submission,
+    lab: LabSpec,
+    steps: Sequence[LabStep],
+    error: GraderError,
+    sandbox: SandboxFacts,
+    mode: Mode,
+) -> Verdict:
+    """The verdict when the grader failed: it costs the learner nothing, and says nothing of our insides."""
+    del error
+    feedback = "The grader itself failed, so this attempt does not count. It will be run again."
+    return _without_run(submission, lab, steps, sandbox, mode, Status.ERROR, "grader.failed", feedback)
+
+
+def _without_run(  # noqa: PLR0917 - every part of a verdict without a run
+    submission: Submission,
+    lab: LabSpec,
+    steps: Sequence[LabStep],
+    sandbox: SandboxFacts,
+    mode: Mode,
+    status: Status,
+    code: str,
+    feedback: str,
+    run_id: str | None = None,
+) -> Verdict:
+    return Verdict(
+        verdict_id=uuid.uuid4().hex,
+        submission_id=submission.submission_id,
+        run_id=run_id or uuid.uuid4().hex,
+        lab=lab.id,
+        learner=submission.learner,
+        cohort=submission.cohort,
+        mode=mode,
+        status=status,
+        code=code,
+        feedback=neutralise(feedback[:8000]),
+        score=None,
+        max_score=sum(check.points for step in steps for check in step.checks),
+        created_at=datetime.now(UTC),
+        provenance=Provenance(
+            submission_sha256=submission.sha256,
+            filename=submission.filename,
+            lab_version=lab.version,
+            grader_version=__version__,
+            sandbox=sandbox.name,
+            isolated=sandbox.isolated,
+            image=sandbox.image,
+            image_digest=sandbox.image_digest,
+            engine=sandbox.engine,
+        ),
+    )
+
+
+def _summary(checks: Sequence[CheckVerdict]) -> str:
+    open_checks = [check for check in checks if check.outcome is not Outcome.PASSED]
+    if not open_checks:
+        return _PASSED_FEEDBACK
+    done = len(checks) - len(open_checks)
+    lines = [f"Step {check.step}: {check.feedback}" for check in open_checks]
+    return (f"{done} of {len(checks)} checks passed. " + " ".join(lines))[:8000]

@@ -1,0 +1,126 @@
+"""Builds the service's parts from the settings; the only place that does."""
+
+import socket
+from pathlib import Path
+
+from redis import Redis
+from sqlalchemy.engine import make_url
+
+from grader_service.errors import ConfigurationError
+from grader_service.grading.run import Device
+from grader_service.host import Gpu, find_gpus
+from grader_service.labs.specs import lab_ids, lab_text, read_lab
+from grader_service.queue.app import redis_url
+from grader_service.service.retry import RetryPolicy
+from grader_service.service.runner import RunnerDesk
+from grader_service.settings import Settings
+from grader_service.store.acceptance import IntakeLimits
+from grader_service.store.artifacts import ArtifactStore
+from grader_service.store.engine import Store
+from sandbox.api import SandboxRunner
+
+
+def open_store(settings: Settings) -> Store:
+    """The database that the settings name; SQLite in the state folder when they name none."""
+    if settings.database_url is None:
+        return Store(f"sqlite:///{settings.state_dir / 'grader.db'}")
+    url = make_url(settings.database_url)
+    password = settings.database_password()
+    if password is not None:
+        url = url.set(password=password)
+    return Store(url.render_as_string(hide_password=False), pool_size=10)
+
+
+def open_artifacts(settings: Settings) -> ArtifactStore:
+    """The artifacts' store."""
+    url = settings.artifact_store or f"file://{(settings.state_dir / 'artifacts').resolve()}"
+    return ArtifactStore(url, tuple(settings.artifact_sources.split()))
+
+
+def open_redis(settings: Settings) -> "Redis":
+    """A client of the broker with bounded waits."""
+    return Redis.from_url(
+        redis_url(settings),
+        socket_timeout=30,
+        socket_connect_timeout=10,
+        socket_keepalive=True,
+        health_check_interval=25,
+    )
+
+
+def intake_limits(settings: Settings) -> IntakeLimits:
+    """What intake takes."""
+    return IntakeLimits(max_queued=settings.max_queued, learner_per_hour=settings.learner_per_hour)
+
+
+def retry_policy(settings: Settings) -> RetryPolicy:
+    """How often our own failures are tried again."""
+    return RetryPolicy(max_attempts=settings.max_attempts, delay_s=settings.retry_delay_s)
+
+
+def chosen_gpu(settings: Settings) -> Gpu | None:
+    """The one GPU of this worker; None for rehearsals.
+
+    Raises:
+        ConfigurationError: the GPU is not there, or several are and none was named.
+    """
+    if settings.gpu == "none":
+        return None
+    gpus = find_gpus()
+    if settings.gpu == "auto":
+        if len(gpus) > 1:
+            names = ", ".join(gpu.uuid for gpu in gpus)
+            raise ConfigurationError(
+                f"this host has {len(gpus)} GPUs; start one worker for each with GRADER_GPU={names}"
+            )
+        return gpus[0] if gpus else None
+    for gpu in gpus:
+        if gpu.uuid == settings.gpu:
+            return gpu
+    found = ", ".join(gpu.uuid for gpu in gpus) or "none"
+    raise ConfigurationError(f"GRADER_GPU={settings.gpu} is not on this host; GPUs here: {found}")
+
+
+def open_sandbox(settings: Settings, gpu: Gpu | None) -> SandboxRunner:
+    """The runner of pods."""
+    if settings.sandbox == "process":
+        from sandbox.process_runner import ProcessRunner  # noqa: PLC0415 - only the runner in use is imported
+
+        if settings.production:
+            raise ConfigurationError(
+                "GRADER_SANDBOX=process has no isolation and is refused with GRADER_PRODUCTION=true"
+            )
+        if settings.lab_python is not None:
+            return ProcessRunner(settings.state_dir, python=settings.lab_python, lab_data=settings.lab_data)
+        return ProcessRunner(settings.state_dir, lab_data=settings.lab_data)
+    from sandbox.docker_runner import DockerRunner  # noqa: PLC0415
+
+    image = settings.lab_image or read_lab(lab_text(lab_ids()[0]), "lab").image
+    return DockerRunner(
+        image, settings.state_dir, gpu=gpu.index if gpu is not None else None, lab_data=settings.lab_data
+    )
+
+
+def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str) -> RunnerDesk:
+    """What a runner works with."""
+    device: Device = "cuda" if gpu is not None else "cpu"
+    return RunnerDesk(
+        store=store,
+        artifacts=open_artifacts(settings),
+        sandbox=open_sandbox(settings, gpu),
+        device=device,
+        owner=owner,
+        gpu=gpu,
+        lease_s=settings.lease_s,
+        retry=retry_policy(settings),
+    )
+
+
+def device_id(gpu: Gpu | None, slot: int = 0) -> str:
+    """The GPU's UUID, or a name for a slot of a host without one."""
+    return gpu.uuid if gpu is not None else f"cpu:{socket.gethostname()}:{slot}"
+
+
+def lock_path(settings: Settings, device: str) -> Path:
+    """The lock that keeps two workers of one host off the same device."""
+    return settings.state_dir / "devices" / f"{device.replace(':', '-')}.lock"

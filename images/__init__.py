@@ -1,0 +1,1 @@
+"""Builds the images that pods and the service run from; learners never influence one."""

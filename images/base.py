@@ -1,0 +1,165 @@
+"""The base of every image: a public one where a registry answers, else packages of the host's own release."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grader_service.errors import ConfigurationError, InfrastructureError
+
+PUBLIC_BASE = "python:3.12-slim-bookworm"
+_REGISTRY = "https://registry-1.docker.io/v2/"
+_REGISTRY_S = 8
+_PACKAGES = "python3,libstdc++6,zlib1g,ca-certificates"
+_KEEP_OUT = (
+    "usr/share/doc",
+    "usr/share/man",
+    "usr/share/info",
+    "var/cache/apt",
+    "var/lib/apt/lists",
+    "var/log",
+)
+_SUITES = {"debian": ("bookworm", "trixie"), "ubuntu": ("noble",)}
+
+OS_RELEASE = Path("/etc/os-release")
+APT_FOLDER = Path("/etc/apt")
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Base:
+    """A base image on this engine."""
+
+    reference: str
+    """Image id, `sha256:…`."""
+    origin: str
+    """Where it came from, such as `debootstrap bookworm`."""
+    python: tuple[int, int]
+    site: str
+    """Folder of its interpreter's own packages."""
+
+
+def choose_base(client: Any, kind: str, say: Say) -> Base:
+    """The base image, pulled or bootstrapped, and what its interpreter is.
+
+    Args:
+        kind: `registry`, `debootstrap`, or `auto`: the first if a registry answers.
+
+    Raises:
+        ConfigurationError: neither way works on this host; the message says what to install.
+        InfrastructureError: a step failed.
+    """
+    if kind == "registry" or (kind == "auto" and _registry_answers()):
+        say(f"pulling {PUBLIC_BASE}")
+        image = client.images.pull(PUBLIC_BASE)
+        return _inspect(client, image.id, f"{PUBLIC_BASE} {(image.attrs.get('RepoDigests') or [''])[0]}".strip())
+    release, mirror = _host_release()
+    tag = f"grader-base:{release}"
+    existing = [image for image in client.images.list(name="grader-base") if tag in image.tags]
+    if existing:
+        return _inspect(client, existing[0].id, f"debootstrap {release}")
+    say(f"bootstrapping {release} from {mirror} (no registry answers)")
+    return _inspect(client, _bootstrap(client, release, mirror, tag, say), f"debootstrap {release}")
+
+
+def _registry_answers() -> bool:
+    try:
+        with urllib.request.urlopen(_REGISTRY, timeout=_REGISTRY_S):
+            return True
+    except urllib.error.HTTPError as error:
+        return error.code == 401
+    except OSError:
+        return False
+
+
+def _host_release() -> tuple[str, str]:
+    """(code name, mirror) of this host's own release."""
+    lines = OS_RELEASE.read_text().splitlines() if OS_RELEASE.exists() else []
+    fields = dict(line.split("=", 1) for line in lines if "=" in line)
+    name, release = (fields.get(field, "").strip("\"'") for field in ("ID", "VERSION_CODENAME"))
+    if release not in _SUITES.get(name, ()):
+        known = ", ".join(f"{distribution} {suite}" for distribution, suites in _SUITES.items() for suite in suites)
+        raise ConfigurationError(
+            f"no container registry answers; a base image can be bootstrapped on {known} only, and this host is "
+            f"{name or 'unknown'} {release}. Give the engine access to a registry and build with --base registry."
+        )
+    if os.geteuid() != 0:
+        raise ConfigurationError(
+            "no container registry answers, and bootstrapping a base image needs root (debootstrap)"
+        )
+    if shutil.which("debootstrap") is None:
+        raise ConfigurationError(
+            "no container registry answers and debootstrap is missing: apt-get install debootstrap"
+        )
+    return release, _mirror(name)
+
+
+def _mirror(name: str) -> str:
+    """Where this host's own packages come from."""
+    folder = APT_FOLDER / "sources.list.d"
+    for path in (APT_FOLDER / "sources.list", *sorted(folder.glob("*.list")), *sorted(folder.glob("*.sources"))):
+        for url in _source_urls(path):
+            if re.search(rf"/{name}/?$", url):
+                return url.rstrip("/")
+    return {"debian": "http://deb.debian.org/debian", "ubuntu": "http://archive.ubuntu.com/ubuntu"}[name]
+
+
+def _source_urls(path: Path) -> list[str]:
+    """URLs of the package sources in one of apt's files that are switched on, in either of its two formats."""
+    if not path.is_file():
+        return []
+    lines = [line for line in path.read_text(errors="replace").splitlines() if not line.lstrip().startswith("#")]
+    if path.suffix == ".sources":
+        stanzas = re.split(r"\n\s*\n", "\n".join(lines))
+        used = [
+            stanza
+            for stanza in stanzas
+            if re.search(r"(?im)^types:(.*\s)?deb(\s|$)", stanza)
+            and not re.search(r"(?im)^enabled:\s*(no|false)", stanza)
+        ]
+    else:
+        used = [line for line in lines if line.split()[:1] == ["deb"]]
+    return re.findall(r"https?://[^\s\"']+", "\n".join(used))
+
+
+def _bootstrap(client: Any, release: str, mirror: str, tag: str, say: Say) -> str:
+    with tempfile.TemporaryDirectory(prefix="grader-base-", dir="/var/tmp") as folder:
+        root = Path(folder) / "root"
+        options = ["--variant=minbase", f"--include={_PACKAGES}"]
+        if "ubuntu" in mirror:
+            options.append("--components=main,universe")
+        run = subprocess.run(
+            ["debootstrap", *options, release, str(root), mirror], check=False, capture_output=True, text=True
+        )
+        if run.returncode != 0:
+            raise InfrastructureError(f"debootstrap failed: {(run.stdout + run.stderr)[-1500:]}")
+        for path in _KEEP_OUT:
+            shutil.rmtree(root / path, ignore_errors=True)
+            (root / path).mkdir(parents=True, exist_ok=True)
+        for name in ("etc/resolv.conf", "etc/hostname"):
+            (root / name).unlink(missing_ok=True)
+        say("importing the base image")
+        with subprocess.Popen(["tar", "-C", str(root), "--numeric-owner", "-c", "."], stdout=subprocess.PIPE) as tar:
+            repository, _, version = tag.partition(":")
+            assert tar.stdout is not None  # noqa: S101 - opened as a pipe
+            client.api.import_image_from_stream(tar.stdout, repository=repository, tag=version)
+        if tar.returncode != 0:
+            raise InfrastructureError(f"the base image could not be packed: tar ended with {tar.returncode}")
+    return str(client.images.get(tag).id)
+
+
+def _inspect(client: Any, reference: str, origin: str) -> Base:
+    script = "import sys, sysconfig; print(*sys.version_info[:2], sysconfig.get_path('purelib'))"
+    output = client.containers.run(
+        reference, ["python3", "-c", script], remove=True, network_mode="none", entrypoint=[]
+    ).decode()
+    major, minor, site = output.split()
+    return Base(reference, origin, (int(major), int(minor)), site)

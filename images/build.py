@@ -1,0 +1,213 @@
+"""Builds the lab and service images from lock files: hash-checked packages in, a labelled image out."""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import IO, Any
+
+from docker.errors import DockerException, ImageNotFound
+
+from grader_service.errors import ConfigurationError, InfrastructureError
+from images.base import Base, Say, choose_base
+from images.bootstrap import PYPI, index_url
+
+HERE = Path(__file__).parent
+LOCK_LABEL = "org.grader.lock"
+BASE_LABEL = "org.grader.base"
+_FIRST_PARTY = ("grader_service", "sandbox", "checks", "images")
+_DISTRIBUTION = "grader-service"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One image to build."""
+
+    name: str
+    dockerfile: Path
+    lock: Path
+    with_service: bool
+    """Whether our own packages go in beside the locked ones."""
+
+
+RECIPES = {
+    "lab": Recipe("grader-lab", HERE / "lab" / "Dockerfile", HERE / "lock" / "lab.txt", with_service=False),
+    "service": Recipe(
+        "grader-service", HERE / "service" / "Dockerfile", HERE / "lock" / "service.txt", with_service=True
+    ),
+}
+
+
+def build(client: Any, names: list[str], *, base_kind: str, rebuild: bool, say: Say) -> dict[str, str]:
+    """Builds these images, unless an image of the same lock file and recipe is there; returns name to image id.
+
+    Raises:
+        ConfigurationError: this host lacks something; the message says what to install.
+        InfrastructureError: a step failed.
+    """
+    base: Base | None = None
+    built = {}
+    for name in names:
+        recipe = RECIPES[name]
+        state = recipe_digest(recipe)
+        existing = None if rebuild else _find(client, recipe.name, state)
+        if existing is not None:
+            say(f"{recipe.name} is up to date")
+            built[recipe.name] = existing
+            continue
+        try:
+            base = base or choose_base(client, base_kind, say)
+            built[recipe.name] = _build_one(client, recipe, base, state, say)
+        except (DockerException, OSError) as error:  # the connection's own errors are OSErrors
+            raise InfrastructureError(f"{recipe.name} could not be built: {error}") from error
+    return built
+
+
+def recipe_digest(recipe: Recipe) -> str:
+    """SHA-256 over everything that decides what the image holds, hexadecimal."""
+    digest = hashlib.sha256()
+    paths = [recipe.lock, recipe.dockerfile]
+    if recipe.with_service:
+        paths += [path for package in _FIRST_PARTY for path in _package_files(HERE.parent / package)]
+    for path in paths:
+        digest.update(str(path.relative_to(HERE.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
+    if recipe.with_service:
+        for name, text in _metadata().items():
+            digest.update(f"{name}\0{text}\0".encode())
+    return digest.hexdigest()
+
+
+def _build_one(client: Any, recipe: Recipe, base: Base, state: str, say: Say) -> str:
+    with tempfile.TemporaryDirectory(prefix="grader-image-", dir="/var/tmp") as folder:
+        context = Path(folder)
+        site = context / "site"
+        say(f"{recipe.name}: installing the locked packages for Python {base.python[0]}.{base.python[1]}")
+        install_locked(recipe.lock, site, base.python)
+        if recipe.with_service:
+            _add_service(site)
+        pods = context / "pods"
+        for name in ("workspace", "data/lab", "grader"):
+            (pods / name).mkdir(parents=True)
+        shutil.copy(recipe.dockerfile, context / "Dockerfile")
+        say(f"{recipe.name}: building on {base.origin}")
+        labels = {LOCK_LABEL: state, BASE_LABEL: base.origin}
+        with _tar_stream(context) as stream:
+            log = client.api.build(
+                fileobj=stream,
+                custom_context=True,
+                dockerfile="Dockerfile",
+                tag=f"{recipe.name}:{state[:12]}",
+                buildargs={"BASE": base.reference, "SITE": base.site},
+                labels=labels,
+                network_mode="none",
+                rm=True,
+                forcerm=True,
+                decode=True,
+            )
+            for line in log:
+                if "error" in line:
+                    raise InfrastructureError(f"{recipe.name} could not be built: {line['error']}")
+    image = client.images.get(f"{recipe.name}:{state[:12]}")
+    image.tag(recipe.name, "latest")
+    return str(image.id)
+
+
+def install_locked(lock: Path, target: Path, python: tuple[int, int]) -> None:
+    """Installs a lock file's wheels for the image's interpreter into `target`; every file is checked by hash.
+
+    Raises:
+        ConfigurationError: uv is missing.
+        InfrastructureError: the index did not deliver.
+    """
+    beside = Path(sys.executable).with_name("uv")
+    uv = str(beside) if beside.exists() else shutil.which("uv")
+    if uv is None:
+        raise ConfigurationError("uv is missing: run `make setup`, or put uv on the PATH")
+    command = [
+        uv, "pip", "install", "--quiet", "--target", str(target), "--require-hashes", "--only-binary", ":all:",
+        "--python-version", f"{python[0]}.{python[1]}", "--python-platform", f"{platform.machine()}-manylinux_2_28",
+        "-r", str(lock),
+    ]  # fmt: skip
+    environment = {**os.environ, "UV_SYSTEM_CERTS": "1", "UV_PYTHON_DOWNLOADS": "never"}
+    if (index := index_url()) != PYPI:  # uv does not read pip's configuration
+        environment["UV_DEFAULT_INDEX"] = index
+    run = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
+    if run.returncode != 0:
+        raise InfrastructureError(f"the locked packages could not be installed: {run.stderr[-2000:]}")
+
+
+def _add_service(site: Path) -> None:
+    for package in _FIRST_PARTY:
+        for path in _package_files(HERE.parent / package):
+            target = site / path.relative_to(HERE.parent)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+    for name, text in _metadata().items():
+        target = site / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+
+def _metadata() -> dict[str, str]:
+    """What an installation says of itself, by path: without its entry points no check is found.
+
+    Raises:
+        ConfigurationError: the service runs from a folder and is not installed.
+    """
+    try:
+        installed = distribution(_DISTRIBUTION)
+    except PackageNotFoundError:
+        raise ConfigurationError(f"{_DISTRIBUTION} is not installed in this environment: run `make setup`") from None
+    folder = f"{_DISTRIBUTION.replace('-', '_')}-{installed.version}.dist-info"
+    return {f"{folder}/{name}": installed.read_text(name) or "" for name in ("METADATA", "entry_points.txt")}
+
+
+def _package_files(package: Path) -> Iterator[Path]:
+    for path in sorted(package.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield path
+
+
+@contextmanager
+def _tar_stream(context: Path) -> Iterator[IO[bytes]]:
+    """The build context as a tar stream, so that gigabytes of packages are not copied once more.
+
+    Whatever the umask was when the files were made, everybody may read them: pods have another uid.
+    """
+    command = [
+        "tar",
+        "-C",
+        str(context),
+        "--owner=0",
+        "--group=0",
+        "--numeric-owner",
+        "--mode=u+rwX,go+rX,go-w",
+        "-c",
+        ".",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as tar:
+        assert tar.stdout is not None  # noqa: S101 - opened as a pipe
+        try:
+            yield tar.stdout
+        except BaseException:
+            tar.kill()
+            raise
+    if tar.returncode != 0:
+        raise InfrastructureError(f"the build context could not be packed: tar ended with {tar.returncode}")
+
+
+def _find(client: Any, name: str, state: str) -> str | None:
+    try:
+        image = client.images.get(f"{name}:{state[:12]}")
+    except ImageNotFound:
+        return None
+    image.tag(name, "latest")
+    return str(image.id)

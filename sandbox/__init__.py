@@ -1,0 +1,1 @@
+"""How code is run: runners, the pods they start, and the guest code that lives in the pods."""

@@ -1,0 +1,127 @@
+"""The connection to a Docker engine that may be gone, slow or busy, and containers that must go away whatever it says.
+
+The client raises its own errors and, from the connection below it, those of `requests`, which are OSErrors.
+"""
+
+import contextlib
+import time
+
+import docker
+from docker.errors import DockerException, NotFound
+from docker.models.containers import Container
+
+from grader_service.errors import SandboxUnavailable
+from sandbox import docker_failure
+from sandbox.pod import VesselEnd
+
+ENGINE_ERRORS = (DockerException, OSError)
+# Reading a state after a kill may need the engine a moment.
+_WAIT_S = 10
+_REMOVE_S = 10.0
+_RETRY_S = 0.2
+
+
+def connect_engine(timeout_s: float = 60.0) -> docker.DockerClient:
+    """A client of the engine that the environment names (`DOCKER_HOST`, or the default socket).
+
+    The contexts of the Docker command line are not followed: pods mount folders of this host.
+
+    Raises:
+        SandboxUnavailable: no engine answers; the message says what to do.
+    """
+    client = None
+    try:
+        client = docker.from_env(timeout=timeout_s, use_context=False)
+        client.ping()
+    except (*ENGINE_ERRORS, ValueError) as error:
+        if client is not None:
+            client.close()
+        raise unavailable("the Docker engine cannot be reached", error) from error
+    return client
+
+
+def unavailable(what: str, error: Exception) -> SandboxUnavailable:
+    """The error to raise: what failed, what the engine said, and what an operator should do about it."""
+    advice = docker_failure.hint(str(error))
+    return SandboxUnavailable(f"{what}: {error}" + (f" ({advice})" if advice else ""))
+
+
+def remove_container(container: Container) -> None:
+    """Kills and removes a container; returns once it is gone.
+
+    Raises:
+        SandboxUnavailable: the engine did not do it in several attempts.
+    """
+    deadline = time.monotonic() + _REMOVE_S
+    while True:
+        try:
+            container.remove(force=True, v=True)
+        except NotFound:
+            return
+        except ENGINE_ERRORS as error:
+            # Also when somebody else is removing it just now: until that is done its volumes are in use.
+            if time.monotonic() > deadline:
+                raise unavailable(f"container {container.name} could not be removed", error) from error
+        else:
+            return
+        time.sleep(_RETRY_S)
+
+
+class ContainerVessel:
+    """A container as `sandbox.pod.Vessel`."""
+
+    def __init__(self, container: Container) -> None:
+        self._container = container
+
+    def alive(self) -> bool:
+        """See `Vessel.alive`."""
+        try:
+            self._container.reload()
+        except NotFound:
+            return False
+        except ENGINE_ERRORS as error:
+            raise unavailable("a pod cannot be watched", error) from error
+        return bool(self._container.status in ("created", "running", "paused", "restarting"))
+
+    def pause(self) -> None:
+        """See `Vessel.pause`."""
+        self._order("pause")
+
+    def resume(self) -> None:
+        """See `Vessel.resume`."""
+        self._order("unpause")
+
+    def destroy(self) -> VesselEnd:
+        """See `Vessel.destroy`.
+
+        Raises:
+            SandboxUnavailable: the container may still be there.
+        """
+        end = VesselEnd(None, oom_killed=False, log_tail="(the engine could not tell how the pod ended)")
+        with contextlib.suppress(SandboxUnavailable, *ENGINE_ERRORS):
+            end = self._kill()
+        remove_container(self._container)
+        return end
+
+    def _kill(self) -> VesselEnd:
+        self._container.reload()
+        paused = self._container.status == "paused"
+        self._order("kill")
+        if paused:  # a frozen process does not die before it thaws, and most engines thaw it themselves
+            self._order("unpause")
+        with contextlib.suppress(*ENGINE_ERRORS):
+            self._container.wait(timeout=_WAIT_S)
+        self._container.reload()
+        state = self._container.attrs["State"]
+        log_tail = "(the engine could not tell what the pod wrote)"
+        with contextlib.suppress(*ENGINE_ERRORS):
+            log_tail = self._container.logs(tail=200).decode(errors="replace")
+        # An exit code is worth having only if the process ended by itself; a killed one says 137.
+        return VesselEnd(int(state.get("ExitCode", -1)), bool(state.get("OOMKilled")), log_tail)
+
+    def _order(self, verb: str) -> None:
+        try:
+            getattr(self._container, verb)()
+        except ENGINE_ERRORS as error:
+            if not isinstance(error, NotFound) and not docker_failure.already_so(str(error)):
+                raise unavailable(f"{verb} of a pod failed", error) from error

@@ -1,0 +1,220 @@
+"""Runs pods as Docker containers; the policy itself stands in `docker_options`."""
+
+import contextlib
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import docker
+from docker.errors import APIError
+from docker.models.containers import Container
+
+from grader_service.errors import SandboxUnavailable
+from sandbox import docker_options
+from sandbox.api import Pod, PodSpec, SandboxFacts, SpaceLimits
+from sandbox.docker_engine import ENGINE_ERRORS, ContainerVessel, connect_engine, remove_container, unavailable
+from sandbox.endpoint import Endpoint
+from sandbox.frames import FrameLimits
+from sandbox.gpu_access import GpuAccess, GpuRefusal, choose
+from sandbox.pod import ConnectedPod
+from sandbox.run_folder import RunFolder, dead_runs, is_live, remove_tree
+
+__all__ = ["DockerRunSpace", "DockerRunner", "connect_engine"]
+
+
+class DockerRunner:
+    """A runner whose pods are containers of one image.
+
+    Args:
+        image: name of the lab image, as `grader images build` tagged it.
+        state_dir: folder for run spaces; the engine must see the same folder under the same path.
+        gpu: number of the GPU that learner, clean-room and reference pods get; None for a rehearsal.
+        lab_data: folder with the JPEGs that the lab hands out, if it has any.
+    """
+
+    def __init__(
+        self,
+        image: str,
+        state_dir: Path,
+        *,
+        gpu: int | None = None,
+        lab_data: Path | None = None,
+        client: docker.DockerClient | None = None,
+    ) -> None:
+        self._client = client or connect_engine()
+        self._state_dir = state_dir.resolve()
+        self._lab_data = lab_data
+        try:
+            found = self._client.images.get(image)
+            info: dict[str, Any] = self._client.info()
+        except ENGINE_ERRORS as error:
+            raise unavailable(f"image {image!r} cannot be used", error) from error
+        if not any("seccomp" in str(option) for option in info.get("SecurityOptions") or ()):
+            raise SandboxUnavailable(
+                "the Docker engine runs without seccomp, which the sandbox relies on; "
+                "start an engine and kernel that have it (`docker info` lists it under Security Options)"
+            )
+        self.image_id: str = found.id
+        self._image = image
+        self._gpu: GpuAccess | None = None
+        if gpu is not None:
+            access = choose(info, gpu)
+            if isinstance(access, GpuRefusal):
+                raise SandboxUnavailable("no GPU can be given to a container: " + "; ".join(access.reasons))
+            self._gpu = access
+        self._engine = f"docker {info.get('ServerVersion', 'unknown')}"
+
+    @property
+    def facts(self) -> SandboxFacts:
+        """See `SandboxRunner.facts`."""
+        return SandboxFacts(
+            name="docker",
+            isolated=True,
+            image=self._image,
+            image_digest=self.image_id,
+            engine=self._engine,
+            gpu_access=self._gpu.name if self._gpu else None,
+        )
+
+    def open_run(self, run_id: str, limits: SpaceLimits) -> "DockerRunSpace":
+        """See `SandboxRunner.open_run`."""
+        return DockerRunSpace(self._client, self.image_id, self._state_dir, self._lab_data, self._gpu, run_id, limits)
+
+    def sweep(self) -> int:
+        """See `SandboxRunner.sweep`. Touches only runs of this state folder whose owner is gone."""
+        removed = 0
+        mine = {"label": f"{docker_options.STATE_LABEL}={self._state_dir}"}
+        try:
+            # Other runs end while this one looks: what is gone by then is no failure.
+            for container in self._client.containers.list(all=True, filters=mine, ignore_removed=True):
+                if not is_live(self._state_dir, container.labels.get(docker_options.LABEL, "")):
+                    remove_container(container)
+                    removed += 1
+            for volume in self._client.volumes.list(filters=mine):
+                labels = volume.attrs.get("Labels") or {}
+                if not is_live(self._state_dir, labels.get(docker_options.LABEL, "")):
+                    with contextlib.suppress(APIError):
+                        volume.remove(force=True)
+                        removed += 1
+        except ENGINE_ERRORS as error:
+            raise unavailable("leftovers could not be removed", error) from error
+        return removed + sum(remove_tree(folder) for folder in dead_runs(self._state_dir))
+
+
+class DockerRunSpace:
+    """See `sandbox.api.RunSpace`."""
+
+    paths = docker_options.GUEST_PATHS
+
+    def __init__(
+        self,
+        client: docker.DockerClient,
+        image_id: str,
+        state_dir: Path,
+        lab_data: Path | None,
+        gpu: GpuAccess | None,
+        run_id: str,
+        limits: SpaceLimits,
+    ) -> None:
+        self._client = client
+        self._image_id = image_id
+        self._gpu = gpu
+        self._run_id = run_id
+        self._lab_data = lab_data
+        self._state_dir = state_dir
+        self._folder = RunFolder(state_dir, run_id)
+        self.submission_dir = self._folder.submission
+        self.shards_dir = self._folder.shards
+        self._pods: list[ConnectedPod] = []
+        self._started = 0
+        self._labels = docker_options.labels(run_id, state_dir)
+        prefix = f"grader-{run_id[:24]}"
+        self._volumes = docker_options.ScratchVolumes(f"{prefix}-workspace", f"{prefix}-tmp", f"{prefix}-shm")
+        self._limits = limits
+
+    def __enter__(self) -> Self:
+        try:
+            self._folder.create()
+        except OSError as error:
+            raise SandboxUnavailable(f"no run can be kept in {self._state_dir}: {error}") from error
+        sizes = {
+            self._volumes.workspace: self._limits.workspace_mib,
+            self._volumes.tmp: self._limits.workspace_mib,
+            self._volumes.shm: self._limits.shm_mib,
+        }
+        try:
+            for name, size_mib in sizes.items():
+                self._client.volumes.create(
+                    **docker_options.scratch_volume_options(
+                        size_mib, self._limits.workspace_inodes, name, labels=self._labels
+                    )
+                )
+        except ENGINE_ERRORS as error:
+            self._clear()
+            raise unavailable("scratch volumes could not be made", error) from error
+        except BaseException:
+            self._clear()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        left = self._clear()
+        if left is not None and kind is None:
+            raise left
+
+    def start(self, spec: PodSpec) -> Pod:
+        """See `RunSpace.start`."""
+        number, self._started = self._started, self._started + 1
+        try:
+            socket_dir = self._folder.link(f"{spec.role.value}-{number}")
+            endpoint = Endpoint(socket_dir, FrameLimits())
+        except OSError as error:
+            raise SandboxUnavailable(f"the {spec.role.value} pod's socket could not be made: {error}") from error
+        options = docker_options.container_options(
+            spec,
+            run_id=self._run_id,
+            number=number,
+            labels=self._labels,
+            image=self._image_id,
+            folders=docker_options.PodFolders(
+                code=self._folder.code,
+                socket=socket_dir,
+                submission=self.submission_dir,
+                shards=self.shards_dir,
+                lab_data=self._lab_data,
+            ),
+            volumes=self._volumes,
+            gpu=self._gpu if spec.gpu else None,
+        )
+        try:
+            # What was made and then not started, or made after our patience ended, goes when the run space does.
+            container: Container = self._client.containers.create(**options)
+            container.start()
+        except ENGINE_ERRORS as error:
+            endpoint.close()
+            raise unavailable(f"the {spec.role.value} pod could not be started", error) from error
+        pod = ConnectedPod(spec, ContainerVessel(container), endpoint)
+        self._pods.append(pod)
+        return pod
+
+    def _clear(self) -> SandboxUnavailable | None:
+        """Removes everything; what cannot be removed now is left to a sweep, and said if it may still run."""
+        left: SandboxUnavailable | None = None
+        for pod in reversed(self._pods):
+            with contextlib.suppress(SandboxUnavailable):
+                pod.end()
+        try:
+            mine = {"label": f"{docker_options.LABEL}={self._run_id}"}
+            for container in self._client.containers.list(all=True, filters=mine, ignore_removed=True):
+                remove_container(container)
+        except SandboxUnavailable as error:
+            left = error
+        except ENGINE_ERRORS as error:
+            left = unavailable("a run's containers could not be removed", error)
+        for name in (self._volumes.workspace, self._volumes.tmp, self._volumes.shm):
+            with contextlib.suppress(*ENGINE_ERRORS):
+                self._client.volumes.get(name).remove(force=True)
+        self._folder.remove()
+        return left

@@ -1,0 +1,198 @@
+"""A guest that does what it is told, however hostile: the other half of `sandbox.conformance`."""
+
+# ruff: noqa: ARG001 - every action takes the same two arguments
+
+import contextlib
+import os
+import pathlib
+import signal
+import socket
+import struct
+import threading
+import time
+from typing import Any
+
+from .channel import Link
+
+_Action = Any
+
+
+def run(link: Link) -> None:
+    """Guest program: performs one action per request."""
+    while True:
+        request = link.receive()
+        globals()[f"do_{request['kind']}"](link, request)
+
+
+def do_echo(link: Link, request: dict[str, Any]) -> None:
+    """Sends back what came."""
+    link.send("echo", request["blob"], value=request["value"])
+
+
+def do_exit(link: Link, request: dict[str, Any]) -> None:
+    """Ends the process at once."""
+    os._exit(request["code"])
+
+
+def do_signal(link: Link, request: dict[str, Any]) -> None:
+    """Dies of a memory fault, which even process 1 of a container cannot ignore."""
+    import ctypes
+
+    ctypes.string_at(0)
+
+
+def do_hang(link: Link, request: dict[str, Any]) -> None:
+    """Ignores every signal that can be ignored, and never answers."""
+    for number in range(1, signal.NSIG):
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_IGN)
+    while True:
+        time.sleep(3600)
+
+
+def do_spin(link: Link, request: dict[str, Any]) -> None:
+    """Keeps a processor busy for ever."""
+    while True:
+        pass
+
+
+def do_daemon(link: Link, request: dict[str, Any]) -> None:
+    """Leaves a process behind that has its own session, no parent and no terminal, and writes for ever."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+                signal.signal(number, signal.SIG_IGN)
+            while True:
+                with open(request["path"], "ab") as file:
+                    file.write(b".")
+                time.sleep(0.01)
+        os._exit(0)
+    os.wait()
+    link.send("left")
+
+
+def do_count(link: Link, request: dict[str, Any]) -> None:
+    """Counts in a thread; `read_count` says how far."""
+    counter = _Counter()
+    globals()["_counter"] = counter
+    threading.Thread(target=counter.run, daemon=True).start()
+    link.send("counting")
+
+
+class _Counter:
+    def __init__(self) -> None:
+        self.value = 0
+
+    def run(self) -> None:
+        while True:
+            self.value += 1
+            time.sleep(0.005)
+
+
+def do_read_count(link: Link, request: dict[str, Any]) -> None:
+    """Says how far the counter is."""
+    link.send("count", value=globals()["_counter"].value)
+
+
+def do_raw(link: Link, request: dict[str, Any]) -> None:
+    """Sends bytes that no `Link` would, then waits or closes."""
+    link._connection.sendall(bytes.fromhex(request["data"]))
+    if request.get("close"):
+        link._connection.close()
+    time.sleep(3600)
+
+
+def do_drip(link: Link, request: dict[str, Any]) -> None:
+    """Promises a frame and sends it a byte at a time."""
+    link._connection.sendall(struct.pack(">II", 100_000, 0))
+    while True:
+        link._connection.sendall(b" ")
+        time.sleep(0.05)
+
+
+def do_connect_again(link: Link, request: dict[str, Any]) -> None:
+    """Tries to open a second connection to the host."""
+    try:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(1.0)
+        os.chdir(os.path.dirname(link.path))
+        connection.connect(os.path.basename(link.path))
+    except OSError:
+        link.send("second", connected=False)
+    else:
+        link.send("second", connected=True)
+
+
+def do_eat_memory(link: Link, request: dict[str, Any]) -> None:
+    """Takes memory until something stops it."""
+    kept = []
+    while True:
+        block = bytearray(16 << 20)
+        for offset in range(0, len(block), 4096):
+            block[offset] = 1
+        kept.append(block)
+
+
+def do_fork_many(link: Link, request: dict[str, Any]) -> None:
+    """Forks until it cannot; the children sleep."""
+    made = 0
+    with contextlib.suppress(OSError):
+        while made < request["most"]:
+            if os.fork() == 0:
+                time.sleep(3600)
+            made += 1
+    link.send("forked", made=made)
+
+
+def do_flood(link: Link, request: dict[str, Any]) -> None:
+    """Writes a lot to standard output, without a line's end."""
+    block = b"x" * (1 << 16)
+    for _ in range(request["mib"] * 16):
+        os.write(1, block)
+    link.send("flooded")
+
+
+def do_write(link: Link, request: dict[str, Any]) -> None:
+    """Writes a file; says how many bytes were taken and which error ended it."""
+    written, error = 0, ""
+    try:
+        with open(request["path"], "wb", buffering=0) as file:
+            while written < request["size"]:
+                written += file.write(b"\0" * min(1 << 20, request["size"] - written))
+    except OSError as failure:
+        error = os.strerror(failure.errno or 0)
+    link.send("written", size=written, error=error)
+
+
+def do_size(link: Link, request: dict[str, Any]) -> None:
+    """Size of a file, or -1."""
+    path = pathlib.Path(request["path"])
+    link.send("size", value=path.stat().st_size if path.exists() else -1)
+
+
+def do_facts(link: Link, request: dict[str, Any]) -> None:
+    """What the pod's process is and may do."""
+    status = dict(
+        line.split(":", 1) for line in pathlib.Path("/proc/self/status").read_text().splitlines() if ":" in line
+    )
+    interfaces = [line.split(":")[0].strip() for line in pathlib.Path("/proc/net/dev").read_text().splitlines()[2:]]
+    link.send(
+        "facts",
+        uid=os.getuid(),
+        capabilities=status["CapEff"].strip(),
+        bounding=status["CapBnd"].strip(),
+        no_new_privileges=status["NoNewPrivs"].strip(),
+        seccomp=status["Seccomp"].strip(),
+        interfaces=interfaces,
+        cpus=sorted(os.sched_getaffinity(0)),
+        environment=sorted(os.environ),
+        core_limit=_core_limit(),
+        path=[entry for entry in os.sys.path if "grader" in entry],  # type: ignore[attr-defined]
+    )
+
+
+def _core_limit() -> int:
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_CORE)[0]

@@ -1,0 +1,57 @@
+"""Ends the learner's code when its time is over: by an exception first, and over its head if it catches that too."""
+
+import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+GRACE_S = 5.0
+"""From the exception to the end of patience; also the time to clean up in."""
+
+
+class LearnerTimeout(BaseException):
+    """The learner's code used up its time; not an `Exception`, so that `except Exception` does not swallow it."""
+
+
+class Deadline:
+    """Raises `LearnerTimeout` in the main thread after some seconds; calls `abandon` when the code still runs later.
+
+    `abandon` is called on top of the learner's stack. It may use the pod as if the code had returned, and never returns
+    itself: code that catches everything for ever is left where it stands.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        ring: Callable[[FrameType | None], None],
+        abandon: Callable[[], None] | None,
+        grace_s: float,
+    ) -> None:
+        self.over = False
+        self._seconds = seconds
+        self._ring = ring
+        self._abandon = abandon
+        self._grace_s = grace_s
+        self._rang = False
+
+    def start(self) -> None:
+        """Starts the clock."""
+        signal.signal(signal.SIGALRM, self._out_of_time)
+        signal.setitimer(signal.ITIMER_REAL, self._seconds, self._grace_s)
+
+    def stop(self) -> None:
+        """Stops it; safe to call at any time."""
+        self.over = True
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _out_of_time(self, _: int, frame: FrameType | None) -> Any:
+        if self.over:
+            return
+        if not self._rang:
+            self._rang = True
+            self._ring(frame)
+            raise LearnerTimeout
+        if self._abandon is not None:
+            self.stop()
+            self._abandon()
+        raise LearnerTimeout

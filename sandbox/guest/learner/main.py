@@ -1,0 +1,135 @@
+"""The learner's pod: runs the submission once, says what it left behind, then serves as the learner's PyTorch arm."""
+
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from ..channel import Link
+from . import coerce, execution, import_hooks, loader_arm, notebook_shell, observe, rehearsal
+from .graphs import Recorder
+
+
+def run(link: Link) -> None:
+    """Guest program; see the module's docstring for the order of messages."""
+    request = link.receive()
+    rehearse = request["device"] == "cpu"
+    # Ours before theirs: what runs after the learner's code must not depend on what that code patched or deleted.
+    exit_now, send = os._exit, link.send
+    recorder = Recorder(rehearse=rehearse)
+    patches: dict[str, import_hooks.Patch] = {
+        "nvidia.dali.pipeline": recorder.patch,
+        "tqdm.notebook": notebook_shell.plain_progress,
+    }
+    if rehearse:
+        patches["torch"] = rehearsal.patch_torch
+        patches["nvidia.dali.plugin.pytorch"] = rehearsal.patch_dali_plugin
+    import_hooks.after_import(patches)
+
+    workspace = request["workspace"]
+    execution.bring_files(request["submission"], workspace)
+    entry = request["entry"]
+    source = execution.Source(
+        root=os.path.join(workspace, os.path.dirname(entry)).rstrip("/"),
+        entry=entry,
+        cells=[(cell["number"], cell["source"]) for cell in request["cells"]] if request["cells"] is not None else None,
+    )
+    send("started")
+
+    def conclude(outcome: execution.Run, module: ModuleType) -> None:
+        if os.getpid() != own_process:
+            exit_now(outcome.exit_code or 0)  # a child that the learner's code forked and let run on to here
+        loaders = observe.live_loaders(module)
+        _report(send, outcome, module, recorder, loaders, rehearse=rehearse)
+        _serve(link, module, loaders, request)
+        exit_now(0)
+
+    own_process = os.getpid()
+    cell_folder = os.path.join(request["tmp"], "notebook-cells")
+    conclude(*execution.execute(source, request["timeout_s"], cell_folder, abandon=conclude))
+
+
+def _report(
+    send: Callable[..., None],
+    outcome: execution.Run,
+    module: ModuleType,
+    recorder: Recorder,
+    loaders: list[tuple[str, Any]],
+    *,
+    rehearse: bool,
+) -> None:
+    facts = observe.namespace_facts(module)
+    pipelines, graphs = observe.pipelines(module, recorder)
+    send(
+        "discovered",
+        b"".join(graphs),
+        discovery={
+            **facts,
+            "ran": outcome.ran,
+            "duration_s": outcome.duration_s,
+            "exception": outcome.exception,
+            "exit_code": outcome.exit_code,
+            "loaders": [observe.loader_facts(*pair) for pair in loaders[: observe.MAX_LOADERS]],
+            "pipelines": pipelines,
+            "dynamic_mode": observe.uses_dynamic_mode(),
+            "needs_gpu": observe.needs_gpu(outcome.exception) if rehearse else "",
+            "versions": observe.versions(),
+            "notes": outcome.notes[:32],
+        },
+        graph_sizes=[len(graph) for graph in graphs],
+    )
+
+
+def _serve(link: Link, module: ModuleType, loaders: list[tuple[str, Any]], discover: dict[str, Any]) -> None:
+    """Answers `prepare_loader` and `window` requests until told to stop."""
+    arm: loader_arm.LoaderArm | None = None
+    while True:
+        request = link.receive()
+        try:
+            if request["kind"] == "prepare_loader":
+                arm, answer = _prepare(request, module, loaders, discover)
+                link.send("loader_ready", **answer)
+            elif request["kind"] == "window" and arm is not None:
+                arm.draw(request["discard"])
+                link.send("mark")
+                images = arm.draw(request["batches"])
+                link.send("window_done", images=images)
+            else:
+                return
+        except loader_arm.ArmProblem as problem:
+            link.send("arm_problem", text=coerce.text(problem, 1800))
+        except Exception as error:
+            link.send("arm_problem", text=f"{coerce.type_name(error, 100)}: {coerce.text(error, 1500)}")
+
+
+def _prepare(
+    request: dict[str, Any], module: ModuleType, loaders: list[tuple[str, Any]], discover: dict[str, Any]
+) -> tuple[loader_arm.LoaderArm, dict[str, Any]]:
+    held_out = [os.path.join(folder, name) for folder, _, names in sorted(os.walk(request["shards"])) for name in names]
+    held_out.sort()
+    dataset_dir, how = request["dataset_dir"], "kept"
+    if loaders:
+        name, loader = loaders[0]
+        if dataset_dir:
+            own_folders = [discover["workspace"], discover["tmp"]]
+            how = loader_arm.give_held_out(loader.dataset, dataset_dir, held_out, own_folders)
+    else:
+        factory = module.__dict__.get("build_pytorch_loader")
+        if not callable(factory):
+            raise loader_arm.ArmProblem(
+                "no DataLoader is left in the namespace and build_pytorch_loader is not defined"
+            )
+        name, how = "build_pytorch_loader", "factory"
+        loader = factory(request["shards"], request["batch_size"])
+        data = sys.modules.get("torch.utils.data")
+        if data is None or not isinstance(loader, data.DataLoader):
+            raise loader_arm.ArmProblem(f"build_pytorch_loader returned {type(loader).__name__}; expected a DataLoader")
+    arm = loader_arm.LoaderArm(loader, device=discover["device"])
+    shape = arm.shape()
+    return arm, {
+        "loader": observe.loader_facts(name, loader),
+        "content": how,
+        "queue_depth": min(arm.queue_depth, 256),
+        "shape": shape,
+    }

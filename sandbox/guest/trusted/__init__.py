@@ -1,0 +1,1 @@
+"""Guest code that runs without any learner code in its pod: scanner, clean room, reference loader."""

@@ -1,0 +1,189 @@
+"""Runs pods as plain process trees on this host: no isolation at all, for code that you trust.
+
+It honours the same contract as the Docker runner where a process can (deadlines, everything killed, frames, memory
+watched), and none of its walls: the guest sees the host's files, network and other processes.
+"""
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from grader_service.errors import SandboxUnavailable
+from sandbox.api import GuestPaths, Pod, PodSpec, SandboxFacts, Scratch, SpaceLimits
+from sandbox.docker_options import guest_command
+from sandbox.endpoint import SOCKET_NAME, Endpoint
+from sandbox.frames import FrameLimits
+from sandbox.pod import ConnectedPod, VesselEnd
+from sandbox.run_folder import RunFolder, dead_runs, remove_tree
+
+_SUPERVISOR = Path(__file__).with_name("process_supervisor.py")
+_END_S = 30.0
+# What a guest inherits of our environment; everything else (keys, tokens, PYTHON*, LD_*) stays here.
+_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+
+
+class ProcessRunner:
+    """A runner whose pods are process trees of `python`, an interpreter that has torch, torchvision and DALI."""
+
+    def __init__(self, state_dir: Path, *, python: str = sys.executable, lab_data: Path | None = None) -> None:
+        self._state_dir = state_dir.resolve()
+        self._python = python
+        self._lab_data = lab_data
+
+    @property
+    def facts(self) -> SandboxFacts:
+        """See `SandboxRunner.facts`."""
+        return SandboxFacts(name="process", isolated=False, image=None, image_digest=None, engine=None, gpu_access=None)
+
+    def open_run(self, run_id: str, limits: SpaceLimits) -> "ProcessRunSpace":
+        """See `SandboxRunner.open_run`; scratch folders have no size limit here."""
+        del limits
+        return ProcessRunSpace(self._state_dir, self._python, self._lab_data, run_id)
+
+    def sweep(self) -> int:
+        """See `SandboxRunner.sweep`. Trees end by themselves when their grader does; only folders can be left."""
+        return sum(remove_tree(folder) for folder in dead_runs(self._state_dir))
+
+
+class ProcessRunSpace:
+    """See `sandbox.api.RunSpace`."""
+
+    def __init__(self, state_dir: Path, python: str, lab_data: Path | None, run_id: str) -> None:
+        self._folder = RunFolder(state_dir, run_id)
+        self._python = python
+        root = self._folder.root
+        self.submission_dir = self._folder.submission
+        self.shards_dir = self._folder.shards
+        self.paths = GuestPaths(
+            workspace=str(root / "workspace"),
+            tmp=str(root / "tmp"),
+            shm=str(root / "shm"),
+            submission=str(self.submission_dir),
+            shards=str(self.shards_dir),
+            lab_data=str(lab_data or root / "lab-data"),
+        )
+        self._pods: list[ConnectedPod] = []
+        self._started = 0
+
+    def __enter__(self) -> Self:
+        try:
+            self._folder.create()
+            for path in (self.paths.workspace, self.paths.tmp, self.paths.shm):
+                self._folder.open_folder(Path(path))
+        except OSError as error:
+            self._folder.remove()
+            raise SandboxUnavailable(f"no run can be kept in {self._folder.root.parent}: {error}") from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for pod in reversed(self._pods):
+            pod.end()
+        self._folder.remove()
+
+    def start(self, spec: PodSpec) -> Pod:
+        """See `RunSpace.start`."""
+        number, self._started = self._started, self._started + 1
+        try:
+            socket_dir = self._folder.link(f"{spec.role.value}-{number}")
+            tmp = self.paths.tmp
+            if spec.scratch is Scratch.NONE:
+                tmp = str(self._folder.open_folder(self._folder.root / f"tmp-{number}"))
+            endpoint = Endpoint(socket_dir, FrameLimits())
+        except OSError as error:
+            raise SandboxUnavailable(f"the {spec.role.value} pod's folders could not be made: {error}") from error
+        environment = {
+            **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            "HOME": self.paths.workspace if spec.scratch is Scratch.READ_WRITE else tmp,
+            "TMPDIR": tmp,
+            "LANG": "C.UTF-8",
+            "MPLBACKEND": "Agg",
+            "XDG_CACHE_HOME": f"{tmp}/.cache",
+            "GRADER_DATA_DIR": self.paths.lab_data,
+            "GRADER_LINK": str(socket_dir / SOCKET_NAME),
+            **spec.environment,
+        }
+        command = guest_command(spec.program, self._python, str(self._folder.code))
+        pinned = [sys.executable, "-I", "-S", "-c", _PIN, ",".join(map(str, spec.cpus)), *command]
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_SUPERVISOR), str(spec.memory_mib), *pinned],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                cwd=self.paths.workspace if spec.scratch is Scratch.READ_WRITE else tmp,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            endpoint.close()
+            raise SandboxUnavailable(f"the {spec.role.value} pod could not be started: {error}") from error
+        vessel = _TreeVessel(process)
+        vessel.await_acknowledgement()
+        pod = ConnectedPod(spec, vessel, endpoint)
+        self._pods.append(pod)
+        return pod
+
+
+# Runs before the guest in the same process: it ends with its supervisor, gets its CPU set and dumps no core; then the
+# guest's own command line.
+_PIN = (
+    "import ctypes, os, resource, signal, sys\n"
+    "ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)\n"
+    "cpus = {int(c) for c in sys.argv[1].split(',')} & os.sched_getaffinity(0)\n"
+    "cpus and os.sched_setaffinity(0, cpus)\n"
+    "resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
+    "os.execv(sys.argv[2], sys.argv[2:])\n"
+)
+
+
+class _TreeVessel:
+    """A supervised process tree as `sandbox.pod.Vessel`."""
+
+    def __init__(self, supervisor: "subprocess.Popen[bytes]") -> None:
+        self._supervisor = supervisor
+
+    def await_acknowledgement(self) -> None:
+        """Blocks until the supervisor has done what it was told last, is gone, or hangs."""
+        assert self._supervisor.stdout is not None  # noqa: S101 - opened as a pipe
+        if select.select([self._supervisor.stdout], [], [], _END_S)[0]:
+            self._supervisor.stdout.read(1)
+
+    def alive(self) -> bool:
+        if self._supervisor.poll() is not None:
+            return False
+        # The supervisor outlives its guest to report; the guest is gone when nothing is left below it.
+        with contextlib.suppress(OSError):
+            children = Path(f"/proc/{self._supervisor.pid}/task/{self._supervisor.pid}/children").read_text()
+            return bool(children.strip())
+        return True
+
+    def pause(self) -> None:
+        self._order(b"p")
+
+    def resume(self) -> None:
+        self._order(b"r")
+
+    def destroy(self) -> VesselEnd:
+        try:
+            output, _ = self._supervisor.communicate(b"k", timeout=_END_S)
+            end = json.loads(output)
+        except (subprocess.TimeoutExpired, ValueError, OSError):
+            self._supervisor.kill()
+            self._supervisor.wait()
+            return VesselEnd(None, oom_killed=False, log_tail="(the supervisor was killed or did not answer)")
+        return VesselEnd(int(end["exit_code"]), bool(end["out_of_memory"]), str(end["log_tail"]))
+
+    def _order(self, letter: bytes) -> None:
+        assert self._supervisor.stdin is not None  # noqa: S101 - opened as a pipe
+        with contextlib.suppress(OSError):
+            self._supervisor.stdin.write(letter)
+            self._supervisor.stdin.flush()
+            self.await_acknowledgement()

@@ -1,0 +1,121 @@
+"""A run's folder on the host, locked by its owner, so that a sweep can tell a live run from a dead one's leftovers."""
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from sandbox.guest_code import install_guest_code
+
+_LOCK = "owner.lock"
+_CENSUS = "runs.lock"
+"""Held while a run appears and while runs are counted: a folder is never seen without its owner's lock."""
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+
+
+class RunFolder:
+    """`state_dir/runs/<run id>`: code, submission, shards and links of one run."""
+
+    def __init__(self, state_dir: Path, run_id: str) -> None:
+        if not _RUN_ID.fullmatch(run_id):
+            raise ValueError(f"{run_id!r} is not a run id: expected letters, digits, - and _")
+        self.root = state_dir / "runs" / run_id
+        self.code = self.root / "code"
+        self.submission = self.root / "submission"
+        self.shards = self.root / "shards"
+        self._state_dir = state_dir
+        self._lock: int | None = None
+        self._made = False
+
+    def create(self) -> None:
+        """Makes the folders (only the owner may enter the outermost) and takes the lock.
+
+        Raises:
+            OSError: the state folder cannot be written to, or the run exists; nothing of it is left.
+        """
+        self.root.parent.mkdir(parents=True, exist_ok=True)
+        with _census(self._state_dir):
+            self.root.mkdir(mode=0o700)
+            self._made = True
+            try:
+                self._lock = os.open(self.root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self.remove()
+                raise
+        try:
+            for folder in (self.submission, self.shards):
+                self.open_folder(folder)
+            install_guest_code(self.code)
+        except BaseException:
+            self.remove()
+            raise
+
+    def link(self, name: str) -> Path:
+        """A fresh folder for one pod's socket."""
+        return self.open_folder(self.root / "links" / name)
+
+    def open_folder(self, folder: Path) -> Path:
+        """A folder below the root that the pod's uid may read, whatever the umask says."""
+        folder.mkdir(parents=True)
+        folder.chmod(0o755)
+        return folder
+
+    def remove(self) -> None:
+        """Deletes everything that can be deleted and frees the lock; a folder that another run made is not touched."""
+        if self._made:
+            remove_tree(self.root)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def remove_tree(root: Path) -> bool:
+    """Deletes a folder, also one in which a learner's process took rights away; says whether it is gone."""
+    shutil.rmtree(root, ignore_errors=True)
+    if root.exists():
+        for folder, names, _ in os.walk(root):
+            for path in (os.path.join(folder, name) for name in names):  # noqa: PTH118 - may be a million paths
+                with contextlib.suppress(OSError):
+                    if not os.path.islink(path):  # noqa: PTH114
+                        os.chmod(path, 0o700)  # noqa: PTH101
+        shutil.rmtree(root, ignore_errors=True)
+    return not root.exists()
+
+
+def is_live(state_dir: Path, run_id: str) -> bool:
+    """Whether some process still owns this run, or may: what cannot be examined is left alone."""
+    path = state_dir / "runs" / run_id / _LOCK
+    try:
+        with _census(state_dir):
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            finally:
+                os.close(descriptor)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def dead_runs(state_dir: Path) -> Iterator[Path]:
+    """Folders of runs that nobody owns any more."""
+    runs = state_dir / "runs"
+    for folder in sorted(runs.iterdir()) if runs.is_dir() else ():
+        if not is_live(state_dir, folder.name):
+            yield folder
+
+
+@contextlib.contextmanager
+def _census(state_dir: Path) -> Iterator[None]:
+    descriptor = os.open(state_dir / _CENSUS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

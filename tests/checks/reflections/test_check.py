@@ -1,0 +1,94 @@
+"""The check as the registry sees it."""
+
+import pytest
+from pydantic import ValidationError
+
+from checks.api import CheckResult
+from checks.reflections.check import CHECK, ReflectionsObservation, ReflectionsParams
+from checks.registry import contract_problems
+from grader_service.model.evidence import TextList
+from grader_service.model.verdict import Outcome
+from tests.checks.reflections.lists import LOSES, WINS
+from tests.factories import a_discovery, an_evidence
+
+
+def present(items):
+    """A list that was found."""
+    return TextList(status="present", items=tuple(items))
+
+
+def test_contract():
+    """It meets the contract of a check."""
+    assert contract_problems("reflections", CHECK) == []
+
+
+def test_observe_takes_both_lists():
+    """What discovery found is what is judged."""
+    seen = CHECK.observe(
+        an_evidence(discovery=a_discovery(where_dali_wins=present(WINS), where_dali_loses=present(LOSES)))
+    )
+    assert seen == ReflectionsObservation(where_dali_wins=WINS, where_dali_loses=LOSES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        ({"where_dali_loses": TextList(status="missing")}, "reflections.missing", "`where_dali_loses` is not defined"),
+        (
+            {"where_dali_wins": TextList(status="unreadable", shown="<object>")},
+            "reflections.unreadable",
+            "`where_dali_wins` could not be read",
+        ),
+    ],
+)
+def test_absent_lists(changes, code, words):
+    """The variable is named, with what it should hold."""
+    result = CHECK.observe(an_evidence(discovery=a_discovery(**changes)))
+    assert isinstance(result, CheckResult)
+    assert (result.outcome, result.code) == (Outcome.FAILED, code)
+    assert words in result.feedback
+    assert "list of strings" in result.feedback
+
+
+def test_a_rehearsal_that_cannot_get_there_is_no_failure():
+    """Code that needs a GPU is not judged without one."""
+    discovery = a_discovery(where_dali_wins=TextList(status="missing"), needs_gpu="it calls a CUDA kernel")
+    result = CHECK.observe(an_evidence(discovery=discovery))
+    assert (result.outcome, result.code, result.score) == (Outcome.UNVERIFIED, "reflections.needs_gpu", None)
+
+
+def test_no_evidence():
+    """A pod that said nothing fails the step."""
+    result = CHECK.observe(an_evidence(discovery=None))
+    assert (result.outcome, result.code) == (Outcome.FAILED, "reflections.no_evidence")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"where_dali_wins": []},
+        {"where_dali_wins": [], "where_dali_loses": [], "score": 1},
+        {"where_dali_wins": ["x"] * 65, "where_dali_loses": []},
+        {"where_dali_wins": ["x" * 8193], "where_dali_loses": []},
+        {"where_dali_wins": [1], "where_dali_loses": []},
+        {"where_dali_wins": "abc", "where_dali_loses": []},
+    ],
+)
+def test_observations_are_bounded(value):
+    """Nothing but two bounded lists of strings is an observation."""
+    with pytest.raises(ValidationError):
+        ReflectionsObservation.model_validate(value)
+
+
+def test_json_observation():
+    """A line of the tuning file is one."""
+    seen = ReflectionsObservation.model_validate_json('{"where_dali_wins": ["a"], "where_dali_loses": []}')
+    assert seen.where_dali_wins == ("a",)
+
+
+@pytest.mark.parametrize("params", [{"min_wins": 0}, {"min_loses": 65}, {"minimum": 3}])
+def test_params_are_checked(params):
+    """Mistakes in a lab's specification show at once."""
+    with pytest.raises(ValidationError):
+        ReflectionsParams(**params)

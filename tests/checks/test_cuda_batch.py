@@ -1,0 +1,107 @@
+"""The check `cuda_batch` on evidence of every kind."""
+
+import pytest
+
+from checks.api import CheckResult
+from checks.cuda_batch.check import CHECK, Params
+from grader_service.model.evidence import CleanRoom, Ending, FirstBatch
+from grader_service.model.verdict import Outcome, Tier
+from tests.factories import a_batch, a_clean_room, a_discovery, a_graph, a_run, an_evidence, ended
+
+
+def judge(evidence):
+    """Observes and judges."""
+    observation = CHECK.observe(evidence)
+    return observation if isinstance(observation, CheckResult) else CHECK.judge(observation, Params())
+
+
+def with_batch(**changes):
+    """Evidence whose batch differs."""
+    return an_evidence(clean_room=a_clean_room(batch=a_batch(**changes)))
+
+
+def test_a_4d_cuda_batch_passes_on_tier_a():
+    """32 images of 3 x 224 x 224 on CUDA, seen in our own process."""
+    result = judge(an_evidence())
+    assert (result.outcome, result.code, result.tier) == (Outcome.PASSED, "batch.ok", Tier.GRAPH)
+
+
+@pytest.mark.parametrize(("size", "code"), [(15, "batch.too_small"), (16, "batch.ok"), (1024, "batch.ok")])
+def test_sixteen_images_are_needed(size, code):
+    """The batch that we drew decides, not a number in the learner's namespace."""
+    assert judge(with_batch(shape=(size, 3, 224, 224))).code == code
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"shape": (32, 224, 224)}, "batch.not_4d"),
+        ({"device": "cpu", "declared_device": "cpu"}, "batch.not_cuda"),
+        ({"finite": False}, "batch.not_finite"),
+        ({"constant": True, "low": 0.0, "high": 0.0}, "batch.constant"),
+    ],
+)
+def test_each_defect_has_its_code(changes, code):
+    """Dimensions, device, NaN and constant output fail for their own reason."""
+    result = judge(with_batch(**changes))
+    assert (result.outcome, result.code, result.score) == (Outcome.FAILED, code, 0.0)
+
+
+def test_channels_last_and_half_precision_are_fine():
+    """Layout and dtype are the learner's choice."""
+    assert judge(with_batch(shape=(64, 224, 224, 3), dtype="FLOAT16", layout="NHWC")).outcome is Outcome.PASSED
+
+
+def test_a_rehearsal_goes_by_where_the_graph_places_the_batch():
+    """On a CPU the label of the graph stands in for the device."""
+    rehearsal = {"run": a_run(device="cpu")}
+    placed = a_clean_room(batch=a_batch(device="cpu", declared_device="gpu"))
+    assert judge(an_evidence(**rehearsal, clean_room=placed)).outcome is Outcome.PASSED
+    on_cpu = a_clean_room(batch=a_batch(device="cpu", declared_device="cpu"), graph=a_graph(decoder_devices=("cpu",)))
+    result = judge(an_evidence(**rehearsal, clean_room=on_cpu))
+    assert result.code == "batch.not_cuda"
+    assert "device='mixed'" in result.feedback
+
+
+def test_the_label_of_the_graph_does_not_count_on_a_gpu():
+    """In an official run the batch must really be on CUDA."""
+    result = judge(with_batch(device="cpu", declared_device="gpu"))
+    assert result.code == "batch.not_cuda"
+
+
+def test_the_learners_first_batch_is_a_claim():
+    """A forged `first_batch` of any form changes nothing; a missing one is named."""
+    forged = a_discovery(first_batch=FirstBatch(status="no_tensor", type="Liar"))
+    assert judge(an_evidence(discovery=forged)).outcome is Outcome.PASSED
+    missing = a_discovery(first_batch=FirstBatch(status="missing"))
+    assert judge(an_evidence(discovery=missing)).code == "batch.first_batch_missing"
+
+
+@pytest.mark.parametrize(
+    ("problem", "outcome", "code"),
+    [
+        ("operator_not_allowed", Outcome.UNVERIFIED, "batch.not_carried"),
+        ("not_serializable", Outcome.UNVERIFIED, "batch.not_carried"),
+        ("dynamic_mode", Outcome.UNVERIFIED, "batch.not_carried"),
+        ("graph_failed", Outcome.UNVERIFIED, "batch.not_carried"),
+        ("crashed", Outcome.UNVERIFIED, "batch.not_carried"),
+        ("ragged_batch", Outcome.FAILED, "batch.ragged"),
+        ("no_image_output", Outcome.FAILED, "batch.no_images"),
+    ],
+)
+def test_a_graph_that_was_not_carried_is_unverified_never_passed(problem, outcome, code):
+    """What could not be re-measured has no score; what ran and was wrong fails."""
+    room = CleanRoom(pipeline="dali_iter", problem=problem, problem_text="because")
+    result = judge(an_evidence(clean_room=room))
+    assert (result.outcome, result.code) == (outcome, code)
+    assert result.score == (0.0 if outcome is Outcome.FAILED else None)
+
+
+def test_no_pipeline_at_all_fails():
+    """Without DALI there is nothing to carry."""
+    assert judge(an_evidence(discovery=a_discovery(pipelines=()), clean_room=None)).code == "batch.no_pipeline"
+
+
+def test_no_evidence_fails():
+    """A pod that ended without a word is no pass."""
+    assert judge(ended(Ending.EXITED, 0)).code == "batch.exited"

@@ -1,0 +1,123 @@
+"""The check `jpeg_dataset` on evidence of every kind."""
+
+import pytest
+
+from checks.api import CheckResult
+from checks.jpeg_dataset.check import CHECK, Params
+from grader_service.model.evidence import Claim, Ending, LearnerException, PathClaim, Place, RejectedExample
+from grader_service.model.verdict import Outcome
+from tests.factories import a_discovery, a_scan, an_evidence, ended
+
+
+def judge(evidence, **params):
+    """Observes and judges."""
+    observation = CHECK.observe(evidence)
+    return observation if isinstance(observation, CheckResult) else CHECK.judge(observation, Params(**params))
+
+
+def test_a_full_data_set_passes():
+    """160 distinct images, a loader and a positive figure are all that is asked."""
+    result = judge(an_evidence())
+    assert (result.outcome, result.code, result.score) == (Outcome.PASSED, "jpeg.ok", 1.0)
+
+
+@pytest.mark.parametrize(("distinct", "outcome"), [(99, Outcome.FAILED), (100, Outcome.PASSED)])
+def test_the_threshold_is_inclusive(distinct, outcome):
+    """Exactly 100 is enough, 99 is not."""
+    assert judge(an_evidence(scan=a_scan(distinct=distinct))).outcome is outcome
+
+
+def test_the_threshold_comes_from_the_lab():
+    """Another lab may ask for more."""
+    assert judge(an_evidence(), min_images=200).code == "jpeg.too_few"
+
+
+def test_what_was_not_counted_is_explained():
+    """The feedback names reasons, counts and an example."""
+    scan = a_scan(
+        distinct=40, rejected={"copy": 100, "not_jpeg": 3}, examples=(RejectedExample(path="a/b.jpg", reason="copy"),)
+    )
+    feedback = judge(an_evidence(scan=scan)).feedback
+    assert "40 distinct" in feedback
+    assert "100 byte-for-byte copies" in feedback
+    assert "3 files that are no JPEG" in feedback
+    assert "a/b.jpg" in feedback
+
+
+@pytest.mark.parametrize(
+    ("problem", "code"),
+    [
+        ("missing", "jpeg.not_found"),
+        ("not_a_directory", "jpeg.not_a_directory"),
+        ("outside", "jpeg.outside"),
+        ("unreadable", "jpeg.unreadable"),
+    ],
+)
+def test_a_bad_folder_is_named(problem, code):
+    """Each way in which `dataset_dir` can be wrong has its code and repeats what stood there."""
+    result = judge(an_evidence(scan=a_scan(problem=problem, distinct=0)))
+    assert result.code == code
+    assert "data" in result.feedback
+
+
+def test_missing_names_fail_with_what_they_should_hold():
+    """The feedback names the variable and what belongs into it."""
+    for name in ("dataset_dir", "pytorch_throughput"):
+        model = PathClaim if name == "dataset_dir" else Claim
+        result = judge(an_evidence(discovery=a_discovery(**{name: model(status="missing")})))
+        assert result.code == f"jpeg.{name}_missing"
+        assert f"`{name}` is not defined. It should hold" in result.feedback
+
+
+def test_an_exception_is_quoted_at_the_learners_line():
+    """A name that is missing because the code stopped says where and why it stopped."""
+    exception = LearnerException(
+        type="ValueError", message="bad size", place=Place(file="submission.ipynb", cell=3, line=7, source="x = f()")
+    )
+    discovery = a_discovery(ran="raised", exception=exception, pytorch_throughput=Claim(status="missing"))
+    feedback = judge(an_evidence(discovery=discovery)).feedback
+    assert "cell 3, line 7 (`x = f()`) with ValueError: bad size" in feedback
+
+
+@pytest.mark.parametrize("value", [0.0, -3.0])
+def test_a_figure_that_is_not_positive_fails(value):
+    """`pytorch_throughput` must be above 0; its size decides nothing."""
+    discovery = a_discovery(pytorch_throughput=Claim(status="present", value=value, shown=str(value)))
+    assert judge(an_evidence(discovery=discovery)).code == "jpeg.pytorch_throughput_not_positive"
+
+
+def test_an_unreadable_figure_is_invalid_not_zero():
+    """A claim that is no number is said to be none."""
+    discovery = a_discovery(pytorch_throughput=Claim(status="unreadable", shown="'fast'"))
+    result = judge(an_evidence(discovery=discovery))
+    assert result.code == "jpeg.pytorch_throughput_invalid"
+    assert "'fast'" in result.feedback
+
+
+def test_a_baseline_needs_a_loader_or_a_factory():
+    """Without a DataLoader there is no baseline; a factory counts."""
+    assert judge(an_evidence(discovery=a_discovery(loaders=()))).code == "jpeg.no_loader"
+    discovery = a_discovery(loaders=(), factories=("build_pytorch_loader",))
+    assert judge(an_evidence(discovery=discovery)).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [
+        (Ending.TIMED_OUT, "jpeg.timed_out"),
+        (Ending.OUT_OF_MEMORY, "jpeg.out_of_memory"),
+        (Ending.EXITED, "jpeg.exited"),
+        (Ending.PROTOCOL_VIOLATION, "jpeg.interfered"),
+    ],
+)
+def test_no_evidence_is_never_a_pass(ending, code):
+    """A pod that ended without a word fails the check and says how it ended."""
+    result = judge(ended(ending))
+    assert (result.outcome, result.code) == (Outcome.FAILED, code)
+
+
+def test_a_rehearsal_that_needs_a_gpu_is_not_a_failure():
+    """What cannot be rehearsed is unverified, with no score."""
+    discovery = a_discovery(needs_gpu="Found no NVIDIA driver", dataset_dir=PathClaim(status="missing"))
+    result = judge(an_evidence(discovery=discovery))
+    assert (result.outcome, result.score, result.code) == (Outcome.UNVERIFIED, None, "jpeg.needs_gpu")

@@ -1,0 +1,108 @@
+"""The registry refuses what breaks the contract and names the culprit."""
+
+from importlib.metadata import EntryPoint
+from typing import ClassVar
+
+import pytest
+from pydantic import BaseModel
+
+from checks.api import API_VERSION, CheckResult, passed
+from checks.registry import GROUP, Registry
+from grader_service.errors import ConfigurationError
+from grader_service.model.base import Wire
+from grader_service.model.evidence import Need
+
+
+class Nothing(Wire):
+    """No fields."""
+
+
+class Loose(BaseModel):
+    """Allows unknown fields, which the contract forbids."""
+
+
+class GoodCheck:
+    """Meets the contract."""
+
+    id: ClassVar[str] = "good"
+    version: ClassVar[str] = "1"
+    api_version: ClassVar[int] = API_VERSION
+    title: ClassVar[str] = "Good"
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    params_model = Nothing
+    observation_model = Nothing
+
+    def observe(self, evidence):
+        return Nothing()
+
+    def judge(self, observation, params) -> CheckResult:
+        return passed("good.ok", "fine")
+
+
+class OldCheck(GoodCheck):
+    id = "old"
+    api_version = API_VERSION + 1
+
+
+class LooseCheck(GoodCheck):
+    id = "loose"
+    observation_model = Loose
+
+
+class Incomplete:
+    """Lacks most of a check."""
+
+    id = "incomplete"
+
+
+GOOD, OLD, LOOSE, INCOMPLETE = GoodCheck(), OldCheck(), LooseCheck(), Incomplete()
+
+
+def registry(*pairs):
+    """A registry over entry points of this module."""
+    return Registry([EntryPoint(name, f"{__name__}:{value}", GROUP) for name, value in pairs])
+
+
+def test_a_check_that_meets_the_contract_loads():
+    """Its version and origin are known."""
+    assert registry(("good", "GOOD")).load("good").check.version == "1"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("other", "GOOD", "its id is 'good'"),
+        ("old", "OLD", "check API"),
+        ("loose", "LOOSE", "must forbid unknown fields"),
+        ("incomplete", "INCOMPLETE", "lacks"),
+        ("absent", "ABSENT", "does not load"),
+    ],
+)
+def test_a_broken_check_blocks_with_its_reason(name, value, text):
+    """The message says what is wrong."""
+    with pytest.raises(ConfigurationError, match=text):
+        registry((name, value)).load(name)
+
+
+def test_two_checks_of_one_name_block_each_other():
+    """Nobody guesses which one was meant."""
+    with pytest.raises(ConfigurationError, match="uninstall all of them but one"):
+        registry(("good", "GOOD"), ("good", "OLD")).load("good")
+
+
+def test_an_unknown_check_lists_the_known_ones():
+    """The message helps to find the typo."""
+    with pytest.raises(ConfigurationError, match="installed checks are: good"):
+        registry(("good", "GOOD")).load("god")
+
+
+def test_listing_imports_nothing():
+    """A broken plugin can still be listed."""
+    assert registry(("absent", "ABSENT")).ids() == ["absent"]
+
+
+def test_the_four_built_in_checks_are_installed():
+    """They come by the same entry points as anybody's."""
+    found = Registry()
+    for check_id in ("jpeg_dataset", "cuda_batch", "throughput_ratio", "reflections"):
+        assert found.load(check_id).distribution == "grader-service"

@@ -1,0 +1,106 @@
+"""The check `throughput_ratio`: only blocks decide, claims never do."""
+
+import pytest
+
+from checks.api import CheckResult
+from checks.throughput_ratio.check import CHECK, Params
+from grader_service.model.evidence import Claim, CleanRoom, Ending
+from grader_service.model.measurement import Arm, ArmReport, ClaimBesideMeasurement, LoaderSettings
+from grader_service.model.verdict import Outcome, Tier
+from tests.factories import a_block, a_discovery, a_measurement, an_evidence, ended
+
+
+def judge(evidence, threshold=1.1):
+    """Observes and judges."""
+    observation = CHECK.observe(evidence)
+    return (
+        observation if isinstance(observation, CheckResult) else CHECK.judge(observation, Params(threshold=threshold))
+    )
+
+
+def test_a_clear_ratio_passes():
+    """Twice as fast is a pass on tier A."""
+    result = judge(an_evidence())
+    assert (result.outcome, result.code, result.tier) == (Outcome.PASSED, "ratio.ok", Tier.GRAPH)
+    assert "2.00 times" in result.feedback
+
+
+def test_a_clearly_lower_ratio_fails():
+    """Slower than PyTorch is a failure with advice."""
+    result = judge(an_evidence(measurement=a_measurement((0.8, 0.82, 0.79, 0.81))))
+    assert (result.outcome, result.code, result.score) == (Outcome.FAILED, "ratio.too_low", 0.0)
+    assert "device='mixed'" in result.feedback
+
+
+def test_noise_is_inconclusive_not_failed():
+    """Twelve blocks around the threshold decide nothing, and give no score."""
+    ratios = (1.0, 1.25, 1.05, 1.2, 1.1, 1.15, 1.02, 1.22, 1.08, 1.18, 1.0, 1.2)
+    result = judge(an_evidence(measurement=a_measurement(ratios)))
+    assert (result.outcome, result.score) == (Outcome.INCONCLUSIVE, None)
+
+
+def test_claims_are_never_an_input():
+    """Any claim, or none, gives the same outcome."""
+    for value in (1e9, 0.0, -5.0):
+        claim = ClaimBesideMeasurement(name="dali_throughput", claimed=value, measured=100.0)
+        slow = a_measurement((0.5, 0.5, 0.52, 0.51), claims=(claim,))
+        discovery = a_discovery(dali_throughput=Claim(status="present", value=value, shown=str(value)))
+        assert judge(an_evidence(discovery=discovery, measurement=slow)).code == "ratio.too_low"
+    missing = a_discovery(dali_throughput=Claim(status="missing"), pytorch_throughput=Claim(status="missing"))
+    assert judge(an_evidence(discovery=missing)).outcome is Outcome.PASSED
+
+
+def test_stored_blocks_can_be_judged_against_another_threshold():
+    """The same evidence passes at 1.1 and fails at 3."""
+    assert judge(an_evidence(), threshold=1.1).outcome is Outcome.PASSED
+    assert judge(an_evidence(), threshold=3.0).code == "ratio.too_low"
+
+
+def test_spoiled_blocks_do_not_count():
+    """A block that the host discarded is not part of the test."""
+    blocks = (*(a_block(i, 2.0 + i / 100) for i in range(4)), a_block(4, 0.01, spoiled="clock step"))
+    assert judge(an_evidence(measurement=a_measurement(blocks=blocks))).outcome is Outcome.PASSED
+
+
+def test_an_exaggerated_claim_is_explained():
+    """The feedback says why a short benchmark flatters DALI."""
+    claims = (ClaimBesideMeasurement(name="dali_throughput", claimed=9000.0, measured=1000.0),)
+    feedback = judge(an_evidence(measurement=a_measurement(claims=claims))).feedback
+    assert "9,000" in feedback
+    assert "already decoded" in feedback
+
+
+def test_a_sandbagged_baseline_is_credited_with_the_reference():
+    """The feedback says so, and mentions num_workers=0."""
+    settings = LoaderSettings(
+        batch_size=32, num_workers=0, pin_memory=False, persistent_workers=False, prefetch_factor=None
+    )
+    arms = (
+        ArmReport(arm=Arm.DALI, images_per_s=1000.0, low=950.0, high=1050.0),
+        ArmReport(arm=Arm.LEARNER, images_per_s=50.0, low=48.0, high=52.0, settings=settings),
+        ArmReport(arm=Arm.FAIR, images_per_s=900.0, low=890.0, high=910.0),
+    )
+    feedback = judge(an_evidence(measurement=a_measurement((1.2, 1.2, 1.2, 1.2), arms=arms))).feedback
+    assert "taken against the reference" in feedback
+    assert "num_workers=0" in feedback
+
+
+def test_a_graph_that_broke_while_timed_is_unverified():
+    """Too few blocks for any test is not a failure of the ratio."""
+    broken = a_measurement(blocks=(), decision=None, problem="it crashed")
+    result = judge(an_evidence(measurement=broken))
+    assert (result.outcome, result.code) == (Outcome.UNVERIFIED, "ratio.dali_stopped")
+
+
+@pytest.mark.parametrize("word", ["not_serializable", "operator_not_allowed", "dynamic_mode", "graph_failed"])
+def test_what_was_not_carried_is_unverified(word):
+    """No graph in the clean room, no ratio: tier D, never a pass."""
+    room = CleanRoom(pipeline="p", problem=word, problem_text="why")
+    result = judge(an_evidence(clean_room=room, measurement=None))
+    assert (result.outcome, result.code, result.tier) == (Outcome.UNVERIFIED, "ratio.not_carried", Tier.CLAIMS)
+
+
+def test_no_pipeline_or_no_evidence_fails():
+    """Nothing built, or nothing said, is no pass."""
+    assert judge(an_evidence(discovery=a_discovery(pipelines=()))).code == "ratio.no_pipeline"
+    assert judge(ended(Ending.TIMED_OUT)).code == "ratio.timed_out"

@@ -1,0 +1,200 @@
+"""Whole gradings through real Docker: failing examples, misbehaving submissions, bad archives."""
+
+import io
+import json
+import zipfile
+
+import pytest
+from PIL import Image
+
+from grader_service.model.verdict import Outcome, Status
+from tests.e2e.conftest import EXAMPLES
+
+pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.usefixtures("nothing_left")]
+
+
+def check_of(graded, check_id):
+    """One check of a verdict."""
+    assert graded.failure is None, graded.failure
+    return next(check for check in graded.verdict.checks if check.id == check_id)
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "check", "outcome", "code"),
+    [
+        ("too_few_jpegs", "baseline", "jpeg_dataset", Outcome.FAILED, "jpeg.too_few"),
+        ("decodes_on_the_cpu", "pipeline", "cuda_batch", Outcome.FAILED, "batch.not_cuda"),
+        ("batch_of_eight", "pipeline", "cuda_batch", Outcome.FAILED, "batch.too_small"),
+        ("slow_pipeline", "benchmark", "throughput_ratio", Outcome.FAILED, "ratio.too_low"),
+        ("vague_reflections", "reflection", "reflections", Outcome.FAILED, "reflections.not_substantive"),
+        ("python_inside", "benchmark", "throughput_ratio", Outcome.UNVERIFIED, "ratio.not_carried"),
+    ],
+)
+def test_each_failing_example_fails_for_its_reason(docker_runner, grade_with, name, step, check, outcome, code):
+    """The verdict names the one thing that is wrong."""
+    graded = grade_with(docker_runner, EXAMPLES / "failing" / f"{name}.py", [step])
+    result = check_of(graded, check)
+    assert (result.outcome, result.code) == (outcome, code), result.feedback
+
+
+def test_a_submission_that_stops_half_way_keeps_what_it_reached(docker_runner, grade_with):
+    """An exception after the pipeline costs the later steps only, and is quoted at the learner's line."""
+    graded = grade_with(
+        docker_runner, EXAMPLES / "failing" / "stops_half_way.py", ["baseline", "pipeline", "reflection"]
+    )
+    assert check_of(graded, "jpeg_dataset").outcome is Outcome.PASSED
+    assert check_of(graded, "cuda_batch").outcome is Outcome.PASSED
+    reflections = check_of(graded, "reflections")
+    assert reflections.outcome is Outcome.FAILED
+    assert 'first_batch["label"]' in reflections.feedback
+    assert graded.verdict.status is Status.FAILED
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("import os\nos._exit(0)\n", "jpeg.exited"),
+        ("import ctypes\nctypes.string_at(0)\n", "jpeg.exited"),
+        ("while True:\n    try:\n        while True: pass\n    except BaseException: pass\n", "jpeg.timed_out"),
+        ("x = []\nwhile True: x.append(bytearray(1 << 24))\n", "jpeg.out_of_memory"),
+        (
+            "import os, stat\n"
+            "for fd in range(3, 64):\n"
+            "    try:\n"
+            "        if stat.S_ISSOCK(os.fstat(fd).st_mode): os.write(fd, b'garbage' * 100)\n"
+            "    except OSError: pass\n",
+            "jpeg.interfered",
+        ),
+    ],
+    ids=["os._exit", "segfault", "deaf loop", "memory", "forged frames"],
+)
+def test_a_pod_that_ends_without_a_word_is_never_a_pass(docker_runner, grade_with, code, expected):
+    """However the code ends the process, the verdict says so, and everything is removed."""
+    graded = grade_with(docker_runner, code, ["baseline"], learner_timeout_s=2.0, memory_mib=512)
+    assert check_of(graded, "jpeg_dataset").code == expected
+
+
+def test_a_polite_endless_loop_is_stopped_at_its_line(docker_runner, grade_with):
+    """The soft stop leaves the evidence of what ran before."""
+    code = """
+    dataset_dir = "nowhere"
+    pytorch_throughput = 5.0
+    n = 0
+    while True:
+        n += 1
+    """
+    graded = grade_with(docker_runner, code, ["baseline"], learner_timeout_s=2.0)
+    result = check_of(graded, "jpeg_dataset")
+    assert result.code == "jpeg.not_found"
+    assert "was still running at submission.py, line" in result.feedback
+
+
+def test_daemons_and_floods_do_not_hold_a_grading_up(docker_runner, grade_with):
+    """A background process, ignored signals and endless output end with the pod."""
+    code = """
+    import os, signal, sys, time
+    if os.fork() == 0:
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while True:
+            os.write(1, b"x" * 65536)
+            time.sleep(0.001)
+    pytorch_throughput = 1.0
+    dataset_dir = "/tmp"
+    """
+    graded = grade_with(docker_runner, code, ["baseline"], learner_timeout_s=20.0)
+    assert check_of(graded, "jpeg_dataset").code == "jpeg.too_few"
+
+
+def test_forged_claims_change_nothing(docker_runner, grade_with):
+    """Enormous numbers, lying classes and fake tensors pass no step."""
+    code = """
+    class Liar(float):
+        def __gt__(self, other): return True
+        def __mul__(self, other): return Liar(1e9)
+    class FakeTensor:
+        shape = (64, 3, 224, 224)
+        is_cuda = True
+        ndim = 4
+        device = "cuda:0"
+    pytorch_throughput = 1.0
+    dali_throughput = Liar(1e12)
+    first_batch = FakeTensor()
+    dataset_dir = "/workspace"
+    where_dali_wins = where_dali_loses = ["yes"] * 5
+    """
+    graded = grade_with(docker_runner, code)
+    outcomes = {check.id: check.outcome for check in graded.verdict.checks}
+    assert set(outcomes.values()) == {Outcome.FAILED}
+
+
+def test_a_notebook_runs_as_a_notebook(docker_runner, grade_with):
+    """Magics, shell lines, stored outputs and a failing cell behave as documented; the line is the cell's."""
+    cells = [
+        "%matplotlib inline\n!echo hello\n%pip install something",
+        "%%time\npytorch_throughput = 2.0",
+        "dataset_dir = '/workspace/none'",
+        "\n\nraise RuntimeError('stop here')",
+        "where_dali_wins = ['never reached']",
+    ]
+    notebook = {
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "metadata": {},
+        "cells": [
+            {
+                "cell_type": "code",
+                "id": f"c{i}",
+                "source": source,
+                "metadata": {},
+                "execution_count": 9,
+                "outputs": [{"output_type": "stream", "name": "stdout", "text": "where_dali_wins = 3"}],
+            }
+            for i, source in enumerate(cells)
+        ],
+    }
+    graded = grade_with(docker_runner, json.dumps(notebook), ["baseline", "reflection"], filename="nb.ipynb")
+    assert check_of(graded, "jpeg_dataset").code == "jpeg.not_found"
+    reflections = check_of(graded, "reflections")
+    assert "cell 4, line 3" in reflections.feedback
+    assert "stop here" in reflections.feedback
+
+
+def test_an_archive_brings_its_own_images(docker_runner, grade_with):
+    """Files of the archive lie in the working directory; the entry point is found below one enclosing folder."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(
+            "project/submission.py",
+            "import helper\nfrom torch.utils.data import DataLoader\n"
+            "dataset_dir = helper.ROOT\npytorch_throughput = 3\nloader = DataLoader([1, 2, 3])\n",
+        )
+        archive.writestr("project/helper.py", "ROOT = 'images'\n")
+        for i in range(101):
+            data = io.BytesIO()
+            Image.new("RGB", (40 + i, 40), (i, 2 * i % 256, 7)).save(data, "JPEG")
+            archive.writestr(f"project/images/ü {i}.JPG", data.getvalue())
+        archive.writestr("__MACOSX/project/._submission.py", b"\x00")
+    graded = grade_with(docker_runner, packed.getvalue(), ["baseline"], filename="work.zip")
+    result = check_of(graded, "jpeg_dataset")
+    assert result.outcome is Outcome.PASSED, result.feedback
+    assert result.details["distinct"] == 101
+
+
+@pytest.mark.parametrize(
+    ("build", "code"),
+    [
+        (lambda z: z.writestr("../evil.py", "x"), "archive.traversal"),
+        (lambda z: (z.writestr("a.py", "x"), z.writestr("b.py", "x")), "entry.ambiguous"),
+        (lambda z: z.writestr("readme.txt", "x"), "entry.none"),
+        (lambda z: (z.writestr("submission.py", "x"), z.writestr("Submission.py", "y")), "archive.duplicate_member"),
+    ],
+)
+def test_bad_archives_are_rejected_before_any_pod(docker_runner, grade_with, build, code):
+    """The reason is in the verdict, and nothing was started."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        build(archive)
+    graded = grade_with(docker_runner, packed.getvalue(), filename="work.zip")
+    assert (graded.verdict.status, graded.verdict.code) == (Status.REJECTED, code)
+    assert graded.verdict.score is None

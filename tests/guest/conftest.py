@@ -1,0 +1,178 @@
+"""Guest code is tested in forked children of the test process: it patches libraries and sets timers."""
+
+import contextlib
+import importlib.util
+import json
+import os
+import random
+import select
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import missing
+
+
+class ChildFailed(AssertionError):
+    """The forked child raised, died or took too long; the message holds its traceback."""
+
+
+def forked(function: Callable[..., Any], *args: Any, timeout: float = 60.0) -> Any:
+    """Runs `function(*args)` in a forked child with its own process group; returns its result by way of JSON."""
+    read_end, write_end = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # numpy's threads make Python 3.12 warn about any fork
+        child = os.fork()
+    if child == 0:
+        os.close(read_end)
+        _answer(write_end, function, args)
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as results:
+        try:
+            data = _read_until(results.fileno(), time.monotonic() + timeout)
+        finally:
+            _end_group(child)
+            _, status = os.waitpid(child, 0)
+    if data is None:
+        raise ChildFailed(f"the child was killed after {timeout:.0f} s")
+    if not data:
+        raise ChildFailed(f"the child ended without an answer ({os.waitstatus_to_exitcode(status)})")
+    answer = json.loads(data)
+    if "error" in answer:
+        raise ChildFailed(answer["error"])
+    return answer["value"]
+
+
+def _answer(write_end: int, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """The child's whole life: never returns into the test process's frames."""
+    try:
+        os.setpgid(0, 0)
+        for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        warnings.resetwarnings()
+        warnings.simplefilter("ignore")
+        try:
+            answer = {"value": function(*args)}
+            text = json.dumps(answer)
+        except BaseException:  # noqa: BLE001
+            text = json.dumps({"error": traceback.format_exc()})
+        os.write(write_end, b"") if not text else _write_all(write_end, text.encode())
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(0)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _read_until(descriptor: int, deadline: float) -> bytes | None:
+    """Everything up to the end of the stream, or None at the deadline.
+
+    The child's own children may hold the pipe open, so a whole JSON text ends the wait as well.
+    """
+    data = b""
+    while True:
+        ready, _, _ = select.select([descriptor], [], [], max(0.0, min(0.2, deadline - time.monotonic())))
+        if ready:
+            chunk = os.read(descriptor, 1 << 20)
+            if not chunk:
+                return data
+            data += chunk
+        elif data:
+            try:
+                json.loads(data)
+            except ValueError:
+                pass
+            else:
+                return data
+        if time.monotonic() > deadline:
+            return None
+
+
+def _end_group(child: int) -> None:
+    for end in (lambda: os.killpg(child, signal.SIGKILL), lambda: os.kill(child, signal.SIGKILL)):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            end()
+
+
+@pytest.fixture(scope="session")
+def in_child() -> Callable[..., Any]:
+    """`in_child(function, *args, timeout=60.0)`: see `forked`."""
+    return forked
+
+
+@pytest.fixture(scope="session")
+def lab() -> None:
+    """Imports torch, torchvision and DALI once, without running any of it, so that children can fork with them."""
+    if any(importlib.util.find_spec(name) is None for name in ("torch", "torchvision", "nvidia", "nvidia.dali")):
+        missing("torch, torchvision or DALI is not installed (the `lab` extra)")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+
+
+@pytest.fixture(scope="session")
+def lab_child(lab: None) -> Callable[..., Any]:
+    """`in_child` whose children have torch, torchvision and DALI imported."""
+    return forked
+
+
+def write_jpeg(path: Path, *, seed: int = 0, size: tuple[int, int] = (60, 48), **options: Any) -> Path:
+    """A textured JPEG of (width, height); each seed has other pixels."""
+    from PIL import Image
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    width, height = size
+    channels = 4 if options.get("mode") == "CMYK" else 1 if options.get("mode") == "L" else 3
+    mode = options.pop("mode", "RGB")
+    small = Image.frombytes(mode, (8, 6), random.Random(seed).randbytes(48 * channels))
+    small.resize((width, height), Image.Resampling.BILINEAR).save(path, "JPEG", quality=85, **options)
+    return path
+
+
+@pytest.fixture(scope="session")
+def jpegs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of two classes with twelve JPEGs each, of different sizes, and `list.txt` that names them."""
+    root = tmp_path_factory.mktemp("jpegs")
+    names = []
+    for number in range(24):
+        path = root / f"class_{number % 2}" / f"{number:02d}.jpg"
+        write_jpeg(path, seed=number, size=(50 + number, 40 + number))
+        names.append(f"{path} {number}")
+    (root / "list.txt").write_text("\n".join(names))
+    return root
+
+
+@pytest.fixture(scope="session")
+def held_out(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Six flat-coloured JPEGs of one size, as the host hands them to a clean room."""
+    from PIL import Image
+
+    root = tmp_path_factory.mktemp("held-out")
+    for number in range(6):
+        Image.new("RGB", (64, 48), (40 * number, 100, 250 - 40 * number)).save(root / f"{number}.jpg", quality=95)
+    return sorted(str(path) for path in root.iterdir())
+
+
+@pytest.fixture(scope="session")
+def graphs(lab: None, jpegs: Path) -> dict[str, bytes]:
+    """Real serialized graphs of every kind; see `pipelines.corpus`."""
+
+    def serialize() -> dict[str, str]:
+        from tests.guest import pipelines
+
+        files = sorted(str(path) for path in jpegs.glob("*/*.jpg"))
+        made = pipelines.corpus(str(jpegs), str(jpegs), str(jpegs / "list.txt"), files)
+        return {name: graph.hex() for name, graph in made.items()}
+
+    return {name: bytes.fromhex(text) for name, text in forked(serialize).items()}

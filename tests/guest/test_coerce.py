@@ -1,0 +1,514 @@
+"""A learner's values become small plain JSON values, whatever their classes try (V01-V07, R01, R12, R13, S14)."""
+
+import collections
+import dataclasses
+import decimal
+import fractions
+import json
+import math
+import os
+import pathlib
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grader_service.model.evidence import Claim, PathClaim, TextList
+from sandbox.guest.learner import coerce
+
+
+class RaisingClass:
+    @property
+    def __class__(self):
+        raise RuntimeError("no class today")
+
+
+class EqualsEverything:
+    def __eq__(self, other):
+        return True
+
+    __hash__ = None
+
+    def __bool__(self):
+        return True
+
+    def __float__(self):
+        return 9999.0
+
+
+class PretendsToBeStr:
+    @property
+    def __class__(self):
+        return str
+
+
+class PretendsToBeFloat:
+    @property
+    def __class__(self):
+        return float
+
+
+class NoName(type):
+    @property
+    def __name__(cls):
+        raise RuntimeError("nameless")
+
+    @property
+    def __module__(cls):
+        raise RuntimeError("homeless")
+
+
+class RaisingText:
+    def __str__(self):
+        raise SystemExit(3)
+
+    __repr__ = __str__
+
+
+class HighFloat(float):
+    """A float that wins every comparison and answers for 9999."""
+
+    def __gt__(self, other):
+        return True
+
+    def __float__(self):
+        return 9999.0
+
+    def __mul__(self, other):
+        return 9999.0
+
+
+class HighInt(int):
+    def __int__(self):
+        return 9999
+
+    __index__ = __float__ = __int__
+
+
+# Made inside the tests: pytest itself stumbles over such objects as parameters.
+NASTY = {
+    "raising class": RaisingClass,
+    "pretends to be str": PretendsToBeStr,
+    "pretends to be float": PretendsToBeFloat,
+    "nameless type": NoName("Nameless", (), {}),
+    "raising text": RaisingText,
+    "object": object,
+    "type": lambda: type,
+    "function": lambda: as_json,
+    "endless name": type("N" * 100_000, (), {}),
+    "broken str": lambda: type(
+        "StrLike",
+        (str,),
+        {"__module__": "builtins", "__getitem__": lambda *_: 1 / 0, "__repr__": lambda _: 1 / 0, "__str__": None},
+    )("text"),
+}
+nasty = pytest.mark.parametrize("make", NASTY.values(), ids=NASTY)
+
+
+def as_json(value):
+    """What the host will read."""
+    return json.loads(json.dumps(value, allow_nan=False))
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        (1234.5, 1234.5),
+        (1234, 1234.0),
+        (-3, -3.0),
+        (0, 0.0),
+        (1e308, 1e308),
+        (decimal.Decimal("812.5"), 812.5),
+        (fractions.Fraction(3, 4), 0.75),
+        (np.float32(2.5), 2.5),
+        (np.float64(2.5), 2.5),
+        (np.int64(7), 7.0),
+        (np.array(7.5), 7.5),
+        (np.array([[7.5]]), 7.5),
+        (2**1000, float(2**1000)),
+    ],
+)
+def test_honest_numbers_are_read(value, read):
+    """Numbers of Python, NumPy, Decimal and Fraction are claims with their value."""
+    claim = Claim.model_validate(as_json(coerce.number(value)))
+    assert (claim.status, claim.value) == ("present", read)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        True,
+        "1234.5",
+        b"7",
+        None,
+        math.nan,
+        math.inf,
+        -math.inf,
+        decimal.Decimal("NaN"),
+        decimal.Decimal("Infinity"),
+        1 + 2j,
+        np.complex64(1),
+        np.float64("nan"),
+        np.array([1.0, 2.0]),
+        np.array("12"),
+        np.array(True),
+        np.bool_(True),
+        [1.0],
+        {"rate": 1.0},
+        2**1100,
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_anything_else_is_an_unreadable_number(value):
+    """NaN, infinities, huge integers, booleans and texts are unreadable claims."""
+    claim = Claim.model_validate(as_json(coerce.number(value)))
+    assert (claim.status, claim.value) == ("unreadable", None)
+
+
+@nasty
+def test_a_hostile_object_is_an_unreadable_number(make):
+    """Pretending to be a number, and raising at every question, both end as unreadable."""
+    claim = Claim.model_validate(as_json(coerce.number(make())))
+    assert (claim.status, claim.value) == ("unreadable", None)
+
+
+@pytest.mark.parametrize("value", [HighFloat(2.0), HighInt(2), np.float64(2.0), EqualsEverything()])
+def test_a_subclass_cannot_answer_for_another_number(value):
+    """The stored number of a float or int subclass is taken, not what its methods say."""
+    read = coerce.number(value)
+    assert read["value"] in (2.0, None)
+    assert type(read["value"]) in (float, type(None))
+
+
+def test_huge_integers_are_shown_by_their_size():
+    """No million digits are printed, which would take minutes: V06."""
+    assert coerce.shown(10**100_000) == "int of 332193 bits"
+    started = time.monotonic()
+    assert coerce.number(1 << 10_000_000)["status"] == "unreadable"
+    assert time.monotonic() - started < 1.0
+
+
+@pytest.mark.lab
+def test_torch_scalars_are_read(lab_child):
+    """0-d and one-element tensors of any dtype and with a gradient are numbers; bool and larger ones are not."""
+
+    def in_torch():
+        import torch
+
+        values = [
+            torch.tensor(5.5),
+            torch.tensor([[6]]),
+            torch.tensor(2.5, dtype=torch.bfloat16),
+            torch.tensor(3.0, requires_grad=True),
+            torch.tensor(True),
+            torch.ones(2),
+            torch.tensor(float("nan")),
+            torch.tensor(1 + 1j),
+        ]
+        return [coerce.number(value)["value"] for value in values]
+
+    assert lab_child(in_torch) == [5.5, 6.0, 2.5, 3.0, None, None, None, None]
+
+
+@nasty
+def test_nothing_of_a_hostile_object_escapes(make):
+    """Every reader answers for every object, in bounded text, and raises nothing."""
+    value = make()
+    Claim.model_validate(as_json(coerce.number(value)))
+    PathClaim.model_validate(as_json(coerce.path(value)))
+    TextList.model_validate(as_json(coerce.text_list(value)))
+    listed = TextList.model_validate(as_json(coerce.text_list([value, {"why": value}, (value, value)])))
+    assert listed.status == "present"
+    assert len(coerce.text(value, 50)) <= 50
+    assert len(coerce.shown(value)) <= coerce.MAX_SHOWN
+
+
+def test_texts_are_cut_and_can_be_sent():
+    """Lone surrogates become question marks and nothing exceeds its limit."""
+    assert coerce.text("a\ud800b", 10) == "a?b"
+    assert coerce.text("x" * 10_000_000, 100) == "x" * 100
+    assert coerce.text(RaisingText(), 100) == "<RaisingText whose str() raised SystemExit>"
+
+
+def test_recursive_containers_are_read_once():
+    """A list in itself, or a dict in itself, ends: V06."""
+    endless = ["first", "second"]
+    endless.append(endless)
+    loop = {}
+    loop["self"] = loop
+    assert coerce.text_list(endless)["items"][:2] == ["first", "second"]
+    assert coerce.text_list(loop)["status"] == "present"
+    assert coerce.number(endless)["status"] == "unreadable"
+
+
+def test_paths_of_every_honest_kind(tmp_path, monkeypatch):
+    """str, bytes, Path, home and relative paths become absolute ones."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/lea")
+    read = [
+        coerce.path(value)["path"] for value in ("/data/x", b"/data/x", pathlib.Path("/data/x"), "/data/../data/x/")
+    ]
+    assert read == ["/data/x"] * 4
+    assert coerce.path("images")["path"] == f"{tmp_path}/images"
+    assert coerce.path("~/images")["path"] == "/home/lea/images"
+    assert coerce.path(np.str_("/data/x"))["path"] == "/data/x"
+    assert coerce.path("/data/bücher und bilder")["path"] == "/data/bücher und bilder"
+
+
+class TwoFaced(str):
+    """A str whose methods tell another path."""
+
+    __slots__ = ()
+
+    def startswith(self, *_):
+        return False
+
+    def __str__(self):
+        return "/etc"
+
+    def __getitem__(self, _):
+        return "/etc"
+
+
+class FreshPath:
+    """Names another folder each time: S14."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __fspath__(self):
+        self.calls += 1
+        return f"/folder-{self.calls}"
+
+
+class NumberPath:
+    def __fspath__(self):
+        return 5
+
+
+class RaisingPath:
+    def __fspath__(self):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "a\0b", "/x\0", b"/x\0y", "\ud800", "/a/\udcff", b"/a/\xff", 5, None, ["/x"], NumberPath(), RaisingPath()],
+    ids=repr,
+)
+def test_what_is_no_path_is_unreadable(value):
+    """NUL, names that UTF-8 cannot carry, numbers and raising objects are unreadable, and say nothing false."""
+    claim = PathClaim.model_validate(as_json(coerce.path(value)))
+    assert (claim.status, claim.path) == ("unreadable", None)
+
+
+def test_a_path_is_taken_once_and_from_its_characters():
+    """A path object is asked once, and a str subclass is read as the text that it holds."""
+    fresh = FreshPath()
+    assert coerce.path(fresh)["path"] == "/folder-1"
+    assert fresh.calls == 1
+    assert coerce.path(TwoFaced("/data"))["path"] == "/data"
+
+
+def test_a_path_that_no_system_knows_is_not_cut_to_another():
+    """More than 4096 characters are unreadable, not a different folder."""
+    assert coerce.path("/" + "a/" * 4000)["status"] == "unreadable"
+
+
+@dataclasses.dataclass
+class Scenario:
+    name: str
+    reason: str
+
+
+class RaisingFields:
+    __dataclass_fields__ = property(lambda _: 1 / 0)
+
+
+Pair = collections.namedtuple("Pair", "where why")  # noqa: PYI024 - the kind that learners write
+
+TWO = ["JPEG training", "video on NVDEC"]
+
+
+@pytest.mark.parametrize(
+    ("value", "items"),
+    [
+        (TWO, TWO),
+        (tuple(TWO), TWO),
+        (set(TWO), TWO),
+        (frozenset(TWO), TWO),
+        (collections.deque(TWO), TWO),
+        (dict.fromkeys(TWO), TWO),
+        (dict.fromkeys(TWO, True), TWO),
+        (dict.fromkeys(TWO, ""), TWO),
+        (dict.fromkeys(TWO).keys(), TWO),
+        (dict(enumerate(TWO)).values(), TWO),
+        (np.array(TWO), TWO),
+        ({"JPEG": "training", "video": "NVDEC"}, ["JPEG: training", "video: NVDEC"]),
+        ([("JPEG", "training"), ["video", "NVDEC"]], ["JPEG: training", "video: NVDEC"]),
+        ([{"scenario": "JPEG", "why": "training"}], ["scenario: JPEG: why: training"]),
+        ([Scenario("JPEG", "training")], ["JPEG: training"]),
+        ([Pair("JPEG", "training")], ["JPEG: training"]),
+        ([SimpleNamespace(where="JPEG")], ["namespace(where='JPEG')"]),
+        (["one", None, "two"], ["one", "two"]),
+        ([], []),
+        ((), []),
+        ("", []),
+        ("one sentence only", ["one sentence only"]),
+        ("- JPEG training\n- video on NVDEC", ["- JPEG training", "- video on NVDEC"]),
+        ("Wins:\n* JPEG\n  training\n* video", ["* JPEG training", "* video"]),
+        ("1. JPEG\n2) video\n(3) many GPUs", ["1. JPEG", "2) video", "(3) many GPUs"]),
+        ("• JPEG\r\n• video\r\n", ["• JPEG", "• video"]),
+        ("JPEG\ntraining\n\nvideo", ["JPEG training", "video"]),
+        ("JPEG\r\ntraining\r\n\r\nvideo", ["JPEG training", "video"]),
+        ("JPEG\nvideo", ["JPEG", "video"]),
+        ("3.5x faster on JPEG\n1.2x on PNG", ["3.5x faster on JPEG", "1.2x on PNG"]),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_reflections_of_every_honest_shape(value, items):
+    """List, tuple, set, dict, records, NumPy array, and one text with bullets, numbers, paragraphs or lines: R12."""
+    read = TextList.model_validate(as_json(coerce.text_list(value)))
+    assert read.status == "present"
+    assert sorted(read.items) == sorted(items)
+    assert not read.truncated
+
+
+@pytest.mark.parametrize("value", [None, 5, 2.5, True, b"bytes", Scenario("a", "b"), object(), iter(TWO)], ids=repr)
+def test_what_is_no_list_of_texts_is_unreadable(value):
+    """Nothing is guessed from a number, an object or a generator."""
+    assert coerce.text_list(value)["status"] == "unreadable"
+
+
+class LongList(list):
+    """Says that it has many items: R01."""
+
+    def __len__(self):
+        return 100
+
+    def __iter__(self):
+        return iter(["invented"] * 100)
+
+    def __getitem__(self, _):
+        return "invented"
+
+
+class LongDict(dict):
+    def items(self):
+        return [("invented", None)] * 100
+
+
+class EndlessSet(set):
+    def __iter__(self):
+        while True:
+            yield "invented"
+
+
+class LyingStr(str):
+    __slots__ = ()
+
+    def __str__(self):
+        return "invented"
+
+    def splitlines(self, *_):
+        return ["invented"] * 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        LongList(["real"]),
+        LongDict({"real": None}),
+        EndlessSet({"real"}),
+        LyingStr("real"),
+        [LyingStr("real")],
+        type("T", (tuple,), {"__iter__": lambda _: iter(["invented"] * 9)})(["real"]),
+    ],
+)
+def test_what_a_container_holds_counts_and_not_what_it_says(value):
+    """Subclasses of built-in containers are read by the built-in type's own methods."""
+    assert coerce.text_list(value)["items"] == ["real"]
+
+
+def test_one_bad_item_does_not_cost_the_others():
+    """A record whose fields raise is text that says so; its neighbours are read."""
+
+    class Broken(Scenario):
+        @property
+        def name(self):
+            raise RuntimeError("gone")
+
+        @name.setter
+        def name(self, value):
+            pass
+
+    items = coerce.text_list(["real", Broken("a", "b"), {"n": np.ones(2)}, RaisingFields(), "also real"])["items"]
+    assert items[0] == "real"
+    assert items[-1] == "also real"
+    assert len(items) == 5
+
+
+def test_a_dict_of_arrays_is_read():
+    """A value whose `==` answers with an array does not make the whole dict unreadable."""
+    assert coerce.text_list({"JPEG": np.array(["a", "b"])})["items"] == ["JPEG: ['a' 'b']"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "x" * 10_000_000,
+        ["x" * 10_000_000],
+        ["x"] * 1_000_000,
+        "- x\n" * 1_000_000,
+        dict.fromkeys(range(1_000_000)),
+        set(range(300_000)),
+    ],
+    ids=["text", "item", "items", "bullets", "dict", "set"],
+)
+def test_size_is_bounded_and_said(value):
+    """Ten megabytes of text or a million items are cut, marked as cut, and cost little: R13."""
+    started = time.monotonic()
+    read = TextList.model_validate(as_json(coerce.text_list(value)))
+    assert read.truncated
+    assert len(read.items) <= coerce.MAX_ITEMS
+    assert all(len(item) <= coerce.MAX_ITEM for item in read.items)
+    assert time.monotonic() - started < 2.0
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.complex_numbers(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(), inner, max_size=4)
+        | st.frozensets(st.text(), max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(JUNK)
+def test_any_value_gives_a_claim_that_the_host_accepts(value):
+    """Whatever a namespace holds, the three readers answer with what the host's models take."""
+    Claim.model_validate(as_json(coerce.number(value)))
+    PathClaim.model_validate(as_json(coerce.path(value)))
+    TextList.model_validate(as_json(coerce.text_list(value)))
+
+
+@given(st.text(alphabet=st.characters(), max_size=300))
+def test_no_word_of_a_text_is_lost_between_bullets(block):
+    """Splitting keeps every line from the first bullet on, and each item is one line."""
+    items = coerce.text_list(block)["items"]
+    assert all("\n" not in item for item in items)
+    kept = "".join("".join(items).split())
+    whole = "".join(block.encode("utf-8", "replace").decode().split())
+    assert whole.endswith(kept)
+
+
+def test_nothing_is_expanded_below_the_home_of_nobody(monkeypatch):
+    """`~name` of an unknown user stays a relative name."""
+    monkeypatch.chdir("/")
+    assert coerce.path("~no-such-user/x")["path"] == os.path.abspath("~no-such-user/x")

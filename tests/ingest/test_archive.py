@@ -1,0 +1,518 @@
+"""What an archive may hold, and what every rejection tells the learner."""
+
+import errno
+import resource
+import stat
+import struct
+import tarfile
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from grader_service.errors import SubmissionRejected
+from grader_service.ingest.archive import unpack
+from grader_service.ingest.limits import IngestLimits
+from tests.ingest.packing import (
+    SMALL,
+    SOURCE,
+    Target,
+    code_cell,
+    notebook,
+    pack,
+    tar_bytes,
+    tar_member,
+    zip_bytes,
+    zip_member,
+)
+
+KINDS = pytest.mark.parametrize("kind", ["zip", "tar", "tar.gz"])
+TRAVERSALS = [
+    "../evil.py",
+    "a/../../evil.py",
+    "..",
+    "a/..",
+    "./../evil.py",
+    "/etc/evil.py",
+    "//evil.py",
+    "..\\evil.py",
+    "a\\..\\..\\evil.py",
+    "a/..\\evil.py",
+    "\\evil.py",
+    "C:\\evil.py",
+    "c:/evil.py",
+    "c:evil.py",
+    "\\\\server\\share\\evil.py",
+    "//server/share/evil.py",
+    "\\\\?\\C:\\evil.py",
+]
+
+
+@KINDS
+def test_files_arrive_unchanged(target, kind):
+    """Regular files are written with their bytes, folders are made for them, and their paths come back sorted."""
+    members = [("submission.py", SOURCE), ("data/b.bin", bytes(range(256)) * 300), ("data/a.txt", b"")]
+    assert target.unpack(pack(kind, members), kind) == ["data/a.txt", "data/b.bin", "submission.py"]
+    assert target.files() == {"submission.py": SOURCE, "data/b.bin": bytes(range(256)) * 300, "data/a.txt": b""}
+
+
+@KINDS
+def test_one_enclosing_folder_is_looked_through(target, kind):
+    """`project/…` is what most people pack."""
+    members = [("project/submission.py", SOURCE), ("project/data/a.txt", b"1"), ("project/project", b"same name")]
+    assert target.unpack(pack(kind, members), kind) == ["data/a.txt", "project", "submission.py"]
+    assert sorted(target.files()) == ["data/a.txt", "project", "submission.py"]
+
+
+@KINDS
+def test_only_one_enclosing_folder_is_looked_through(target, kind):
+    """A second one, or a file beside the folder, stays where it is."""
+    assert target.unpack(pack(kind, [("a/b/submission.py", SOURCE)]), kind) == ["b/submission.py"]
+
+
+def test_a_file_beside_the_folder_keeps_it(target):
+    """Two things at the top are no enclosing folder."""
+    assert target.unpack(zip_bytes([("a/x.py", SOURCE), ("y.txt", b"")])) == ["a/x.py", "y.txt"]
+
+
+@KINDS
+def test_dots_and_doubled_slashes_mean_nothing(target, kind):
+    """`./a//b` is `a/b`."""
+    assert target.unpack(pack(kind, [("./submission.py", SOURCE), ("./a//./b.txt", b"1")]), kind) == [
+        "a/b.txt",
+        "submission.py",
+    ]
+
+
+def test_backslashes_are_folders(target):
+    """Windows packers write them, also at the end of a folder's name."""
+    assert target.unpack(zip_bytes([("lab\\", b""), ("lab\\data\\a.txt", b"1"), ("lab\\submission.py", SOURCE)])) == [
+        "data/a.txt",
+        "submission.py",
+    ]
+
+
+@KINDS
+@pytest.mark.parametrize("name", TRAVERSALS)
+def test_no_name_leads_out(target, kind, name):
+    """However a path out of the folder is spelled, it is rejected and nothing is written outside."""
+    code, feedback = target.rejection(pack(kind, [("submission.py", SOURCE), (name, b"evil")]), kind)
+    assert code == "archive.traversal"
+    assert "evil" in feedback or ".." in feedback
+    assert "Pack the files with paths relative to your project folder" in feedback
+
+
+def test_an_absolute_name_is_not_written(target):
+    """Not even where the archive's author knows a folder that exists."""
+    goal = target.root / "sentinel.txt"
+    assert target.rejection(tar_bytes([(str(goal), b"evil")]), "tar")[0] == "archive.traversal"
+    assert goal.read_text() == "untouched"
+
+
+@pytest.mark.parametrize("name", ["submission.py\0.txt", "\0hidden.py", "a\0/../../evil.py"])
+def test_a_nul_byte_hides_no_name(target, name):
+    """What stands behind a NUL byte is part of the name: a zip's reader would cut it off."""
+    stand_in = name.replace("\0", "\x01")
+    content = zip_bytes([(stand_in, SOURCE)]).replace(stand_in.encode(), name.encode())
+    assert target.rejection(content)[0] in ("archive.bad_name", "archive.traversal")
+
+
+def test_a_nul_byte_in_a_pax_name(target):
+    """A PAX header can name a file with any character."""
+    info = tarfile.TarInfo("plain.py")
+    info.pax_headers = {"path": "a\0b.py"}
+    assert target.rejection(tar_bytes([(info, b"")]), "tar")[0] == "archive.bad_name"
+
+
+@pytest.mark.parametrize("name", ["a\nb.py", "\x1b[31mred.py", "a\rb", "tab\t.py", "del\x7f"])
+def test_control_characters_are_no_names(target, name):
+    """They are shown escaped, and say what to do."""
+    code, feedback = target.rejection(zip_bytes([(name, SOURCE)]))
+    assert code == "archive.bad_name"
+    assert name not in feedback
+    assert feedback.isprintable()
+    assert "Rename the file" in feedback
+
+
+def test_names_that_are_not_unicode(target):
+    """A tar may hold any bytes; what is no UTF-8 cannot be named in a verdict."""
+    content = tar_bytes([("submission.py", SOURCE), ("caf#.txt", b"")], form=tarfile.USTAR_FORMAT)
+    content = _with_checksums(content.replace(b"caf#", b"caf\xe9"))
+    assert target.rejection(content, "tar")[0] == "archive.bad_name"
+
+
+def _with_checksums(content):
+    """The tar's header sums made right again after a change."""
+    changed = bytearray(content)
+    for start in range(0, len(content), 512):
+        block = changed[start : start + 512]
+        if block[257:262] == b"ustar":
+            block[148:156] = b" " * 8
+            changed[start + 148 : start + 156] = b"%06o\0 " % sum(block)
+    return bytes(changed)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("n" * 241, "archive.bad_name"),
+        ("ü" * 121, "archive.bad_name"),
+        ("/".join(["d" * 200] * 4) + "/" + "f" * 230, "archive.bad_name"),
+        ("a/b/c/d/e.py", "archive.too_deep"),
+    ],
+)
+@KINDS
+def test_long_and_deep_names(target, kind, name, code):
+    """No name comes near what a file system takes; the message has the limit and is short itself."""
+    limits = IngestLimits(depth=5 if code == "archive.bad_name" else 4)
+    found, feedback = target.rejection(pack(kind, [("submission.py", SOURCE), (name, b"")]), kind, limits)
+    assert found == code
+    assert str({"archive.bad_name": limits.name_bytes, "archive.too_deep": limits.depth}[code]) in feedback
+    assert len(feedback) < 300
+
+
+@KINDS
+def test_names_at_the_limit(target, kind):
+    """Honest names may be long."""
+    assert target.unpack(pack(kind, [("n" * 240, b""), ("a/b/c/ü.py", b"")]), kind) == ["a/b/c/ü.py", "n" * 240]
+
+
+@KINDS
+@pytest.mark.parametrize(
+    "name",
+    ["mein Projekt/Übung 1.py", "数据/加载.py", "café/naïve.ipynb", "🚀 run.py", "a'b\"c$d`e;f&g.py", "-rf", "~"],
+)
+def test_odd_but_honest_names(target, kind, name):
+    """Spaces, umlauts, CJK, emoji and shell signs are names like any other."""
+    members = [("submission.py", SOURCE), (name, b"1")]
+    assert target.unpack(pack(kind, members), kind) == sorted(["submission.py", name])
+    assert target.files()[name] == b"1"
+
+
+LINKS = [
+    pytest.param("zip", zip_bytes([(zip_member("s", stat.S_IFLNK | 0o777), b"/etc/passwd")]), id="zip-symlink"),
+    pytest.param("tar", tar_bytes([(tar_member("s", tarfile.SYMTYPE, "/etc/passwd"), b"")]), id="tar-symlink"),
+    pytest.param("tar", tar_bytes([(tar_member("s", tarfile.SYMTYPE, "submission.py"), b"")]), id="tar-inner-symlink"),
+    pytest.param("tar", tar_bytes([(tar_member("s", tarfile.LNKTYPE, "/etc/passwd"), b"")]), id="tar-hardlink"),
+]
+
+
+@pytest.mark.parametrize(("kind", "content"), LINKS)
+def test_links_are_refused(target, kind, content):
+    """Symbolic and hard links, wherever they lead."""
+    code, feedback = target.rejection(content, kind)
+    assert code == "archive.link"
+    assert "'s'" in feedback
+    assert "Pack the file itself" in feedback
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_nothing_is_written_through_a_link(target, kind):
+    """A link to a folder outside, then a file below it."""
+    outside = str(target.root)
+    if kind == "zip":
+        content = zip_bytes([(zip_member("d", stat.S_IFLNK | 0o777), outside.encode()), ("d/sentinel.txt", b"evil")])
+    else:
+        content = tar_bytes([(tar_member("d", tarfile.SYMTYPE, outside), b""), ("d/sentinel.txt", b"evil")])
+    assert target.rejection(content, kind)[0] == "archive.link"
+    assert (target.root / "sentinel.txt").read_text() == "untouched"
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        pytest.param("tar", tar_bytes([(tar_member("s", tarfile.FIFOTYPE), b"")]), id="tar-fifo"),
+        pytest.param("tar", tar_bytes([(tar_member("s", tarfile.CHRTYPE), b"")]), id="tar-character-device"),
+        pytest.param("tar", tar_bytes([(tar_member("s", tarfile.BLKTYPE), b"")]), id="tar-block-device"),
+        pytest.param("zip", zip_bytes([(zip_member("s", stat.S_IFIFO | 0o644), b"")]), id="zip-fifo"),
+        pytest.param("zip", zip_bytes([(zip_member("s", stat.S_IFSOCK | 0o644), b"")]), id="zip-socket"),
+        pytest.param("zip", zip_bytes([(zip_member("s", stat.S_IFCHR | 0o644), b"")]), id="zip-device"),
+    ],
+)
+def test_special_files_are_refused(target, kind, content):
+    """Devices, pipes and sockets."""
+    code, feedback = target.rejection(content, kind)
+    assert code == "archive.special_file"
+    assert "'s'" in feedback
+    assert "Only files and folders" in feedback
+    assert not target.files()
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("submission.py", "submission.py"),
+        ("submission.py", "Submission.PY"),
+        ("data/é.txt", "data/e\u0301.txt"),
+        ("straße.txt", "STRASSE.txt"),
+        ("a/ﬁle", "A/FILE"),
+        ("x.py", "./x.py"),
+        ("x/y", "x\\y"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_files_of_one_name(target, kind, first, second):
+    """First wins or last wins would let a reviewer and the run see different files; both names are told."""
+    code, feedback = target.rejection(pack(kind, [(first, b"1"), (second, b"2")]), kind)
+    assert code == "archive.duplicate_member"
+    assert "Keep one of them" in feedback
+    assert first.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\") in feedback
+
+
+@KINDS
+@pytest.mark.parametrize(
+    "names", [("a", "a/b"), ("a/b", "a"), ("A", "a/b"), ("a/b", "A"), ("a/b/c", "a/B"), ("a/", "a"), ("a", "a/")]
+)
+def test_a_file_where_a_folder_is(target, kind, names):
+    """One name cannot be both, in any order or case."""
+    members = []
+    for name in names:
+        folder = tar_member(name.rstrip("/"), tarfile.DIRTYPE)
+        members.append((name if kind == "zip" or not name.endswith("/") else folder, b""))
+    code, feedback = target.rejection(pack(kind, members), kind)
+    assert code == "archive.duplicate_member"
+    assert "both a file and a folder" in feedback
+
+
+@KINDS
+def test_folders_may_be_listed_twice(target, kind):
+    """Packers list a folder before its files, and some list it again."""
+    folder = "a/" if kind == "zip" else tar_member("a", tarfile.DIRTYPE)
+    content = pack(kind, [(folder, b""), ("a/x.py", b"1"), ("b.txt", b"")])
+    assert target.unpack(content, kind) == ["a/x.py", "b.txt"]
+
+
+@pytest.mark.parametrize("flags", [0x1, 0x40, 0x41], ids=["password", "strong", "both"])
+def test_encrypted_members(target, flags):
+    """A password is told from a broken file, without asking for one."""
+    content = bytearray(zip_bytes([("submission.py", SOURCE)]))
+    directory = content.rindex(b"PK\x01\x02")
+    content[directory + 8 : directory + 10] = struct.pack("<H", flags)
+    code, feedback = target.rejection(bytes(content))
+    assert code == "archive.encrypted"
+    assert "submission.py" in feedback
+    assert "without a password" in feedback
+
+
+@KINDS
+@pytest.mark.parametrize(
+    "junk",
+    [
+        "__MACOSX/._submission.py",
+        "._submission.py",
+        ".git/config",
+        ".ipynb_checkpoints/submission-checkpoint.ipynb",
+        "__pycache__/submission.cpython-311.pyc",
+        "module.pyc",
+        "MODULE.PYO",
+        ".DS_Store",
+        "data/Thumbs.db",
+        "desktop.ini",
+        ".venv/lib/site.py",
+    ],
+)
+def test_junk_is_left_out(target, kind, junk):
+    """What editors, file managers and Python leave behind never arrives, and does not hide the enclosing folder."""
+    members = [("project/submission.py", SOURCE), (junk, b"junk"), (f"project/{junk}", b"junk")]
+    assert target.unpack(pack(kind, members), kind) == ["submission.py"]
+    assert target.files() == {"submission.py": SOURCE}
+
+
+@KINDS
+def test_junk_is_known_by_its_whole_name(target, kind):
+    """A name that only ends like junk is the learner's."""
+    names = ["mythumbs.db", "x.git", "pyc", "my_desktop.ini", "a._b"]
+    assert target.unpack(pack(kind, [(name, b"1") for name in names]), kind) == sorted(names)
+
+
+@KINDS
+def test_a_checkpoint_in_junk_is_no_way_out(target, kind):
+    """Names are checked before they are thrown away."""
+    assert target.rejection(pack(kind, [("__MACOSX/../../evil", b"")]), kind)[0] == "archive.traversal"
+
+
+@pytest.mark.parametrize("kind", ["tar", "tar.gz"])
+def test_modes_times_and_owners_are_not_kept(target, kind):
+    """No set-id bit, no write bit for others, no file from 1980 or the future."""
+    info = tarfile.TarInfo("submission.py")
+    info.mode, info.mtime, info.uid, info.gid, info.size = 0o6777, 4_200_000_000, 1234, 1234, 1
+    target.unpack(pack(kind, [(info, b"x")]), kind)
+    status = (target.into / "submission.py").stat()
+    assert status.st_mode & 0o7111 == 0
+    assert status.st_uid != 1234
+    assert status.st_mtime < 4_100_000_000
+
+
+def test_zip_modes_and_times_are_not_kept(target):
+    """The same for a zip, whose clock starts in 1980."""
+    info = zip_member("submission.py", stat.S_IFREG | 0o4755)
+    info.date_time = (1980, 1, 1, 0, 0, 0)
+    target.unpack(zip_bytes([(info, SOURCE)]))
+    status = (target.into / "submission.py").stat()
+    assert status.st_mode & 0o7111 == 0
+    assert status.st_mtime > 1_000_000_000
+
+
+@KINDS
+def test_archives_inside_stay_packed(target, kind):
+    """An inner archive is a file, whatever it holds."""
+    inner = pack("tar", [("../evil.py", b"evil")])
+    assert target.unpack(pack(kind, [("submission.py", SOURCE), ("data.tar", inner)]), kind) == [
+        "data.tar",
+        "submission.py",
+    ]
+    assert target.files()["data.tar"] == inner
+
+
+def test_no_name_collides_with_our_own(target):
+    """Whatever folder names we use while unpacking, an archive may hold them, too."""
+    members = [("p/.unpacking/x.txt", b"1"), ("p/.unpacking-0/x.txt", b"1"), ("p/submission.py", SOURCE)]
+    assert target.unpack(zip_bytes(members)) == [".unpacking-0/x.txt", ".unpacking/x.txt", "submission.py"]
+
+
+@KINDS
+def test_an_empty_archive_unpacks_to_nothing(target, kind):
+    """Which is for the entry point's rule to complain about."""
+    assert target.unpack(pack(kind, []), kind) == []
+    assert list(target.into.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+@pytest.mark.parametrize(
+    "content",
+    [b"not an archive at all", b"\0" * 3, b"PK\x03\x04", b"\x1f\x8b", b"\x1f\x8b" + b"\xff" * 600, b"x" * 5000],
+    ids=["text", "zeros", "zip-start", "gzip-start", "gzip-garbage", "long-text"],
+)
+def test_garbage(target, kind, content):
+    """Bytes that are no archive are said to be none, and what to do."""
+    code, feedback = target.rejection(content, kind)
+    assert code == "archive.unreadable"
+    assert "Pack the files again" in feedback
+    assert str(target.root) not in feedback
+
+
+@pytest.mark.parametrize(("named", "really"), [("zip", "tar"), ("zip", "tar.gz"), ("tar", "zip")])
+def test_a_wrong_ending(target, named, really):
+    """An archive of another kind than its name says cannot be read."""
+    assert target.rejection(pack(really, [("submission.py", SOURCE)]), named)[0] == "archive.unreadable"
+
+
+@KINDS
+@pytest.mark.parametrize("share", [0.1, 0.4, 0.6, 0.9])
+def test_truncated_archives(target, kind, share):
+    """An upload that broke off is unreadable, never a smaller submission."""
+    content = pack(kind, [("submission.py", SOURCE * 40), ("noise.bin", bytes(range(251)) * 40)])
+    if kind == "tar":
+        content = content.rstrip(b"\0")  # only padding follows
+    assert target.rejection(content[: int(len(content) * share)], kind)[0] == "archive.unreadable"
+
+
+@pytest.mark.parametrize("method", [0, 8, 12, 14], ids=["stored", "deflate", "bzip2", "lzma"])
+def test_every_compression_method(target, method):
+    """Whatever method a packer used, intact data arrives, and damaged data is the archive's fault."""
+    noise = bytes(number * number % 251 for number in range(3000))
+    content = zip_bytes([("submission.py", SOURCE), ("noise.bin", noise)], method=method)
+    target.unpack(content)
+    assert target.files()["noise.bin"] == noise
+    damaged = bytearray(content)
+    start = content.index(b"noise.bin") + 30
+    damaged[start : start + 40] = b"\xff" * 40
+    second = Target(target.root / "second")
+    assert second.rejection(bytes(damaged))[0] == "archive.unreadable"
+
+
+def test_an_unknown_compression_method(target):
+    """Packers have methods that Python cannot unpack; the message says so."""
+    content = zip_bytes([("submission.py", SOURCE)])
+    directory = content.rindex(b"PK\x01\x02")
+    changed = bytearray(content)
+    changed[8:10] = changed[directory + 10 : directory + 12] = struct.pack("<H", 9)
+    code, feedback = target.rejection(bytes(changed))
+    assert code == "archive.unreadable"
+    assert "compression method is not supported" in feedback
+
+
+@pytest.mark.parametrize("field", ["offset", "size", "name length", "count"])
+@pytest.mark.parametrize("value", [0, 1, 0x7FFFFFFF, 0xFFFFFFFE])
+def test_absurd_numbers_in_a_zip(target, field, value):
+    """Offsets, sizes and counts that lie end as a rejection or are overruled by what is there; nothing else happens."""
+    content = bytearray(zip_bytes([("submission.py", SOURCE)]))
+    directory = content.rindex(b"PK\x01\x02")
+    start, form = {
+        "offset": (directory + 42, "<I"),
+        "size": (directory + 24, "<I"),
+        "name length": (directory + 28, "<H"),
+        "count": (len(content) - 12, "<H"),
+    }[field]
+    struct.pack_into(form, content, start, value & (0xFFFF if form == "<H" else 0xFFFFFFFF))
+    outcome = target.outcome(bytes(content))
+    assert outcome in ([], ["submission.py"]) or outcome.code == "archive.unreadable"
+
+
+@pytest.mark.parametrize("size", [2**63 - 1, 2**64 - 1, 2**40])
+def test_zip64_numbers_that_lie(target, size):
+    """A zip64 record can claim more than any file system has."""
+    content = zip_bytes([("submission.py", SOURCE)])
+    directory = content.rindex(b"PK\x01\x02")
+    end = content.rindex(b"PK\x05\x06")
+    extra = struct.pack("<HHQQQ", 1, 24, size, size, size)
+    entry = bytearray(content[directory:end])
+    struct.pack_into("<II", entry, 20, 0xFFFFFFFF, 0xFFFFFFFF)
+    struct.pack_into("<H", entry, 30, len(extra))
+    struct.pack_into("<I", entry, 42, 0xFFFFFFFF)
+    tail = bytearray(content[end:])
+    struct.pack_into("<I", tail, 12, len(entry) + len(extra))
+    code, _ = target.rejection(content[:directory] + bytes(entry) + extra + bytes(tail))
+    assert code == "archive.unreadable"
+
+
+def test_a_negative_size_in_a_tar(target):
+    """Sizes in base 256 can be negative; reading backwards is refused."""
+    info = tarfile.TarInfo("submission.py")
+    content = bytearray(tar_bytes([(info, SOURCE), ("b.py", SOURCE)], form=tarfile.GNU_FORMAT))
+    content[124:136] = b"\xff" * 10 + b"\xfc\x00"
+    assert target.rejection(_with_checksums(bytes(content)), "tar")[0] == "archive.unreadable"
+
+
+@KINDS
+def test_a_disk_that_refuses_is_not_the_learners_fault(target, kind):
+    """An error of the file system is raised as it is: only the archive's own faults are rejections."""
+    content = pack(kind, [("submission.py", bytes(100_000))])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    archive = target.root / "archive"
+    archive.write_bytes(content)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    try:
+        with pytest.raises(OSError, match="File too large") as raised:
+            unpack(archive, "zip" if kind == "zip" else "tar", target.into, SMALL)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert raised.value.errno == errno.EFBIG
+
+
+SEEDS = [
+    zip_bytes([("submission.py", SOURCE * 20), ("data/a.txt", b"abc")]),
+    zip_bytes([("submission.ipynb", notebook(code_cell("x = 1")))], method=0),
+    tar_bytes([("submission.py", SOURCE), ("data/a.txt", b"abc" * 300)]),
+    tar_bytes([("submission.py", SOURCE), ("ü" * 90, b"abc")]),
+    tar_bytes([("submission.py", SOURCE)], packed=True),
+]
+
+
+@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(SEEDS), st.lists(st.tuples(st.floats(0, 0.999), st.binary(max_size=6)), min_size=1, max_size=6))
+def test_damaged_archives_end_in_a_list_or_a_rejection(tmp_path_factory, seed, changes):
+    """No damage makes unpacking raise anything else, or write anywhere else."""
+    content = bytearray(seed)
+    for place, patch in changes:
+        start = int(place * len(content))
+        content[start : start + len(patch)] = patch
+    target = Target(tmp_path_factory.mktemp("fuzz"))
+    kind = "zip" if seed.startswith(b"PK") else "tar"
+    outcome = target.outcome(bytes(content), kind, SMALL)
+    if isinstance(outcome, SubmissionRejected):
+        assert outcome.code.startswith("archive.")
+        assert outcome.feedback.isprintable()
+    else:
+        assert outcome == sorted(target.files())

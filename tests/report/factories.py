@@ -1,0 +1,347 @@
+"""Verdicts made by hand, from the plainest to the most hostile."""
+
+import math
+from datetime import UTC, datetime
+
+from grader_service.model.lab import MeasurementPlan
+from grader_service.model.measurement import (
+    Arm,
+    ArmReport,
+    Block,
+    ClaimBesideMeasurement,
+    Decision,
+    Interval,
+    LoaderSettings,
+    Measurement,
+    Window,
+)
+from grader_service.model.verdict import (
+    CheckVerdict,
+    Mode,
+    Outcome,
+    Provenance,
+    Signature,
+    Status,
+    StepVerdict,
+    Tier,
+    Verdict,
+)
+
+SCRIPT = "<script>window.pwned=1</script>"
+ATTRIBUTE = "\"'><img src=x onerror=window.pwned=1><svg onload=window.pwned=1>"
+CLOSERS = "</title></style></pre></details></dd></svg>]]>--><iframe src=javascript:window.parent.pwned=1></iframe>"
+TEMPLATE = "{{ 7*7 }}{% raw %}${7*7}{{ verdict.__class__ }}"
+BIDI = "invoice\u202egpj.exe\u2066x\u2069\u200f"
+CONTROL = "\x00\x1b[31mred\x07\x85"
+LINK = "https://evil.example/steal?x=1 url(https://evil.example/a.css) @import 'https://evil.example'"
+MATH = r"$\frac{1}{0}$ $unclosed \undefined{"
+LONG = "W" * 180
+HOSTILE = (SCRIPT, ATTRIBUTE, CLOSERS, TEMPLATE, BIDI, CONTROL, LINK, MATH, LONG)
+ALL_HOSTILE = " ".join(HOSTILE)
+
+RATES = {Arm.DALI: 820.0, Arm.LEARNER: 570.0, Arm.DECLARED: 600.0, Arm.FAIR: 640.0}
+SETTINGS = LoaderSettings(batch_size=32, num_workers=2, pin_memory=True, persistent_workers=False, prefetch_factor=2)
+PLAN = MeasurementPlan()
+
+
+def provenance(**changes):
+    return Provenance(
+        **{
+            "submission_sha256": "ab" * 32,
+            "filename": "submission.ipynb",
+            "entry_point": "submission.ipynb",
+            "lab_version": "1.0.0",
+            "grader_version": "0.1.0",
+            "check_versions": {"throughput_ratio": "1.0.0 (grader-service 0.1.0)"},
+            "sandbox": "docker",
+            "isolated": True,
+            "image": "grader-lab",
+            "image_digest": f"sha256:{'cd' * 32}",
+            "engine": "docker 27.1",
+            "host": {"cpu": "AMD EPYC 9654", "cores": 16, "memory_mib": 131072, "gpu_access": None},
+            "gpu": {"model": "NVIDIA H200", "uuid": "GPU-1234", "driver": "570.86", "memory_mib": 143771},
+            "versions": {"torch": "2.11.0", "torchvision": "0.26.0", "dali": "2.4.0"},
+            "seed": "30a5c63f5584221617bb05df0b1998dd",
+            "timings_s": {"unpack": 0.006, "learner": 61.5, "measure": 23.958, "tidy_up": 0.4},
+        }
+        | changes
+    )
+
+
+def check(check_id="jpeg_dataset", step="baseline", outcome=Outcome.PASSED, **changes):
+    earned = {Outcome.PASSED: 25.0, Outcome.FAILED: 0.0}
+    return CheckVerdict(
+        **{
+            "id": check_id,
+            "version": "1.0.0",
+            "step": step,
+            "outcome": outcome,
+            "code": f"{check_id.split('_')[0]}.{outcome.value}",
+            "score": earned.get(outcome),
+            "max_score": 25.0,
+            "feedback": f"What `{check_id}` saw, what it wanted, and what to do next.",
+            "details": {"seen": 3, "names": ["a", "b"]},
+        }
+        | changes
+    )
+
+
+def step(step_id="baseline", outcome=Outcome.PASSED, score=25.0):
+    return StepVerdict(id=step_id, outcome=outcome, score=score, max_score=25.0)
+
+
+def block(index=0, ratio=1.4, rates=None, **changes):
+    rates = RATES if rates is None else rates
+    order = tuple(rates) if index % 2 == 0 else tuple(rates)[::-1]
+    windows = tuple(Window(arm=arm, images=round(rates[arm]), seconds=round(rates[arm]) / rates[arm]) for arm in order)
+    return Block(
+        **{"index": index, "order": order, "windows": windows, "log_ratio": math.log(ratio), "baseline": Arm.LEARNER}
+        | changes
+    )
+
+
+def decision(ratio=1.39, low=1.32, high=1.46, outcome="passed", **changes):
+    return Decision(
+        **{
+            "outcome": outcome,
+            "threshold": 1.1,
+            "ratio": ratio,
+            "interval": Interval(low=low, high=high, confidence=0.95),
+            "blocks_used": 6,
+            "look": 2,
+            "rule": "group-sequential t-test on ln(ratio) per block",
+        }
+        | changes
+    )
+
+
+def arm(which, **changes):
+    rate = RATES[which]
+    return ArmReport(
+        **{
+            "arm": which,
+            "images_per_s": rate,
+            "low": rate * 0.95,
+            "high": rate * 1.04,
+            "settings": None if which is Arm.DALI else SETTINGS,
+        }
+        | changes
+    )
+
+
+def measurement(ratios=(1.30, 1.41, 1.48, 1.40, 1.34, 1.40), **changes):
+    return Measurement(
+        **{
+            "device": "cuda",
+            "plan": PLAN,
+            "images": 160,
+            "image_sizes": "500-500 x 375-375",
+            "arms": tuple(arm(which) for which in Arm),
+            "blocks": tuple(block(index, ratio) for index, ratio in enumerate(ratios)),
+            "decision": decision(blocks_used=len(ratios)),
+            "dali_settings": {"batch_size": 32, "num_threads": 2, "prefetch_queue_depth": [2, 2]},
+            "claims": (ClaimBesideMeasurement(name="dali_throughput", claimed=9000.0, measured=820.0),),
+            "measured_s": 23.9,
+        }
+        | changes
+    )
+
+
+def verdict(**changes):
+    """An official pass of two steps, with a measurement and a signature."""
+    return Verdict(
+        **{
+            "verdict_id": "1df2cd055cce491a933aabe4d1d28a34",
+            "submission_id": "platform:4711",
+            "run_id": "1a9bc8bc98cf94220958eb77180f8bc0",
+            "lab": "dali-pipelines",
+            "learner": "learner-17",
+            "cohort": "2026-fall",
+            "mode": Mode.OFFICIAL,
+            "status": Status.PASSED,
+            "code": "grade.passed",
+            "feedback": "Every step passed.",
+            "score": 50.0,
+            "max_score": 50.0,
+            "created_at": datetime(2026, 11, 21, 3, 39, 48, tzinfo=UTC),
+            "steps": (step("baseline"), step("benchmark")),
+            "checks": (check(), check("throughput_ratio", "benchmark", tier=Tier.GRAPH)),
+            "measurement": measurement(),
+            "provenance": provenance(),
+            "signature": Signature(key_id="6b36f696cfb5fcab", public_key="c4" * 32, value="23" * 64),
+        }
+        | changes
+    )
+
+
+def rehearsed():
+    return verdict(mode=Mode.REHEARSAL, measurement=measurement(device="cpu"), provenance=provenance(gpu=None))
+
+
+def without_run(status, code, feedback):
+    return verdict(
+        status=status,
+        code=code,
+        feedback=feedback,
+        score=None,
+        steps=(),
+        checks=(),
+        measurement=None,
+        signature=None,
+        provenance=provenance(
+            entry_point=None,
+            check_versions={},
+            host={},
+            gpu=None,
+            versions={},
+            seed=None,
+            timings_s={},
+            image=None,
+            image_digest=None,
+            engine=None,
+        ),
+    )
+
+
+def rejected():
+    return without_run(Status.REJECTED, "archive.too_large", "The archive unpacks to 3 GiB; at most 1 GiB is taken.")
+
+
+def our_error():
+    return without_run(Status.ERROR, "grader.failed", "The grader itself failed, so this attempt does not count.")
+
+
+def unverified():
+    """Nothing measured: the graph could not be carried."""
+    open_check = check(
+        "throughput_ratio", "benchmark", Outcome.UNVERIFIED, code="ratio.not_carried", tier=Tier.CLAIMS, details={}
+    )
+    return verdict(
+        status=Status.UNVERIFIED,
+        code="ratio.not_carried",
+        feedback=f"1 of 2 checks passed. Step benchmark: {open_check.feedback}",
+        score=None,
+        steps=(step("baseline"), step("benchmark", Outcome.UNVERIFIED, None)),
+        checks=(check(), open_check),
+        measurement=None,
+    )
+
+
+def one_block():
+    return verdict(
+        measurement=measurement((1.25,), decision=None, problem="The graph stopped: out of memory in fn.resize.")
+    )
+
+
+def no_blocks():
+    return verdict(measurement=measurement((), decision=None, arms=(), problem="The graph did not start."))
+
+
+def lost_arm():
+    """The learner's DataLoader ended after two blocks; the fair reference was never there."""
+    rates = {Arm.DALI: 8200.0, Arm.LEARNER: 57.0, Arm.DECLARED: 61.0}
+    rest = {Arm.DALI: 8100.0, Arm.DECLARED: 60.0}
+    blocks = [block(index, 130.0, rates, baseline=Arm.DECLARED) for index in range(2)]
+    blocks += [block(index, 131.0, rest, baseline=Arm.DECLARED) for index in range(2, 4)]
+    lost = arm(
+        Arm.LEARNER,
+        images_per_s=None,
+        low=None,
+        high=None,
+        notes=("not timed to the end: its pod ended: out of memory",),
+    )
+    return verdict(
+        measurement=measurement(
+            blocks=tuple(blocks),
+            arms=(arm(Arm.DALI), lost, arm(Arm.DECLARED)),
+            decision=decision(130.5, 129.0, 132.0, blocks_used=4, look=1),
+        )
+    )
+
+
+def spoiled():
+    """Two spoiled blocks, one of them far off, one valid block after the decision; near the threshold."""
+    blocks = [block(index, ratio) for index, ratio in enumerate((1.09, 1.12, 1.08, 1.11, 1.10, 1.11, 1.2))]
+    blocks[1] = block(1, 9.5, spoiled="another process used the GPU")
+    blocks[3] = block(3, 1.11, spoiled="the clock was stepped")
+    open_check = check(
+        "throughput_ratio",
+        "benchmark",
+        Outcome.INCONCLUSIVE,
+        tier=Tier.GRAPH,
+        code="ratio.inconclusive",
+        details={"decision": decision(1.0997, 1.06, 1.14, "inconclusive", blocks_used=4).model_dump(mode="json")},
+    )
+    return verdict(
+        status=Status.INCONCLUSIVE,
+        code="ratio.inconclusive",
+        feedback=open_check.feedback,
+        score=None,
+        steps=(step("baseline"), step("benchmark", Outcome.INCONCLUSIVE, None)),
+        checks=(check(), open_check),
+        measurement=measurement(blocks=tuple(blocks), decision=decision(blocks_used=2)),
+    )
+
+
+def many_blocks(count=500):
+    return verdict(measurement=measurement(tuple(1.2 + 0.2 * math.sin(index) for index in range(count))))
+
+
+def hostile():
+    """Attacks in every field that takes text, many of them as long as the models allow."""
+    short = [text[:200] for text in HOSTILE]
+    long = (ALL_HOSTILE * 20)[:8192]
+    details = {text: [text, {text: text}] for text in HOSTILE} | {"bulk": [ALL_HOSTILE] * 50, "decision": {"a": SCRIPT}}
+    marked = {SCRIPT[:40]: ALL_HOSTILE, BIDI: BIDI, LONG: LONG}
+    checks = tuple(
+        check(f"check_{number}", "benchmark", Outcome.FAILED, feedback=long, details=details, version=text)
+        for number, text in enumerate(short)
+    )
+    blocks = tuple(block(number, spoiled=text) for number, text in enumerate(short))
+    return verdict(
+        submission_id="x" * 128,
+        learner=short[1],
+        cohort=short[4],
+        status=Status.FAILED,
+        code="ratio.too_low",
+        feedback=long,
+        score=0.0,
+        steps=(step("y" * 128), step("benchmark", Outcome.FAILED, 0.0)),
+        checks=checks,
+        measurement=measurement(
+            blocks=(*blocks, block(len(blocks)), block(len(blocks) + 1)),
+            decision=None,
+            problem=long,
+            image_sizes=short[2],
+            arms=(arm(Arm.DALI, notes=tuple(short)), arm(Arm.LEARNER, notes=tuple(short))),
+            dali_settings=marked,
+            claims=tuple(ClaimBesideMeasurement(name=text, claimed=-1e300, measured=None) for text in short),
+        ),
+        provenance=provenance(
+            filename=short[0],
+            entry_point=short[2],
+            sandbox=short[3],
+            engine=short[6],
+            image=short[7],
+            host=marked,
+            gpu=marked,
+            versions={key: value[:500] for key, value in marked.items()},
+            check_versions={SCRIPT: SCRIPT},
+            timings_s={SCRIPT: 1.0, LONG: 2.0},
+        ),
+    )
+
+
+CASES = {
+    "official": verdict,
+    "rehearsed": rehearsed,
+    "rejected": rejected,
+    "our_error": our_error,
+    "unverified": unverified,
+    "one_block": one_block,
+    "no_blocks": no_blocks,
+    "lost_arm": lost_arm,
+    "spoiled": spoiled,
+    "many_blocks": many_blocks,
+    "hostile": hostile,
+}

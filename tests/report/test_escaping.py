@@ -1,0 +1,130 @@
+"""Nothing that a learner writes becomes markup, and nothing that he writes reorders ours."""
+
+import re
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from grader_service.report.html import render_report
+from grader_service.report.shown import shown
+from tests.report.factories import ATTRIBUTE, BIDI, CLOSERS, HOSTILE, SCRIPT, check, hostile, provenance, verdict
+from tests.report.page import Page
+
+REORDERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def test_hostile_text_adds_no_element(page):
+    """Scripts, images, frames and handlers of the learner stay text."""
+    shown_page = page("hostile")
+    tags = {element.tag for element in shown_page.elements}
+    assert not tags & {"script", "iframe", "img", "object"}
+    for element in shown_page.elements:
+        assert not any(name.startswith("on") for name in element.attributes)
+
+
+def test_hostile_text_is_shown_as_it_was_written(page):
+    """Escaping changes nothing that a reader sees."""
+    text = page("hostile").text
+    for attack in (SCRIPT, ATTRIBUTE, CLOSERS):
+        assert attack in text
+
+
+def test_template_syntax_of_a_learner_is_text(page):
+    """Braces are not evaluated."""
+    text = page("hostile").text
+    assert "{{ 7*7 }}" in text
+    assert "{{ verdict.__class__ }}" in text
+
+
+def test_control_and_bidi_characters_are_replaced(rendered):
+    """Also those in fields whose models do not replace them, such as staff details and host facts."""
+    html = rendered("hostile")
+    assert not REORDERING.search(html)
+    assert BIDI not in html
+    html.encode("utf-8")
+
+
+def test_no_learner_text_is_drawn(page):
+    """The plots hold numbers and our own words only."""
+    drawn = " ".join(plot.text for plot in page("hostile").with_class("plot"))
+    assert drawn
+    for attack in HOSTILE:
+        assert attack[:12] not in drawn
+
+
+def test_structure_of_the_page_is_ours(rendered):
+    """The hostile page has the tags of the same verdict with plain text in every place."""
+    assert _tags(rendered("hostile")) == _tags(render_report(_tamed(hostile())))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(min_size=1, max_size=120))
+def test_any_text_leaves_the_structure_alone(text):
+    """Whatever characters a learner chooses, the page has the same elements."""
+    assert _tags(render_report(_with(text))) == _tags(render_report(_with("plain")))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    parts=st.lists(st.sampled_from([*HOSTILE, "<", ">", '"', "'", "&", "--", "]]", "\\", "/"]), min_size=1, max_size=6)
+)
+def test_any_mix_of_attacks_leaves_the_structure_alone(parts):
+    """Pieces of attacks do not make a whole one when they meet."""
+    assert _tags(render_report(_with("".join(parts)[:190]))) == _tags(render_report(_with("plain")))
+
+
+def test_details_that_look_like_a_decision_are_ignored():
+    """A check's details are free: those that do not validate as a decision decide nothing."""
+    odd = check("throughput_ratio", "benchmark", details={"decision": {"ratio": SCRIPT}})
+    seen = shown(verdict(checks=(odd,)))
+    assert seen.decision == verdict().measurement.decision
+
+
+def _with(text):
+    text = text.replace("`", "'")
+    return verdict(
+        learner=text,
+        cohort=text,
+        feedback=f"+{text}",
+        checks=(check(feedback=text, version=text, details={text: [text, {text: text}]}),),
+        measurement=None,
+        provenance=provenance(
+            filename=text,
+            entry_point=text,
+            host={text: text},
+            gpu={text: text},
+            versions={text: text},
+            timings_s={text: 1},
+        ),
+    )
+
+
+def _tags(html):
+    return [element.tag for element in Page(html).elements]
+
+
+def _tamed(value):
+    """The same verdict with a plain word in place of every text that holds anything but ASCII words."""
+    as_json = value.model_dump(mode="json")
+    return type(value).model_validate_json(_dumps(_plain(as_json)))
+
+
+def _plain(value, key=""):
+    keep = {"status", "mode", "outcome", "tier", "arm", "baseline", "device", "order", "created_at", "schema", "code"}
+    if isinstance(value, dict):
+        return {(_word(name, number)): _plain(item, name) for number, (name, item) in enumerate(value.items())}
+    if isinstance(value, list):
+        return [_plain(item, key) for item in value]
+    if isinstance(value, str) and key not in keep and not re.fullmatch(r"[\w.:-]{1,129}", value):
+        return "plain"
+    return value
+
+
+def _word(name, number):
+    return name if re.fullmatch(r"\w{1,60}", name) else f"plain{number}"
+
+
+def _dumps(value):
+    import json
+
+    return json.dumps(value)

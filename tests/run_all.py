@@ -1,0 +1,63 @@
+"""Everything that `make test` does: linters, services, images, tests. With CI=true nothing that is missing is skipped.
+
+python -m tests.run_all [pytest arguments]
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.services.docker_engine import ensure_engine, missing_packages
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+
+
+def main() -> int:
+    """Runs each part, the cheap ones first; the first failing part ends the run."""
+    started = time.monotonic()
+    os.chdir(ROOT)
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    parts = [
+        ("linter", [str(BIN / "ruff"), "check", "."]),
+        ("formatter", [str(BIN / "ruff"), "format", "--check", "."]),
+        ("types", [str(BIN / "mypy")]),
+        ("import contracts", [str(BIN / "lint-imports"), "--no-logo"]),
+    ]
+    for name, command in parts:
+        if not _run(name, command, environment):
+            return 1
+    with contextlib.ExitStack() as stack:
+        problem = missing_packages()
+        if problem is not None:
+            if environment.get("CI", "").lower() == "true":
+                _say(f"FAILED: {problem}")
+                return 1
+            _say(f"warning: {problem}; the tests that need it are skipped")
+        else:
+            environment |= stack.enter_context(ensure_engine(_say))
+            if not _run("images", [str(BIN / "grader"), "images", "build", "all"], environment):
+                return 1
+        passed = _run("tests", [sys.executable, "-m", "pytest", *sys.argv[1:]], environment)
+    _say(f"{'passed' if passed else 'FAILED'} after {time.monotonic() - started:.0f} s")
+    return 0 if passed else 1
+
+
+def _run(name: str, command: list[str], environment: dict[str, str]) -> bool:
+    started = time.monotonic()
+    _say(f"{name} …")
+    done = subprocess.run(command, check=False, env=environment)
+    _say(f"{name}: {'ok' if done.returncode == 0 else 'FAILED'}, {time.monotonic() - started:.0f} s")
+    return done.returncode == 0
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"[make test] {text}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

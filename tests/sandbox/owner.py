@@ -1,0 +1,59 @@
+"""Another grader, as a process of its own that can be killed: opens a run, starts a pod, says so, and waits.
+
+python -m tests.sandbox.owner folder|process|docker STATE_DIR RUN_ID [IMAGE]
+"""
+
+import contextlib
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from sandbox.api import PodRole, PodSpec, Scratch, SpaceLimits
+from sandbox.docker_runner import DockerRunner
+from sandbox.process_runner import ProcessRunner
+from sandbox.run_folder import RunFolder
+
+ROOT = Path(__file__).parents[2]
+LIMITS = SpaceLimits(workspace_mib=64, workspace_inodes=1000, shm_mib=16)
+
+
+def drill(role=PodRole.LEARNER, **changes):
+    """A pod that does what it is told."""
+    values = {"memory_mib": 256, "pids": 64, "cpus": (0, 1), "scratch": Scratch.READ_WRITE}
+    return PodSpec(role=role, program="drill", **values | changes)
+
+
+def main() -> None:
+    """Owns a run until it is killed."""
+    kind, state_dir, run_id, *image = sys.argv[1:]
+    if kind == "folder":
+        folder = RunFolder(Path(state_dir), run_id)
+        folder.create()
+        print("ready", flush=True)
+        signal.pause()
+    runner = DockerRunner(image[0], Path(state_dir)) if kind == "docker" else ProcessRunner(Path(state_dir))
+    with runner.open_run(run_id, LIMITS) as space:
+        pod = space.start(drill())
+        path = f"{space.paths.workspace}/heartbeat"
+        pod.send({"kind": "daemon", "path": path})
+        pod.receive(60)
+        pod.send({"kind": "hang"})  # or it would end when it sees that we are gone
+        print("ready", flush=True)
+        signal.pause()
+
+
+@contextlib.contextmanager
+def another_grader(kind, state_dir, run_id, *image):
+    """A grader that owns a run; killed with SIGKILL at the end, if it still lives."""
+    command = [sys.executable, "-m", "tests.sandbox.owner", kind, str(state_dir), run_id, *image]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+if __name__ == "__main__":
+    main()

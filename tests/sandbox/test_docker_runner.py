@@ -1,0 +1,428 @@
+"""The Docker runner on a real engine: what it asks for, what it leaves behind, and what an engine may do to it."""
+
+import dataclasses
+import json
+import threading
+import time
+
+import docker
+import psutil
+import pytest
+
+from grader_service.errors import SandboxUnavailable
+from sandbox import docker_engine
+from sandbox.api import Ending, PodRole, Scratch
+from sandbox.docker_options import GUEST_CODE
+from sandbox.docker_runner import DockerRunner, connect_engine
+from tests.sandbox.engine_proxy import EngineProxy
+from tests.sandbox.owner import LIMITS, another_grader, drill
+
+pytestmark = pytest.mark.docker
+
+
+def ask(pod, **request):
+    assert pod.send(request) is None
+    answer = pod.receive(60)
+    assert not isinstance(answer, Ending), pod.end()
+    return answer
+
+
+def containers(engine, run_id):
+    return engine.containers.list(all=True, filters={"label": f"org.grader.run={run_id}"}, ignore_removed=True)
+
+
+def volumes(engine, run_id):
+    return engine.volumes.list(filters={"label": f"org.grader.run={run_id}"})
+
+
+def nothing_left(engine, state_dir, run_id):
+    return (
+        containers(engine, run_id) == []
+        and volumes(engine, run_id) == []
+        and not (state_dir / "runs" / run_id).exists()
+    )
+
+
+@pytest.fixture
+def run_id(engine):
+    """A fresh run id; whatever a failed test left of it is removed."""
+    name = f"test-{time.time_ns():x}"
+    yield name
+    for container in containers(engine, name):
+        container.remove(force=True)
+    for volume in volumes(engine, name):
+        volume.remove(force=True)
+
+
+@pytest.fixture
+def proxy(tmp_path):
+    """An engine that can be made to fail."""
+    made = EngineProxy(tmp_path)
+    yield made
+    made.heal()
+    made.close()
+
+
+@pytest.fixture
+def shaky_runner(proxy, lab_image, state_dir, monkeypatch):
+    """A runner on that engine, with little patience."""
+    monkeypatch.setattr(docker_engine, "_REMOVE_S", 1.0)
+    monkeypatch.setattr(docker_engine, "_WAIT_S", 2)
+    client = docker.DockerClient(base_url=proxy.url, timeout=3)
+    yield DockerRunner(lab_image, state_dir, client=client)
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def inspected(engine, lab_image, tmp_path_factory):
+    """The engine's own description of a running learner's pod, whose submission is full of hostile names."""
+    state_dir = tmp_path_factory.mktemp("state")
+    with DockerRunner(lab_image, state_dir).open_run("test-policy", LIMITS) as space:
+        for name in ("--privileged", "a$(reboot)", "x;y", "docker.sock", "é\u202e.py"):
+            (space.submission_dir / name).write_text("--cap-add=ALL HOSTILE")
+        pod = space.start(drill(submission=True, shards=True))
+        ask(pod, kind="echo", value=1)
+        yield containers(engine, "test-policy")[0].attrs
+
+
+class TestPolicy:
+    """What the engine was asked for is what it did."""
+
+    @pytest.mark.parametrize(
+        ("setting", "value"),
+        [
+            ("Privileged", False),
+            ("ReadonlyRootfs", True),
+            ("CapAdd", None),
+            ("CapDrop", ["ALL"]),
+            ("SecurityOpt", ["no-new-privileges:true"]),
+            ("NetworkMode", "none"),
+            ("PidMode", ""),
+            ("IpcMode", "private"),
+            ("UTSMode", ""),
+            ("UsernsMode", ""),
+            ("Memory", 256 << 20),
+            ("MemorySwap", 256 << 20),
+            ("PidsLimit", 64),
+            ("CpusetCpus", "0,1"),
+            ("OomScoreAdj", 500),
+            ("OomKillDisable", False),
+            ("AutoRemove", False),
+            ("PublishAllPorts", False),
+            ("PortBindings", {}),
+            ("Devices", []),
+            ("DeviceRequests", []),
+            ("DeviceCgroupRules", None),
+            ("VolumesFrom", None),
+            ("Binds", None),
+            ("GroupAdd", None),
+            ("ExtraHosts", None),
+            ("Sysctls", None),
+            ("RestartPolicy", {"Name": "", "MaximumRetryCount": 0}),
+            ("Ulimits", [{"Name": "core", "Hard": 0, "Soft": 0}]),
+            ("LogConfig", {"Type": "json-file", "Config": {"max-file": "1", "max-size": "256k"}}),
+        ],
+    )
+    def test_host_settings(self, inspected, setting, value):
+        """As the engine reports them; what is not asked for is the safe default."""
+        found = inspected["HostConfig"].get(setting)
+        assert found == value or (not found and not value)
+
+    def test_masked_paths_are_the_engines_own(self, inspected):
+        """Kernel interfaces stay hidden or read-only."""
+        assert "/proc/kcore" in inspected["HostConfig"]["MaskedPaths"]
+        assert "/proc/sys" in inspected["HostConfig"]["ReadonlyPaths"]
+
+    def test_process_settings(self, inspected):
+        """User, command line, host name; no entry point of the image's."""
+        config = inspected["Config"]
+        assert config["User"] == "65534:65534"
+        assert config["Hostname"] == "pod"
+        assert not config["Entrypoint"]
+        assert config["Cmd"] == ["python3", "-P", "-s", "-B", "-u", f"{GUEST_CODE}/grader_guest/boot.py", "drill"]
+        assert (config["OpenStdin"], config["Tty"]) == (False, False)
+
+    def test_mounts(self, inspected):
+        """Only these, and only the scratch is writable."""
+        assert {mount["Destination"]: mount["RW"] for mount in inspected["Mounts"]} == {
+            "/grader/code": False,
+            "/grader/link": False,
+            "/grader/submission": False,
+            "/grader/shards": False,
+            "/workspace": True,
+            "/tmp": True,
+            "/dev/shm": True,
+        }
+
+    def test_nothing_of_the_learners_is_in_it(self, inspected):
+        """No name and no content of a submission reaches the engine's arguments."""
+        text = json.dumps(inspected)
+        for trace in ("HOSTILE", "reboot", "--privileged", "--cap-add", "202e", "docker.sock"):
+            assert trace not in text
+
+
+class TestLeftovers:
+    """What a grader leaves when it is killed, and who takes it away."""
+
+    def test_a_killed_graders_run_is_swept(self, engine, lab_image, docker_runner, state_dir, run_id):
+        """Its containers run on; a sweep finds them, its volumes and its folder, once it is dead and not before."""
+        with another_grader("docker", state_dir, run_id, lab_image) as grader:
+            assert [container.status for container in containers(engine, run_id)] == ["running"]
+            assert len(volumes(engine, run_id)) == 3
+            assert docker_runner.sweep() == 0
+            grader.kill()
+            grader.wait()
+            assert [container.status for container in containers(engine, run_id)] == ["running"]
+            with docker_runner.open_run(f"{run_id}-live", LIMITS) as space:
+                pod = space.start(drill())
+                ask(pod, kind="echo", value=1)
+                assert docker_runner.sweep() == 5  # a container, three volumes, a folder
+                assert nothing_left(engine, state_dir, run_id)
+                assert ask(pod, kind="echo", value=2).body["value"] == 2
+            assert docker_runner.sweep() == 0
+
+    def test_another_state_folders_run_is_not_ours(self, engine, docker_runner, tmp_path, lab_image, run_id):
+        """Two services on one engine do not sweep each other."""
+        other = DockerRunner(lab_image, tmp_path)
+        with other.open_run(run_id, LIMITS) as space:
+            space._folder.remove()  # even if it looks dead to the other one
+            assert docker_runner.sweep() == 0
+            assert len(volumes(engine, run_id)) == 3
+
+    def test_an_exception_leaves_nothing(self, engine, docker_runner, state_dir, run_id):
+        """Whatever the pods were doing."""
+        with pytest.raises(RuntimeError, match="ours"), docker_runner.open_run(run_id, LIMITS) as space:
+            ask(space.start(drill()), kind="daemon", path=f"{space.paths.workspace}/beat")
+            space.start(drill(PodRole.SCANNER, scratch=Scratch.READ_ONLY))
+            raise RuntimeError("ours")
+        assert nothing_left(engine, state_dir, run_id)
+
+    def test_a_frozen_pod_leaves_nothing(self, engine, docker_runner, state_dir, run_id):
+        """A paused container is killed as it is."""
+        with docker_runner.open_run(run_id, LIMITS) as space:
+            pod = space.start(drill())
+            ask(pod, kind="echo", value=1)
+            pod.pause()
+        assert nothing_left(engine, state_dir, run_id)
+
+    def test_somebody_else_removed_the_container(self, engine, docker_runner, run_id):
+        """An operator's `docker rm -f` in the middle: the pod ended, nothing raises."""
+        with docker_runner.open_run(run_id, LIMITS) as space:
+            pod = space.start(drill())
+            ask(pod, kind="echo", value=1)
+            containers(engine, run_id)[0].remove(force=True)
+            assert pod.receive(30) is Ending.EXITED
+            assert "could not tell" in pod.end().log_tail
+            pod.pause()
+            pod.resume()
+
+    def test_somebody_else_killed_the_container(self, engine, docker_runner, run_id):
+        """Pausing and resuming what has ended is nothing."""
+        with docker_runner.open_run(run_id, LIMITS) as space:
+            pod = space.start(drill())
+            ask(pod, kind="echo", value=1)
+            containers(engine, run_id)[0].kill()
+            pod.pause()
+            pod.resume()
+            assert pod.receive(30) is Ending.EXITED
+            assert pod.end().exit_code == 137
+
+    def test_runs_beside_each_other(self, docker_runner, lab_image, state_dir):
+        """Two at once, while a third grader sweeps all the time: each sees its own files only."""
+        answers = {}
+        stop = threading.Event()
+
+        def run(name):
+            with docker_runner.open_run(name, LIMITS) as space:
+                pod = space.start(drill())
+                path = f"{space.paths.workspace}/mine"
+                ask(pod, kind="write", path=path, size=len(name))
+                answers[name] = ask(pod, kind="size", path=path).body["value"]
+
+        def sweep():
+            runner = DockerRunner(lab_image, state_dir)
+            while not stop.wait(0.01):
+                runner.sweep()
+
+        threads = [threading.Thread(target=run, args=(f"test-beside-{'x' * size}",)) for size in (1, 2)]
+        sweeper = threading.Thread(target=sweep)
+        sweeper.start()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        stop.set()
+        sweeper.join()
+        assert answers == {"test-beside-x": 13, "test-beside-xx": 14}
+
+    def test_nothing_is_left_open(self, docker_runner, run_id):
+        """Each run gives its descriptors back."""
+
+        def run():
+            with docker_runner.open_run(run_id, LIMITS) as space:
+                ask(space.start(drill()), kind="echo", value=1)
+
+        for _ in range(3):  # until the client has made as many connections to the engine as it keeps
+            run()
+        before = psutil.Process().num_fds()
+        run()
+        assert psutil.Process().num_fds() <= before
+
+
+class TestMissing:
+    """What an operator reads when something of ours is missing."""
+
+    @pytest.mark.parametrize(
+        ("host", "advice"),
+        [
+            ("unix:///nonexistent/docker.sock", "socket is missing: start it"),
+            ("tcp://127.0.0.1:1", "does not answer: start it"),
+            ("tcp://somewhere:port", "correct or unset it"),
+            ("nonsense", "correct or unset it"),
+        ],
+    )
+    def test_no_engine(self, monkeypatch, host, advice):
+        """Whatever DOCKER_HOST says."""
+        monkeypatch.setenv("DOCKER_HOST", host)
+        with pytest.raises(SandboxUnavailable, match="cannot be reached") as raised:
+            connect_engine(2.0)
+        assert advice in str(raised.value)
+
+    def test_an_engine_that_hangs(self, proxy, monkeypatch):
+        """Is noticed in the time that was given."""
+        proxy.fail("version|_ping", "hang")
+        monkeypatch.setenv("DOCKER_HOST", proxy.url)
+        started = time.monotonic()
+        with pytest.raises(SandboxUnavailable, match="overloaded or hangs"):
+            connect_engine(1.0)
+        assert time.monotonic() - started < 10
+
+    def test_a_context_of_the_command_line_is_not_followed(self, monkeypatch, tmp_path):
+        """Pods mount folders of this host: another engine than the one that was named would not have them."""
+        (tmp_path / "config.json").write_text('{"currentContext": "far-away"}')
+        monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+        monkeypatch.setenv("DOCKER_CONTEXT", "far-away")
+        connect_engine(10.0).close()
+
+    def test_no_image(self, state_dir):
+        """Says how to make it."""
+        with pytest.raises(SandboxUnavailable, match="grader images build"):
+            DockerRunner("grader-nothing-of-that-name", state_dir)
+
+    def test_no_gpu(self, lab_image, state_dir):
+        """A GPU that this host does not have cannot be given to a pod."""
+        with pytest.raises(SandboxUnavailable, match=r"no GPU can be given to a container: .*nvidia99 does not exist"):
+            DockerRunner(lab_image, state_dir, gpu=99)
+
+    def test_a_folder_that_the_engine_does_not_see(self, docker_runner, run_id, engine, state_dir):
+        """As when the grader itself runs in a container: the advice says which paths must agree."""
+        with docker_runner.open_run(run_id, LIMITS) as space:
+            space.shards_dir.rmdir()
+            with pytest.raises(SandboxUnavailable, match="under the same paths"):
+                space.start(drill(shards=True))
+            assert ask(space.start(drill()), kind="echo", value=1).body["value"] == 1
+        assert nothing_left(engine, state_dir, run_id)
+
+    def test_a_program_that_is_not_there(self, docker_runner, run_id):
+        """A pod whose guest never connects is our failure, with what it wrote."""
+        with docker_runner.open_run(run_id, LIMITS) as space:
+            pod = space.start(dataclasses.replace(drill(), program="no.such.program"))
+            with pytest.raises(
+                SandboxUnavailable, match=r"(?s)never connected \(exited, exit code 1\).*No module named"
+            ):
+                pod.receive(30)
+
+    def test_a_state_folder_that_cannot_be_used(self, lab_image, tmp_path):
+        """Is our failure, and names the folder."""
+        (tmp_path / "state").write_text("a file")
+        with pytest.raises(SandboxUnavailable, match="no run can be kept in"):
+            DockerRunner(lab_image, tmp_path / "state").open_run("run-1", LIMITS).__enter__()
+
+
+class TestBadDays:
+    """An engine that fails, hangs or goes away in the middle: always `SandboxUnavailable`, never another error."""
+
+    @pytest.mark.parametrize("action", ["refuse", "drop", "hang"])
+    @pytest.mark.parametrize("call", ["POST .*/volumes/create", "POST .*/containers/create", "POST .*/start"])
+    def test_a_call_fails_at_the_start(self, shaky_runner, proxy, engine, state_dir, run_id, call, action):
+        """Nothing is left, also where the engine did what it did not say any more."""
+        proxy.fail(call, action)
+        with pytest.raises(SandboxUnavailable), shaky_runner.open_run(run_id, LIMITS) as space:
+            space.start(drill())
+        assert nothing_left(engine, state_dir, run_id)
+
+    @pytest.mark.parametrize(
+        "call", ["POST .*/kill", "GET .*/logs", "POST .*/wait", "GET .*/containers/[0-9a-f]+/json"]
+    )
+    def test_a_call_fails_at_the_end(self, shaky_runner, proxy, engine, state_dir, run_id, call):
+        """The pod is removed all the same; only how it ended may stay unknown."""
+        with shaky_runner.open_run(run_id, LIMITS) as space:
+            pod = space.start(drill())
+            ask(pod, kind="echo", value=1)
+            fault = proxy.fail(call, "refuse")
+            record = pod.end()
+            assert fault.met
+            assert record.ending is Ending.COMPLETED
+            assert (record.exit_code is None) == ("/kill" in call or "/json" in call)
+            proxy.heal()
+        assert nothing_left(engine, state_dir, run_id)
+
+    def test_a_removal_needs_several_attempts(self, shaky_runner, proxy, engine, state_dir, run_id):
+        """A busy engine is asked again."""
+        with shaky_runner.open_run(run_id, LIMITS) as space:
+            ask(space.start(drill()), kind="echo", value=1)
+            fault = proxy.fail("DELETE .*/containers", "refuse", times=2)
+        assert fault.met == 2
+        assert nothing_left(engine, state_dir, run_id)
+
+    def test_a_removal_that_never_works(self, shaky_runner, docker_runner, proxy, engine, state_dir, run_id):
+        """Is said, since the pod may still run; the rest is removed, and a sweep finds the pod later."""
+        with (
+            pytest.raises(SandboxUnavailable, match="could not be removed"),
+            shaky_runner.open_run(run_id, LIMITS) as space,
+        ):
+            ask(space.start(drill()), kind="echo", value=1)
+            proxy.fail("DELETE .*/containers", "refuse")
+        assert not (state_dir / "runs" / run_id).exists()
+        assert len(containers(engine, run_id)) == 1
+        assert docker_runner.sweep() >= 1
+        assert nothing_left(engine, state_dir, run_id)
+
+    def test_the_first_error_is_the_one_that_is_raised(self, shaky_runner, docker_runner, proxy, run_id):
+        """What failed while tidying up does not hide why there was something to tidy up."""
+        with pytest.raises(RuntimeError, match="ours"), shaky_runner.open_run(run_id, LIMITS) as space:
+            ask(space.start(drill()), kind="echo", value=1)
+            proxy.fail("DELETE", "refuse")
+            raise RuntimeError("ours")
+        proxy.heal()
+        docker_runner.sweep()
+
+    def test_the_engine_goes_away(self, shaky_runner, docker_runner, proxy, engine, state_dir, run_id):
+        """While a pod runs: waiting for it ends with our failure, and so does the run."""
+        with pytest.raises(SandboxUnavailable), shaky_runner.open_run(run_id, LIMITS) as space:
+            pod = space.start(drill())
+            ask(pod, kind="echo", value=1)
+            proxy.close()
+            with pytest.raises(SandboxUnavailable):
+                pod.receive(0.1)
+        assert docker_runner.sweep() >= 1
+        assert nothing_left(engine, state_dir, run_id)
+
+    def test_a_sweep_on_a_bad_day(self, shaky_runner, proxy):
+        """Is our failure, too."""
+        proxy.fail("GET .*/containers/json", "drop")
+        with pytest.raises(SandboxUnavailable, match="leftovers"):
+            shaky_runner.sweep()
+
+    def test_a_volume_in_use_waits_for_the_next_sweep(self, engine, lab_image, docker_runner, state_dir, run_id):
+        """One that cannot be removed is no failure."""
+        with docker_runner.open_run(run_id, LIMITS) as space:
+            mount = docker.types.Mount("/x", space._volumes.workspace, type="volume")
+            user = engine.containers.create(lab_image, ["true"], mounts=[mount])
+        try:
+            assert len(volumes(engine, run_id)) == 1
+            assert docker_runner.sweep() == 0
+        finally:
+            user.remove(force=True)
+        assert docker_runner.sweep() == 1
+        assert nothing_left(engine, state_dir, run_id)

@@ -1,0 +1,110 @@
+"""Which way a container gets its GPU, on hosts made of a fake device folder, CDI folders and driver folders."""
+
+import pytest
+
+from sandbox import gpu_access
+from sandbox.gpu_access import GpuAccess, GpuRefusal, choose
+
+RUNTIME = {"Runtimes": {"runc": {}, "nvidia": {"path": "nvidia-container-runtime"}}}
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A host without a GPU; tests add to it."""
+    for name in ("dev", "cdi", "run-cdi"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(gpu_access, "DEVICE_FOLDER", tmp_path / "dev")
+    monkeypatch.setattr(gpu_access, "DRIVER_FOLDERS", (tmp_path / "nvidia", tmp_path / "opt" / "nvidia"))
+    return tmp_path
+
+
+@pytest.fixture
+def gpus(host):
+    """Device nodes of two GPUs."""
+    for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
+        (host / "dev" / name).touch()
+    return host
+
+
+def with_cdi(host):
+    """What an engine with CDI says of itself."""
+    return {"CDISpecDirs": [str(host / "cdi"), str(host / "run-cdi")]}
+
+
+def test_no_driver(host):
+    """Nothing else is looked at, and nothing can be given."""
+    assert choose({**with_cdi(host), **RUNTIME}, 0) == GpuRefusal(
+        (f"{host}/dev/nvidia0 does not exist: no NVIDIA driver is loaded, or not for this GPU",)
+    )
+
+
+def test_another_gpu_than_there_is(gpus):
+    """The third of two."""
+    refusal = choose(RUNTIME, 2)
+    assert isinstance(refusal, GpuRefusal)
+    assert "nvidia2 does not exist" in refusal.reasons[0]
+
+
+@pytest.mark.parametrize("name", ["cdi/nvidia.yaml", "run-cdi/nvidia.json"])
+def test_cdi_comes_first(gpus, name):
+    """In any of the engine's folders, for the GPU that was asked for, even where the runtime is there too."""
+    (gpus / name).write_text('{"cdiVersion": "0.6.0", "kind": "nvidia.com/gpu"}')
+    assert choose({**with_cdi(gpus), **RUNTIME}, 1) == GpuAccess(
+        "cdi", device_requests=({"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=1"]},)
+    )
+
+
+@pytest.mark.parametrize("name", ["cdi/other.yaml", "cdi/nvidia.txt", "elsewhere.yaml"])
+def test_cdi_needs_a_specification_in_the_engines_folders(gpus, name):
+    """Another vendor's, another file type or another folder will not do."""
+    kind = "vendor.com/net" if "other" in name else "nvidia.com/gpu"
+    (gpus / name).write_text(f"kind: {kind}")
+    refusal = choose(with_cdi(gpus), 0)
+    assert isinstance(refusal, GpuRefusal)
+    assert "nvidia-ctk cdi generate" in refusal.reasons[0]
+    assert str(gpus / "cdi") in refusal.reasons[0]
+
+
+@pytest.mark.parametrize("dirs", [None, [], "text", 5])
+def test_an_engine_without_cdi(gpus, dirs):
+    """Older engines do not have the field; the reason names the version that does."""
+    (gpus / "cdi" / "nvidia.yaml").write_text("kind: nvidia.com/gpu")
+    refusal = choose({"CDISpecDirs": dirs}, 0)
+    assert isinstance(refusal, GpuRefusal)
+    assert "Docker 25 or newer" in refusal.reasons[0]
+
+
+def test_folders_that_cannot_be_read(gpus):
+    """A specification that is a folder, or a folder that is missing, is none."""
+    (gpus / "cdi" / "nvidia.yaml").mkdir()
+    (gpus / "run-cdi").rmdir()
+    assert isinstance(choose(with_cdi(gpus), 0), GpuRefusal)
+
+
+def test_the_runtime_comes_second(gpus):
+    """With the capabilities that decoding needs, and without `utility`."""
+    assert choose(RUNTIME, 1) == GpuAccess(
+        "nvidia-runtime",
+        runtime="nvidia",
+        environment={"NVIDIA_VISIBLE_DEVICES": "1", "NVIDIA_DRIVER_CAPABILITIES": "compute,video"},
+    )
+
+
+def test_device_nodes_come_last(gpus):
+    """This GPU's node, the control nodes that exist, and the driver's folder."""
+    (gpus / "opt" / "nvidia" / "lib64").mkdir(parents=True)
+    folder = str(gpus / "opt" / "nvidia")
+    assert choose({"Runtimes": {"runc": {}}}, 1) == GpuAccess(
+        "device-nodes",
+        devices=tuple(str(gpus / "dev" / name) for name in ("nvidia1", "nvidiactl", "nvidia-uvm")),
+        volumes={folder: folder},
+        environment={"LD_LIBRARY_PATH": f"{folder}/lib64:{folder}/lib"},
+    )
+
+
+@pytest.mark.parametrize("info", [{}, {"Runtimes": None}, {"Runtimes": ["nvidia"]}, {"Runtimes": {}}])
+def test_no_way(gpus, info):
+    """One reason for each way that was looked at."""
+    refusal = choose(info, 0)
+    assert isinstance(refusal, GpuRefusal)
+    assert [reason.split(":")[0] for reason in refusal.reasons] == ["CDI", "NVIDIA runtime", "device nodes"]

@@ -1,0 +1,276 @@
+"""How a pod's end is named, with a real socket and a real process behind it."""
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from grader_service.errors import SandboxUnavailable
+from sandbox import pod as pod_module
+from sandbox.api import Ending, PodRole, PodSpec
+from sandbox.endpoint import SOCKET_NAME, Endpoint
+from sandbox.frames import FrameLimits, encode
+from sandbox.pod import ConnectedPod, VesselEnd
+
+SPEC = PodSpec(role=PodRole.LEARNER, program="drill", memory_mib=100, pids=10, cpus=(0,))
+
+
+class SleepVessel:
+    """A process that only sleeps."""
+
+    def __init__(self, *, log="", out_of_memory=False, failures=0):
+        self.process = subprocess.Popen(["sleep", "1000"])
+        self.destroyed = 0
+        self._end = (out_of_memory, log)
+        self._failures = failures
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def pause(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def destroy(self):
+        self.destroyed += 1
+        if self.destroyed <= self._failures:
+            raise SandboxUnavailable("the engine hiccups")
+        self.process.kill()
+        return VesselEnd(self.process.wait(), *self._end)
+
+    def state(self):
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0]
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Makes a pod on a sleeping process; ends what is left."""
+    vessels = []
+
+    def build(**options):
+        vessels.append(SleepVessel(**options))
+        return ConnectedPod(SPEC, vessels[-1], Endpoint(tmp_path, FrameLimits())), vessels[-1]
+
+    yield build
+    for vessel in vessels:
+        vessel.process.kill()
+        vessel.process.wait()
+
+
+@pytest.fixture
+def dial(tmp_path):
+    """Connects as the guest does."""
+    guest = socket.socket(socket.AF_UNIX)
+
+    def connect():
+        descriptor = os.open(tmp_path, os.O_RDONLY)
+        guest.connect(f"/proc/self/fd/{descriptor}/{SOCKET_NAME}")
+        os.close(descriptor)
+        return guest
+
+    yield connect
+    guest.close()
+
+
+def test_a_conversation_and_a_good_end(make, dial):
+    """The first message connects; ending is COMPLETED, with the wall time and what the process said."""
+    pod, vessel = make(log="hello")
+    guest = dial()
+    assert pod.send({"kind": "a"}) is None
+    guest.sendall(encode({"kind": "b"}, b"blob"))
+    assert pod.receive(5).blob == b"blob"
+    record = pod.end()
+    assert (record.ending, record.exit_code, record.log_tail) == (Ending.COMPLETED, -9, "hello")
+    assert 0 < record.wall_s < 30
+    assert vessel.process.returncode == -9
+
+
+def test_a_closed_connection_is_exited(make, dial):
+    """And the process is killed, even if it lives on without its connection."""
+    pod, vessel = make()
+    guest = dial()
+    assert pod.send({"kind": "a"}) is None
+    guest.close()
+    assert pod.receive(5) is Ending.EXITED
+    assert vessel.process.returncode == -9
+    assert "closed its connection" in pod.end().detail
+
+
+def test_a_missed_deadline_is_timed_out(make, dial):
+    """With the time that it had."""
+    pod, vessel = make()
+    dial()
+    assert pod.receive(0.2) is Ending.TIMED_OUT
+    assert vessel.process.returncode == -9
+    assert "no message within 0.2 s" in pod.end().detail
+
+
+@pytest.mark.parametrize("sent", [b"\xff" * 8, encode({"a": 1})[:-1] + b"!", b"GET / HTTP/1.1\r\n\r\n"])
+def test_a_bad_frame_is_a_protocol_violation(make, dial, sent):
+    """The reason stands in the record."""
+    pod, _ = make()
+    dial().sendall(sent)
+    assert pod.receive(5) is Ending.PROTOCOL_VIOLATION
+    assert pod.end().detail
+
+
+def test_a_bad_message_is_a_protocol_violation(make, dial):
+    """Valid JSON that is no message is refused by whoever understands messages."""
+    pod, vessel = make()
+    dial().sendall(encode({"kind": "nonsense"}))
+    pod.receive(5)
+    assert pod.reject("message 'nonsense'") is Ending.PROTOCOL_VIOLATION
+    assert pod.end().detail == "message 'nonsense'"
+    assert vessel.process.returncode == -9
+
+
+def test_out_of_memory_explains_an_exit_and_a_silence(make, dial):
+    """A process that the kernel killed neither exited by itself nor was slow."""
+    pod, _ = make(out_of_memory=True)
+    dial().close()
+    assert pod.receive(5) is Ending.OUT_OF_MEMORY
+    assert pod.end().oom_killed
+
+
+def test_out_of_memory_does_not_excuse_a_violation(make, dial):
+    """A child may have run out of memory beside it."""
+    pod, _ = make(out_of_memory=True)
+    dial().sendall(b"\xff" * 8)
+    assert pod.receive(5) is Ending.PROTOCOL_VIOLATION
+    assert pod.end().oom_killed
+
+
+def test_after_its_end_a_pod_only_repeats_it(make, dial):
+    """Nothing is sent, waited for, frozen or destroyed again."""
+    pod, vessel = make()
+    dial()
+    assert pod.receive(0.1) is Ending.TIMED_OUT
+    record = pod.end()
+    assert pod.end() == record
+    assert pod.receive(5) is Ending.TIMED_OUT
+    assert pod.send({"kind": "a"}) is Ending.TIMED_OUT
+    assert pod.reject("why") is Ending.TIMED_OUT
+    pod.pause()
+    pod.resume()
+    assert vessel.destroyed == 1
+
+
+def test_pause_and_resume(make, dial):
+    """Reach the process while the pod lives."""
+    pod, vessel = make()
+    dial()
+    pod.pause()
+    assert vessel.state() == "T"
+    pod.resume()
+    assert vessel.state() in "RS"
+    pod.pause()
+    assert pod.end().ending is Ending.COMPLETED
+
+
+def test_a_guest_that_ends_before_it_connects_is_our_failure(make):
+    """Nothing of the learner's ran by then: the error has the exit code and the log for the operator."""
+    pod, vessel = make(log="ModuleNotFoundError: no module named grader_guest")
+    vessel.process.kill()
+    with pytest.raises(SandboxUnavailable, match=r"never connected \(exited, exit code -9\).*ModuleNotFoundError"):
+        pod.receive(30)
+    assert vessel.destroyed == 1
+    assert pod.receive(30) is Ending.EXITED
+
+
+def test_a_guest_that_never_connects_is_our_failure(make, monkeypatch):
+    """A host that is too busy to start an interpreter is not the learner's doing."""
+    monkeypatch.setattr(pod_module, "CONNECT_S", 0.3)
+    pod, vessel = make()
+    with pytest.raises(SandboxUnavailable, match=r"learner pod never connected \(timed_out"):
+        pod.send({"kind": "a"})
+    assert vessel.process.returncode == -9
+
+
+def test_ending_a_pod_that_never_connected(make):
+    """Is no error: nobody asked it for anything."""
+    pod, vessel = make()
+    assert pod.end().ending is Ending.COMPLETED
+    assert vessel.process.returncode == -9
+
+
+def test_a_pod_whose_end_failed_can_be_ended_again(make, dial):
+    """An engine that hiccups at the wrong moment leaves no running process behind."""
+    pod, vessel = make(failures=1)
+    dial().close()
+    with pytest.raises(SandboxUnavailable, match="hiccups"):
+        pod.receive(5)
+    assert vessel.alive()
+    assert pod.end().ending is Ending.COMPLETED
+    assert vessel.process.returncode == -9
+
+
+def test_what_a_process_wrote_is_made_safe_to_show(make, dial):
+    """Terminal codes and bidirectional overrides are replaced, and only the last 8000 characters kept."""
+    pod, _ = make(log="x" * 9000 + "\x1b[31m\u202eevil\x00\nline")
+    dial()
+    tail = pod.end().log_tail
+    assert tail.endswith("\ufffd[31m\ufffdevil\ufffd\nline")
+    assert len(tail) == 8000
+
+
+def test_a_message_may_come_while_the_deadline_is_checked(make, dial):
+    """A guest that answers late, but in time, is heard."""
+    pod, _ = make()
+    guest = dial()
+    timer = threading.Timer(0.5, guest.sendall, [encode({"kind": "late"})])
+    timer.start()
+    assert pod.receive(10).body == {"kind": "late"}
+    timer.join()
+
+
+@pytest.mark.parametrize("connected", [True, False], ids=["connected", "not yet connected"])
+def test_another_thread_may_end_it(make, dial, connected):
+    """Whoever waits for a message is told so at once, and the process is destroyed once."""
+    pod, vessel = make()
+    if connected:
+        dial()
+        assert pod.send({"kind": "a"}) is None
+    answers = []
+    waiting = threading.Thread(target=lambda: answers.append(pod.receive(60)))
+    waiting.start()
+    time.sleep(0.2)
+    assert pod.end().ending is Ending.COMPLETED
+    waiting.join(5)
+    assert answers == [Ending.COMPLETED]
+    assert vessel.destroyed == 1
+
+
+def test_another_thread_may_end_it_while_it_is_sent_to(make, dial):
+    """A send that is stuck ends, too."""
+    pod, _ = make()
+    dial()
+    answers = []
+    blob = bytes(8 << 20)
+    sending = threading.Thread(target=lambda: answers.append(pod.send({"kind": "a"}, blob, timeout_s=60)))
+    sending.start()
+    time.sleep(0.3)
+    pod.end()
+    sending.join(5)
+    assert answers == [Ending.COMPLETED]
+
+
+def test_many_threads_may_end_it(make, dial):
+    """All get the same record, of one end."""
+    pod, vessel = make()
+    dial()
+    records = []
+    threads = [threading.Thread(target=lambda: records.append(pod.end())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(records) == 8
+    assert all(record == records[0] for record in records)
+    assert vessel.destroyed == 1

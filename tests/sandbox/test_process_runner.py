@@ -1,0 +1,190 @@
+"""The runner without walls: what it leaves behind (nothing), and what it does when something of ours is missing."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from grader_service.errors import SandboxUnavailable
+from sandbox.api import Ending
+from sandbox.process_runner import ProcessRunner
+from tests.sandbox.owner import LIMITS, another_grader, drill
+
+
+def ask(pod, **request):
+    assert pod.send(request) is None
+    answer = pod.receive(30)
+    assert not isinstance(answer, Ending), pod.end()
+    return answer
+
+
+def of_run(run_id):
+    """Processes of this run, whatever became of their parents: its folder stands in their environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            inside = any(run_id in value for value in process.environ().values())
+            if inside and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def wait_until(condition, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_killed_grader_takes_its_pods_along(process_runner, state_dir):
+    """Daemons included: every supervisor notices that nobody holds its orders any more. A sweep removes the folder."""
+    with another_grader("process", state_dir, "run-killed") as grader:
+        assert len(of_run("run-killed")) >= 3  # supervisor, guest, daemon
+        assert process_runner.sweep() == 0
+        grader.kill()
+        grader.wait()
+        wait_until(lambda: not of_run("run-killed"))
+    assert process_runner.sweep() == 1
+    assert process_runner.sweep() == 0
+    assert list((state_dir / "runs").iterdir()) == []
+
+
+def test_a_live_run_is_left_alone(process_runner, state_dir):
+    """Whoever sweeps: its folder and its processes stay."""
+    with process_runner.open_run("run-live", LIMITS) as space:
+        pod = space.start(drill())
+        ask(pod, kind="echo", value=1)
+        with another_grader("process", state_dir, "run-other") as grader:
+            grader.kill()
+            grader.wait()
+        assert ProcessRunner(state_dir).sweep() == 1
+        assert ask(pod, kind="echo", value=2).body["value"] == 2
+
+
+@pytest.mark.parametrize("python", ["/nonexistent/python", "/etc/passwd", "false"])
+def test_an_interpreter_that_does_not_run_is_our_failure(state_dir, python):
+    """No learner is told that their code ended: it never started."""
+    with ProcessRunner(state_dir, python=python).open_run("run-1", LIMITS) as space:
+        pod = space.start(drill())
+        with pytest.raises(SandboxUnavailable, match="never connected"):
+            pod.receive(30)
+    assert of_run("run-1") == []
+
+
+def test_a_state_folder_that_cannot_be_used(tmp_path):
+    """Is our failure, and names the folder."""
+    (tmp_path / "state").write_text("a file")
+    with pytest.raises(SandboxUnavailable, match="state"):
+        ProcessRunner(tmp_path / "state").open_run("run-1", LIMITS).__enter__()
+
+
+def test_a_run_is_opened_once(process_runner, state_dir):
+    """A second one of the same id is refused, and the first one lives on."""
+    with process_runner.open_run("run-1", LIMITS) as space:
+        pod = space.start(drill())
+        with pytest.raises(SandboxUnavailable, match="exists"):
+            process_runner.open_run("run-1", LIMITS).__enter__()
+        assert ask(pod, kind="echo", value=1).body["value"] == 1
+        assert space.submission_dir.is_dir()
+
+
+def test_runs_beside_each_other(process_runner):
+    """Two at once, each with its own files and its own end."""
+    answers = {}
+
+    def run(name):
+        with process_runner.open_run(name, LIMITS) as space:
+            pod = space.start(drill())
+            path = f"{space.paths.workspace}/mine"
+            ask(pod, kind="write", path=path, size=len(name))
+            time.sleep(0.2)
+            answers[name] = ask(pod, kind="size", path=path).body["value"]
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in ("a", "bb", "ccc")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == {"a": 1, "bb": 2, "ccc": 3}
+
+
+def test_a_guest_ends_with_its_supervisor(process_runner):
+    """A kernel short of memory may kill either of them: the pod ends, and says that nobody knows how."""
+    with process_runner.open_run("run-1", LIMITS) as space:
+        pod = space.start(drill())
+        ask(pod, kind="echo", value=1)
+        guests = of_run("run-1")
+        supervisor = next(process for process in guests if "process_supervisor" in " ".join(process.cmdline()))
+        supervisor.send_signal(signal.SIGKILL)
+        assert pod.receive(20) is Ending.EXITED
+        record = pod.end()
+        assert record.exit_code is None
+        assert "did not answer" in record.log_tail
+        wait_until(lambda: not of_run("run-1"))
+
+
+def test_a_hanging_pod_is_ended_with_the_run(process_runner):
+    """An exception in between changes nothing about it."""
+    with pytest.raises(RuntimeError, match="ours"), process_runner.open_run("run-1", LIMITS) as space:
+        for _ in range(2):
+            space.start(drill()).send({"kind": "hang"})
+        raise RuntimeError("ours")
+    assert of_run("run-1") == []
+    assert not space.submission_dir.exists()
+
+
+def test_nothing_is_left_open(process_runner):
+    """Ten runs later the grader has as many descriptors and children as before."""
+
+    def run():
+        with process_runner.open_run("run-1", LIMITS) as space:
+            ask(space.start(drill()), kind="echo", value=1)
+
+    run()
+    before = psutil.Process().num_fds()
+    for _ in range(5):
+        run()
+    assert psutil.Process().num_fds() == before
+    assert [child for child in psutil.Process().children() if "supervisor" in " ".join(child.cmdline())] == []
+
+
+def test_only_harmless_names_of_the_environment_are_passed_on(process_runner, monkeypatch):
+    """Keys and Python's own settings stay with the grader; a pod's own variables arrive."""
+    for name in ("AWS_SECRET_ACCESS_KEY", "PYTHONSTARTUP", "LD_PRELOAD", "CELERY_BROKER_URL"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    with process_runner.open_run("run-1", LIMITS) as space:
+        names = set(ask(space.start(drill(environment={"EXTRA": "1"})), kind="facts").body["environment"])
+    assert names - {"PATH", "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES", "LC_CTYPE"} == {
+        "CUDA_VISIBLE_DEVICES",
+        "EXTRA",
+        "GRADER_DATA_DIR",
+        "HOME",
+        "LANG",
+        "MPLBACKEND",
+        "TMPDIR",
+        "XDG_CACHE_HOME",
+    }
+
+
+def test_a_deep_state_folder(state_dir):
+    """Sockets work below a path that is longer than a socket's name may be."""
+    deep = state_dir / ("d" * 120) / ("e" * 120)
+    deep.mkdir(parents=True)
+    with ProcessRunner(deep).open_run("run-1", LIMITS) as space:
+        assert ask(space.start(drill()), kind="echo", value=1).body["value"] == 1
+
+
+def test_folders_that_a_learner_locked(process_runner, state_dir):
+    """Are removed all the same."""
+    with process_runner.open_run("run-1", LIMITS) as space:
+        locked = Path(space.paths.workspace) / "locked"
+        (locked / "inner").mkdir(parents=True)
+        os.chmod(locked, 0)
+    assert list((state_dir / "runs").iterdir()) == []

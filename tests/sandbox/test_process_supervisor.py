@@ -1,0 +1,284 @@
+"""The program that keeps a guest's processes together: every one of them is found, frozen, counted and killed."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sandbox import process_supervisor
+
+PROGRAM = Path(process_supervisor.__file__)
+DAEMON = """
+import os, signal, sys, time
+for _ in range({count}):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+                signal.signal(number, signal.SIG_IGN)
+            {work}
+        os._exit(0)
+    os.wait()
+print("ready", flush=True)
+time.sleep({seconds})
+"""
+
+
+class Supervised:
+    """A supervisor and its guest, a Python program."""
+
+    def __init__(self, program, memory_mib=1000):
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(PROGRAM), str(memory_mib), sys.executable, "-c", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        self.seen = set()
+        self.acknowledged()
+
+    def acknowledged(self):
+        assert self.process.stdout.read(1) == b"\n"
+
+    def order(self, letter):
+        self.process.stdin.write(letter)
+        self.acknowledged()
+
+    def tree(self):
+        """Every process below the supervisor, the dead ones too; remembered for the end."""
+        found = psutil.Process(self.process.pid).children(recursive=True)
+        self.seen.update(found)
+        return found
+
+    def living(self):
+        return [process for process in self.tree() if state(process) not in (None, psutil.STATUS_ZOMBIE)]
+
+    def wait_for(self, condition, seconds=10.0):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"still {self.tree()}"
+            time.sleep(0.02)
+
+    def end(self):
+        """Orders the end; returns the report."""
+        output, _ = self.process.communicate(b"k", timeout=30)
+        return json.loads(output)
+
+    def survivors(self):
+        """Of the processes that were seen, those that still run."""
+        return [process for process in self.seen if state(process) not in (None, psutil.STATUS_ZOMBIE)]
+
+
+def state(process):
+    try:
+        return process.status()
+    except psutil.NoSuchProcess:
+        return None
+
+
+@pytest.fixture
+def supervise():
+    """Starts supervised programs; kills what a failed test left."""
+    made = []
+
+    def start(*args, **options):
+        made.append(Supervised(*args, **options))
+        return made[-1]
+
+    yield start
+    for one in made:
+        if one.process.poll() is None:
+            one.tree()
+            one.process.kill()
+        one.process.wait()
+        one.process.stdin.close()
+        one.process.stdout.close()
+        for process in one.survivors():
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [
+        ("", 0),
+        ("import sys; sys.exit(7)", 7),
+        ("import os; os._exit(255)", 255),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", -signal.SIGSEGV),
+        ("raise ValueError", 1),
+    ],
+)
+def test_an_exit_is_reported(supervise, program, code):
+    """With its code or signal, when it is asked for."""
+    one = supervise(program)
+    one.wait_for(lambda: not one.tree())
+    report = one.end()
+    assert (report["exit_code"], report["out_of_memory"]) == (code, False)
+    assert one.process.returncode == 0
+
+
+def test_a_kill_is_reported_as_one(supervise):
+    """The guest did not exit by itself."""
+    one = supervise("import time; time.sleep(1000)")
+    assert one.end()["exit_code"] == -signal.SIGKILL
+
+
+def test_the_end_of_the_log_is_kept(supervise):
+    """Both streams, the last 64 KiB, whatever bytes they are."""
+    one = supervise(
+        "import os\nfor _ in range(200): os.write(1, b'x' * 10000)\nos.write(2, b'\\xff\\x00the end')\n",
+    )
+    one.wait_for(lambda: not one.tree())
+    tail = one.end()["log_tail"]
+    assert tail.endswith("\ufffd\x00the end")
+    assert 60_000 < len(tail) <= process_supervisor.LOG_BYTES
+
+
+def test_children_end_with_the_guest(supervise):
+    """Daemons too, although nobody asked for the end yet."""
+    one = supervise(DAEMON.format(count=3, work="time.sleep(1000)", seconds=1))
+    one.wait_for(lambda: len(one.living()) == 4)
+    one.wait_for(lambda: not one.tree())
+    assert one.survivors() == []
+    assert one.end()["exit_code"] == 0
+
+
+@pytest.mark.parametrize("how", ["order", "end of file", "unknown order"])
+def test_every_process_is_killed(supervise, how):
+    """Daemons in sessions of their own, deaf to signals; by an order, or because the grader is gone."""
+    one = supervise(DAEMON.format(count=5, work="time.sleep(1000)", seconds=1000))
+    one.wait_for(lambda: len(one.living()) == 6)
+    if how == "end of file":
+        one.process.stdin.close()
+        one.process.wait(timeout=20)
+    else:
+        one.process.communicate(b"k" if how == "order" else b"?", timeout=20)
+    assert one.survivors() == []
+
+
+def test_a_storm_of_processes_is_killed(supervise):
+    """Processes that fork and leave all the time are never there when they are looked for; their groups are."""
+    one = supervise(
+        "import os, time\n"
+        "for _ in range(6):\n"
+        "    if os.fork() == 0:\n"
+        "        while True:\n"
+        "            if os.fork(): os._exit(0)\n"
+        "time.sleep(1000)\n"
+    )
+    time.sleep(0.5)
+    session = psutil.Process(one.process.pid).children()[0].pid
+    assert len(in_session(session)) >= 3
+    started = time.monotonic()
+    report = one.end()
+    assert time.monotonic() - started < 8
+    assert report["exit_code"] == -signal.SIGKILL
+    assert in_session(session) == []
+
+
+def in_session(session):
+    """Processes of this session, wherever they are in the tree by now."""
+    found = []
+    for pid in psutil.pids():
+        with contextlib.suppress(ProcessLookupError):
+            if os.getsid(pid) == session:
+                found.append(pid)
+    return found
+
+
+def test_many_processes_are_killed(supervise):
+    """A few hundred, at once."""
+    one = supervise(
+        "import os, time\nfor _ in range(300):\n    if os.fork() == 0: time.sleep(1000)\ntime.sleep(1000)\n"
+    )
+    one.wait_for(lambda: len(one.tree()) >= 301)
+    started = time.monotonic()
+    one.end()
+    assert time.monotonic() - started < 8
+    assert one.survivors() == []
+
+
+def test_orphans_that_ended_are_collected(supervise):
+    """A long run with many short-lived daemons does not fill the table of processes with dead ones."""
+    one = supervise(DAEMON.format(count=40, work="os._exit(0)", seconds=1000))
+    one.wait_for(lambda: len(one.tree()) == 1)
+    one.end()
+
+
+def test_pause_freezes_all_and_resume_thaws_all(supervise):
+    """Daemons and children alike; the answer comes when it is done."""
+    one = supervise(DAEMON.format(count=3, work="\n            while True: time.sleep(0.01)", seconds=1000))
+    one.wait_for(lambda: len(one.living()) == 4)
+    one.order(b"p")
+    assert {state(process) for process in one.tree()} == {psutil.STATUS_STOPPED}
+    one.order(b"r")
+    assert psutil.STATUS_STOPPED not in {state(process) for process in one.tree()}
+    one.order(b"p")
+    one.end()
+    assert one.survivors() == []
+
+
+def test_too_much_memory(supervise):
+    """Is reported, and the tree is killed without being asked."""
+    one = supervise("x = []\nwhile True: x.append(bytearray(b'1' * (8 << 20)))\n", memory_mib=120)
+    one.wait_for(lambda: not one.tree(), 20)
+    report = one.end()
+    assert (report["out_of_memory"], report["exit_code"]) == (True, -signal.SIGKILL)
+
+
+def test_a_flood_of_output_hides_no_memory(supervise):
+    """Memory is watched by the clock, not when there is nothing else to do."""
+    one = supervise(
+        "import os, threading, time\n"
+        "def flood():\n    while True: os.write(1, b'x' * 4096)\n"
+        "for _ in range(2): threading.Thread(target=flood, daemon=True).start()\n"
+        "x = []\n"
+        "while len(x) < 40: x.append(bytearray(b'1' * (8 << 20))); time.sleep(0.05)\n"
+        "time.sleep(1000)\n",
+        memory_mib=120,
+    )
+    one.wait_for(lambda: not one.tree(), 20)
+    assert one.end()["out_of_memory"] is True
+
+
+def test_memory_of_children_counts(supervise):
+    """Four children with 60 MiB each have 240."""
+    one = supervise(
+        "import os, time\n"
+        "for _ in range(4):\n    if os.fork() == 0:\n        x = bytearray(b'1' * (60 << 20)); time.sleep(1000)\n"
+        "time.sleep(1000)\n",
+        memory_mib=150,
+    )
+    one.wait_for(lambda: not one.tree(), 20)
+    assert one.end()["out_of_memory"] is True
+
+
+def test_memory_that_a_fork_shares_counts_once(supervise):
+    """Ten loader workers of a process with 80 MiB have 80 MiB, not 880."""
+    one = supervise(
+        "import os, time\nx = bytearray(b'1' * (80 << 20))\n"
+        "for _ in range(10):\n    if os.fork() == 0: time.sleep(1000)\n"
+        "time.sleep(1000)\n",
+        memory_mib=250,
+    )
+    one.wait_for(lambda: len(one.living()) == 11)
+    time.sleep(1.0)
+    assert len(one.living()) == 11
+    assert one.end()["out_of_memory"] is False
+
+
+def test_the_watch_costs_little(supervise):
+    """What is measured beside it gets its processors: at most a few hundredths of one."""
+    one = supervise("import time; time.sleep(1000)")
+    before = psutil.Process(one.process.pid).cpu_times()
+    time.sleep(1.5)
+    after = psutil.Process(one.process.pid).cpu_times()
+    assert (after.user + after.system) - (before.user + before.system) < 0.15
+    one.end()

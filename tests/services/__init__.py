@@ -1,0 +1,1 @@
+"""Starts what the tests need and the machine lacks."""

@@ -1,0 +1,319 @@
+"""The store keeps its promises on both databases: accepted once, claimed once, one current verdict, answers sent."""
+
+import threading
+from collections import Counter
+
+import pytest
+import sqlalchemy
+from sqlalchemy import func, select, update
+
+from grader_service import verdicts
+from grader_service.errors import ConfigurationError
+from grader_service.model.evidence import Need, RunPlan
+from grader_service.model.submission import Submission
+from grader_service.store import acceptance, leases, outbox, results, sweep
+from grader_service.store.acceptance import Accepted, Conflicting, IntakeLimits, Refused, Repeated, Waiter
+from grader_service.store.engine import Store
+from grader_service.store.tables import EventRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
+
+PLAN = RunPlan(needs=(Need.DISCOVERY,))
+LIMITS = IntakeLimits()
+
+
+def a_submission(number=1, *, learner="ann", sha="0", **changes):
+    values = {
+        "submission_id": f"s:{number}",
+        "lab": "dali-pipelines",
+        "learner": learner,
+        "cohort": "c",
+        "filename": "s.py",
+        "sha256": sha * 64,
+        "size_bytes": 3,
+    }
+    return Submission(**(values | changes))
+
+
+def accept(store, submission, purpose="live", waiter=None, limits=LIMITS):
+    return acceptance.accept(store, submission, PLAN, purpose, waiter or Waiter(), limits, "test")
+
+
+def a_verdict(submission_id="s:1"):
+    return verdicts.refused(submission_id, "dali-pipelines", "archive.link", "no links")
+
+
+def count(store, what, *where):
+    with store.transaction() as connection:
+        return connection.execute(select(func.count()).select_from(what).where(*where)).scalar_one()
+
+
+def finish(store, submission_id="s:1"):
+    """Runs and judges whatever comes next."""
+    claim = leases.claim(store, "run", "runner", 60)
+    assert results.store_evidence(store, claim, "evidence", b"{}", {})
+    judge = leases.claim(store, "judge", "judge", 60)
+    verdict = a_verdict(submission_id)
+    assert results.store_verdict(store, judge, verdict)
+    return verdict
+
+
+def test_migrating_twice_changes_nothing(store):
+    """Several processes may start at once."""
+    store.migrate()
+    store.check_schema()
+
+
+def test_a_foreign_schema_is_refused(tmp_path):
+    """A database without our tables names the command that makes them."""
+    with pytest.raises(ConfigurationError, match="grader store migrate"):
+        Store(f"sqlite:///{tmp_path}/empty.db").check_schema()
+
+
+def test_the_schema_is_that_of_the_tables(store):
+    """Migrations and models agree: nothing is left to generate."""
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    from grader_service.store.tables import Base
+
+    with store.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": False})
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_a_submission_is_accepted_once(store):
+    """The same id with the same content is the same submission."""
+    first = accept(store, a_submission())
+    assert isinstance(first, Accepted)
+    again = accept(store, a_submission())
+    assert again == Repeated(first.run_id, None)
+    assert count(store, SubmissionRow) == count(store, RunRow) == 1
+
+
+def test_the_same_id_with_other_content_is_a_conflict(store):
+    """The first content stands."""
+    accept(store, a_submission())
+    assert accept(store, a_submission(sha="1")) == Conflicting("0" * 64)
+    assert accept(store, a_submission(steps=("baseline",))) == Conflicting("0" * 64)
+
+
+def test_many_at_once_are_accepted_once(store):
+    """Twenty threads with one id make one run."""
+    outcomes = []
+    threads = [
+        threading.Thread(
+            target=lambda i=i: outcomes.append(accept(store, a_submission(), waiter=Waiter(task_id=f"t{i}")))
+        )
+        for i in range(20)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counter(type(outcome) for outcome in outcomes) == {Accepted: 1, Repeated: 19}
+    assert count(store, RunRow) == 1
+
+
+def test_a_full_queue_says_so_and_stores_nothing(store):
+    """Beyond the limit the platform is told to come back."""
+    limits = IntakeLimits(max_queued=3, learner_per_hour=100)
+    for number in range(3):
+        accept(store, a_submission(number), limits=limits)
+    refused = accept(store, a_submission(9), limits=limits)
+    assert isinstance(refused, Refused)
+    assert refused.code == "queue.full"
+    assert count(store, SubmissionRow) == 3
+
+
+def test_a_learner_is_rate_limited_and_others_are_not(store):
+    """Flooding costs the flooder only."""
+    limits = IntakeLimits(learner_per_hour=2)
+    for number in range(2):
+        accept(store, a_submission(number), limits=limits)
+    assert accept(store, a_submission(3), limits=limits).code == "queue.rate_limited"
+    assert isinstance(accept(store, a_submission(4, learner="bob"), limits=limits), Accepted)
+
+
+def test_live_comes_before_regrade_and_older_before_newer(store):
+    """The claim order is priority, then age."""
+    for number, purpose in ((1, "regrade"), (2, "live"), (3, "regrade"), (4, "live")):
+        accept(store, a_submission(number, learner=f"l{number}"), purpose)
+    claimed = [leases.claim(store, "run", "r", 60).submission_id for _ in range(4)]
+    assert claimed == ["s:2", "s:4", "s:1", "s:3"]
+    assert leases.claim(store, "run", "r", 60) is None
+
+
+def test_a_learner_has_one_run_at_a_time(store):
+    """The second waits until the first is off the runner; others pass it."""
+    for number, learner in ((1, "ann"), (2, "ann"), (3, "bob"), (4, None), (5, None)):
+        accept(store, a_submission(number, learner=learner))
+    claims = [leases.claim(store, "run", "r", 60) for _ in range(4)]
+    assert [claim.submission_id for claim in claims] == ["s:1", "s:3", "s:4", "s:5"]
+    assert leases.claim(store, "run", "r", 60) is None
+    results.store_evidence(store, claims[0], "evidence", b"{}", {})
+    assert leases.claim(store, "run", "r", 60).submission_id == "s:2"
+
+
+def test_no_run_is_claimed_twice_at_once(store):
+    """Ten workers and sixty runs of twenty learners: each run is claimed exactly once."""
+    limits = IntakeLimits(learner_per_hour=1000)
+    for number in range(60):
+        accept(store, a_submission(number, learner=f"l{number % 20}"), limits=limits)
+    claimed, lock = [], threading.Lock()
+
+    def work(name):
+        while len(claimed) < 60:
+            claim = leases.claim(store, "run", name, 60)
+            if claim is not None:
+                with lock:
+                    claimed.append(claim.run_id)
+                results.store_evidence(store, claim, "evidence", b"{}", {})
+
+    threads = [threading.Thread(target=work, args=(f"w{i}",)) for i in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(claimed) == len(set(claimed)) == 60
+
+
+def test_an_expired_claim_cannot_write(store):
+    """The fence keeps a sleeper's result out, and the event log says so."""
+    accept(store, a_submission())
+    sleeper = leases.claim(store, "run", "sleeper", 0.0)
+    assert sweep.expire_leases(store, max_attempts=3, delay_s=0.0) == 1
+    second = leases.claim(store, "run", "second", 60)
+    assert second.fence == sleeper.fence + 1
+    assert not leases.renew(store, sleeper, 60)
+    assert not results.store_evidence(store, sleeper, "evidence", b"late", {})
+    assert results.store_evidence(store, second, "evidence", b"{}", {})
+    assert results.load_evidence(store, second.run_id).document == b"{}"
+    assert count(store, EventRow, EventRow.kind == "fenced_off") == 1
+
+
+def test_a_live_lease_is_left_alone(store):
+    """Renewed leases do not expire."""
+    accept(store, a_submission())
+    claim = leases.claim(store, "run", "r", 60)
+    assert leases.renew(store, claim, 120)
+    assert sweep.expire_leases(store, max_attempts=3, delay_s=0.0) == 0
+
+
+def test_our_failures_are_bounded_and_never_a_verdict(store):
+    """Three of them park the run for an operator; the learner hears nothing bad."""
+    accept(store, a_submission())
+    states = []
+    for _ in range(3):
+        claim = leases.claim(store, "run", "r", 60)
+        states.append(leases.fail(store, claim, "engine gone", max_attempts=3, delay_s=0.0))
+    assert states == [RunState.RUN_QUEUED, RunState.RUN_QUEUED, RunState.NEEDS_ATTENTION]
+    assert leases.claim(store, "run", "r", 60) is None
+    assert count(store, VerdictRow) == 0
+
+
+def test_a_failed_run_waits_before_it_is_tried_again(store):
+    """`not_before` is kept in SQL, not in the broker."""
+    accept(store, a_submission())
+    leases.fail(store, leases.claim(store, "run", "r", 60), "x", max_attempts=3, delay_s=3600)
+    assert leases.claim(store, "run", "r", 60) is None
+
+
+def test_giving_back_costs_nothing(store):
+    """A worker that is told to stop returns its run untouched."""
+    accept(store, a_submission())
+    claim = leases.claim(store, "run", "r", 60)
+    assert leases.give_back(store, claim, "SIGTERM")
+    again = leases.claim(store, "run", "r2", 60)
+    assert (again.run_id, again.attempts) == (claim.run_id, 0)
+
+
+def test_a_verdict_supersedes_and_never_overwrites(store):
+    """Two runs of a submission leave two verdicts, one of them in force."""
+    accept(store, a_submission())
+    first = finish(store)
+    with store.transaction() as connection:
+        acceptance.queue_run(connection, "s:1", "ann", PLAN, "regrade")
+    second = finish(store)
+    with store.transaction() as connection:
+        rows = connection.execute(select(VerdictRow.verdict_id, VerdictRow.current, VerdictRow.supersedes)).all()
+    assert {row.verdict_id: row.current for row in rows} == {first.verdict_id: False, second.verdict_id: True}
+    assert {row.verdict_id: row.supersedes for row in rows}[second.verdict_id] == first.verdict_id
+
+
+def test_two_current_verdicts_are_impossible(store):
+    """The database itself refuses a second one."""
+    accept(store, a_submission())
+    finish(store)
+    with store.transaction() as connection:
+        acceptance.queue_run(connection, "s:1", "ann", PLAN, "regrade")
+    finish(store)
+    with pytest.raises(sqlalchemy.exc.IntegrityError), store.transaction() as connection:
+        connection.execute(update(VerdictRow).values(current=True))
+
+
+def test_everybody_who_waits_is_answered(store):
+    """Each waiter gets one letter when the verdict comes; one who asks later gets one at once."""
+    accept(store, a_submission(), waiter=Waiter("t1", "platform", "lab.ready"))
+    accept(store, a_submission(), waiter=Waiter("t2"))
+    accept(store, a_submission(), waiter=Waiter("t2"))
+    verdict = finish(store)
+    accept(store, a_submission(), waiter=Waiter("t3"))
+    letters = outbox.due(store)
+    assert [letter.task_id for letter in letters] == ["t1", "t2", "t3"]
+    assert letters[0].reply_queue == "platform"
+    assert all(verdict.verdict_id in letter.document for letter in letters)
+    outbox.delivered(store, [letter.id for letter in letters])
+    assert outbox.due(store) == []
+
+
+def test_an_undelivered_answer_is_kept_for_ever(store):
+    """It comes back later, with its error and its tries counted."""
+    accept(store, a_submission(), waiter=Waiter("t1"))
+    finish(store)
+    letter = outbox.due(store)[0]
+    outbox.postponed(store, letter, "broker gone")
+    assert outbox.due(store) == []
+    assert count(store, OutboxRow, OutboxRow.attempts == 1, OutboxRow.last_error == "broker gone") == 1
+
+
+def test_waiting_runs_are_announced_again(store):
+    """A hint that was lost is repeated after a while, and not before."""
+    accept(store, a_submission())
+    assert len(sweep.to_announce(store, silent_s=30)) == 1
+    assert sweep.to_announce(store, silent_s=30) == []
+    assert len(sweep.to_announce(store, silent_s=0)) == 1
+    claim = leases.claim(store, "run", "r", 60)
+    assert sweep.to_announce(store, silent_s=0) == []
+    results.store_evidence(store, claim, "evidence", b"{}", {})
+    assert [hint.stage for hint in sweep.to_announce(store, silent_s=30)] == ["judge"]
+
+
+def test_evidence_is_checked_against_its_digest(store):
+    """Damaged bytes are noticed."""
+    import zlib
+
+    from grader_service.store.tables import EvidenceRow
+
+    accept(store, a_submission())
+    claim = leases.claim(store, "run", "r", 60)
+    results.store_evidence(store, claim, "evidence", b"document", {"ab" * 32: b"graph"})
+    with store.transaction() as connection:
+        connection.execute(update(EvidenceRow).values(document=zlib.compress(b"forged")))
+    with pytest.raises(ValueError, match="does not match its digest"):
+        results.load_evidence(store, claim.run_id)
+
+
+def test_a_failed_transaction_keeps_nothing(store):
+    """An exception inside the block rolls everything back."""
+    with pytest.raises(RuntimeError), store.transaction() as connection:
+        acceptance._accept(connection, a_submission(), PLAN, "live", Waiter(), LIMITS, "t")
+        raise RuntimeError("power cut")
+    assert count(store, SubmissionRow) == 0
+
+
+def test_every_change_is_in_the_audit_trail_in_order(store):
+    """Accepted, claimed, done, judged, verdict: one event each."""
+    accept(store, a_submission())
+    finish(store)
+    with store.transaction() as connection:
+        kinds = connection.execute(select(EventRow.kind).order_by(EventRow.id)).scalars().all()
+    assert kinds == ["accepted", "run_claimed", "run_done", "judge_claimed", "verdict"]

@@ -1,0 +1,49 @@
+"""Documents that cannot drift: published schemas, settings, commands and examples are those of the code."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from checks.registry import Registry
+from grader_service.cli.schema import Document, schema_text
+from grader_service.settings import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.parametrize("document", list(Document), ids=lambda document: document.value)
+def test_published_schemas_are_current(document):
+    """`docs/schema/` holds what the models say; `make schemas` writes it."""
+    assert (ROOT / "docs" / "schema" / f"{document.value}.json").read_text() == schema_text(document)
+
+
+def test_every_setting_is_documented():
+    """The README names each `GRADER_` variable, and no other."""
+    text = (ROOT / "README.md").read_text()
+    named = set(re.findall(r"`GRADER_([A-Z_]+)`", text))
+    assert named - {"DATA_DIR"} == {name.upper() for name in Settings.model_fields}
+
+
+def test_every_code_of_the_failing_examples_is_documented():
+    """The table of examples lists every file."""
+    table = (ROOT / "examples" / "README.md").read_text()
+    for path in sorted((ROOT / "examples" / "failing").glob("*.py")):
+        assert f"`{path.name}`" in table
+
+
+def test_every_check_says_what_it_cannot_detect():
+    """A judge's docstring states points, errors and limits."""
+    registry = Registry()
+    for check_id in registry.ids():
+        text = type(registry.load(check_id).check).__doc__ or ""
+        for word in ("Points:", "Cannot detect:"):
+            assert word in text, f"{check_id} lacks {word!r}"
+
+
+def test_modules_stay_small():
+    """No file of ours has more than 400 lines."""
+    for package in ("grader_service", "sandbox", "checks", "images"):
+        for path in (ROOT / package).rglob("*.py"):
+            lines = len(path.read_text().splitlines())
+            assert lines <= 400, f"{path.relative_to(ROOT)} has {lines} lines"
