@@ -11,6 +11,7 @@ from grader_service.grading.run import Device
 from grader_service.host import Gpu, find_gpus
 from grader_service.labs.specs import lab_ids, lab_text, read_lab
 from grader_service.queue.app import redis_url
+from grader_service.service.gate import Gate
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.runner import RunnerDesk
 from grader_service.settings import Settings
@@ -29,6 +30,20 @@ def open_store(settings: Settings) -> Store:
     if password is not None:
         url = url.set(password=password)
     return Store(url.render_as_string(hide_password=False), pool_size=10)
+
+
+def ready_store(settings: Settings) -> Store:
+    """The database, with the schema of this version; the embedded one is brought there, others by an operator.
+
+    Raises:
+        ConfigurationError: the schema is another version's.
+        StoreUnavailable: the database does not answer.
+    """
+    store = open_store(settings)
+    if store.is_sqlite:
+        store.migrate()
+    store.check_schema()
+    return store
 
 
 def open_artifacts(settings: Settings) -> ArtifactStore:
@@ -101,7 +116,7 @@ def open_sandbox(settings: Settings, gpu: Gpu | None) -> SandboxRunner:
     )
 
 
-def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str) -> RunnerDesk:
+def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str, gate: Gate) -> RunnerDesk:
     """What a runner works with."""
     device: Device = "cuda" if gpu is not None else "cpu"
     return RunnerDesk(
@@ -110,6 +125,7 @@ def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str) -
         sandbox=open_sandbox(settings, gpu),
         device=device,
         owner=owner,
+        gate=gate,
         gpu=gpu,
         lease_s=settings.lease_s,
         retry=retry_policy(settings),

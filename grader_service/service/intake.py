@@ -131,6 +131,11 @@ def _store_artifact(desk: IntakeDesk, message: SubmissionMessage) -> tuple[str, 
     return digest, len(data)
 
 
+def refuse_unreadable(desk: IntakeDesk, reason: str, task_id: str | None) -> Taken:
+    """Answers what is no message for `grader.grade` at all, but names a task that somebody waits for."""
+    return _refuse(desk, None, task_id, "message.malformed", f"The message cannot be read: {reason}")
+
+
 def _refuse(desk: IntakeDesk, body: object, task_id: str | None, code: str, feedback: str) -> Taken:
     """Answers with a `rejected` verdict that is sent and not kept: the id stays free for a better message."""
     submission_id = salvage(body, "submission_id", "unknown")

@@ -2,19 +2,21 @@
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 import structlog
 
 from grader_service.errors import GraderError, InfrastructureError, SubmissionRejected
+from grader_service.gpu.steward import Health
 from grader_service.grading.progress import Progress, Silent
 from grader_service.grading.run import Device, execute
 from grader_service.host import Gpu
 from grader_service.ingest.artifact import Artifact
 from grader_service.labs.specs import lab_text, read_lab
-from grader_service.model.evidence import Rejection, RunPlan
+from grader_service.model.evidence import Evidence, Rejection, RunPlan
+from grader_service.service.gate import Gate
 from grader_service.service.keeper import Keeper
 from grader_service.service.retry import RetryPolicy
 from grader_service.store import leases, results
@@ -38,7 +40,8 @@ class RunEnd(StrEnum):
     """Ours: tried again or parked."""
     LOST = "lost"
     """Somebody else has the run now."""
-    GIVEN_BACK = "given_back"
+    CLOSED = "closed"
+    """The device may not be used now; nothing was claimed."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class RunnerDesk:
     sandbox: SandboxRunner
     device: Device
     owner: str
+    gate: Gate
     gpu: Gpu | None = None
     lease_s: float = 60.0
     retry: RetryPolicy = field(default_factory=RetryPolicy)
@@ -63,6 +67,8 @@ def run_next(desk: RunnerDesk) -> RunEnd:
         StoreUnavailable: the database failed; the lease will run out.
         BaseException: a signal to stop; the run was given back before it goes on.
     """
+    if not desk.gate.open():
+        return RunEnd.CLOSED
     claim = leases.claim(desk.store, "run", desk.owner, desk.lease_s)
     if claim is None:
         return RunEnd.NOTHING
@@ -121,9 +127,17 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
         else:
             if sandbox.aborted:
                 return RunEnd.LOST
-            document_bytes = outcome.evidence.model_dump_json().encode()
+            evidence = _with_health(outcome.evidence, desk.gate.release())
+            document_bytes = evidence.model_dump_json().encode()
             kept = results.store_evidence(desk.store, claim, "evidence", document_bytes, outcome.blobs)
     return RunEnd.STORED if kept else RunEnd.LOST
+
+
+def _with_health(evidence: Evidence, health: Health | None) -> Evidence:
+    if health is None or evidence.run.gpu is None:
+        return evidence
+    gpu = {**evidence.run.gpu, "health": asdict(health)}
+    return evidence.model_copy(update={"run": evidence.run.model_copy(update={"gpu": gpu})})
 
 
 def _fail(desk: RunnerDesk, claim: Claim, error: GraderError) -> RunEnd:

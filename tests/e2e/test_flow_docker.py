@@ -55,7 +55,11 @@ def test_a_submission_that_stops_half_way_keeps_what_it_reached(docker_runner, g
     [
         ("import os\nos._exit(0)\n", "jpeg.exited"),
         ("import ctypes\nctypes.string_at(0)\n", "jpeg.exited"),
-        ("while True:\n    try:\n        while True: pass\n    except BaseException: pass\n", "jpeg.timed_out"),
+        (
+            "while True:\n    try:\n        while True: pass\n    except BaseException: pass\n",
+            "jpeg.dataset_dir_missing",
+        ),
+        ("import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass\n", "jpeg.timed_out"),
         ("x = []\nwhile True: x.append(bytearray(1 << 24))\n", "jpeg.out_of_memory"),
         (
             "import os, stat\n"
@@ -66,7 +70,7 @@ def test_a_submission_that_stops_half_way_keeps_what_it_reached(docker_runner, g
             "jpeg.interfered",
         ),
     ],
-    ids=["os._exit", "segfault", "deaf loop", "memory", "forged frames"],
+    ids=["os._exit", "segfault", "deaf loop", "alarm switched off", "memory", "forged frames"],
 )
 def test_a_pod_that_ends_without_a_word_is_never_a_pass(docker_runner, grade_with, code, expected):
     """However the code ends the process, the verdict says so, and everything is removed."""

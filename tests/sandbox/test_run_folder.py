@@ -1,9 +1,11 @@
 """Who owns a run, and what a sweep may take away."""
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -15,7 +17,20 @@ from sandbox.run_folder import RunFolder, dead_runs, is_live, remove_tree
 from tests.sandbox.owner import another_grader
 
 NOBODY = 65534
+ANY_USERS_PYTHON = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
+"""Another user may not be allowed to enter the folder of this interpreter."""
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
+
+
+@pytest.fixture
+def public_code():
+    """A copy of the package where any user may read it."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        Path(folder).chmod(0o755)
+        shutil.copytree(
+            Path(run_folder.__file__).parent, Path(folder) / "sandbox", ignore=shutil.ignore_patterns("__pycache__")
+        )
+        yield folder
 
 
 @pytest.fixture
@@ -148,13 +163,13 @@ def test_a_run_that_is_just_being_made_is_not_dead(state_dir):
 
 
 @AS_ROOT
-def test_another_users_run_is_left_alone(state_dir, run):
+def test_another_users_run_is_left_alone(state_dir, run, public_code):
     """What cannot be examined may be live: only a missing lock proves that a run is dead."""
     state_dir.chmod(0o755)
     program = f"from pathlib import Path; from sandbox.run_folder import is_live; print(is_live(Path({str(state_dir)!r}), 'run-1'))"  # noqa: E501
     answer = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=Path(run_folder.__file__).parents[1],
+        [ANY_USERS_PYTHON, "-c", program],
+        cwd=public_code,
         user=NOBODY,
         group=NOBODY,
         extra_groups=[],
@@ -175,7 +190,7 @@ def test_a_grader_out_of_descriptors_sweeps_nothing(state_dir, run, monkeypatch)
     assert is_live(state_dir, "run-1")
 
 
-def test_rights_that_were_taken_away(tmp_path):
+def test_rights_that_were_taken_away(tmp_path, public_code):
     """A learner's process may have locked its own folders; links in them are not followed."""
     outside = tmp_path / "outside"
     outside.mkdir(mode=0o755)
@@ -184,7 +199,7 @@ def test_rights_that_were_taken_away(tmp_path):
     (deep / "file").write_text("x")
     (deep / "link").symlink_to(outside)
     program = (
-        f"import sys; sys.path.insert(0, {str(Path(run_folder.__file__).parents[1])!r})\n"
+        f"import sys; sys.path.insert(0, {public_code!r})\n"
         "from pathlib import Path; from sandbox.run_folder import remove_tree\n"
         f"print(remove_tree(Path({str(tmp_path / 'run')!r})))"
     )
@@ -197,7 +212,7 @@ def test_rights_that_were_taken_away(tmp_path):
         options = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
     deep.chmod(0)
     deep.parent.chmod(0o555)
-    answer = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, **options)
+    answer = subprocess.run([ANY_USERS_PYTHON, "-c", program], check=True, capture_output=True, text=True, **options)
     assert answer.stdout == "True\n"
     assert not (tmp_path / "run").exists()
     assert stat.S_IMODE(outside.stat().st_mode) == 0o755

@@ -1,0 +1,131 @@
+"""`grader worker judge`: takes messages in, judges evidence, sends answers. Loads checks; no Docker socket, no GPU."""
+
+import os
+import socket
+import threading
+import uuid
+
+import structlog
+from celery import Celery
+
+from checks.registry import Registry
+from grader_service import wiring
+from grader_service.model.verdict import Verdict
+from grader_service.queue.app import JUDGE_QUEUES, make_app
+from grader_service.queue.chores import announce_waiting, common_chores
+from grader_service.queue.envelope import Envelope, Unreadable
+from grader_service.queue.intake_loop import IntakeLoop, Purpose
+from grader_service.queue.letters import deliver_due
+from grader_service.queue.process import serve
+from grader_service.queue.redis_check import require_safe
+from grader_service.queue.tasks import register_judge
+from grader_service.service.intake import IntakeDesk, receive, refuse_unreadable
+from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.sweeper import Sweeper
+from grader_service.settings import Settings
+from grader_service.signing import Signer
+from grader_service.store.engine import Store
+
+log = structlog.get_logger(__name__)
+
+
+def judge_worker(settings: Settings, *, children: int = 1) -> int:
+    """Works until a signal ends it.
+
+    Args:
+        children: judging processes.
+
+    Raises:
+        ConfigurationError: a lab, plugin or setting is wrong.
+    """
+    store = wiring.ready_store(settings)
+    for problem in require_safe(wiring.open_redis(settings), production=settings.production):
+        log.warning("unsafe_redis", problem=problem)
+    app = make_app(settings)
+    owner = f"{socket.gethostname()}/judge/{uuid.uuid4().hex[:8]}"
+    desk = IntakeDesk(
+        store=store,
+        artifacts=wiring.open_artifacts(settings),
+        registry=Registry(),
+        signer=Signer.from_folder(settings.key_dir),
+        limits=wiring.intake_limits(settings),
+        actor=owner,
+    )
+    sweeper = Sweeper(common_chores(store, app, wiring.retry_policy(settings)), settings.sweep_s)
+    register_judge(app, Child(settings, app, owner))
+    log.info("judge_starts", owner=owner, children=children)
+    store.close()
+    intake = Intake(settings, app, desk, sweeper)
+    return serve(app, JUDGE_QUEUES, name="judge", children=children, companions=[intake, sweeper])
+
+
+class Child:
+    """The work of one hint, in the pool's child; what it needs is opened there, on the first one."""
+
+    def __init__(self, settings: Settings, app: Celery, owner: str) -> None:
+        self._settings = settings
+        self._app = app
+        self._owner = owner
+        self._pid = 0
+        self._desk: JudgeDesk
+
+    def __call__(self) -> Verdict | None:
+        """Judges the run that should come next, and sends what is due."""
+        if self._pid != os.getpid():
+            self._desk = JudgeDesk(
+                store=wiring.open_store(self._settings),
+                registry=Registry(),
+                signer=Signer.from_folder(self._settings.key_dir),
+                owner=f"{self._owner}/{os.getpid()}",
+                lease_s=self._settings.lease_s,
+                retry=wiring.retry_policy(self._settings),
+            )
+            self._pid = os.getpid()
+        verdict = judge_next(self._desk)
+        if verdict is not None:
+            deliver_due(self._desk.store, self._app)
+        return verdict
+
+
+class Intake:
+    """The threads that take platform messages in."""
+
+    def __init__(self, settings: Settings, app: Celery, desk: IntakeDesk, sweeper: Sweeper) -> None:
+        self._app = app
+        self._desk = desk
+        self._sweeper = sweeper
+        self._loops = [
+            IntakeLoop(wiring.open_redis(settings), self._handle, self._refuse) for _ in range(settings.intake_threads)
+        ]
+        self._threads = [
+            threading.Thread(target=loop.run, name=f"intake-{number}", daemon=True)
+            for number, loop in enumerate(self._loops)
+        ]
+
+    def start(self) -> None:
+        """See `Companion.start`."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """See `Companion.stop`."""
+        for loop in self._loops:
+            loop.stop()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(timeout=30.0)
+
+    def _handle(self, envelope: Envelope, purpose: Purpose) -> None:
+        taken = receive(self._desk, envelope.submission, purpose, envelope.task_id)
+        if taken.kind == "accepted":
+            announce_waiting(self._store, self._app, limit=1)
+        else:
+            self._sweeper.nudge()  # an answer is due at once
+
+    def _refuse(self, problem: Unreadable) -> None:
+        refuse_unreadable(self._desk, str(problem), problem.task_id)
+        self._sweeper.nudge()
+
+    @property
+    def _store(self) -> Store:
+        return self._desk.store

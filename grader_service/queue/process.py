@@ -1,0 +1,82 @@
+"""Runs a Celery worker in this process: children that work, threads of ours beside them, an orderly end."""
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+# Read by Celery and its pool when they are imported: SIGTERM then starts the soft shutdown, after which work in hand is
+# given back, in place of the warm one that waits for as long as a run takes.
+os.environ.setdefault("REMAP_SIGTERM", "SIGQUIT")
+
+from celery import Celery, signals
+
+
+class Companion(Protocol):
+    """Something that runs in threads of the parent process while the worker is up."""
+
+    def start(self) -> None:
+        """Starts it; returns at once."""
+        ...
+
+    def stop(self) -> None:
+        """Ends it; returns when it has ended."""
+        ...
+
+
+def serve(app: Celery, queues: Sequence[str], *, name: str, children: int, companions: Sequence[Companion]) -> int:
+    """Works until a signal ends it; returns the exit status.
+
+    Args:
+        queues: what the children work on, the first one first.
+        name: distinguishes this worker from others of the host.
+        children: processes that work at the same time.
+        companions: started once the children are there, so that no child inherits their threads.
+    """
+
+    def on_ready(**_: Any) -> None:
+        for companion in companions:
+            companion.start()
+
+    signals.worker_ready.connect(on_ready, weak=False)
+    signals.worker_process_init.connect(_leave_on_sigterm, weak=False)
+    worker = app.Worker(
+        hostname=f"{name}@%h",
+        queues=list(queues),
+        concurrency=children,
+        pool="prefork",
+        loglevel="WARNING",
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        task_events=False,
+        optimization="fair",
+    )
+    try:
+        worker.start()
+    finally:
+        signals.worker_ready.disconnect(on_ready)
+        signals.worker_process_init.disconnect(_leave_on_sigterm)
+        for companion in companions:
+            companion.stop()
+    return int(worker.exitcode or 0)
+
+
+def use_queues(consumer: Any, queues: Sequence[str], *, wanted: bool) -> None:
+    """Starts or stops taking hints, from any thread; a device in quarantine should leave them to others."""
+    change: Callable[[str], None] = consumer.add_task_queue if wanted else consumer.cancel_task_queue
+    for queue in queues:
+        consumer.call_soon(change, queue)
+
+
+def _leave_on_sigterm(**_: Any) -> None:
+    """In a child: SIGTERM unwinds the stack, so that pods are removed and the run is given back."""
+    for number in (signal.SIGTERM, signal.SIGQUIT):  # the second one is what the remapped pool sends
+        signal.signal(number, _unwind)
+
+
+def _unwind(number: int, _: Any) -> None:
+    del number
+    for ignored in (signal.SIGTERM, signal.SIGQUIT):  # tidying up must not be cut short by a second one
+        signal.signal(ignored, signal.SIG_IGN)
+    raise SystemExit(0)

@@ -1,0 +1,123 @@
+"""`grader worker run`: executes submissions on one device. Has the Docker socket, loads no check."""
+
+import os
+import socket
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+from celery import Celery, signals
+
+from grader_service import wiring
+from grader_service.gpu.nvml import NvmlGpu
+from grader_service.gpu.steward import Steward
+from grader_service.host import Gpu
+from grader_service.queue.app import RUN_QUEUES, make_app
+from grader_service.queue.chores import announce_waiting, common_chores
+from grader_service.queue.process import serve, use_queues
+from grader_service.queue.redis_check import require_safe
+from grader_service.queue.tasks import register_run
+from grader_service.service.device_lock import hold_device
+from grader_service.service.gate import DeviceGate
+from grader_service.service.runner import RunEnd, RunnerDesk, run_next
+from grader_service.service.sweeper import Sweeper
+from grader_service.settings import Settings
+from grader_service.store import devices
+from grader_service.store.engine import Store
+
+log = structlog.get_logger(__name__)
+
+
+def run_worker(settings: Settings, *, slot: int = 0) -> int:
+    """Works until a signal ends it.
+
+    Args:
+        slot: numbers the workers of a host without GPUs.
+
+    Raises:
+        ConfigurationError: another worker holds the device, or something the worker needs is missing.
+    """
+    gpu = wiring.chosen_gpu(settings)
+    device = wiring.device_id(gpu, slot)
+    with hold_device(wiring.lock_path(settings, device), device):
+        store = wiring.ready_store(settings)
+        for problem in require_safe(wiring.open_redis(settings), production=settings.production):
+            log.warning("unsafe_redis", problem=problem)
+        app = make_app(settings)
+        owner = f"{socket.gethostname()}/{device}/{uuid.uuid4().hex[:8]}"
+        # Fails here, before anything is taken, when the engine or the lab image is missing.
+        sandbox = wiring.open_sandbox(settings, gpu)
+        register_run(app, Child(settings, app, gpu, device, owner))
+        gate = DeviceGate(store, device, socket.gethostname(), gpu.model if gpu else "CPU", None)
+        sweeper = Sweeper(
+            [
+                *common_chores(store, app, wiring.retry_policy(settings)),
+                ("device", Attention(gate, RUN_QUEUES).look),
+                ("orphans", sandbox.sweep),
+            ],
+            settings.sweep_s,
+        )
+        log.info("runner_starts", device=device, owner=owner, sandbox=sandbox.facts.name)
+        # The children open connections of their own; none may be inherited.
+        store.close()
+        return serve(app, RUN_QUEUES, name=f"run-{device.replace(':', '-')}", children=1, companions=[sweeper])
+
+
+class Child:
+    """The work of one hint, in the pool's child; what it needs is opened there, on the first one."""
+
+    def __init__(self, settings: Settings, app: Celery, gpu: Gpu | None, device: str, owner: str) -> None:
+        self._settings = settings
+        self._app = app
+        self._gpu = gpu
+        self._device = device
+        self._owner = owner
+        self._pid = 0
+        self._store: Store
+        self._desk: RunnerDesk
+
+    def __call__(self) -> RunEnd:
+        """Executes the run that should come next, if there is one."""
+        if self._pid != os.getpid():
+            self._store = wiring.open_store(self._settings)
+            self._desk = wiring.runner_desk(
+                self._settings, self._store, self._gpu, self._owner, self._gate(self._store)
+            )
+            self._pid = os.getpid()
+        end = run_next(self._desk)
+        if end in (RunEnd.STORED, RunEnd.FAILED):
+            # What this run held back (its learner's next submission, its own judging) should not wait for the sweeper.
+            announce_waiting(self._store, self._app, limit=2)
+        return end
+
+    def _gate(self, store: Store) -> DeviceGate:
+        steward = None
+        if self._gpu is not None:
+            steward = Steward(
+                NvmlGpu(self._gpu.uuid),
+                lambda reason: devices.quarantine(store, self._device, reason, self._owner),
+            )
+        return DeviceGate(store, self._device, socket.gethostname(), self._gpu.model if self._gpu else "CPU", steward)
+
+
+class Attention:
+    """Takes hints only while the device may be used."""
+
+    def __init__(self, gate: DeviceGate, queues: Sequence[str]) -> None:
+        self._gate = gate
+        self._queues = queues
+        self._taking = True
+        self._worker: Any = None
+        signals.worker_ready.connect(self._ready, weak=False)
+
+    def look(self) -> None:
+        """Says that the device is here, and follows its state."""
+        ready = self._gate.seen() == devices.READY
+        if ready != self._taking and self._worker is not None:
+            use_queues(self._worker, self._queues, wanted=ready)
+            self._taking = ready
+            log.warning("taking_hints" if ready else "leaving_hints_to_others")
+
+    def _ready(self, sender: Any, **_: Any) -> None:
+        self._worker = sender
