@@ -36,6 +36,7 @@ def configure_logs(role: str, *, level: int = logging.INFO) -> None:
             ],
         )
     )
+    logging.captureWarnings(capture=True)
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)

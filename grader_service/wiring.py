@@ -10,7 +10,7 @@ from grader_service.errors import ConfigurationError
 from grader_service.grading.run import Device
 from grader_service.host import Gpu, find_gpus
 from grader_service.labs.specs import lab_ids, lab_text, read_lab
-from grader_service.queue.app import redis_url
+from grader_service.queue.address import redis_url
 from grader_service.service.gate import Gate
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.runner import RunnerDesk

@@ -6,6 +6,7 @@ something else in another language. Judging therefore never depends on a single 
 """
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.resources import files
@@ -15,6 +16,8 @@ from checks.reflections.text import UNSPACED_KINDS, Piece
 
 _COMPOUND_FROM, _COMPOUND_TO = 7, 40
 _LONGEST_STEM = 24
+_LAST_LATIN = "\u024f"
+_DRAWN_OUT = re.compile(r"([^\W\d_])\1{2,}")
 _ARABIC_PREFIXES = ("وال", "بال", "كال", "فال", "ولل", "لل", "ال", "و", "ف", "ب", "ل", "ك")
 _HEBREW_PREFIXES = ("וה", "שה", "מה", "לה", "בה", "כש", "ה", "ו", "ב", "ל", "מ", "ש", "כ")
 _MASKING = frozenset({"memory", "storage", "generic", "otherdata", "clipmodel"})
@@ -143,9 +146,15 @@ def _words(rest: object) -> list[tuple[str, bool]]:
 
 
 def _forms(piece: Piece) -> tuple[str, ...]:
-    """The word as typed, without accents, and without the articles that Arabic and Hebrew attach in front."""
-    forms = (piece.text,) if piece.text == piece.exact else (piece.exact, piece.text)
+    """The word as typed, without accents, and without the articles that Arabic and Hebrew attach in front.
+
+    Only Latin words are looked up as typed, for Vietnamese; elsewhere a typed letter would end the match too early. A
+    letter drawn out ("sloooow") counts once.
+    """
     first = piece.text[0]
+    forms = (piece.text,) if piece.text == piece.exact or first > _LAST_LATIN else (piece.exact, piece.text)
+    if _DRAWN_OUT.search(piece.text):
+        forms += (_DRAWN_OUT.sub(r"\1\1", piece.text), _DRAWN_OUT.sub(r"\1", piece.text))
     if "\u0590" <= first <= "\u06ff":
         prefixes = _HEBREW_PREFIXES if first < "\u0600" else _ARABIC_PREFIXES
         return forms + tuple(

@@ -46,9 +46,9 @@ _PIECE = re.compile(
     f"|(?P<thai>[{_SOUTHEAST}]+)"
     f"|(?P<hangul>[{_HANGUL}]+)"
     "|(?P<word>[a-z\u00df-\u024f\u0300-\u036f\u1e00-\u1eff][a-z0-9\u00df-\u024f\u0300-\u036f\u1e00-\u1eff]*"
-    "|[\u0370-\u052f\u1f00-\u1fff]+|[\u0590-\u05ff]+|[\u0600-\u06ff\u0750-\u077f]+|[\u0900-\u0dff]+|[^\\W\\d_]+)"
+    "|[\u0370-\u052f\u1f00-\u1fff]+|[\u0590-\u05ff]+|[\u0610-\u061a\u0620-\u0669\u066e-\u06d3\u06d5-\u06ff\u0750-\u077f]+|[\u0900-\u0963\u0966-\u0dff]+|[^\\W\\d_]+)"
     "|(?P<sign>[%٪])"
-    "|(?P<stop>[.!?;:。！？؛؟\n|→>]+)"
+    "|(?P<stop>[.!?;:。！？؛؟۔।॥\n|→>]+)"
     "|(?P<comma>[,、，،()/—–\u2015]+)"
 )
 _KIND_LETTERS = (

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from grader_service.cli import checks, doctor, grade, images, labs, schema, verify
+from grader_service.cli import checks, doctor, grade, images, labs, operate, schema, submit, verify, worker
 from grader_service.cli.output import error_console
 from grader_service.errors import GraderError
 
@@ -23,6 +23,14 @@ app.command("grade")(grade.grade)
 app.command("verify")(verify.verify)
 app.command("doctor")(doctor.doctor)
 app.command("schema")(schema.schema)
+app.command("submit")(submit.submit)
+app.command("status")(operate.status)
+app.command("queue")(operate.queue)
+app.command("retry")(operate.retry)
+app.command("metrics")(operate.metrics)
+app.add_typer(worker.app, name="worker")
+app.add_typer(operate.devices_app, name="devices")
+app.add_typer(operate.store_app, name="store")
 app.add_typer(checks.app, name="checks")
 app.add_typer(labs.app, name="labs")
 app.add_typer(images.app, name="images")

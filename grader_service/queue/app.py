@@ -1,9 +1,8 @@
 """The Celery application: JSON only, one message in hand, acknowledged when its work is done."""
 
-from urllib.parse import quote, urlsplit, urlunsplit
-
 from celery import Celery
 
+from grader_service.queue.address import redis_url
 from grader_service.settings import Settings
 
 RUN_QUEUES = ("grader.run.live", "grader.run.regrade")
@@ -53,14 +52,3 @@ def make_app(settings: Settings) -> Celery:
         enable_utc=True,
     )
     return app
-
-
-def redis_url(settings: Settings) -> str:
-    """The broker's URL with the password of the secret file put in."""
-    parts = urlsplit(settings.redis_url)
-    password = settings.redis_password()
-    if password is None:
-        return settings.redis_url
-    host = parts.netloc.rpartition("@")[2]
-    user = parts.username or ""
-    return urlunsplit(parts._replace(netloc=f"{user}:{quote(password, safe='')}@{host}"))

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 os.environ.setdefault("REMAP_SIGTERM", "SIGQUIT")
 
 from celery import Celery, signals
+from celery.utils.nodenames import default_nodename
 
 
 class Companion(Protocol):
@@ -41,11 +43,12 @@ def serve(app: Celery, queues: Sequence[str], *, name: str, children: int, compa
     signals.worker_ready.connect(on_ready, weak=False)
     signals.worker_process_init.connect(_leave_on_sigterm, weak=False)
     worker = app.Worker(
-        hostname=f"{name}@%h",
+        hostname=default_nodename(f"{name}@{socket.gethostname()}"),
         queues=list(queues),
         concurrency=children,
         pool="prefork",
         loglevel="WARNING",
+        quiet=True,
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,

@@ -130,7 +130,11 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
             evidence = _with_health(outcome.evidence, desk.gate.release())
             document_bytes = evidence.model_dump_json().encode()
             kept = results.store_evidence(desk.store, claim, "evidence", document_bytes, outcome.blobs)
-    return RunEnd.STORED if kept else RunEnd.LOST
+    if not kept:
+        log.warning("run_fenced_off", fence=claim.fence)
+        return RunEnd.LOST
+    log.info("run_stored", fence=claim.fence)
+    return RunEnd.STORED
 
 
 def _with_health(evidence: Evidence, health: Health | None) -> Evidence:

@@ -27,6 +27,7 @@ class ArtifactStore:
     def __init__(self, url: str, sources: tuple[str, ...] = (), max_bytes: int = 256 << 20) -> None:
         self._files, root = fsspec.core.url_to_fs(url)
         self._root = root.rstrip("/")
+        self._url = url.rstrip("/")
         self._sources = tuple(source if source.endswith("/") else f"{source}/" for source in sources)
         self._max_bytes = max_bytes
 
@@ -56,7 +57,8 @@ class ArtifactStore:
             SubmissionRejected: the source is not permitted, the bytes are too many, or not those that were announced.
             InfrastructureError: the source did not answer.
         """
-        self._check_source(uri)
+        if uri != self.uri_of(sha256):
+            self._check_source(uri)
         if self.has(sha256):
             return sha256, int(self._files.size(self._path(sha256)))
         try:
@@ -79,6 +81,10 @@ class ArtifactStore:
     def has(self, digest: str) -> bool:
         """Whether these bytes are here."""
         return bool(self._files.exists(self._path(digest)))
+
+    def uri_of(self, digest: str) -> str:
+        """The address under which a message may name bytes that were put here."""
+        return f"{self._url}/{digest[:2]}/{digest}"
 
     def copy_to(self, digest: str, target: Path) -> None:
         """Writes the bytes to a file, checked against their digest.

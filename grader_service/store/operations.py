@@ -139,3 +139,17 @@ def retry(store: Store, actor: str, *, run_id: str | None = None) -> int:
             )
             record(connection, "retried", actor, submission_id=row.submission_id, run_id=row.run_id)
     return len(rows)
+
+
+def verdict_counts(store: Store) -> dict[str, int]:
+    """Status to number of verdicts, superseded ones included: a counter must not fall."""
+    with store.transaction() as connection:
+        rows = connection.execute(select(VerdictRow.status, func.count().label("n")).group_by(VerdictRow.status))
+        return {row.status: row.n for row in rows}
+
+
+def event_counts(store: Store) -> dict[str, int]:
+    """Kind to number of events."""
+    with store.transaction() as connection:
+        rows = connection.execute(select(EventRow.kind, func.count().label("n")).group_by(EventRow.kind))
+        return {row.kind: row.n for row in rows}

@@ -1,0 +1,77 @@
+"""Figures for Prometheus. All come from the database at each scrape, so that they survive restarts and any worker."""
+
+import signal
+import threading
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from grader_service.errors import InfrastructureError
+from grader_service.store import devices, operations
+from grader_service.store.engine import Store
+
+
+class StoreCollector(Collector):
+    """Reads the store when it is scraped."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def describe(self) -> list[Metric]:
+        """Nothing is read at registration."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """One scrape; `grader_store_up` is 0 when the database does not answer."""
+        up = GaugeMetricFamily("grader_store_up", "Whether the database answers.")
+        try:
+            families = self._read()
+        except InfrastructureError:
+            up.add_metric([], 0)
+            yield up
+            return
+        up.add_metric([], 1)
+        yield up
+        yield from families
+
+    def _read(self) -> list[Metric]:
+        queue = operations.queue_state(self._store)
+        runs = GaugeMetricFamily("grader_runs", "Runs by state and purpose.", labels=["state", "purpose"])
+        for (state, purpose), count in queue.counts.items():
+            runs.add_metric([state, purpose], count)
+        oldest = GaugeMetricFamily(
+            "grader_oldest_waiting_seconds", "Age of the oldest waiting run.", labels=["purpose"]
+        )
+        for purpose in ("live", "regrade"):
+            oldest.add_metric([purpose], queue.oldest_s.get(purpose, 0.0))
+        undelivered = GaugeMetricFamily("grader_answers_undelivered", "Answers that the broker has not taken yet.")
+        undelivered.add_metric([], queue.undelivered)
+        verdicts = CounterMetricFamily("grader_verdicts", "Verdicts in the store by status.", labels=["status"])
+        for status, count in operations.verdict_counts(self._store).items():
+            verdicts.add_metric([status], count)
+        events = CounterMetricFamily("grader_events", "Events of the audit trail by kind.", labels=["kind"])
+        for kind, count in operations.event_counts(self._store).items():
+            events.add_metric([kind], count)
+        ready = GaugeMetricFamily("grader_devices", "Devices by state.", labels=["state"])
+        seen = GaugeMetricFamily("grader_device_seen_seconds", "Since its worker was heard of.", labels=["device"])
+        known = devices.devices(self._store)
+        for state in (devices.READY, devices.QUARANTINED, devices.DRAINING):
+            ready.add_metric([state], sum(device.state == state for device in known))
+        for device in known:
+            seen.add_metric([device.device_id], device.seen_s)
+        return [runs, oldest, undelivered, verdicts, events, ready, seen]
+
+
+def serve_metrics(store: Store, port: int) -> None:
+    """Answers `GET /metrics` until SIGTERM or SIGINT."""
+    registry = CollectorRegistry()
+    registry.register(StoreCollector(store))
+    server, thread = start_http_server(port, registry=registry)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    stop.wait()
+    server.shutdown()
+    thread.join(timeout=10.0)
