@@ -1,5 +1,6 @@
 """Fixtures for every tier. What is missing is skipped at home and fails with CI=true."""
 
+import itertools
 import os
 import shutil
 import tempfile
@@ -7,12 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy
 
 from grader_service.errors import SandboxUnavailable
+from grader_service.store.engine import Store
 from sandbox.docker_runner import DockerRunner, connect_engine
 from sandbox.process_runner import ProcessRunner
+from tests.services.postgres_server import binaries, postgres_server
 
 LAB_IMAGE = "grader-lab"
+_numbers = itertools.count()
 
 # Nothing of the machine's own configuration reaches a test.
 for _name in [name for name in os.environ if name.startswith("GRADER_")]:
@@ -76,3 +81,31 @@ def process_runner(state_dir) -> ProcessRunner:
 def runner(request):
     """Each runner in turn."""
     return request.getfixturevalue(f"{request.param}_runner")
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL with a migrated template database; yields its URL pattern."""
+    if binaries() is None:
+        missing("PostgreSQL is not installed (apt-get install postgresql)")
+    with postgres_server() as url:
+        admin = sqlalchemy.create_engine(url.format(name="postgres"), isolation_level="AUTOCOMMIT")
+        with admin.connect() as connection:
+            connection.exec_driver_sql("create database template_grader")
+        template = Store(url.format(name="template_grader"))
+        template.migrate()
+        template.close()
+        yield url, admin
+        admin.dispose()
+
+
+@pytest.fixture
+def postgres_url(postgres):
+    """A fresh, migrated database."""
+    url, admin = postgres
+    name = f"test_{next(_numbers)}"
+    with admin.connect() as connection:
+        connection.exec_driver_sql(f"create database {name} template template_grader")
+    yield url.format(name=name)
+    with admin.connect() as connection:
+        connection.exec_driver_sql(f"drop database {name} with (force)")

@@ -8,10 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.services.postgres_server import binaries
+
 Say = Callable[[str], None]
 RUN_DIR = Path("/run/grader-test")
 DATA_DIR = Path("/var/lib/grader-test/docker")
-_PACKAGES = {"dockerd": "docker.io", "debootstrap": "debootstrap"}
+_PACKAGES = {
+    "dockerd": "docker.io",
+    "debootstrap": "debootstrap",
+    "redis-server": "redis-server",
+    "docker-compose": "docker-compose",
+    "node": "nodejs",
+    "npm": "npm",
+}
 _BROWSER = ("chromium", "chromium")
 """Program and package; Ubuntu has it as a snap only, so its absence is left to the tests that need it."""
 _START_S = 60
@@ -58,6 +67,8 @@ def _can_install() -> bool:
 
 def _install(say: Say) -> None:
     needed = [package for program, package in _PACKAGES.items() if shutil.which(program) is None]
+    if binaries() is None:
+        needed.append("postgresql")
     browser = [] if shutil.which(_BROWSER[0]) else [_BROWSER[1]]
     if not needed and not browser:
         return

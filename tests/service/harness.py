@@ -1,0 +1,230 @@
+"""The whole service as processes: real Redis, a database, real workers of both roles, a platform that posts."""
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+from celery import Celery
+from sqlalchemy import select
+
+from grader_service.queue.app import make_app
+from grader_service.settings import Settings
+from grader_service.store.engine import Store
+from grader_service.store.tables import EventRow, OutboxRow, RunRow, VerdictRow
+from tests.services.redis_server import RedisServer
+
+GRADER = str(Path(sys.executable).with_name("grader"))
+WINS = [
+    "ImageNet training with four CPU cores per GPU: JPEG decoding in the workers starves the card.",
+    "Video clips decoded on NVDEC, so that frames never pass through the CPU.",
+    "Eight GPUs on one host whose loader workers compete for the same cores.",
+]
+LOSES = [
+    "BERT on pre-tokenised text: there is nothing to decode, so the loader was never the bottleneck.",
+    "CIFAR-10, whose tiny images fit into memory and need no decoding at all.",
+]
+QUICK = f"where_dali_wins = {WINS!r}\nwhere_dali_loses = {LOSES!r}\n"
+"""A submission whose step `reflection` passes, in about a second of run time."""
+SLOW = f"import time\ntime.sleep({{seconds}})\n{QUICK}"
+STEPS = ("reflection",)
+
+
+@dataclass
+class Worker:
+    """One process of the service."""
+
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        """Of the main process."""
+        return self.process.pid
+
+    def child(self) -> int:
+        """Pid of the pool's child, once there is one."""
+        return wait_for(lambda: next(iter(psutil.Process(self.pid).children()), None), 20).pid
+
+    def send(self, number: int) -> None:
+        """Sends a signal to the main process only."""
+        os.kill(self.pid, number)
+
+    def end(self, number: int = signal.SIGTERM, timeout_s: float = 60.0) -> int:
+        """Sends a signal and waits; returns the exit status."""
+        if self.process.poll() is None:
+            self.send(number)
+        return self.process.wait(timeout_s)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Its log, JSON lines only."""
+        found = []
+        for line in self.log.read_text(errors="replace").splitlines():
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                continue
+        return [line for line in found if isinstance(line, dict)]
+
+    def said(self, event: str) -> list[dict[str, Any]]:
+        """Log lines of this event."""
+        return [line for line in self.lines() if line.get("event") == event]
+
+
+@dataclass
+class Service:
+    """A broker, a database, a state folder, and the workers that a test starts."""
+
+    redis: RedisServer
+    database_url: str
+    state_dir: Path
+    logs: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    workers: list[Worker] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.store = Store(self.database_url, pool_size=10)
+        self.store.migrate()
+        self.app: Celery = make_app(self.settings())
+
+    def env(self, **changes: str) -> dict[str, str]:
+        """Environment of the service's processes; small times so that faults are noticed within a test."""
+        return {
+            **os.environ,
+            "GRADER_STATE_DIR": str(self.state_dir),
+            "GRADER_REDIS_URL": self.redis.url,
+            "GRADER_DATABASE_URL": self.database_url,
+            "GRADER_SANDBOX": "process",
+            "GRADER_GPU": "none",
+            "GRADER_LEASE_S": "3",
+            "GRADER_SWEEP_S": "0.5",
+            "GRADER_RETRY_DELAY_S": "0.2",
+            "GRADER_SOFT_SHUTDOWN_S": "3",
+            **self.environment,
+            **changes,
+        }
+
+    def settings(self) -> Settings:
+        """The same, for code in this process."""
+        return Settings(state_dir=self.state_dir, redis_url=self.redis.url, database_url=self.database_url)
+
+    def start(self, *command: str, **environment: str) -> Worker:
+        """Starts `grader …` with its log in a file."""
+        log = self.logs / f"{'-'.join(command)}-{len(self.workers)}.log".replace("/", "_")
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [GRADER, *command],
+                env=self.env(**environment),
+                stdout=output,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        worker = Worker(process, log)
+        self.workers.append(worker)
+        return worker
+
+    def judge(self, **environment: str) -> Worker:
+        """Starts a judge."""
+        return self.start("worker", "judge", **environment)
+
+    def runner(self, slot: int = 0, **environment: str) -> Worker:
+        """Starts a runner on a slot."""
+        return self.start("worker", "run", "--slot", str(slot), **environment)
+
+    def message(self, submission_id: str | None = None, source: str = QUICK, **changes: Any) -> dict[str, Any]:
+        """A message as a platform posts it."""
+        return {
+            "submission_id": submission_id or f"t:{uuid.uuid4().hex[:12]}",
+            "lab": "dali-pipelines",
+            "learner": f"learner-{uuid.uuid4().hex[:8]}",
+            "artifact": {"filename": "submission.py", "inline": base64.b64encode(source.encode()).decode()},
+            "steps": list(STEPS),
+            **changes,
+        }
+
+    def post(self, message: Any = None, queue: str = "live", task_id: str | None = None) -> tuple[str, str]:
+        """Posts a message; returns the submission's id and the task's id."""
+        message = self.message() if message is None else message
+        sent = self.app.send_task("grader.grade", kwargs={"submission": message}, queue=queue, task_id=task_id)
+        return (message["submission_id"] if isinstance(message, dict) else ""), sent.id
+
+    def result(self, task_id: str, timeout_s: float = 60.0) -> dict[str, Any]:
+        """The result of a posted task."""
+        return self.app.AsyncResult(task_id).get(timeout=timeout_s, interval=0.1)
+
+    def rows(self, table: Any, *where: Any) -> list[Any]:
+        """Rows of a table as mappings."""
+        with self.store.transaction() as connection:
+            return list(connection.execute(select(table.__table__).where(*where)).mappings())
+
+    def runs(self, submission_id: str) -> list[Any]:
+        """Runs of a submission."""
+        return self.rows(RunRow, RunRow.submission_id == submission_id)
+
+    def verdicts(self, submission_id: str) -> list[Any]:
+        """Verdicts of a submission, current or not."""
+        return self.rows(VerdictRow, VerdictRow.submission_id == submission_id)
+
+    def events(self, submission_id: str) -> list[str]:
+        """Kinds of its events, in order."""
+        rows = self.rows(EventRow, EventRow.submission_id == submission_id)
+        return [row["kind"] for row in sorted(rows, key=lambda row: row["id"])]
+
+    def undelivered(self) -> list[Any]:
+        """Answers that were not sent yet."""
+        return self.rows(OutboxRow, OutboxRow.delivered_at.is_(None))
+
+    def state(self, submission_id: str) -> str | None:
+        """State of its newest run."""
+        runs = sorted(self.runs(submission_id), key=lambda row: row["created_at"])
+        return runs[-1]["state"] if runs else None
+
+    def await_state(self, submission_id: str, *states: str, timeout_s: float = 60.0) -> str:
+        """Waits until its newest run is in one of these states."""
+        return wait_for(lambda: (found := self.state(submission_id)) in states and found, timeout_s)
+
+    def one_verdict(self, submission_id: str, timeout_s: float = 60.0, status: str = "passed") -> dict[str, Any]:
+        """Waits for the verdict; there must be exactly one, in force, with this status."""
+        wait_for(lambda: self.verdicts(submission_id), timeout_s)
+        found = self.verdicts(submission_id)
+        assert [row["current"] for row in found] == [True]
+        document = json.loads(found[0]["document"])
+        assert document["status"] == status, document["feedback"]
+        return document
+
+    def stop(self) -> None:
+        """Ends whatever still runs, children included."""
+        for worker in self.workers:
+            if worker.process.poll() is None:
+                try:
+                    os.killpg(worker.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    worker.process.kill()
+                worker.process.wait(20)
+        self.store.close()
+
+
+def wait_for(look: Callable[[], Any], timeout_s: float, every_s: float = 0.1) -> Any:
+    """What `look` returns once it is truthy.
+
+    Raises:
+        AssertionError: it was not in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        found = look()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"nothing came within {timeout_s:g} s")
+        time.sleep(every_s)
