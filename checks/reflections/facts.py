@@ -31,6 +31,7 @@ _BUSY, _IDLE, _LITTLE = 90, 78, 10
 _LEAST_SIDE, _TINY_SIDE, _LARGE_SIDE = 8, 96, 480
 """Pixels."""
 _THOUSAND = 1000
+_A_MINUTE, _DIGITS = 60, 9
 _FEWEST_IMAGES, _FEW_IMAGES = 20, 3000
 _LARGE_EDGE = 700
 _PIXELS = re.compile(r"(?<![0-9.,])([0-9]{3,6}) ?(?:px|pixel)")
@@ -45,6 +46,7 @@ def facts_of(reading: Reading) -> frozenset[str]:
         | _load_facts(reading)
         | _size_facts(reading)
         | _model_facts(reading)
+        | _lost_causes(reading)
         | _claims(reading)
     )
 
@@ -58,6 +60,32 @@ def _model_facts(reading: Reading) -> set[str]:
     if reading.near(("step",), ("seconds", "slow"), _SENTENCE) or reading.near(("model",), ("seconds",)):
         facts.add("long_step")
     return facts
+
+
+def _lost_causes(reading: Reading) -> set[str]:
+    """What leaves nothing to win: a format that the card cannot decode, or an epoch of a minute at most."""
+    causes: set[str] = set()
+    works = reading.places("decode", "hwdec", "gpu", "video", "jpeg", "rawformat")
+    for hit in reading.hits:
+        if hit.concept != "support" or not any(abs(hit.at - work) <= _RELATED for work in works):
+            continue
+        if any(abs(hit.at - no) <= NEAR for no in reading.places("negation", "keepup")):
+            causes.add("custom")
+    brief = [hit.at for hit in reading.hits if hit.concept == "instant" and _is_brief(reading.words, hit)]
+    if any(abs(at - run) <= _SENTENCE for at in brief for run in reading.places("epoch")):
+        causes.add("smalldata")
+    if brief and _has_few_images(reading):
+        causes.add("smalldata")
+    return causes
+
+
+def _is_brief(words: list[Piece], hit: Hit) -> bool:
+    """Whether it is a minute at most: "5 s", "a few seconds"; a lone "s" is a possessive."""
+    before = words[hit.piece - 1] if hit.piece else None
+    if before is None or before.kind != "number":
+        return len(words[hit.piece].text) > 1
+    count = before.text.partition(".")[0]
+    return count.isdecimal() and int(count[:_DIGITS]) <= _A_MINUTE
 
 
 def _denies_work(reading: Reading) -> bool:
@@ -83,7 +111,10 @@ def _claims(reading: Reading) -> set[str]:
     excuses = {"negation", "contrast", "aside", "small", "hidden", "nogain", "cached", "light"}
     if not reading.concepts & excuses and reading.near(("heavy", "many", "large"), ("decode",), BESIDE):
         claims.add("much_decoding")
-    if reading.length <= _ONE_CLAIM and reading.said_of(("few",), "core") and reading.said_of(("many",), "core"):
+    # "photos many and cores few": where adjectives follow their noun, the many are the photos
+    of_media = reading.near(("many",), ("image", "jpeg", "video", "photoset"), _ADJACENT)
+    both = reading.said_of(("few",), "core") and reading.said_of(("many",), "core")
+    if reading.length <= _ONE_CLAIM and both and not of_media:
         claims.add("few_and_many")
     return claims
 
@@ -133,8 +164,10 @@ def _load_facts(reading: Reading) -> set[str]:
             facts.add("gpu_busy" if value >= _BUSY else "gpu_idle" if value <= _IDLE else "gpu_some")
         elif value >= _BUSY:
             facts.add("cpu_busy")
-    if reading.near(("full",), ("cpu", "core", "loader"), _PHRASE):
-        facts.add("cpu_busy")
+    for full in reading.places("full"):
+        to_cpu = min((abs(full - place) for place in cpus), default=_FAR)
+        if to_cpu <= min([_PHRASE, *(abs(full - place) for place in gpus)]):
+            facts.add("cpu_busy")
     if reading.near(("full", "compute"), ("gpu",), _PHRASE):
         facts.add("gpu_busy")
     if reading.near(("storage",), ("slow", "bottle", "idle", "few", "keepup")):
@@ -154,11 +187,7 @@ def _size_facts(reading: Reading) -> set[str]:
             facts.add("tiny")
         elif longest >= _LARGE_SIDE and shortest > _TINY_SIDE:
             facts.add("high_resolution")
-    if any(
-        _FEWEST_IMAGES <= value <= _FEW_IMAGES
-        and any(0 < image - at <= BESIDE / 2 for image in reading.places("image"))
-        for value, at in reading.numbers
-    ):
+    if _has_few_images(reading):
         facts.add("few_images")
     if any(int(pixels) >= _LARGE_EDGE for pixels in _PIXELS.findall(reading.text)):
         facts.add("high_resolution")
@@ -171,6 +200,14 @@ def _size_facts(reading: Reading) -> set[str]:
     ):
         facts.add("large_media")
     return facts
+
+
+def _has_few_images(reading: Reading) -> bool:
+    return any(
+        _FEWEST_IMAGES <= value <= _FEW_IMAGES
+        and any(0 < image - at <= BESIDE / 2 for image in reading.places("image"))
+        for value, at in reading.numbers
+    )
 
 
 def _is_rate(words: list[Piece], hit: Hit) -> bool:

@@ -34,6 +34,18 @@ _LONGEST_WORD = {"han": 5, "hangul": 6, "thai": 14}
 _LONGEST_SPACED_WORD = 40
 _PARTICLES = tuple("을를이가은는에의로와과도만럼고서다요해한된할면며지음라때함게기")
 """Last syllables of Korean words that relate to others."""
+_CASES = (
+    # Turkish, Finnish, Hungarian and Estonian suffixes that stand for prepositions and conjunctions
+    "lardan", "lerden", "larda", "lerde", "larin", "lerin", "lari", "leri", "lara", "lere", "lariyla", "leriyle",
+    "irken", "urken", "arken", "erken", "mis", "mus", "miyor", "muyor", "masi", "mesi", "sinin", "inda", "inde",
+    "indan", "inden", "inin", "unun", "arak", "erek", "acak", "ecek", "mayan", "meyen", "mak", "mek", "makta",
+    "mekte", "ssa", "sta", "lla", "lta", "iksi", "sten", "iden", "misen", "imen", "oknak", "eknek", "okbol", "ekbol",
+    "okkal", "ekkel", "okat", "eket", "okban", "ekben", "aval", "evel", "dega", "tega", "dele", "sega",
+    # Slavic endings of adjectives and nouns that depend on another word
+    "ого", "его", "ому", "ему", "ыми", "ими", "ами", "ями", "ых", "их", "ах", "ях", "ания", "ения", "ании", "ении",
+    "анием", "ением", "ною", "ою", "ych", "ego", "emu", "ymi", "eho", "ovych", "owych", "owania", "kami", "iami",
+)  # fmt: skip
+"""Endings by which terse notes in inflecting languages relate their words; lists of terms rarely bear them."""
 
 
 def problem_of_form(reading: Reading, raw: str) -> Reason | None:
@@ -46,7 +58,8 @@ def problem_of_form(reading: Reading, raw: str) -> Reason | None:
         return Reason.FILLER
     if reading.length < _SHORTEST or reading.said < _SHORTEST:
         return Reason.TOO_SHORT
-    if len({reading.words[hit.piece].text for hit in reading.hits if hit.concept == "absurd"}) > 1:
+    strange = {reading.words[hit.piece].text for hit in reading.hits if hit.concept in {"absurd", "alive"}}
+    if "alive" in reading.concepts and len(strange) > 1:
         return Reason.NONSENSE
     return None
 
@@ -71,7 +84,8 @@ def is_keywords(reading: Reading) -> bool:
     for number, piece in enumerate(reading.words):
         clauses[piece.clause] = clauses.get(piece.clause, 0) + 1
         sentence = piece.kind == "number" or len(piece.text) > _LONGEST_WORD.get(piece.kind, _LONGEST_SPACED_WORD)
-        if sentence or number in said or (piece.kind == "hangul" and piece.text.endswith(_PARTICLES)):
+        inflected = piece.text.endswith(_PARTICLES if piece.kind == "hangul" else _CASES)
+        if sentence or number in said or inflected:
             run = 0
             clauses[piece.clause] += _SINGLE_TERM
         else:

@@ -2,7 +2,8 @@
 
 Signs are a word or comma that cannot end a sentence, followed by an item that goes on in lower case, and a list in
 which only the last item has a full stop while the others go on in lower case. Lists written without capitals and
-without full stops show no such break and are left alone.
+without full stops show no such break and are left alone. English may strand a word at the end of a sentence ("slow at
+that", "what it is good for"), which proves nothing in notes without capitals.
 """
 
 from collections.abc import Sequence
@@ -35,6 +36,13 @@ _DANGLING = {
     "hu": "es hogy egy a az amely mert nagyon",
     "el": "και να που για με σε το τα του της στο στη στην η ο οι των",
 }
+_STRANDED = frozenset(
+    {
+        *("that", "which", "is", "are", "was", "were", "has", "have", "had", "do", "be", "than", "few"),
+        *("to", "with", "by", "from", "into", "for", "at", "on", "in", "up", "of", "if"),
+    }
+)  # fmt: skip
+"""English words that may end a sentence after all."""
 _DANGLING_RUNS = (
     "的",
     "和",
@@ -70,7 +78,10 @@ def fragments(items: Sequence[tuple[str, Reading]], languages: Sequence[str] | N
     for position in range(len(items) - 1):
         after = texts[position + 1]
         goes_on = after[:1].islower() or not _has_case(after[:1]) or capitals
-        if goes_on and not texts[position].endswith(_ENDS) and (one_sentence or _dangles(*items[position], dangling)):
+        broken = goes_on and not texts[position].endswith(_ENDS) and _dangles(*items[position], dangling)
+        if broken and _is_stranded(*items[position]):
+            broken = texts[position][:1].isupper()
+        if broken or (one_sentence and goes_on and not texts[position].endswith(_ENDS)):
             found |= {position, position + 1}
     return found
 
@@ -95,6 +106,10 @@ def _dangles(text: str, reading: Reading, dangling: frozenset[str]) -> bool:
     if last.kind in {"han", "hangul"}:
         return last.text.endswith(_DANGLING_RUNS)
     return last.text in dangling or last.text in _DANGLING_RUNS
+
+
+def _is_stranded(text: str, reading: Reading) -> bool:
+    return not text.strip().endswith(_OPEN_ENDS) and reading.words[-1].text in _STRANDED
 
 
 def _has_case(character: str) -> bool:

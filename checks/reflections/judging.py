@@ -24,7 +24,11 @@ _BULLETS = re.compile(r"(?m)^[ \t]*(?:[-*•‣▪–]|\(?\d{1,2}[.):])[ \t]+")
 _FEWEST_BULLETS, _MOST_BULLETS = 2, 64
 _MOST_CHARS, _FEWEST_CHARS, _ALL_CHARS = 2400, 120, 14_000
 """Longer items are judged by their beginning: nobody needs more to name one scenario, and time stays bounded."""
-_ABSURD_SHARE, _ABSURD_ITEMS = 0.6, 2
+_ABSURD_ITEMS = 2
+_ODD = frozenset({"alive", "claim"})
+"""Machines that feel and act like people, and what happens inside the network: one may be a figure of speech."""
+_ABSURD = _ODD | {"absurd"}
+"""The things of everyday life, which may also be somebody's data, tell nothing without one of those."""
 _REPEATED = 2
 
 
@@ -54,7 +58,7 @@ class _Submission:
     foreign: bool
     """The lexicon does not cover the language."""
     nonsense: bool
-    """Most items hold words that no such scenario needs: grammatical text about nothing."""
+    """Several items hold words that no such scenario needs: grammatical text about nothing."""
     keywords: bool
     """Several items only string terms together; a single one may just be terse."""
     questions: bool
@@ -71,11 +75,12 @@ def judge_lists(wins: Sequence[str], loses: Sequence[str], min_wins: int, min_lo
     won = [(text, read(text[:longest], languages, words)) for text, words in cut_wins]
     lost = [(text, read(text[:longest], languages, words)) for text, words in cut_loses]
     readings = [reading for _, reading in (*won, *lost)]
-    absurd = sum("absurd" in reading.concepts for reading in readings)
+    absurd = sum(bool(_ABSURD & reading.concepts) for reading in readings)
+    odd = sum(bool(_ODD & reading.concepts) for reading in readings)
     whole = _Submission(
         languages=languages,
         foreign=languages is not None and languages[0] not in covered_languages(),
-        nonsense=absurd >= _ABSURD_ITEMS and absurd >= _ABSURD_SHARE * len(readings),
+        nonsense=absurd >= _ABSURD_ITEMS and odd > 0,
         keywords=sum(map(is_keywords, readings)) >= _REPEATED,
         questions=sum(map(is_question, (*wins, *loses))) >= _REPEATED,
     )
@@ -135,7 +140,7 @@ def _assess(side: Side, text: str, reading: Reading, whole: _Submission) -> Asse
         return Assessment(Reason.EMPTY)
     if is_copied(text[: max(len(reading.text), _FEWEST_CHARS)]):
         return Assessment(Reason.COPIED)
-    if whole.nonsense and "absurd" in reading.concepts:
+    if whole.nonsense and _ABSURD & reading.concepts:
         return Assessment(Reason.NONSENSE)
     if whole.keywords and is_keywords(reading):
         return Assessment(Reason.KEYWORDS)

@@ -16,6 +16,7 @@ from checks.reflections.text import UNSPACED_KINDS, Piece
 
 _COMPOUND_FROM, _COMPOUND_TO = 7, 40
 _LONGEST_STEM = 24
+_MISTYPED_FROM = 5
 _LAST_LATIN = "\u024f"
 _DRAWN_OUT = re.compile(r"([^\W\d_])\1{2,}")
 _ARABIC_PREFIXES = ("وال", "بال", "كال", "فال", "ولل", "لل", "ال", "و", "ف", "ب", "ل", "ك")
@@ -71,6 +72,7 @@ class Lexicon:
             found = self._longest(form, text, number, languages)
             if found:
                 break
+        found = found or {(concept, 1) for concept in self._mistyped(piece.text, languages)}
         if _COMPOUND_FROM <= len(piece.text) <= _COMPOUND_TO:
             found |= {(concept, 1) for concept in self._inner(piece.text, languages)}
         hits.extend(Hit(concept, piece.at, number, size) for concept, size in sorted(found))
@@ -89,6 +91,16 @@ class Lexicon:
                 if not (whole and end < len(form)) and _continues(rest, text, number + 1):
                     found.add((str(concept), 1 + len(_words(rest))))
         return found | {(concept, 1) for concept in singles}
+
+    def _mistyped(self, word: str, languages: Collection[str] | None) -> frozenset[str]:
+        """Concepts of what it is with two letters swapped ("vidoe"); short words turn into others too easily."""
+        if not (_MISTYPED_FROM <= len(word) <= _LONGEST_STEM and word.isascii()):
+            return _NONE
+        for at in range(1, len(word) - 1):
+            swapped = word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+            if found := _allowed(self._whole.get(swapped) or self._stems.get(swapped), languages):
+                return found
+        return _NONE
 
     def _inner(self, word: str, languages: Collection[str] | None) -> set[str]:
         """Compounds: parts after the beginning of a long word."""
@@ -152,7 +164,9 @@ def _forms(piece: Piece) -> tuple[str, ...]:
     letter drawn out ("sloooow") counts once.
     """
     first = piece.text[0]
-    forms = (piece.text,) if piece.text == piece.exact or first > _LAST_LATIN else (piece.exact, piece.text)
+    forms: tuple[str, ...] = (piece.text,)
+    if piece.text != piece.exact and first <= _LAST_LATIN:
+        forms = (piece.exact, piece.text)
     if _DRAWN_OUT.search(piece.text):
         forms += (_DRAWN_OUT.sub(r"\1\1", piece.text), _DRAWN_OUT.sub(r"\1", piece.text))
     if "\u0590" <= first <= "\u06ff":

@@ -75,7 +75,7 @@ def _may_win(reading: Reading, evidence: Evidence) -> bool:
 def _may_lose(reading: Reading, evidence: Evidence) -> bool:
     if "about" in reading.concepts:
         return False
-    technical = len(reading.concepts & (_TOPICS | _OTHER_TOPICS | evidence.hard_losses))
+    technical = len(reading.all & (_TOPICS | _OTHER_TOPICS | evidence.hard_losses))
     if evidence.loss >= LOSS_NEEDED / 2:
         return technical > 0 and evidence.win - evidence.loss < WIN_NEEDED
     return technical > 0 and reading.length >= _TELLING_WORDS / 2 and not evidence.hard_wins

@@ -35,6 +35,13 @@ from checks.reflections.reader import read
         ("loading is 1 % of the time", "little_loading", True),
         ("显卡利用率只有30%", "gpu_idle", True),
         ("四个核心", "few_cores", True),
+        ("an epoch takes 5 s", "smalldata", True),
+        ("an epoch takes 500 s", "smalldata", False),
+        ("the epoch's end", "smalldata", False),
+        ("video in a codec that the GPU does not support", "custom", True),
+        ("video in a codec that the GPU supports", "custom", False),
+        ("the GPU is maxed already, the loader is not", "cpu_busy", False),
+        ("صور كثيرة وأنوية قليلة", "few_and_many", False),
     ],
 )
 def test_facts(text, fact, holds):

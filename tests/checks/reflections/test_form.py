@@ -62,6 +62,8 @@ def test_a_semicolon_is_no_question():
         ("Large JPEG photos, weak CPU, fast GPU", False),
         ("Hardware JPEG engine on A100 otherwise left unused", False),
         ("小波解码在CPU上特别慢，用nvJPEG2000在显卡上成批解码", False),
+        ("Uzun videolardan kare çıkarırken donanımsal çözücü kullanmak", False),
+        ("GPU JPEG çözme CPU hız yığın", True),
         ("큰 JPEG 이미지를 CPU 코어가 적은 서버에서 학습할 때", False),
     ],
 )
@@ -73,6 +75,11 @@ def test_keywords(text, keywords):
 def test_nonsense():
     """Two words that no scenario needs make an item absurd."""
     assert form("The JPEG dances with a banana on the GPU") is Reason.NONSENSE
+
+
+def test_things_of_everyday_life_may_be_data():
+    """Bananas and elephants are absurd only where something acts like a person."""
+    assert form("Photos of bananas and elephants, 20 MP each") is None
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,20 @@ def test_terse_lower_case_lists_are_no_sentence():
     assert judge(wins=wins).code == "reflections.ok"
 
 
+def test_words_may_be_stranded_in_notes():
+    """A closing "that" or "for" opens no next item where everything is in lower case."""
+    notes = ["4k pics, PIL is sloooow at that", "h264 is what nvdec is for", "8 gpus, cpu can't keep up with that"]
+    assert judge(wins=notes).code == "reflections.ok"
+    assert judge(wins=["Photos are", "decoded by a slow CPU that", "has four cores only"]).outcome == "failed"
+
+
+def test_machines_that_act_like_people():
+    """One such figure of speech may stand; several are nonsense."""
+    assert judge(wins=["20 MP photos on four cores: the GPU dreams of data", *WINS[1:]]).code == "reflections.ok"
+    odd = ["The GPU is jealous of the four cores that decode JPEG", "Video sings in NVDEC", "Crops blush on the GPU"]
+    assert judge(wins=odd).outcome == "failed"
+
+
 def test_one_string_with_bullets():
     """A list typed as one string is the list it shows."""
     assert judge(wins=["\n".join(f"- {text}" for text in WINS)]).code == "reflections.ok"

@@ -46,6 +46,17 @@ def test_patterns(pattern, text, matches):
     assert (found(lexicon(("it", "x", pattern)), text) == {"it"}) is matches
 
 
+@pytest.mark.parametrize(("text", "matches"), [("sloooow", True), ("solw", False), ("vidoe", True), ("vieod", False)])
+def test_sloppy_typing(text, matches):
+    """Letters drawn out, and in longer words two swapped, are understood."""
+    assert bool(concepts().find(pieces(clean(text)))) is matches
+
+
+def test_punctuation_of_other_scripts_ends_words():
+    """Arabic commas and Indian full stops are no letters."""
+    assert [piece.text for piece in pieces(clean("جدول، متن । डेटा।"))] == ["جدول", "متن", "डेटा"]
+
+
 def test_the_longest_stem_wins():
     """`language model` is about text although the word begins like the German for speech."""
     words = lexicon(("audio", "x", "sprach"), ("text", "x", "sprachmodell"))
