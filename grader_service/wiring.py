@@ -70,7 +70,7 @@ def intake_limits(settings: Settings) -> IntakeLimits:
 
 def retry_policy(settings: Settings) -> RetryPolicy:
     """How often our own failures are tried again."""
-    return RetryPolicy(max_attempts=settings.max_attempts, delay_s=settings.retry_delay_s)
+    return RetryPolicy(settings.max_attempts, delay_s=settings.retry_delay_s, hint_s=4 * settings.sweep_s)
 
 
 def chosen_gpu(settings: Settings) -> Gpu | None:

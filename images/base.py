@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,20 +57,22 @@ def choose_base(client: Any, kind: str, say: Say) -> Base:
         ConfigurationError: neither way works on this host; the message says what to install.
         InfrastructureError: a step failed.
     """
-    if kind == "registry" or (kind == "auto" and _registry_answers()):
+    if kind == "registry" or (kind == "auto" and registry_answers()):
         say(f"pulling {PUBLIC_BASE}")
         image = client.images.pull(PUBLIC_BASE)
         return _inspect(client, image.id, f"{PUBLIC_BASE} {(image.attrs.get('RepoDigests') or [''])[0]}".strip())
-    release, mirror = _host_release()
+    release, mirror = host_release()
     tag = f"grader-base:{release}"
     existing = [image for image in client.images.list(name="grader-base") if tag in image.tags]
     if existing:
         return _inspect(client, existing[0].id, f"debootstrap {release}")
     say(f"bootstrapping {release} from {mirror} (no registry answers)")
-    return _inspect(client, _bootstrap(client, release, mirror, tag, say), f"debootstrap {release}")
+    bootstrap(client, release, mirror, tag, _PACKAGES, say)
+    return _inspect(client, str(client.images.get(tag).id), f"debootstrap {release}")
 
 
-def _registry_answers() -> bool:
+def registry_answers() -> bool:
+    """Whether the public registry can be reached from here."""
     try:
         with urllib.request.urlopen(_REGISTRY, timeout=_REGISTRY_S):
             return True
@@ -80,7 +82,7 @@ def _registry_answers() -> bool:
         return False
 
 
-def _host_release() -> tuple[str, str]:
+def host_release() -> tuple[str, str]:
     """(code name, mirror) of this host's own release."""
     lines = OS_RELEASE.read_text().splitlines() if OS_RELEASE.exists() else []
     fields = dict(line.split("=", 1) for line in lines if "=" in line)
@@ -130,10 +132,30 @@ def _source_urls(path: Path) -> list[str]:
     return re.findall(r"https?://[^\s\"']+", "\n".join(used))
 
 
-def _bootstrap(client: Any, release: str, mirror: str, tag: str, say: Say) -> str:
+def bootstrap(
+    client: Any,
+    release: str,
+    mirror: str,
+    tag: str,
+    packages: str,
+    say: Say,
+    *,
+    finish: Callable[[Path], None] = lambda _: None,
+    changes: Sequence[str] = (),
+) -> None:
+    """Makes an image of a minimal system with these packages.
+
+    Args:
+        packages: names, separated by commas.
+        finish: called with the root folder before it is packed.
+        changes: Dockerfile instructions of the image, such as `USER 999`.
+
+    Raises:
+        InfrastructureError: a step failed.
+    """
     with tempfile.TemporaryDirectory(prefix="grader-base-", dir="/var/tmp") as folder:
         root = Path(folder) / "root"
-        options = ["--variant=minbase", f"--include={_PACKAGES}"]
+        options = ["--variant=minbase", f"--include={packages}"]
         if "ubuntu" in mirror:
             options.append("--components=main,universe")
         run = subprocess.run(
@@ -146,14 +168,14 @@ def _bootstrap(client: Any, release: str, mirror: str, tag: str, say: Say) -> st
             (root / path).mkdir(parents=True, exist_ok=True)
         for name in ("etc/resolv.conf", "etc/hostname"):
             (root / name).unlink(missing_ok=True)
-        say("importing the base image")
+        finish(root)
+        say(f"importing {tag}")
         with subprocess.Popen(["tar", "-C", str(root), "--numeric-owner", "-c", "."], stdout=subprocess.PIPE) as tar:
             repository, _, version = tag.partition(":")
             assert tar.stdout is not None  # noqa: S101 - opened as a pipe
-            client.api.import_image_from_stream(tar.stdout, repository=repository, tag=version)
+            client.api.import_image_from_stream(tar.stdout, repository=repository, tag=version, changes=list(changes))
         if tar.returncode != 0:
-            raise InfrastructureError(f"the base image could not be packed: tar ended with {tar.returncode}")
-    return str(client.images.get(tag).id)
+            raise InfrastructureError(f"{tag} could not be packed: tar ended with {tar.returncode}")
 
 
 def _inspect(client: Any, reference: str, origin: str) -> Base:

@@ -39,7 +39,9 @@ def main() -> int:
             _say(f"warning: {problem}; the tests that need it are skipped")
         else:
             environment |= stack.enter_context(ensure_engine(_say))
-            if not _run("images", [str(BIN / "grader"), "images", "build", "all"], environment):
+            if not _run("images", [str(BIN / "grader"), "images", "build", "all"], environment) or not _run(
+                "stand-ins", [str(BIN / "grader"), "images", "build", "stand-ins"], environment
+            ):
                 return 1
         passed = _run("tests", [sys.executable, "-m", "pytest", *sys.argv[1:]], environment)
     _say(f"{'passed' if passed else 'FAILED'} after {time.monotonic() - started:.0f} s")

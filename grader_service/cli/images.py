@@ -8,6 +8,7 @@ from rich.table import Table
 
 from grader_service.cli.output import ProgressDisplay, console
 from images.build import BASE_LABEL, RECIPES, build, recipe_digest
+from images.standins.build import build_stand_ins
 from sandbox.docker_runner import connect_engine
 
 app = typer.Typer(help="Images: build, list.", no_args_is_help=True, rich_markup_mode=None)
@@ -20,6 +21,7 @@ class ImageChoice(StrEnum):
     ALL = "all"
     LAB = "lab"
     SERVICE = "service"
+    STAND_INS = "stand-ins"
 
 
 class BaseChoice(StrEnum):
@@ -39,7 +41,16 @@ def build_images(
     *,
     rebuild: Annotated[bool, typer.Option(help="Build even when the image is up to date.")] = False,
 ) -> None:
-    """Build the images from their lock files. Needs a Docker engine; no container registry."""
+    """Build the images from their lock files. Needs a Docker engine; no container registry.
+
+    `stand-ins` are Redis and PostgreSQL for compose.yaml where no registry answers; `all` leaves them out.
+    """
+    if image is ImageChoice.STAND_INS:
+        with ProgressDisplay() as progress:
+            made = build_stand_ins(connect_engine(_BUILD_TIMEOUT_S), progress.stage)
+        for name, image_id in made.items():
+            typer.echo(f"{name}: {image_id}")
+        return
     names = list(RECIPES) if image is ImageChoice.ALL else [image.value]
     with ProgressDisplay() as progress:
         built = build(

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from grader_service.cli.output import console
 from grader_service.logs import configure_logs
 from grader_service.settings import Settings
 
@@ -33,3 +34,17 @@ def judge(
 
     configure_logs("judge")
     raise typer.Exit(judge_worker(Settings(), children=children))
+
+
+@app.command("alive")
+def alive(
+    max_age: Annotated[float, typer.Option(min=1.0, help="Seconds since the worker last looked round.")] = 60.0,
+) -> None:
+    """For health checks: exit code 0 when a worker of this state folder looked round lately, else 1."""
+    from grader_service.service.pulse import age_s  # noqa: PLC0415 - see above
+
+    age = age_s(Settings().state_dir)
+    if age is None or age > max_age:
+        console().print("no worker has looked round" + ("" if age is None else f" for {age:.0f} s"))
+        raise typer.Exit(1)
+    console().print(f"looked round {age:.0f} s ago")

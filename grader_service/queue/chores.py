@@ -2,22 +2,32 @@
 
 from celery import Celery
 
-from grader_service.queue.hints import announce
+from grader_service.queue.hints import announce, holding
 from grader_service.queue.letters import deliver_due
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.sweeper import Chore
 from grader_service.store.engine import Store
-from grader_service.store.sweep import expire_leases, to_announce
+from grader_service.store.sweep import expire_leases, not_announced, to_announce
 
-SILENT_S = 60.0
-"""A run that waited this long after its hint is announced again: the hint, or who took it, may be gone."""
 _BATCH = 200
 
 
-def announce_waiting(store: Store, app: Celery, *, silent_s: float = SILENT_S, limit: int = _BATCH) -> int:
-    """Sends hints for runs that wait without one; returns how many."""
-    hints = to_announce(store, silent_s=silent_s, limit=limit)
-    return sum(announce(app, hint) for hint in hints)
+def announce_waiting(store: Store, app: Celery, *, silent_s: float | None = None, limit: int = _BATCH) -> int:
+    """Sends hints for runs that wait without one; returns how many.
+
+    Args:
+        silent_s: also for runs that wait this long after their hint while their queue is empty: the hint, or who took
+            it, is gone.
+    """
+    still_there = holding(app) if silent_s is not None else []
+    if still_there is None:
+        return 0
+    hints = to_announce(store, silent_s=silent_s, limit=limit, holding=still_there)
+    for sent, hint in enumerate(hints):
+        if not announce(app, hint):
+            not_announced(store, hints[sent:])
+            return sent
+    return len(hints)
 
 
 def common_chores(store: Store, app: Celery, retry: RetryPolicy) -> list[tuple[str, Chore]]:
@@ -27,6 +37,6 @@ def common_chores(store: Store, app: Celery, retry: RetryPolicy) -> list[tuple[s
             "expire_leases",
             lambda: expire_leases(store, max_attempts=retry.max_attempts, delay_s=retry.delay_s),
         ),
-        ("announce", lambda: announce_waiting(store, app)),
+        ("announce", lambda: announce_waiting(store, app, silent_s=retry.hint_s)),
         ("deliver", lambda: deliver_due(store, app)),
     ]

@@ -9,6 +9,8 @@ from typing import Any
 
 MAX_BYTES = 4 << 20
 """An artifact of 1 MiB is 1.4 MiB in Base64, and 1.9 MiB in the body's own Base64."""
+_OPENED_BYTES = 64 << 20
+"""Of a message too large to be taken, up to this size, the task's id is looked for, so that it can be answered."""
 TASK = "grader.grade"
 
 
@@ -35,22 +37,26 @@ def open_envelope(raw: bytes) -> Envelope:
     Raises:
         Unreadable: with the reason, and the task's id if it has one.
     """
-    if len(raw) > MAX_BYTES:
-        raise Unreadable(f"{len(raw)} bytes; expected at most {MAX_BYTES}")
+    too_large = f"{len(raw)} bytes; expected at most {MAX_BYTES}"
+    if len(raw) > _OPENED_BYTES:
+        raise Unreadable(too_large)
     try:
         outer = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"the message is not JSON: {str(error)[:100]}") from None
-    headers = outer.get("headers") if isinstance(outer, Mapping) else None
-    if not isinstance(headers, Mapping):
-        raise Unreadable("the message has no headers; expected Celery protocol 2")
-    task_id = headers.get("id")
-    if not isinstance(task_id, str) or not 0 < len(task_id) <= 200:
-        raise Unreadable("the message has no task id in its headers")
+    if not isinstance(outer, Mapping):
+        raise Unreadable("the message is no JSON object; expected Celery protocol 2")
+    headers, properties = _mapping(outer.get("headers")), _mapping(outer.get("properties"))
+    # Celery writes the id twice; whoever waits can be answered by either.
+    task_id = _task_id(headers.get("id")) or _task_id(properties.get("correlation_id"))
+    if len(raw) > MAX_BYTES:
+        raise Unreadable(too_large, task_id)
+    if task_id is None or _task_id(headers.get("id")) is None:
+        raise Unreadable("the message has no task id in its headers; expected Celery protocol 2", task_id)
     if headers.get("task") != TASK:
-        raise Unreadable(f"task {str(headers.get('task'))[:80]!r} is not taken here; expected {TASK!r}", task_id)
+        raise Unreadable(f"task {_shown(headers.get('task'))} is not taken here; expected {TASK!r}", task_id)
     if outer.get("content-type") != "application/json":
-        raise Unreadable(f"content type {str(outer.get('content-type'))[:60]!r}; expected application/json", task_id)
+        raise Unreadable(f"content type {_shown(outer.get('content-type'))}; expected application/json", task_id)
     if headers.get("compression") is not None:
         raise Unreadable("compressed bodies are not taken; send plain JSON", task_id)
     return Envelope(task_id, _argument(_body(outer, task_id), task_id))
@@ -58,8 +64,7 @@ def open_envelope(raw: bytes) -> Envelope:
 
 def _body(outer: Mapping[str, Any], task_id: str) -> Any:
     body = outer.get("body")
-    properties = outer.get("properties")
-    encoding = properties.get("body_encoding") if isinstance(properties, Mapping) else None
+    encoding = _mapping(outer.get("properties")).get("body_encoding")
     try:
         if isinstance(body, str) and encoding == "base64":
             body = base64.b64decode(body, validate=True)
@@ -72,7 +77,21 @@ def _argument(body: Any, task_id: str) -> object:
     if not (isinstance(body, list) and len(body) >= 2 and isinstance(body[0], list) and isinstance(body[1], Mapping)):
         raise Unreadable("the body is not [args, kwargs, embed] of protocol 2", task_id)
     args, kwargs = body[0], body[1]
-    unknown = [str(key)[:40] for key in kwargs if key != "submission"]
+    unknown = [str(key)[:40] for key in kwargs if key != "submission"][:5]
     if unknown or len(args) > 1:
-        raise Unreadable(f"{TASK} takes the one argument `submission`; got also {unknown or args[1:2]}", task_id)
+        also = f"{unknown}" if unknown else f"{len(args) - 1} further ones"
+        raise Unreadable(f"{TASK} takes the one argument `submission`; got also {also}", task_id)
     return kwargs.get("submission", args[0] if args else None)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _task_id(value: object) -> str | None:
+    # What no database and no log can hold, such as NUL or half a surrogate pair, is no id.
+    return value if isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable() else None
+
+
+def _shown(value: object) -> str:
+    return repr(value[:80]) if isinstance(value, str) else f"of type {type(value).__name__}"

@@ -3,12 +3,20 @@
 import structlog
 from celery import Celery
 from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from grader_service.queue.tasks import JUDGE_TASK, RUN_TASK
+from grader_service.store.leases import Stage
 from grader_service.store.sweep import Hint
 
 log = structlog.get_logger(__name__)
 _TASKS = {"run": RUN_TASK, "judge": JUDGE_TASK}
+_KINDS: tuple[tuple[Stage, str], ...] = (
+    ("run", "live"),
+    ("run", "regrade"),
+    ("judge", "live"),
+    ("judge", "regrade"),
+)
 
 
 def announce(app: Celery, hint: Hint) -> bool:
@@ -17,11 +25,27 @@ def announce(app: Celery, hint: Hint) -> bool:
         app.send_task(
             _TASKS[hint.stage],
             args=(hint.run_id,),
-            queue=f"grader.{hint.stage}.{hint.purpose}",
+            queue=_queue(hint.stage, hint.purpose),
             ignore_result=True,
             retry=False,
         )
-    except (OperationalError, OSError) as error:
+    except (OperationalError, RedisError, OSError) as error:
         log.warning("hint_not_sent", run_id=hint.run_id, error=str(error)[:200])
         return False
     return True
+
+
+def holding(app: Celery) -> list[tuple[Stage, str]] | None:
+    """Stages and purposes whose queue holds hints that nobody took yet; None when the broker does not answer."""
+    try:
+        with app.backend.client.pipeline(transaction=False) as pipe:  # the result store is the broker's Redis
+            for kind in _KINDS:
+                pipe.llen(_queue(*kind))
+            return [kind for kind, length in zip(_KINDS, pipe.execute(), strict=True) if length]
+    except (RedisError, OSError) as error:
+        log.warning("broker_away", error=str(error)[:200])
+        return None
+
+
+def _queue(stage: Stage, purpose: str) -> str:
+    return f"grader.{stage}.{purpose}"

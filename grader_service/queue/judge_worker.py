@@ -21,6 +21,7 @@ from grader_service.queue.redis_check import require_safe
 from grader_service.queue.tasks import register_judge
 from grader_service.service.intake import IntakeDesk, receive, refuse_unreadable
 from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.pulse import beat
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.signing import Signer
@@ -51,7 +52,8 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
         limits=wiring.intake_limits(settings),
         actor=owner,
     )
-    sweeper = Sweeper(common_chores(store, app, wiring.retry_policy(settings)), settings.sweep_s)
+    chores = [*common_chores(store, app, wiring.retry_policy(settings)), ("pulse", lambda: beat(settings.state_dir))]
+    sweeper = Sweeper(chores, settings.sweep_s)
     register_judge(app, Child(settings, app, owner))
     log.info("judge_starts", owner=owner, children=children)
     store.close()
@@ -95,7 +97,8 @@ class Intake:
         self._desk = desk
         self._sweeper = sweeper
         self._loops = [
-            IntakeLoop(wiring.open_redis(settings), self._handle, self._refuse) for _ in range(settings.intake_threads)
+            IntakeLoop(wiring.open_redis(settings), self._handle, self._refuse, alive_s=settings.lease_s)
+            for _ in range(settings.intake_threads)
         ]
         self._threads = [
             threading.Thread(target=loop.run, name=f"intake-{number}", daemon=True)

@@ -7,6 +7,7 @@ from celery import Celery, states
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
+from grader_service.queue.hints import holding
 from grader_service.store import outbox
 from grader_service.store.engine import Store
 from grader_service.store.outbox import Letter
@@ -23,6 +24,8 @@ def deliver_due(store: Store, app: Celery, limit: int = 100) -> int:
         except (OperationalError, RedisError, OSError) as error:
             outbox.postponed(store, letter, f"{type(error).__name__}: {error}")
             log.warning("answer_postponed", letter=letter.id, attempts=letter.attempts + 1, error=str(error)[:200])
+            if holding(app) is None:
+                break  # the broker is away: the other answers would only wait for it one after another
         else:
             sent.append(letter.id)
     outbox.delivered(store, sent)

@@ -1,8 +1,10 @@
 """Runs a Celery worker in this process: children that work, threads of ours beside them, an orderly end."""
 
+import multiprocessing
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -10,6 +12,7 @@ from typing import Any, Protocol
 # given back, in place of the warm one that waits for as long as a run takes.
 os.environ.setdefault("REMAP_SIGTERM", "SIGQUIT")
 
+from billiard import current_process
 from celery import Celery, signals
 from celery.utils.nodenames import default_nodename
 
@@ -40,6 +43,7 @@ def serve(app: Celery, queues: Sequence[str], *, name: str, children: int, compa
         for companion in companions:
             companion.start()
 
+    hands = _Hands(children)
     signals.worker_ready.connect(on_ready, weak=False)
     signals.worker_process_init.connect(_leave_on_sigterm, weak=False)
     worker = app.Worker(
@@ -55,6 +59,8 @@ def serve(app: Celery, queues: Sequence[str], *, name: str, children: int, compa
         task_events=False,
         optimization="fair",
     )
+    # Celery's own waits its whole time whenever there was work in hand at its start.
+    worker.wait_for_soft_shutdown = lambda: hands.wait_until_empty(app.conf.worker_soft_shutdown_timeout)
     try:
         worker.start()
     finally:
@@ -63,6 +69,26 @@ def serve(app: Celery, queues: Sequence[str], *, name: str, children: int, compa
         for companion in companions:
             companion.stop()
     return int(worker.exitcode or 0)
+
+
+class _Hands:
+    """Which children work just now: one byte for each, in memory that they share with their parent."""
+
+    def __init__(self, children: int) -> None:
+        self._busy = multiprocessing.RawArray("b", children)
+        # A child that takes a dead one's place has nothing in hand.
+        signals.worker_process_init.connect(lambda **_: self._set(0), weak=False)
+        signals.task_prerun.connect(lambda **_: self._set(1), weak=False)
+        signals.task_postrun.connect(lambda **_: self._set(0), weak=False)
+
+    def wait_until_empty(self, most_s: float) -> None:
+        """Returns when every child has finished what it had in hand, or after this time."""
+        deadline = time.monotonic() + most_s
+        while any(self._busy) and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    def _set(self, value: int) -> None:
+        self._busy[current_process().index] = value
 
 
 def use_queues(consumer: Any, queues: Sequence[str], *, wanted: bool) -> None:

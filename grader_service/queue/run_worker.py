@@ -20,6 +20,7 @@ from grader_service.queue.redis_check import require_safe
 from grader_service.queue.tasks import register_run
 from grader_service.service.device_lock import hold_device
 from grader_service.service.gate import DeviceGate
+from grader_service.service.pulse import beat
 from grader_service.service.runner import RunEnd, RunnerDesk, run_next
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
@@ -55,6 +56,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
                 *common_chores(store, app, wiring.retry_policy(settings)),
                 ("device", Attention(gate, RUN_QUEUES).look),
                 ("orphans", sandbox.sweep),
+                ("pulse", lambda: beat(settings.state_dir)),
             ],
             settings.sweep_s,
         )

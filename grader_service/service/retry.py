@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Tries, and the wait before the next one."""
+    """Tries, and the waits before the next one."""
 
     max_attempts: int = 3
     delay_s: float = 10.0
+    hint_s: float = 20.0
+    """A run that waits this long with no hint on its queue is announced again."""

@@ -15,6 +15,7 @@ from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
 from grader_service.store.outbox import enqueue
+from grader_service.store.submissions import hold_submission
 from grader_service.store.tables import RunRow, RunState, SubmissionRow, VerdictRow, WaiterRow
 
 Purpose = Literal["live", "regrade"]
@@ -178,6 +179,7 @@ def add_waiter(connection: Connection, submission_id: str, waiter: Waiter) -> No
 
 
 def _repeat(connection: Connection, submission_id: str, waiter: Waiter, actor: str) -> Repeated:
+    hold_submission(connection, submission_id)  # a verdict that comes now sees this waiter, or is seen here
     run_id = connection.execute(
         select(RunRow.run_id).where(RunRow.submission_id == submission_id).order_by(RunRow.created_at.desc()).limit(1)
     ).scalar_one()
@@ -194,11 +196,16 @@ def _repeat(connection: Connection, submission_id: str, waiter: Waiter, actor: s
 
 def _already_waits(connection: Connection, submission_id: str, waiter: Waiter) -> bool:
     """Whether this very message was seen: a broker may deliver one twice."""
-    return waiter.task_id is not None and bool(
+    return bool(
         connection.execute(
             select(func.count())
             .select_from(WaiterRow)
-            .where(WaiterRow.submission_id == submission_id, WaiterRow.task_id == waiter.task_id)
+            .where(
+                WaiterRow.submission_id == submission_id,
+                WaiterRow.task_id.is_not_distinct_from(waiter.task_id),
+                WaiterRow.reply_queue.is_not_distinct_from(waiter.reply_queue),
+                WaiterRow.reply_task.is_not_distinct_from(waiter.reply_task),
+            )
         ).scalar_one()
     )
 

@@ -66,7 +66,7 @@ class ArtifactStore:
                 data = _read_bounded(source, self._max_bytes)
         except SubmissionRejected:
             raise
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError):
             raise SubmissionRejected("artifact.not_found", f"There is nothing at {uri[:200]}.") from None
         except Exception as error:
             raise InfrastructureError(f"{uri[:200]} could not be fetched: {error}") from error

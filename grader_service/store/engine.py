@@ -11,7 +11,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
 from grader_service.errors import ConfigurationError, InfrastructureError
 
@@ -60,8 +60,8 @@ class Store:
             with self.engine.begin() as connection:
                 yield connection
         except SQLAlchemyError as error:
-            if _is_integrity(error):
-                raise
+            if isinstance(error, (IntegrityError, DataError)):
+                raise  # not the database's fault, and no better the next time
             raise StoreUnavailable(f"the database failed: {str(error)[:500]}") from error
 
     def migrate(self) -> None:
@@ -100,12 +100,6 @@ def _alembic() -> Config:
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
     config.set_main_option("path_separator", "os")
     return config
-
-
-def _is_integrity(error: SQLAlchemyError) -> bool:
-    from sqlalchemy.exc import IntegrityError  # noqa: PLC0415 - one use
-
-    return isinstance(error, IntegrityError)
 
 
 def _configure_sqlite(connection: Any, _: Any) -> None:

@@ -90,9 +90,16 @@ def give_back(store: Store, claim: Claim, why: str) -> bool:
         done = connection.execute(
             update(RunRow)
             .where(*held(claim))
-            .values(state=_FROM[claim.stage].value, lease_owner=None, lease_until=None, not_before=db_now())
+            .values(
+                state=_FROM[claim.stage].value,
+                lease_owner=None,
+                lease_until=None,
+                not_before=db_now(),
+                published_at=None,
+            )
         )
         if done.rowcount:
+            call_learners_next(connection, claim)
             record(
                 connection, "given_back", claim.owner, submission_id=claim.submission_id, run_id=claim.run_id, why=why
             )
@@ -130,6 +137,7 @@ def settle_failure(
     )
     if not done.rowcount:
         return None
+    call_learners_next(connection, claim)
     record(
         connection,
         "needs_attention" if state is RunState.NEEDS_ATTENTION else "failed_by_us",
@@ -140,6 +148,17 @@ def settle_failure(
         error=error[:1000],
     )
     return state
+
+
+def call_learners_next(connection: Connection, claim: Claim) -> None:
+    """A run was taken off its runner: what waits of its learner lost its hint if one came meanwhile."""
+    if claim.stage == "run":
+        learner = select(RunRow.learner).where(RunRow.run_id == claim.run_id).scalar_subquery()
+        connection.execute(
+            update(RunRow)
+            .where(RunRow.state == RunState.RUN_QUEUED.value, RunRow.learner == learner)
+            .values(published_at=None)
+        )
 
 
 def held(claim: Claim) -> tuple[ColumnElement[bool], ...]:

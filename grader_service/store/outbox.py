@@ -9,6 +9,8 @@ from grader_service.store.engine import Store
 from grader_service.store.tables import OutboxRow, VerdictRow
 
 _LONGEST_WAIT_S = 300.0
+_HELD_S = 10.0
+"""Who takes an answer sends it within this time, or somebody else does."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +50,23 @@ def enqueue(
 
 
 def due(store: Store, limit: int = 100) -> list[Letter]:
-    """Answers whose time has come, oldest first."""
+    """Answers whose time has come, oldest first. They are the caller's for a moment, in which no one else gets them."""
     statement = (
         select(OutboxRow, VerdictRow.document.label("stored"))
         .join(VerdictRow, VerdictRow.verdict_id == OutboxRow.verdict_id, isouter=True)
         .where(OutboxRow.delivered_at.is_(None), OutboxRow.not_before <= db_now())
         .order_by(OutboxRow.id)
         .limit(limit)
+        .with_for_update(skip_locked=True, of=OutboxRow)
     )
     with store.transaction() as connection:
         rows = connection.execute(statement).mappings().all()
+        if rows:
+            connection.execute(
+                update(OutboxRow)
+                .where(OutboxRow.id.in_([row["id"] for row in rows]))
+                .values(not_before=db_now() + _HELD_S)
+            )
     return [
         Letter(
             id=row["id"],

@@ -14,8 +14,9 @@ from grader_service.model.verdict import Verdict
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
-from grader_service.store.leases import Claim, held
+from grader_service.store.leases import Claim, call_learners_next, held
 from grader_service.store.outbox import enqueue
+from grader_service.store.submissions import hold_submission
 from grader_service.store.tables import BlobRow, EvidenceRow, RunRow, RunState, VerdictRow, WaiterRow
 
 EvidenceKind = Literal["evidence", "rejection"]
@@ -47,6 +48,7 @@ def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: byt
         if not done.rowcount:
             _fenced(connection, claim)
             return False
+        call_learners_next(connection, claim)
         for digest, data in blobs.items():
             _store_blob(connection, digest, data)
         connection.execute(
@@ -96,6 +98,7 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
         if not done.rowcount:
             _fenced(connection, claim)
             return False
+        hold_submission(connection, claim.submission_id)  # whoever comes to wait now is seen below, or sees the verdict
         before = connection.execute(
             select(VerdictRow.verdict_id).where(VerdictRow.submission_id == claim.submission_id, VerdictRow.current)
         ).scalar_one_or_none()

@@ -1,6 +1,6 @@
 """Reads stored submissions."""
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from grader_service.errors import InfrastructureError
 from grader_service.model.submission import Submission
@@ -28,4 +28,13 @@ def load_submission(store: Store, submission_id: str) -> Submission:
         sha256=row["sha256"],
         size_bytes=row["size_bytes"],
         steps=tuple(row["steps"]),
+    )
+
+
+def hold_submission(connection: Connection, submission_id: str) -> None:
+    """Until the transaction ends nobody else may add a waiter or a verdict to this submission."""
+    connection.execute(
+        select(SubmissionRow.submission_id)
+        .where(SubmissionRow.submission_id == submission_id)
+        .with_for_update(key_share=True)
     )

@@ -1,9 +1,10 @@
 """Finds what fell out of everybody's hands: expired leases, and runs whose hint was lost."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import ColumnElement, and_, or_, select, update
 
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
@@ -12,6 +13,7 @@ from grader_service.store.tables import RunRow, RunState
 
 _STAGE: dict[str, Stage] = {RunState.RUNNING.value: "run", RunState.JUDGING.value: "judge"}
 _WAITING: dict[str, Stage] = {RunState.RUN_QUEUED.value: "run", RunState.JUDGE_QUEUED.value: "judge"}
+_FROM = {stage: state for state, stage in _WAITING.items()}
 _BATCH = 500
 
 
@@ -30,6 +32,7 @@ def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
         select(RunRow.run_id, RunRow.submission_id, RunRow.state, RunRow.fence, RunRow.attempts, RunRow.lease_owner)
         .where(RunRow.lease_until.is_not(None), RunRow.lease_until < db_now(), RunRow.state.in_(_STAGE))
         .limit(_BATCH)
+        .with_for_update(skip_locked=True)
     )
     with store.transaction() as connection:
         rows = connection.execute(expired).all()
@@ -43,17 +46,27 @@ def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
         return done
 
 
-def to_announce(store: Store, *, silent_s: float, limit: int = _BATCH) -> list[Hint]:
-    """Waiting runs that are due and have not been announced for `silent_s`; marks them as announced."""
+def to_announce(
+    store: Store, *, silent_s: float | None, limit: int = _BATCH, holding: Collection[tuple[Stage, str]] = ()
+) -> list[Hint]:
+    """Waiting runs that are due and need a hint; marks them as announced, so that nobody else announces them too.
+
+    Args:
+        silent_s: a run that was announced this long ago needs one again; None: only runs that never had one.
+        holding: stages and purposes whose queue holds hints still. They lead to every waiting run, so none is repeated:
+            a long backlog must not fill the broker.
+    """
+    needed: ColumnElement[bool] = RunRow.published_at.is_(None)
+    if silent_s is not None:
+        silent: list[ColumnElement[bool]] = [RunRow.published_at < db_now() - silent_s]
+        silent += [~((RunRow.state == _FROM[stage]) & (RunRow.purpose == purpose)) for stage, purpose in holding]
+        needed = or_(needed, and_(*silent))
     due = (
         select(RunRow.run_id, RunRow.state, RunRow.purpose)
-        .where(
-            RunRow.state.in_(_WAITING),
-            RunRow.not_before <= db_now(),
-            or_(RunRow.published_at.is_(None), RunRow.published_at < db_now() - silent_s),
-        )
+        .where(RunRow.state.in_(_WAITING), RunRow.not_before <= db_now(), needed)
         .order_by(RunRow.priority, RunRow.created_at)
         .limit(limit)
+        .with_for_update(skip_locked=True)
     )
     with store.transaction() as connection:
         rows = connection.execute(due).all()
@@ -64,7 +77,9 @@ def to_announce(store: Store, *, silent_s: float, limit: int = _BATCH) -> list[H
     return [Hint(row.run_id, _WAITING[row.state], row.purpose) for row in rows]
 
 
-def announced(store: Store, run_id: str) -> None:
-    """A hint for this run was just sent."""
+def not_announced(store: Store, hints: Collection[Hint]) -> None:
+    """These hints were not sent after all: the next look should."""
     with store.transaction() as connection:
-        connection.execute(update(RunRow).where(RunRow.run_id == run_id).values(published_at=db_now()))
+        connection.execute(
+            update(RunRow).where(RunRow.run_id.in_([hint.run_id for hint in hints])).values(published_at=None)
+        )

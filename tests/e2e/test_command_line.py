@@ -30,12 +30,21 @@ def grader(*arguments, state_dir, timeout=280, text_in=None):
     )
 
 
+def decided(*arguments, state_dir):
+    """Runs it until the measurement decides: on a busy machine `inconclusive` is the right answer, and asks for more."""
+    for _ in range(3):
+        done = grader(*arguments, state_dir=state_dir)
+        if done.returncode != 4:
+            break
+    return done
+
+
 @pytest.mark.docker
 @pytest.mark.e2e
 def test_the_reference_passes_in_docker(lab_image, state_dir, tmp_path, nothing_left):
     """The reference notebook is passed with tier A and four passed checks, exit 0, and stdout is the verdict alone."""
     report = tmp_path / "report.html"
-    done = grader(
+    done = decided(
         "grade", REFERENCE, "--sandbox", "docker", "--device", "cpu", "--json", "-", "--report", str(report),
         state_dir=state_dir,
     )  # fmt: skip
@@ -66,7 +75,7 @@ def test_the_reference_passes_in_docker(lab_image, state_dir, tmp_path, nothing_
 def test_the_reference_passes_in_the_embedded_mode(state_dir, tmp_path):
     """`make demo`'s command needs no Docker, says that it does not isolate, shows progress and writes both files."""
     verdict_file, report = tmp_path / "v.json", tmp_path / "r.html"
-    done = grader(
+    done = decided(
         "grade", REFERENCE, "--sandbox", "process", "--device", "cpu",
         "--json", str(verdict_file), "--report", str(report),
         state_dir=state_dir,

@@ -2,11 +2,13 @@
 
 import shutil
 import tempfile
+import uuid
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import missing
+from tests.service.bench import Bench, containers_of, volumes_of
 from tests.service.harness import Service
 from tests.services.redis_server import redis_server
 
@@ -30,3 +32,47 @@ def service(redis, postgres_url, tmp_path, request):
     for worker in made.workers:
         print(f"--- {worker.log.name}\n{worker.log.read_text(errors='replace')[-4000:]}")
     shutil.rmtree(state_dir, ignore_errors=True)
+
+
+@pytest.fixture
+def docker_service(service, engine, lab_image):
+    """The same with pods in containers; whatever a failed test leaves of them is removed."""
+    service.environment |= {"GRADER_SANDBOX": "docker", "GRADER_LAB_IMAGE": lab_image}
+    yield service
+    service.stop()
+    for container in containers_of(engine, service.state_dir):
+        container.remove(force=True)
+    for volume in volumes_of(engine, service.state_dir):
+        volume.remove(force=True)
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """Intake and judging in this process, for tests that bring runners of their own."""
+    state_dir = Path(tempfile.mkdtemp(prefix="grader-bench-", dir="/var/tmp"))
+    made = Bench(state_dir)
+    yield made
+    made.store.close()
+    shutil.rmtree(state_dir, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def graded(postgres, tmp_path_factory):
+    """A service with a judge and a runner, for all tests of a module that break nothing."""
+    if shutil.which("redis-server") is None:
+        missing("Redis is not installed (apt-get install redis-server)")
+    url, admin = postgres
+    name = f"shared_{uuid.uuid4().hex[:8]}"
+    with admin.connect() as connection:
+        connection.exec_driver_sql(f"create database {name} template template_grader")
+    state_dir = Path(tempfile.mkdtemp(prefix="grader-svc-", dir="/var/tmp"))
+    with redis_server() as redis:
+        made = Service(redis, url.format(name=name), state_dir, tmp_path_factory.mktemp("logs"))
+        made.environment["GRADER_ARTIFACT_SOURCES"] = f"file://{state_dir}/outbox/"
+        made.judge()
+        made.runner()
+        yield made
+        made.stop()
+    shutil.rmtree(state_dir, ignore_errors=True)
+    with admin.connect() as connection:
+        connection.exec_driver_sql(f"drop database {name} with (force)")

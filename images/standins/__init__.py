@@ -1,0 +1,1 @@
+"""Images of other people's software for hosts without a container registry."""

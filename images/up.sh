@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Prepares what compose.yaml needs on this host and starts it: secrets, the state folder, images. Repeating is safe.
+#   images/up.sh [arguments of `up`]      everything else through the environment that compose.yaml names
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export GRADER_STATE_DIR=${GRADER_STATE_DIR:-/var/lib/grader}
+export GRADER_SECRETS_DIR=${GRADER_SECRETS_DIR:-$PWD/secrets}
+export GRADER_DOCKER_SOCKET=${GRADER_DOCKER_SOCKET:-/var/run/docker.sock}
+export GRADER_DOCKER_GID=${GRADER_DOCKER_GID:-$(stat -c %g "$GRADER_DOCKER_SOCKET")}
+project=${GRADER_PROJECT:-grader}
+
+# The folder is closed; the files in it must be readable by the uids of the containers that they are mounted into.
+install -d -m 700 "$GRADER_SECRETS_DIR"
+for name in redis_password postgres_password; do
+    [ -s "$GRADER_SECRETS_DIR/$name" ] || (umask 077; head -c 24 /dev/urandom | base64 | tr '+/' '-_' >"$GRADER_SECRETS_DIR/$name")
+    chmod 444 "$GRADER_SECRETS_DIR/$name"
+done
+install -d -o 10001 -g 10001 -m 750 "$GRADER_STATE_DIR"
+
+.venv/bin/grader images build all
+if [ -z "${GRADER_REDIS_IMAGE:-}${GRADER_POSTGRES_IMAGE:-}" ] && ! timeout 15 docker pull -q redis:7.4.1-bookworm >/dev/null 2>&1; then
+    .venv/bin/grader images build stand-ins
+    export GRADER_REDIS_IMAGE=grader-redis:latest GRADER_POSTGRES_IMAGE=grader-postgres:latest
+fi
+
+compose=(docker-compose)
+docker compose version >/dev/null 2>&1 && compose=(docker compose)
+exec "${compose[@]}" -p "$project" up -d "$@"

@@ -1,0 +1,1 @@
+"""Platforms that are not ours, as they would use the service."""

@@ -1,0 +1,118 @@
+"""Intake, runs and judging in this process, step by step: for faults that need no worker processes."""
+
+import base64
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from checks.registry import Registry
+from grader_service.model.verdict import Verdict
+from grader_service.service.gate import Gate
+from grader_service.service.intake import IntakeDesk, receive
+from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.retry import RetryPolicy
+from grader_service.service.runner import RunEnd, RunnerDesk, run_next
+from grader_service.signing import Signer
+from grader_service.store.artifacts import ArtifactStore
+from grader_service.store.engine import Store
+from grader_service.store.tables import EventRow, RunRow
+from sandbox.api import SandboxRunner
+from sandbox.docker_options import STATE_LABEL
+from sandbox.process_runner import ProcessRunner
+from tests.service.harness import QUICK
+
+
+class OpenGate:
+    """A device without a steward; implements `Gate`."""
+
+    def open(self) -> bool:
+        """Always."""
+        return True
+
+    def release(self) -> None:
+        """There is no GPU."""
+
+
+class Bench:
+    """One store, and whatever works on it."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self.state_dir = state_dir
+        self.url = f"sqlite:///{state_dir / 'grader.db'}"
+        self.store = Store(self.url)
+        self.store.migrate()
+        self.artifacts = ArtifactStore(f"file://{state_dir / 'artifacts'}")
+        self.registry = Registry()
+        self.signer = Signer.from_folder(state_dir / "keys")
+        self._intake = IntakeDesk(self.store, self.artifacts, self.registry, self.signer)
+
+    def submit(self, source: str = QUICK, learner: str | None = None) -> str:
+        """Takes a submission in; returns its id."""
+        submission_id = f"b:{uuid.uuid4().hex[:12]}"
+        message = {
+            "submission_id": submission_id,
+            "lab": "dali-pipelines",
+            "learner": learner or f"learner-{uuid.uuid4().hex[:8]}",
+            "artifact": {"filename": "submission.py", "inline": base64.b64encode(source.encode()).decode()},
+            "steps": ["reflection"],
+        }
+        assert receive(self._intake, message, "live", None).kind == "accepted"
+        return submission_id
+
+    def desk(self, gate: Gate | None = None, sandbox: SandboxRunner | None = None, **changes: Any) -> RunnerDesk:
+        """A runner's desk; without a delay before another try."""
+        values = {
+            "store": self.store,
+            "artifacts": self.artifacts,
+            "sandbox": sandbox or ProcessRunner(self.state_dir),
+            "device": "cpu",
+            "owner": "bench",
+            "gate": gate or OpenGate(),
+            "retry": RetryPolicy(max_attempts=3, delay_s=0.0),
+        }
+        return RunnerDesk(**values | changes)
+
+    def run_all(self, desk: RunnerDesk, most: int = 9) -> list[RunEnd]:
+        """Executes runs until none waits."""
+        ends = []
+        while len(ends) < most and (end := run_next(desk)) not in (RunEnd.NOTHING, RunEnd.CLOSED):
+            ends.append(end)
+        return ends
+
+    def judge(self) -> Verdict | None:
+        """Judges what waits."""
+        return judge_next(JudgeDesk(self.store, self.registry, self.signer, "bench"))
+
+    def run(self, submission_id: str) -> Any:
+        """The row of its only run."""
+        with self.store.transaction() as connection:
+            return connection.execute(select(RunRow.__table__).where(RunRow.submission_id == submission_id)).one()
+
+    def events(self, submission_id: str | None = None) -> list[tuple[str, dict[str, Any]]]:
+        """Kinds and details of events, in order; of everything without a submission when none is named."""
+        statement = select(EventRow.kind, EventRow.detail).where(EventRow.submission_id == submission_id)
+        with self.store.transaction() as connection:
+            rows = connection.execute(statement.order_by(EventRow.id)).all()
+        return [
+            (row.kind, row.detail if isinstance(row.detail, dict) else json.loads(row.detail or "{}")) for row in rows
+        ]
+
+
+def containers_of(engine: Any, state_dir: Path) -> list[Any]:
+    """Containers that belong to a state folder, in any state."""
+    mine = {"label": f"{STATE_LABEL}={state_dir.resolve()}"}
+    return engine.containers.list(all=True, filters=mine, ignore_removed=True)
+
+
+def volumes_of(engine: Any, state_dir: Path) -> list[Any]:
+    """Scratch volumes that belong to a state folder."""
+    return engine.volumes.list(filters={"label": f"{STATE_LABEL}={state_dir.resolve()}"})
+
+
+def nothing_left(engine: Any, state_dir: Path) -> bool:
+    """Whether neither containers, volumes nor run folders are left."""
+    runs = state_dir / "runs"
+    return not (containers_of(engine, state_dir) or volumes_of(engine, state_dir) or list(runs.glob("*")))

@@ -1,0 +1,231 @@
+"""GPUs that are shared, dirty, faulty or gone: runs wait or go elsewhere, and no learner pays for it.
+
+The GPUs are in memory; steward, gate, lock, store and runs are the real ones.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+
+import pytest
+
+from grader_service.errors import ConfigurationError
+from grader_service.gpu.memory import InMemoryGpu
+from grader_service.gpu.steward import Steward
+from grader_service.grading.progress import Silent
+from grader_service.host import Gpu
+from grader_service.model.verdict import Status
+from grader_service.queue.app import make_app
+from grader_service.queue.run_worker import Child
+from grader_service.service.device_lock import hold_device
+from grader_service.service.gate import DeviceGate
+from grader_service.service.runner import RunEnd, RunnerDesk, run_next
+from grader_service.settings import Settings
+from grader_service.store import devices
+from grader_service.store.results import load_evidence
+from grader_service.store.tables import EventRow
+from tests.service.harness import GRADER, QUICK, wait_for
+
+
+@dataclass
+class Card:
+    """A GPU, the worker that has it, and what happens to it during a run."""
+
+    gpu: InMemoryGpu
+    desk: RunnerDesk
+    during: list
+
+    def run(self):
+        return run_next(self.desk)
+
+
+@pytest.fixture
+def card(bench):
+    """Makes GPUs with a worker each."""
+
+    def make(number):
+        uuid = f"GPU-{number:08d}"
+        gpu = InMemoryGpu(uuid)
+        steward = Steward(gpu, lambda reason: devices.quarantine(bench.store, uuid, reason, "bench"), patience_s=0.2)
+        gate = DeviceGate(bench.store, uuid, "host", "H100", steward)
+        during = []
+
+        def progress(_):
+            for change in during:
+                change()
+            return Silent()
+
+        facts = Gpu(number, "H100", uuid, "580.1", 80_000)
+        return Card(gpu, bench.desk(gate, gpu=facts, owner=f"host/{uuid}", progress=progress), during)
+
+    return make
+
+
+def device(bench, card):
+    return next(found for found in devices.devices(bench.store) if found.device_id == card.gpu.uuid)
+
+
+def health(bench, submission_id):
+    stored = load_evidence(bench.store, bench.run(submission_id).run_id)
+    return json.loads(stored.document)["run"]["gpu"]["health"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"processes": [4711]}, "processes 4711"),
+        ({"memory_used_mib": 30_000}, "30000 MiB"),
+        ({"recovery_action": "a GPU reset"}, "a GPU reset"),
+        ({"xids": [48]}, "Xid 48"),
+        ({"gone": True}, "does not answer"),
+    ],
+)
+def test_a_gpu_that_is_not_clean_gets_no_run_and_another_one_does(bench, card, change, reason):
+    """(E3', E5', E7') It is quarantined with the reason before anything is claimed; the run costs no try of ours."""
+    first, second = card(1), card(2)
+    submission_id = bench.submit()
+    for name, value in change.items():
+        setattr(first.gpu, name, value)
+    assert first.run() is RunEnd.CLOSED
+    assert (device(bench, first).state, bench.run(submission_id).attempts) == (devices.QUARANTINED, 0)
+    assert reason in device(bench, first).reason
+    assert [kind for kind, _ in bench.events()] == ["device_quarantined"]
+    assert second.run() is RunEnd.STORED
+    assert bench.judge().status is Status.PASSED
+    assert device(bench, second).state == devices.READY
+
+
+def test_an_application_error_stays_with_its_run(bench, card):
+    """(E4') Xid 31 is recorded beside the result, which stands; the GPU takes the next run."""
+    only = card(1)
+    only.during.append(lambda: only.gpu.xids.append(31))
+    submission_id = bench.submit()
+    assert only.run() is RunEnd.STORED
+    assert health(bench, submission_id)["xids"] == [31]
+    assert "illegal address" in health(bench, submission_id)["notes"][0]
+    assert bench.judge().status is Status.PASSED
+    only.during.clear()
+    next_id = bench.submit()
+    assert only.run() is RunEnd.STORED
+    assert health(bench, next_id)["xids"] == []
+    assert device(bench, only).state == devices.READY
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (lambda gpu: gpu.xids.extend([31, 79]), "Xid 79"),
+        (lambda gpu: setattr(gpu, "recovery_action", "a node reboot"), "a node reboot"),
+        (lambda gpu: setattr(gpu, "gone", True), "does not answer"),
+    ],
+)
+@pytest.mark.parametrize("source", [QUICK, "raise RuntimeError('CUDA error: an illegal memory access')"])
+def test_a_fault_of_the_hardware_voids_the_run(bench, card, fault, reason, source):
+    """(E4', E7') Whatever the learner's code made of it: nothing is stored, the GPU goes, another one executes it."""
+    first, second = card(1), card(2)
+    first.during.append(lambda: fault(first.gpu))
+    submission_id = bench.submit(source)
+    assert first.run() is RunEnd.FAILED
+    run = bench.run(submission_id)
+    assert (run.state, run.attempts) == ("run_queued", 1)
+    assert reason in run.last_error
+    assert load_evidence(bench.store, run.run_id) is None
+    assert device(bench, first).state == devices.QUARANTINED
+    assert first.run() is RunEnd.CLOSED  # nothing more is claimed by it
+    assert second.run() is RunEnd.STORED
+    assert bench.judge().status is (Status.PASSED if source == QUICK else Status.FAILED)
+
+
+def test_when_the_last_gpu_is_gone_the_queue_waits(bench, card):
+    """(E6') No tries are spent and no learner fails; `grader devices ready` lets the work go on."""
+    only = card(1)
+    waiting = [bench.submit() for _ in range(2)]
+    only.gpu.processes.append(4711)
+    assert [only.run() for _ in range(5)] == [RunEnd.CLOSED] * 5
+    assert bench.judge() is None
+    assert [(bench.run(one).state, bench.run(one).attempts) for one in waiting] == [("run_queued", 0)] * 2
+    only.gpu.processes.clear()
+    assert only.run() is RunEnd.CLOSED  # clean again, but nobody has looked at it
+    environment = {"GRADER_STATE_DIR": str(bench.state_dir), "PATH": "/usr/bin:/bin"}
+    listed = subprocess.run(
+        [GRADER, "devices", "list"], env=environment | {"COLUMNS": "200"}, capture_output=True, text=True, check=True
+    )
+    assert "4711" in listed.stdout
+    subprocess.run([GRADER, "devices", "ready", only.gpu.uuid], env=environment, check=True, capture_output=True)
+    assert bench.run_all(only.desk) == [RunEnd.STORED] * 2
+    assert {bench.judge().status for _ in waiting} == {Status.PASSED}
+
+
+def test_a_device_has_one_worker_and_obeys_the_operator(service):
+    """(E1', E6') A second worker refuses to start; a drained device takes nothing, and goes on when it is put back."""
+    service.judge()
+    first = service.runner()
+    name = wait_for(lambda: [found.device_id for found in devices.devices(service.store)], 30)[0]
+    second = service.runner()
+    assert second.process.wait(30) == 2
+    assert "another worker of this host holds" in second.log.read_text()
+
+    subprocess.run([GRADER, "devices", "drain", name], env=service.env(), check=True, capture_output=True)
+    wait_for(lambda: first.said("leaving_hints_to_others"), 10)
+    waiting = [service.post()[0] for _ in range(2)]
+    for one in waiting:
+        service.await_state(one, "run_queued")
+    third = service.runner(1)
+    for one in waiting:
+        service.one_verdict(one)  # by the other device
+    assert {run["lease_owner"] for one in waiting for run in service.runs(one)} == {None}
+    assert third.end(signal.SIGTERM) == 0
+
+    last, _ = service.post()
+    service.await_state(last, "run_queued")
+    subprocess.run([GRADER, "devices", "ready", name], env=service.env(), check=True, capture_output=True)
+    service.one_verdict(last, timeout_s=15)
+    claims = [row["actor"] for row in service.rows(EventRow, EventRow.kind == "run_claimed")]
+    assert ["cpu:" in actor and actor.split("/")[1].endswith(":0") for actor in claims] == [False, False, True]
+    assert {run["attempts"] for one in (*waiting, last) for run in service.runs(one)} == {0}
+
+
+def test_a_device_is_free_when_its_worker_is_killed(bench):
+    """(E2') The kernel lets go of the lock, whatever the worker's end was."""
+    path = bench.state_dir / "devices" / "GPU-1.lock"
+    code = (
+        "import sys, time\nfrom pathlib import Path\n"
+        "from grader_service.service.device_lock import hold_device\n"
+        "with hold_device(Path(sys.argv[1]), 'GPU-1'):\n    print('held', flush=True)\n    time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(ConfigurationError, match="another worker"), hold_device(path, "GPU-1"):
+            pytest.fail("the lock was given twice")
+        holder.kill()
+        holder.wait(10)
+        with hold_device(path, "GPU-1"):
+            pass
+
+
+def test_a_gpu_of_a_dead_worker_is_waited_for(bench, card):
+    """(E2') What the dead worker's run still holds is freed within the steward's patience; then the next run starts."""
+    only = card(1)
+    only.gpu.processes.append(4711)
+    only.desk.gate._steward.patience_s = 10.0
+    threading.Timer(0.5, only.gpu.processes.clear).start()
+    submission_id = bench.submit()
+    assert only.run() is RunEnd.STORED
+    assert device(bench, only).state == devices.READY
+    assert bench.run(submission_id).attempts == 0
+
+
+def test_a_gpu_that_vanished_before_its_worker_looked_is_taken_out_of_service(bench, monkeypatch):
+    """(E7') Gone between the worker's start and its first run: quarantined, nothing claimed, the run waits."""
+    settings = Settings(state_dir=bench.state_dir, sandbox="process")
+    facts = Gpu(0, "H100", "GPU-00000009", "580.1", 80_000)
+    child = Child(settings, make_app(settings), facts, facts.uuid, "host/GPU-00000009")
+    submission_id = bench.submit()
+    assert child() is RunEnd.CLOSED
+    (found,) = devices.devices(bench.store)
+    assert (found.state, found.device_id) == (devices.QUARANTINED, facts.uuid)
+    assert "GPU-00000009" in found.reason
+    assert bench.run(submission_id).state == "run_queued"

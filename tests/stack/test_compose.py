@@ -1,0 +1,188 @@
+"""`compose.yaml` comes up for real, keeps its parts apart, and grades the reference over the queue."""
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from grader_service.signing import signed_by
+from tests.conftest import missing
+
+ROOT = Path(__file__).resolve().parents[2]
+GRADER = str(Path(sys.executable).with_name("grader"))
+INCONCLUSIVE = 4
+"""A busy machine may not allow a decision; that is an answer, and another try is what it asks for."""
+SERVICES = ("redis", "postgres", "judge", "runner", "metrics")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Stack:
+    """A project of its own on this engine."""
+
+    def __init__(self, engine, folder: Path) -> None:
+        self.engine = engine
+        self.name = f"gradertest{secrets.token_hex(3)}"
+        self.environment = {
+            **os.environ,
+            "GRADER_PROJECT": self.name,
+            "GRADER_STATE_DIR": str(folder / "state"),
+            "GRADER_SECRETS_DIR": str(folder / "secrets"),
+            "GRADER_REDIS_PORT": str(free_port()),
+            "GRADER_METRICS_PORT": str(free_port()),
+            "GRADER_RUNNER_NAME": self.name,
+            "GRADER_DOCKER_SOCKET": os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix(
+                "unix://"
+            ),
+            "GRADER_REDIS_IMAGE": "grader-redis:latest",
+            "GRADER_POSTGRES_IMAGE": "grader-postgres:latest",
+        }
+
+    def compose(self, *arguments: str) -> None:
+        subprocess.run(
+            ["docker-compose", "-p", self.name, *arguments], cwd=ROOT, env=self.environment, check=True, timeout=300
+        )
+
+    def container(self, service: str):
+        label = {"label": [f"com.docker.compose.project={self.name}", f"com.docker.compose.service={service}"]}
+        (found,) = self.engine.containers.list(all=True, filters=label)
+        return found
+
+    def healthy(self, service: str) -> bool:
+        return self.container(service).attrs["State"].get("Health", {}).get("Status") == "healthy"
+
+    def client_environment(self) -> dict[str, str]:
+        """What a platform on the same host needs."""
+        return {
+            **os.environ,
+            "GRADER_STATE_DIR": self.environment["GRADER_STATE_DIR"],
+            "GRADER_REDIS_URL": f"redis://127.0.0.1:{self.environment['GRADER_REDIS_PORT']}/0",
+            "GRADER_REDIS_PASSWORD_FILE": f"{self.environment['GRADER_SECRETS_DIR']}/redis_password",
+        }
+
+
+@pytest.fixture(scope="module")
+def stack(engine):
+    """The stack, up and healthy; everything of it is removed afterwards."""
+    if shutil.which("docker-compose") is None:
+        missing("docker-compose is not installed (apt-get install docker-compose)")
+    if os.geteuid() != 0:
+        missing("the state folder of a container's user can only be made by root")
+    folder = Path(tempfile.mkdtemp(prefix="grader-stack-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    made = Stack(engine, folder)
+    try:
+        subprocess.run([str(ROOT / "images" / "up.sh")], env=made.environment, check=True, timeout=900)
+        deadline = time.monotonic() + 120
+        while not all(made.healthy(service) for service in SERVICES):
+            assert time.monotonic() < deadline, {name: made.container(name).status for name in SERVICES}
+            time.sleep(1)
+        yield made
+    finally:
+        for service in SERVICES:
+            if made.engine.containers.list(all=True, filters={"name": f"{made.name}_{service}"}):
+                print(f"--- {service}\n{made.container(service).logs(tail=40).decode(errors='replace')}")
+        made.compose("down", "-v", "--remove-orphans", "-t", "5")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def verdict(stack, tmp_path_factory):
+    """The reference submission, graded over the queue."""
+    file = tmp_path_factory.mktemp("verdict") / "verdict.json"
+    for _ in range(3):
+        done = subprocess.run(
+        [GRADER, "submit", "examples/reference_submission.ipynb", "--learner", "lea", "--wait", "200", "--json", file],
+        cwd=ROOT, env=stack.client_environment(), check=False, capture_output=True, text=True, timeout=260,
+    )  # fmt: skip
+        if done.returncode != INCONCLUSIVE:
+            break
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(file.read_text())
+
+
+def test_the_stack_grades_the_reference_over_the_queue(verdict, stack):
+    """A rehearsal passes with every check, in isolated pods of the host's engine, signed by the judge."""
+    assert (verdict["status"], verdict["mode"]) == ("passed", "rehearsal")
+    assert {check["outcome"] for check in verdict["checks"]} == {"passed"}
+    assert verdict["provenance"]["isolated"] is True
+    assert signed_by(verdict) is not None
+    assert stack.engine.containers.list(all=True, filters={"label": "org.grader.run"}) == []
+    assert list(Path(stack.environment["GRADER_STATE_DIR"], "runs").iterdir()) == []
+
+
+@pytest.mark.usefixtures("verdict")
+def test_figures_are_served(stack):
+    """The metrics container has seen the verdict and the device."""
+    url = f"http://127.0.0.1:{stack.environment['GRADER_METRICS_PORT']}/metrics"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        text = answer.read().decode()
+    assert 'grader_verdicts_total{status="passed"} 1.0' in text
+    assert f'grader_device_seen_seconds{{device="cpu:{stack.name}:0"}}' in text
+
+
+def networks(container) -> set[str]:
+    return {name.partition("_")[2] for name in container.attrs["NetworkSettings"]["Networks"]}
+
+
+def test_broker_and_database_are_apart(stack):
+    """Whoever reaches the one from outside does not reach the other; only the workers are on both."""
+    assert {service: networks(stack.container(service)) for service in SERVICES} == {
+        "redis": {"broker", "platform"},
+        "postgres": {"database"},
+        "judge": {"broker", "database"},
+        "runner": {"broker", "database"},
+        "metrics": {"database", "monitoring"},
+    }
+    for name in ("broker", "database"):
+        (network,) = stack.engine.networks.list(names=[f"{stack.name}_{name}"])
+        assert network.attrs["Internal"] is True
+
+
+def test_who_has_the_engine_and_the_secrets(stack):
+    """Only the runner has the engine's socket, nobody has secrets in the environment, and none runs as root."""
+    sockets = []
+    passwords = [Path(stack.environment["GRADER_SECRETS_DIR"], f"{name}_password").read_text().strip()
+                 for name in ("redis", "postgres")]  # fmt: skip
+    for service in SERVICES:
+        container = stack.container(service)
+        attrs = container.attrs
+        if any(mount["Destination"] == "/var/run/docker.sock" for mount in attrs["Mounts"]):
+            sockets.append(service)
+        told = json.dumps([attrs["Config"]["Env"], attrs["Config"]["Cmd"], container.top()["Processes"]])
+        assert not [password for password in passwords if password in told]
+        assert attrs["Config"]["User"] in {"999:999", "10001:10001"}
+        assert attrs["HostConfig"]["CapDrop"] == ["ALL"]
+        assert "no-new-privileges:true" in attrs["HostConfig"]["SecurityOpt"]
+        assert attrs["HostConfig"]["ReadonlyRootfs"] is (service != "postgres")
+    assert sockets == ["runner"]
+
+
+def test_a_learner_pod_is_on_no_network_of_the_stack(stack):
+    """Pods have no network at all; the stack's own networks hold its own containers only."""
+    for name in ("broker", "database", "platform", "monitoring"):
+        (network,) = stack.engine.networks.list(names=[f"{stack.name}_{name}"])
+        network.reload()
+        assert all(member["Name"].startswith(stack.name) for member in network.attrs["Containers"].values())
+
+
+def test_wrong_passwords_are_refused(stack):
+    """The broker asks for its password."""
+    import redis
+
+    client = redis.Redis(port=int(stack.environment["GRADER_REDIS_PORT"]), password="guess")  # noqa: S106
+    with pytest.raises(redis.AuthenticationError):
+        client.ping()
