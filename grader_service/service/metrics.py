@@ -5,10 +5,11 @@ import threading
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, start_http_server
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from grader_service.errors import InfrastructureError
+from grader_service.service.event_figures import EventFigures
 from grader_service.store import devices, operations
 from grader_service.store.engine import Store
 
@@ -18,6 +19,7 @@ class StoreCollector(Collector):
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._figures = EventFigures(store)
 
     def describe(self) -> list[Metric]:
         """Nothing is read at registration."""
@@ -48,12 +50,6 @@ class StoreCollector(Collector):
             oldest.add_metric([purpose], queue.oldest_s.get(purpose, 0.0))
         undelivered = GaugeMetricFamily("grader_answers_undelivered", "Answers that the broker has not taken yet.")
         undelivered.add_metric([], queue.undelivered)
-        verdicts = CounterMetricFamily("grader_verdicts", "Verdicts in the store by status.", labels=["status"])
-        for status, count in operations.verdict_counts(self._store).items():
-            verdicts.add_metric([status], count)
-        events = CounterMetricFamily("grader_events", "Events of the audit trail by kind.", labels=["kind"])
-        for kind, count in operations.event_counts(self._store).items():
-            events.add_metric([kind], count)
         ready = GaugeMetricFamily("grader_devices", "Devices by state.", labels=["state"])
         seen = GaugeMetricFamily("grader_device_seen_seconds", "Since its worker was heard of.", labels=["device"])
         known = devices.devices(self._store)
@@ -61,7 +57,7 @@ class StoreCollector(Collector):
             ready.add_metric([state], sum(device.state == state for device in known))
         for device in known:
             seen.add_metric([device.device_id], device.seen_s)
-        return [runs, oldest, undelivered, verdicts, events, ready, seen]
+        return [runs, oldest, undelivered, ready, seen, *self._figures.families()]
 
 
 def serve_metrics(store: Store, port: int) -> None:

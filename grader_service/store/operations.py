@@ -1,6 +1,6 @@
 """What operators ask and do: where is a submission, what waits, try again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,15 +141,35 @@ def retry(store: Store, actor: str, *, run_id: str | None = None) -> int:
     return len(rows)
 
 
-def verdict_counts(store: Store) -> dict[str, int]:
-    """Status to number of verdicts, superseded ones included: a counter must not fall."""
-    with store.transaction() as connection:
-        rows = connection.execute(select(VerdictRow.status, func.count().label("n")).group_by(VerdictRow.status))
-        return {row.status: row.n for row in rows}
+@dataclass(frozen=True)
+class Happened:
+    """One event of the audit trail."""
+
+    id: int
+    at: float
+    kind: str
+    actor: str
+    run_id: str | None
+    detail: Mapping[str, Any]
 
 
-def event_counts(store: Store) -> dict[str, int]:
-    """Kind to number of events."""
-    with store.transaction() as connection:
-        rows = connection.execute(select(EventRow.kind, func.count().label("n")).group_by(EventRow.kind))
-        return {row.kind: row.n for row in rows}
+_SETTLED_S = 2.0
+"""Ids are given out before their transactions end: a younger event may still be waited for by an older one."""
+
+
+def events_after(store: Store, last: int, batch: int = 5000) -> Iterator[Happened]:
+    """Events with greater ids that are settled, in order."""
+    columns = (EventRow.id, EventRow.at, EventRow.kind, EventRow.actor, EventRow.run_id, EventRow.detail)
+    while True:
+        statement = (
+            select(*columns)
+            .where(EventRow.id > last, EventRow.at < db_now() - _SETTLED_S)
+            .order_by(EventRow.id)
+            .limit(batch)
+        )
+        with store.transaction() as connection:
+            rows = connection.execute(statement).mappings().all()
+        yield from (Happened(**row) for row in rows)
+        if len(rows) < batch:
+            return
+        last = rows[-1]["id"]

@@ -135,6 +135,7 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
             run_id=claim.run_id,
             verdict_id=verdict.verdict_id,
             status=verdict.status.value,
+            checks={check.id: check.outcome.value for check in verdict.checks},
         )
         return True
 

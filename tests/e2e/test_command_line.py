@@ -31,7 +31,7 @@ def grader(*arguments, state_dir, timeout=280, text_in=None):
 
 
 def decided(*arguments, state_dir):
-    """Runs it until the measurement decides: on a busy machine `inconclusive` is the right answer, and asks for more."""
+    """Runs it until the measurement decides: on a busy machine `inconclusive` is the right answer."""
     for _ in range(3):
         done = grader(*arguments, state_dir=state_dir)
         if done.returncode != 4:

@@ -128,9 +128,14 @@ def test_the_stack_grades_the_reference_over_the_queue(verdict, stack):
 def test_figures_are_served(stack):
     """The metrics container has seen the verdict and the device."""
     url = f"http://127.0.0.1:{stack.environment['GRADER_METRICS_PORT']}/metrics"
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        text = answer.read().decode()
-    assert 'grader_verdicts_total{status="passed"} 1.0' in text
+    deadline = time.monotonic() + 20
+    while True:  # events are read when they have settled
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            text = answer.read().decode()
+        if 'grader_verdicts_total{status="passed"} 1.0' in text:
+            break
+        assert time.monotonic() < deadline, text
+        time.sleep(1)
     assert f'grader_device_seen_seconds{{device="cpu:{stack.name}:0"}}' in text
 
 

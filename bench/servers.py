@@ -1,0 +1,99 @@
+"""Redis, PostgreSQL and workers for the measurements of the service; private, removed at the end."""
+
+import contextlib
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy
+
+from grader_service.queue.app import make_app
+from grader_service.settings import Settings
+from grader_service.store.engine import Store
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.services.postgres_server import postgres_server
+from tests.services.redis_server import RedisServer, redis_server
+
+GRADER = str(Path(sys.executable).with_name("grader"))
+_names = itertools.count()
+
+
+@dataclass
+class Servers:
+    """What the workers of one measurement share."""
+
+    redis: RedisServer
+    database_url: str
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For the processes of the service."""
+        return {
+            **os.environ,
+            "GRADER_STATE_DIR": str(self.folder),
+            "GRADER_REDIS_URL": self.redis.url,
+            "GRADER_DATABASE_URL": self.database_url,
+            "GRADER_GPU": "none",
+            "GRADER_MAX_QUEUED": "1000000",
+            "GRADER_LEARNER_PER_HOUR": "1000000",
+        }
+
+    def settings(self) -> Settings:
+        """For code in this process."""
+        return Settings(
+            state_dir=self.folder, redis_url=self.redis.url, database_url=self.database_url, max_queued=1_000_000
+        )
+
+    def store(self) -> Store:
+        """A connection of this process's own."""
+        return Store(self.database_url, pool_size=10)
+
+    def app(self):
+        """A Celery client."""
+        return make_app(self.settings())
+
+    @contextlib.contextmanager
+    def process(self, *command: str, **environment: str) -> Iterator["subprocess.Popen[bytes]"]:
+        """A process of the service or of a measurement, ended with the block."""
+        with (self.folder / f"{next(_names)}.log").open("wb") as log:
+            running = subprocess.Popen(command, env={**self.environment, **environment}, stdout=log, stderr=log)
+        try:
+            yield running
+        finally:
+            running.terminate()
+            try:
+                running.wait(60)
+            except subprocess.TimeoutExpired:
+                running.kill()
+                running.wait()
+
+
+@contextlib.contextmanager
+def servers(database: str) -> Iterator[Servers]:
+    """Fresh servers; `database` is `postgresql` or `sqlite`."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="grader-bench-", dir="/var/tmp"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        redis = stack.enter_context(redis_server("--appendonly", "yes", "--maxmemory-policy", "noeviction"))
+        url = f"sqlite:///{folder / 'grader.db'}"
+        if database == "postgresql":
+            pattern = stack.enter_context(postgres_server())
+            engine = sqlalchemy.create_engine(pattern.format(name="postgres"), isolation_level="AUTOCOMMIT")
+            with engine.connect() as connection:
+                connection.exec_driver_sql("create database bench")
+            engine.dispose()
+            url = pattern.format(name="bench")
+        made = Servers(redis, url, folder)
+        store = made.store()
+        store.migrate()
+        store.close()
+        yield made

@@ -1,0 +1,73 @@
+"""Figures come out of the database alone, and are the same whoever reads them, and when."""
+
+import time
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from grader_service import verdicts
+from grader_service.model.evidence import Need, RunPlan
+from grader_service.model.submission import Submission
+from grader_service.service.metrics import StoreCollector
+from grader_service.store import acceptance, devices, leases, operations, results
+from grader_service.store.acceptance import IntakeLimits, Waiter
+from grader_service.store.engine import Store
+
+
+def text_of(store):
+    """One scrape by a new exporter."""
+    registry = CollectorRegistry()
+    registry.register(StoreCollector(store))
+    return generate_latest(registry).decode()
+
+
+def grade_one(store, number):
+    """Accept, run and judge."""
+    submission = Submission(
+        submission_id=f"s:{number}", lab="dali-pipelines", filename="s.py", sha256="0" * 64, size_bytes=1
+    )
+    plan = RunPlan(needs=(Need.DISCOVERY,))
+    acceptance.accept(store, submission, plan, "live", Waiter(task_id="t"), IntakeLimits(), "test")
+    claim = leases.claim(store, "run", "host/GPU-1/abc", 60)
+    results.store_evidence(store, claim, "evidence", b"{}", {})
+    judge = leases.claim(store, "judge", "host/judge/abc", 60)
+    results.store_verdict(store, judge, verdicts.refused(f"s:{number}", "dali-pipelines", "archive.link", "no"))
+
+
+def test_figures(store, monkeypatch):
+    """Counts, stages, devices, what waits and what was not delivered."""
+    monkeypatch.setattr(operations, "_SETTLED_S", 0.0)
+    devices.see(store, "GPU-1", "host", "H100")
+    for number in range(3):
+        grade_one(store, number)
+    time.sleep(0.05)
+    text = text_of(store)
+    assert 'grader_verdicts_total{status="rejected"} 3.0' in text
+    assert 'grader_runs{purpose="live",state="done"} 3.0' in text
+    assert 'grader_stage_seconds_count{stage="run"} 3.0' in text
+    assert 'grader_stage_seconds_bucket{le="3600.0",stage="whole"} 3.0' in text
+    assert 'grader_device_seconds_total{device="GPU-1"}' in text
+    assert 'grader_events_total{kind="accepted"} 3.0' in text
+    assert "grader_answers_undelivered 3.0" in text
+    assert 'grader_devices{state="ready"} 1.0' in text
+
+
+def test_each_event_is_counted_once(store, monkeypatch):
+    """However often it is scraped."""
+    monkeypatch.setattr(operations, "_SETTLED_S", 0.0)
+    collector = StoreCollector(store)
+    registry = CollectorRegistry()
+    registry.register(collector)
+    for number in range(2):
+        grade_one(store, number)
+        time.sleep(0.02)
+        generate_latest(registry)
+    assert generate_latest(registry).decode() == text_of(store)
+
+
+def test_a_database_that_is_away(tmp_path):
+    """Is the one thing that is said."""
+    store = Store(f"sqlite:///{tmp_path}/never-migrated.db")
+    text = text_of(store)
+    assert "grader_store_up 0.0" in text
+    assert "grader_runs" not in text
+    store.close()
