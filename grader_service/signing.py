@@ -7,6 +7,7 @@ them (the shortest text that reads back as the same double).
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from grader_service.errors import ConfigurationError
 from grader_service.model.verdict import Signature, Verdict
 
 _KEY_FILE = "verdict-signing.pem"
+_RETIRED_FILE = "retired-public-keys"
 
 
 class Signer:
@@ -38,15 +40,8 @@ class Signer:
         path = folder / _KEY_FILE
         if not path.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            key = Ed25519PrivateKey.generate()
-            data = key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
             # Written aside and linked: two graders that start at once agree on one key.
-            aside = folder / f".{_KEY_FILE}.{os.getpid()}"
-            descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
+            aside = _new_key(folder)
             try:
                 os.link(aside, path)
             except FileExistsError:
@@ -61,11 +56,33 @@ class Signer:
             raise ConfigurationError(f"{path} holds a {type(loaded).__name__}; expected an Ed25519 private key")
         return cls(loaded)
 
+    @classmethod
+    def rotate(cls, folder: Path) -> "Signer":
+        """Makes a new key; the public part of the old one joins those that `retired_keys` names.
+
+        Raises:
+            ConfigurationError: the old key cannot be read.
+        """
+        old = cls.from_folder(folder)
+        # In this order: whatever happens in between, what was signed stays verifiable.
+        with (folder / _RETIRED_FILE).open("a") as file:
+            file.write(f"{old.public_key}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        _new_key(folder).replace(folder / _KEY_FILE)
+        return cls.from_folder(folder)
+
     def sign(self, verdict: Verdict) -> Verdict:
         """The same verdict with its signature."""
         value = self._key.sign(canonical(verdict.model_dump(mode="json"))).hex()
         signature = Signature(key_id=key_id(self.public_key), public_key=self.public_key, value=value)
         return verdict.model_copy(update={"signature": signature})
+
+
+def retired_keys(folder: Path) -> list[str]:
+    """Public keys that signed verdicts here before, oldest first, hexadecimal."""
+    path = folder / _RETIRED_FILE
+    return list(dict.fromkeys(path.read_text().split())) if path.exists() else []
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:
@@ -88,6 +105,17 @@ def signed_by(document: Mapping[str, Any]) -> str | None:
     except (ValueError, InvalidSignature):
         return None
     return signature.public_key if signature.key_id == key_id(signature.public_key) else None
+
+
+def _new_key(folder: Path) -> Path:
+    data = Ed25519PrivateKey.generate().private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    aside = folder / f".{_KEY_FILE}.{secrets.token_hex(4)}"
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+    return aside
 
 
 def _raw(key: Ed25519PublicKey) -> bytes:

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from grader_service.cli import checks, doctor, grade, images, labs, operate, schema, submit, verify, worker
+from grader_service.cli import checks, doctor, grade, images, keys, labs, operate, schema, submit, verify, worker
 from grader_service.cli.output import error_console
 from grader_service.errors import GraderError
 
@@ -31,6 +31,7 @@ app.command("metrics")(operate.metrics)
 app.add_typer(worker.app, name="worker")
 app.add_typer(operate.devices_app, name="devices")
 app.add_typer(operate.store_app, name="store")
+app.add_typer(keys.app, name="keys")
 app.add_typer(checks.app, name="checks")
 app.add_typer(labs.app, name="labs")
 app.add_typer(images.app, name="images")

@@ -8,14 +8,16 @@ import typer
 
 from grader_service.errors import UsageError
 from grader_service.settings import Settings
-from grader_service.signing import Signer, signed_by
+from grader_service.signing import Signer, retired_keys, signed_by
 
 
 def verify(
     path: Annotated[Path, typer.Argument(help="A verdict as JSON.")],
     key: Annotated[
         str | None,
-        typer.Option(help="Public key to expect, 64 hexadecimal digits; this grader's own when not given."),
+        typer.Option(
+            help="Public key to expect, 64 hexadecimal digits; this grader's own, retired ones too, when not given."
+        ),
     ] = None,
 ) -> None:
     """Check the signature of a verdict. Exit code 0 when it holds, 1 when it does not."""
@@ -23,12 +25,16 @@ def verify(
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read as a verdict: {error}") from error
-    expected = key or Signer.from_folder(Settings().key_dir).public_key
+    if key is not None:
+        expected = [key]
+    else:
+        folder = Settings().key_dir
+        expected = [Signer.from_folder(folder).public_key, *retired_keys(folder)]
     actual = signed_by(document) if isinstance(document, dict) else None
     if actual is None:
         typer.echo(f"{path}: the signature does not hold: the verdict was changed, or was never signed")
         raise typer.Exit(1)
-    if actual != expected:
-        typer.echo(f"{path}: signed by another key, {actual}; expected {expected}")
+    if actual not in expected:
+        typer.echo(f"{path}: signed by another key, {actual}; expected {' or '.join(expected)}")
         raise typer.Exit(1)
     typer.echo(f"{path}: signed by {actual}")

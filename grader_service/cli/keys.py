@@ -1,0 +1,27 @@
+"""`grader keys`: what signs verdicts."""
+
+import typer
+
+from grader_service.settings import Settings
+from grader_service.signing import Signer, key_id, retired_keys
+
+app = typer.Typer(help="Signing keys: show, rotate.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("show")
+def show() -> None:
+    """Print the public keys, the one in use first: id and 64 hexadecimal digits each."""
+    folder = Settings().key_dir
+    current = Signer.from_folder(folder).public_key
+    typer.echo(f"{key_id(current)} {current} in use")
+    for key in retired_keys(folder):
+        typer.echo(f"{key_id(key)} {key} retired")
+
+
+@app.command("rotate")
+def rotate() -> None:
+    """Sign with a new key from the next start of each judge on; what the old one signed stays verifiable."""
+    folder = Settings().key_dir
+    before = Signer.from_folder(folder).public_key
+    after = Signer.rotate(folder).public_key
+    typer.echo(f"{key_id(before)} {before} retired\n{key_id(after)} {after} in use; restart the judges")

@@ -1,0 +1,77 @@
+"""`grader doctor` on broken hosts: a line for each problem, with what to do about it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader_service.diagnosis import Level, _engine, examine
+from grader_service.settings import Settings
+
+GRADER = str(Path(sys.executable).with_name("grader"))
+
+
+def doctor(*options, **environment):
+    values = {"PATH": "/usr/bin:/bin", "COLUMNS": "200", **environment}
+    return subprocess.run([GRADER, "doctor", *options], env=values, capture_output=True, text=True, check=False)
+
+
+def test_no_engine_is_named_with_its_remedy(tmp_path):
+    """(G3) Exit code 3; one line of JSON for each finding, and each problem comes with advice."""
+    done = doctor("--json", DOCKER_HOST=f"unix://{tmp_path}/docker.sock", GRADER_STATE_DIR=str(tmp_path))
+    findings = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 3
+    (engine,) = [found for found in findings if found["topic"] == "Docker engine"]
+    assert (engine["level"], engine["required"]) == ("missing", True)
+    assert "dockerd" in engine["advice"]
+    assert [found["topic"] for found in findings if found["level"] != "ok" and not found["advice"]] == []
+    assert len({found["topic"] for found in findings}) == len(findings)
+
+
+@pytest.mark.docker
+def test_a_missing_image_is_named_with_its_remedy(engine, tmp_path):
+    """(G3) For people, too, without a traceback."""
+    done = doctor(GRADER_LAB_IMAGE="grader-nope", GRADER_STATE_DIR=str(tmp_path))
+    assert done.returncode == 3
+    assert "grader-nope is not there" in done.stdout
+    assert "grader images build" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+class WeakEngine:
+    """An engine that says of itself what a test wants it to."""
+
+    def __init__(self, **info):
+        self._info = {"ServerVersion": "20.10", "SecurityOptions": ["name=seccomp,profile=default"], **info}
+
+    def info(self):
+        return self._info
+
+
+@pytest.mark.parametrize(
+    ("info", "topic"),
+    [
+        ({"SecurityOptions": []}, "seccomp"),
+        ({"MemoryLimit": False}, "memory limits"),
+        ({"PidsLimit": False}, "process limits"),
+        ({"CPUSet": False}, "CPU sets"),
+    ],
+)
+def test_an_engine_without_what_the_sandbox_needs(info, topic):
+    """(G2) The gap is named, is required, and has a remedy."""
+    (gap,) = [found for found in _engine(WeakEngine(**info)) if found.level is not Level.OK]
+    assert (gap.topic, gap.required) == (topic, True)
+    assert gap.advice
+
+
+def test_an_engine_with_everything_has_no_gap():
+    """(G2) And nothing is invented."""
+    assert {found.level for found in _engine(WeakEngine(MemoryLimit=True, PidsLimit=True, CPUSet=True))} == {Level.OK}
+
+
+def test_a_full_or_missing_state_folder_is_no_crash(tmp_path):
+    """(G3) The nearest folder that exists is looked at."""
+    found = examine(Settings(state_dir=tmp_path / "not" / "there"))
+    assert [finding for finding in found if finding.topic.startswith("disk at")]
