@@ -8,7 +8,7 @@ dead worker's list holds goes back to the head of the queue.
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -27,12 +27,13 @@ QUEUES: tuple[Purpose, ...] = ("live", "regrade")
 _STEPS = ("", "\x06\x163", "\x06\x166", "\x06\x169")
 _PREFIX = "grader:intake"
 _BLOCK_S = 1.0
+_BATCH = 32
 _TRIES = 5
 """About six seconds; then other messages get their turn."""
 _ASIDE = f"{_PREFIX}:aside"
 _KEEP_ASIDE = 1000
 
-Handler = Callable[[Envelope, Purpose], None]
+Handler = Callable[[Sequence[Envelope], Purpose], None]
 Refuser = Callable[[Unreadable], None]
 
 
@@ -41,7 +42,7 @@ class IntakeLoop:
 
     Args:
         redis: a client of its own.
-        handle: takes a message in; raises `InfrastructureError` when it should be tried again.
+        handle: takes messages in; raises `InfrastructureError` when they should be tried again.
         refuse: answers a message that is no Celery message, if it has a task id, and counts it.
         alive_s: a consumer that was not heard of for this long is taken for dead.
     """
@@ -66,7 +67,7 @@ class IntakeLoop:
         while not self._stop.is_set():
             try:
                 self._beat()
-                self.take_one(block_s=_BLOCK_S)
+                self.take(block_s=_BLOCK_S)
             except RedisError as error:
                 log.warning("intake_broker_lost", error=str(error)[:200])
                 self._stop.wait(1.0)
@@ -79,23 +80,33 @@ class IntakeLoop:
         except RedisError as error:
             log.warning("intake_broker_lost", error=str(error)[:200])  # another consumer finds it
 
-    def take_one(self, *, block_s: float = 0.0) -> bool:
-        """Takes the next message: what is in hand already, then live, then regrade. False when there was none."""
+    def take(self, *, block_s: float = 0.0) -> bool:
+        """Takes what comes next: what is in hand already, then live, then regrade. False when nothing was handled."""
         for purpose in QUEUES:
-            raw = self._redis.lindex(self._own(purpose), -1)
-            if raw is not None:
-                return self._work(raw, purpose)
+            held = self._redis.lrange(self._own(purpose), 0, -1)
+            if held:
+                return self._work(held[::-1], purpose)
         for purpose in QUEUES:
             for step in _STEPS:
-                raw = self._redis.lmove(f"{purpose}{step}", self._own(purpose), "RIGHT", "LEFT")
-                if raw is not None:
-                    return self._work(raw, purpose)
+                moved = self._move(f"{purpose}{step}", purpose)
+                if moved:
+                    return self._work(moved, purpose)
         if block_s > 0:
             # Waits on the queue that must be quick; the other is looked at once per wait.
             raw = self._redis.blmove("live", self._own("live"), block_s, "RIGHT", "LEFT")
             if raw is not None:
-                return self._work(raw, "live")
+                return self._work([raw], "live")
         return False
+
+    def _move(self, queue: str, purpose: Purpose) -> list[bytes]:
+        """Moves up to a batch into this consumer's hands, oldest first; each message in one atomic step."""
+        first = self._redis.lmove(queue, self._own(purpose), "RIGHT", "LEFT")
+        if first is None:
+            return []
+        pipeline = self._redis.pipeline(transaction=False)
+        for _ in range(_BATCH - 1):
+            pipeline.lmove(queue, self._own(purpose), "RIGHT", "LEFT")
+        return [first, *(raw for raw in pipeline.execute() if raw is not None)]
 
     def recover(self) -> int:
         """Gives dead consumers' messages back to the head of their queue; returns how many."""
@@ -115,31 +126,45 @@ class IntakeLoop:
             moved += 1
         return moved
 
-    def _work(self, raw: bytes, purpose: Purpose) -> bool:
-        """Handles a message and removes it; one for which our side is not ready goes to the end of its queue."""
+    def _work(self, messages: Sequence[bytes], purpose: Purpose) -> bool:
+        """Handles messages and removes them; those for which our side is not ready go to the end of their queue."""
+        if len(messages) == 1:
+            done = self._work_one(messages[0], purpose)
+        else:
+            try:
+                self._handle([open_envelope(raw) for raw in messages], purpose)
+                done = True
+            except RedisError:
+                raise
+            except Exception as error:  # noqa: BLE001 - by itself, each message shows whether it is the one
+                log.info("batch_taken_apart", messages=len(messages), error=f"{type(error).__name__}: {error}"[:200])
+                singly = [self._work([raw], purpose) for raw in messages]
+                return all(singly)
+        for raw in messages:
+            if done:
+                self._redis.lrem(self._own(purpose), -1, raw)
+            elif not self._stop.is_set():
+                self._redis.lmove(self._own(purpose), purpose, "RIGHT", "LEFT")
+        return done
+
+    def _work_one(self, raw: bytes, purpose: Purpose) -> bool:
         try:
             envelope = open_envelope(raw)
         except Unreadable as problem:
             log.error("unreadable_message", task_id=problem.task_id, reason=str(problem), size=len(raw))  # noqa: TRY400
             if problem.task_id is None:
                 self._put_aside(raw)
-            done = self._tried(partial(self._refuse, problem), problem.task_id)
-        else:
-            try:
-                done = self._tried(partial(self._handle, envelope, purpose), envelope.task_id)
-            except RedisError:
-                raise
-            except Exception:
-                # A bug of ours, which the same message would meet again: others must not wait behind it.
-                log.exception("message_put_aside", task_id=envelope.task_id)
-                self._put_aside(raw)
-                bug = Unreadable("the grader failed on it, and kept it for its operator", envelope.task_id)
-                done = self._tried(partial(self._refuse, bug), envelope.task_id)
-        if done:
-            self._redis.lrem(self._own(purpose), -1, raw)
-        elif not self._stop.is_set():
-            self._redis.lmove(self._own(purpose), purpose, "RIGHT", "LEFT")
-        return done
+            return self._tried(partial(self._refuse, problem), problem.task_id)
+        try:
+            return self._tried(partial(self._handle, [envelope], purpose), envelope.task_id)
+        except RedisError:
+            raise
+        except Exception:
+            # A bug of ours, which the same message would meet again: others must not wait behind it.
+            log.exception("message_put_aside", task_id=envelope.task_id)
+            self._put_aside(raw)
+            bug = Unreadable("the grader failed on it, and kept it for its operator", envelope.task_id)
+            return self._tried(partial(self._refuse, bug), envelope.task_id)
 
     def _tried(self, work: Callable[[], None], task_id: str | None) -> bool:
         """Tries until our own failure has passed, for a while; the message stays in hand meanwhile."""

@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 import uuid
+from collections.abc import Sequence
 
 import structlog
 from celery import Celery
@@ -19,7 +20,7 @@ from grader_service.queue.letters import deliver_due
 from grader_service.queue.process import serve
 from grader_service.queue.redis_check import require_safe
 from grader_service.queue.tasks import register_judge
-from grader_service.service.intake import IntakeDesk, receive, refuse_unreadable
+from grader_service.service.intake import IntakeDesk, receive_all, refuse_unreadable
 from grader_service.service.judge import JudgeDesk, judge_next
 from grader_service.service.pulse import beat
 from grader_service.service.sweeper import Sweeper
@@ -118,11 +119,12 @@ class Intake:
             if thread.ident is not None:
                 thread.join(timeout=30.0)
 
-    def _handle(self, envelope: Envelope, purpose: Purpose) -> None:
-        taken = receive(self._desk, envelope.submission, purpose, envelope.task_id)
-        if taken.kind == "accepted":
-            announce_waiting(self._store, self._app, limit=1)
-        else:
+    def _handle(self, envelopes: Sequence[Envelope], purpose: Purpose) -> None:
+        messages = [(envelope.submission, envelope.task_id) for envelope in envelopes]
+        kinds = {taken.kind for taken in receive_all(self._desk, messages, purpose)}
+        if "accepted" in kinds:
+            announce_waiting(self._store, self._app, limit=len(envelopes))
+        if kinds - {"accepted"}:
             self._sweeper.nudge()  # an answer is due at once
 
     def _refuse(self, problem: Unreadable) -> None:

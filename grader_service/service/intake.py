@@ -1,5 +1,7 @@
 """Takes messages in: validates, stores the artifact, accepts the submission; answers at once what cannot be graded."""
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from checks.registry import Registry
@@ -14,13 +16,14 @@ from grader_service.service.message import Malformed, SubmissionMessage, parse_m
 from grader_service.signing import Signer
 from grader_service.store.acceptance import (
     Accepted,
+    Arrival,
     Conflicting,
     IntakeLimits,
+    Outcome,
     Purpose,
     Refused,
-    Repeated,
     Waiter,
-    accept,
+    accept_all,
 )
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
@@ -38,6 +41,8 @@ class IntakeDesk:
     signer: Signer
     limits: IntakeLimits = field(default_factory=IntakeLimits)
     actor: str = "intake"
+    helpers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8, "intake-helper"))
+    """Bring artifacts home side by side: most of that time is spent waiting for a disk or another host."""
     _labs: dict[str, LabSpec] = field(default_factory=dict)
 
     def lab(self, lab_id: str) -> LabSpec:
@@ -67,30 +72,63 @@ def receive(desk: IntakeDesk, body: object, purpose: Purpose, task_id: str | Non
     Raises:
         InfrastructureError: the store or the artifacts' store failed; the message should come again.
     """
+    return receive_all(desk, [(body, task_id)], purpose)[0]
+
+
+def receive_all(desk: IntakeDesk, messages: Sequence[tuple[object, str | None]], purpose: Purpose) -> list[Taken]:
+    """The same for several messages, given as (body, task id): their artifacts side by side, one transaction.
+
+    Raises:
+        InfrastructureError: as above; all of the messages should come again, those that were taken are known by then.
+    """
+    if len(messages) == 1:
+        prepared = [_prepare(desk, messages[0], purpose)]
+    else:
+        prepared = list(desk.helpers.map(lambda message: _prepare(desk, message, purpose), messages))
+    taken: list[Taken | None] = [None] * len(messages)
+    arrivals: list[tuple[int, Arrival]] = []
+    for number, ((body, task_id), found) in enumerate(zip(messages, prepared, strict=True)):
+        if isinstance(found, Refused):
+            taken[number] = _refuse(desk, body, task_id, found.code, found.feedback)
+        else:
+            arrivals.append((number, found))
+    outcomes = accept_all(desk.store, [arrival for _, arrival in arrivals], desk.limits, desk.actor) if arrivals else []
+    for (number, arrival), outcome in zip(arrivals, outcomes, strict=True):
+        body, task_id = messages[number]
+        taken[number] = _answer(desk, body, task_id, arrival, outcome)
+    return [answer for answer in taken if answer is not None]
+
+
+def _prepare(desk: IntakeDesk, message: tuple[object, str | None], purpose: Purpose) -> Arrival | Refused:
+    """Validates a message and brings its artifact home; a problem of the message's own is a refusal."""
+    body, task_id = message
     try:
-        message = parse_message(body)
-        plan = _plan(desk, message)
-        digest, size = _store_artifact(desk, message)
+        parsed = parse_message(body)
+        plan = _plan(desk, parsed)
+        digest, size = _store_artifact(desk, parsed)
     except ConfigurationError:
         raise  # a broken lab of ours is no fault of the message: it stays on the queue
     except (Malformed, UsageError) as error:
-        return _refuse(desk, body, task_id, "message.malformed", f"The message cannot be graded: {error}")
+        return Refused("message.malformed", f"The message cannot be graded: {error}")
     except SubmissionRejected as rejection:
-        return _refuse(desk, body, task_id, rejection.code, rejection.feedback)
+        return Refused(rejection.code, rejection.feedback)
     submission = Submission(
-        submission_id=message.submission_id,
-        lab=message.lab,
-        learner=message.learner,
-        cohort=message.cohort,
-        submitted_at=message.submitted_at,
-        filename=message.artifact.filename,
+        submission_id=parsed.submission_id,
+        lab=parsed.lab,
+        learner=parsed.learner,
+        cohort=parsed.cohort,
+        submitted_at=parsed.submitted_at,
+        filename=parsed.artifact.filename,
         sha256=digest,
         size_bytes=size,
-        steps=message.steps,
+        steps=parsed.steps,
     )
-    reply = message.reply_to
+    reply = parsed.reply_to
     waiter = Waiter(task_id, reply.queue if reply else None, reply.task if reply else None)
-    outcome = accept(desk.store, submission, plan, purpose, waiter, desk.limits, desk.actor)
+    return Arrival(submission, plan, purpose, waiter)
+
+
+def _answer(desk: IntakeDesk, body: object, task_id: str | None, arrival: Arrival, outcome: Outcome) -> Taken:
     if isinstance(outcome, Refused):
         return _refuse(desk, body, task_id, outcome.code, outcome.feedback)
     if isinstance(outcome, Conflicting):
@@ -99,13 +137,11 @@ def receive(desk: IntakeDesk, body: object, purpose: Purpose, task_id: str | Non
             body,
             task_id,
             "submission.conflict",
-            f"Submission {message.submission_id} was handed in before with other content (SHA-256 "
-            f"{outcome.first_sha256}, now {digest}). Its verdict stands; use a new submission_id for new content.",
+            f"Submission {arrival.submission.submission_id} was handed in before with other content (SHA-256 "
+            f"{outcome.first_sha256}, now {arrival.submission.sha256}). Its verdict stands; use a new submission_id "
+            "for new content.",
         )
-    if isinstance(outcome, Repeated):
-        return Taken("repeated", outcome.run_id)
-    assert isinstance(outcome, Accepted)  # noqa: S101 - the only other type
-    return Taken("accepted", outcome.run_id)
+    return Taken("accepted" if isinstance(outcome, Accepted) else "repeated", outcome.run_id)
 
 
 def _plan(desk: IntakeDesk, message: SubmissionMessage) -> RunPlan:

@@ -3,20 +3,22 @@
 import hashlib
 import json
 import uuid
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, Float, bindparam, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from grader_service.model.evidence import RunPlan
 from grader_service.model.submission import Submission
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
-from grader_service.store.events import record
+from grader_service.store.events import record, record_all
 from grader_service.store.outbox import enqueue
 from grader_service.store.submissions import hold_submission
-from grader_service.store.tables import RunRow, RunState, SubmissionRow, VerdictRow, WaiterRow
+from grader_service.store.tables import RunRow, RunState, SubmissionRow, VerdictRow, WaiterRow, table_of
 
 Purpose = Literal["live", "regrade"]
 PRIORITY: dict[Purpose, int] = {"live": 0, "regrade": 9}
@@ -61,6 +63,19 @@ class Refused:
     feedback: str
 
 
+Outcome = Accepted | Repeated | Conflicting | Refused
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A submission at the door."""
+
+    submission: Submission
+    plan: RunPlan
+    purpose: Purpose
+    waiter: Waiter
+
+
 @dataclass(frozen=True)
 class IntakeLimits:
     """What intake takes."""
@@ -85,81 +100,147 @@ def accept(
     waiter: Waiter,
     limits: IntakeLimits,
     actor: str,
-) -> Accepted | Repeated | Conflicting | Refused:
+) -> Outcome:
     """Stores a submission and queues its run, once, however often the message comes.
 
     Raises:
         StoreUnavailable: the database failed; nothing was stored, and the message should come again.
     """
+    return accept_all(store, [Arrival(submission, plan, purpose, waiter)], limits, actor)[0]
+
+
+def accept_all(store: Store, arrivals: Sequence[Arrival], limits: IntakeLimits, actor: str) -> list[Outcome]:
+    """The same for several that came together: one transaction, an outcome for each, in their order.
+
+    Raises:
+        StoreUnavailable: the database failed; none was stored, and the messages should come again.
+    """
     try:
         with store.transaction() as connection:
-            return _accept(connection, submission, plan, purpose, waiter, limits, actor)
+            return _accept_all(connection, arrivals, limits, actor)
     except IntegrityError:
-        # The same id came twice at once; the other transaction won, so this one is a repetition.
-        with store.transaction() as connection:
-            return _accept(connection, submission, plan, purpose, waiter, limits, actor)
+        if len(arrivals) == 1:
+            # The same id came twice at once; the other transaction won, so this one is a repetition.
+            with store.transaction() as connection:
+                return _accept_all(connection, arrivals, limits, actor)
+        return [accept_all(store, [arrival], limits, actor)[0] for arrival in arrivals]
 
 
-def _accept(
-    connection: Connection,
-    submission: Submission,
-    plan: RunPlan,
-    purpose: Purpose,
-    waiter: Waiter,
-    limits: IntakeLimits,
-    actor: str,
-) -> Accepted | Repeated | Conflicting | Refused:
-    key = content_key(submission)
-    known = connection.execute(
-        select(SubmissionRow.content_key, SubmissionRow.sha256).where(
-            SubmissionRow.submission_id == submission.submission_id
+def _accept_all(connection: Connection, arrivals: Sequence[Arrival], limits: IntakeLimits, actor: str) -> list[Outcome]:
+    ids = {arrival.submission.submission_id for arrival in arrivals}
+    known = {
+        row.submission_id: (row.content_key, row.sha256)
+        for row in connection.execute(
+            select(SubmissionRow.submission_id, SubmissionRow.content_key, SubmissionRow.sha256).where(
+                SubmissionRow.submission_id.in_(ids)
+            )
         )
-    ).one_or_none()
-    if known is not None:
-        if known.content_key != key:
-            return Conflicting(known.sha256)
-        return _repeat(connection, submission.submission_id, waiter, actor)
-    if (refusal := _refusal(connection, submission, limits)) is not None:
-        return refusal
+    }
+    outcomes: list[Outcome | None] = [None] * len(arrivals)
+    room = _Room(connection, [arrival for arrival in arrivals if arrival.submission.submission_id not in known], limits)
+    new: list[tuple[str, str, Arrival]] = []
+    for number, arrival in enumerate(arrivals):
+        submission_id = arrival.submission.submission_id
+        if submission_id in known:
+            continue
+        refused = room.take(arrival.submission.learner)
+        if refused is not None:
+            outcomes[number] = refused
+            continue
+        key, run_id = content_key(arrival.submission), uuid.uuid4().hex
+        known[submission_id] = (key, arrival.submission.sha256)
+        new.append((run_id, key, arrival))
+        outcomes[number] = Accepted(run_id)
+    _insert(connection, new, actor)
+    for number, arrival in enumerate(arrivals):
+        if outcomes[number] is None:
+            key, sha256 = known[arrival.submission.submission_id]
+            if key == content_key(arrival.submission):
+                outcomes[number] = _repeat(connection, arrival.submission.submission_id, arrival.waiter, actor)
+            else:
+                outcomes[number] = Conflicting(sha256)
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+def _insert(connection: Connection, new: Sequence[tuple[str, str, Arrival]], actor: str) -> None:
+    """Submissions, runs, waiters and events of those that are new; one statement for each table."""
+    if not new:
+        return
+    # In the order of their ids, so that two batches with the same ones never wait for each other in a circle; the order
+    # of arrival, which decides who comes next, is kept in their times.
+    place = {run_id: number for number, (run_id, _, _) in enumerate(new)}
+    new = sorted(new, key=lambda item: item[2].submission.submission_id)
     connection.execute(
-        insert(SubmissionRow).values(
-            submission_id=submission.submission_id,
-            lab=submission.lab,
-            learner=submission.learner,
-            cohort=submission.cohort,
-            submitted_at=submission.submitted_at.timestamp() if submission.submitted_at else None,
-            received_at=db_now(),
-            filename=submission.filename,
-            sha256=submission.sha256,
-            size_bytes=submission.size_bytes,
-            steps=list(submission.steps),
-            content_key=key,
-            queue=purpose,
-        )
+        insert(table_of(SubmissionRow)).values(received_at=db_now()),
+        [_submission_row(key, arrival) for _, key, arrival in new],
     )
-    run_id = queue_run(connection, submission.submission_id, submission.learner, plan, purpose)
-    add_waiter(connection, submission.submission_id, waiter)
-    record(connection, "accepted", actor, submission_id=submission.submission_id, run_id=run_id, purpose=purpose)
-    return Accepted(run_id)
+    connection.execute(
+        insert(table_of(RunRow)).values(not_before=db_now(), created_at=db_now() + bindparam("after_s", type_=Float)),
+        [
+            {"after_s": place[run_id] * 1e-6}
+            | _run_row(
+                run_id, arrival.submission.submission_id, arrival.submission.learner, arrival.plan, arrival.purpose
+            )
+            for run_id, _, arrival in new
+        ],
+    )
+    waiting = [
+        {
+            "submission_id": arrival.submission.submission_id,
+            "task_id": arrival.waiter.task_id,
+            "reply_queue": arrival.waiter.reply_queue,
+            "reply_task": arrival.waiter.reply_task,
+        }
+        for _, _, arrival in new
+        if arrival.waiter.task_id is not None or arrival.waiter.reply_queue is not None
+    ]
+    if waiting:
+        connection.execute(insert(table_of(WaiterRow)).values(created_at=db_now()), waiting)
+    record_all(
+        connection,
+        "accepted",
+        actor,
+        [(arrival.submission.submission_id, run_id, {"purpose": arrival.purpose}) for run_id, _, arrival in new],
+    )
+
+
+def _submission_row(key: str, arrival: Arrival) -> dict[str, Any]:
+    submission = arrival.submission
+    return {
+        "submission_id": submission.submission_id,
+        "lab": submission.lab,
+        "learner": submission.learner,
+        "cohort": submission.cohort,
+        "submitted_at": submission.submitted_at.timestamp() if submission.submitted_at else None,
+        "filename": submission.filename,
+        "sha256": submission.sha256,
+        "size_bytes": submission.size_bytes,
+        "steps": list(submission.steps),
+        "content_key": key,
+        "queue": arrival.purpose,
+    }
+
+
+def _run_row(run_id: str, submission_id: str, learner: str | None, plan: RunPlan, purpose: Purpose) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "submission_id": submission_id,
+        "learner": learner,
+        "purpose": purpose,
+        "priority": PRIORITY[purpose],
+        "state": RunState.RUN_QUEUED.value,
+        "plan": plan.model_dump(mode="json"),
+        "fence": 0,
+        "attempts": 0,
+    }
 
 
 def queue_run(connection: Connection, submission_id: str, learner: str | None, plan: RunPlan, purpose: Purpose) -> str:
     """Adds a run that waits for a runner; returns its id."""
     run_id = uuid.uuid4().hex
     connection.execute(
-        insert(RunRow).values(
-            run_id=run_id,
-            submission_id=submission_id,
-            learner=learner,
-            purpose=purpose,
-            priority=PRIORITY[purpose],
-            state=RunState.RUN_QUEUED.value,
-            plan=plan.model_dump(mode="json"),
-            fence=0,
-            attempts=0,
-            not_before=db_now(),
-            created_at=db_now(),
-        )
+        insert(table_of(RunRow)).values(not_before=db_now(), created_at=db_now()),
+        [_run_row(run_id, submission_id, learner, plan, purpose)],
     )
     return run_id
 
@@ -210,29 +291,48 @@ def _already_waits(connection: Connection, submission_id: str, waiter: Waiter) -
     )
 
 
-def _refusal(connection: Connection, submission: Submission, limits: IntakeLimits) -> Refused | None:
-    # Counting stops at the limit: a full queue costs no more than a fair-sized one.
-    waiting = connection.execute(
-        select(func.count()).select_from(
-            select(RunRow.run_id).where(RunRow.state == RunState.RUN_QUEUED.value).limit(limits.max_queued).subquery()
-        )
-    ).scalar_one()
-    if waiting >= limits.max_queued:
-        return Refused(
-            "queue.full",
-            f"{waiting} submissions are waiting, which is as many as are taken. This one was not stored and does not "
-            "count as an attempt: send it again later.",
-        )
-    if submission.learner is not None:
-        recent = connection.execute(
-            select(func.count())
-            .select_from(SubmissionRow)
-            .where(SubmissionRow.learner == submission.learner, SubmissionRow.received_at > db_now() - 3600.0)
-        ).scalar_one()
-        if recent >= limits.learner_per_hour:
-            return Refused(
-                "queue.rate_limited",
-                f"{recent} submissions of this learner came within the last hour; at most {limits.learner_per_hour} "
-                "are taken. This one was not stored and does not count as an attempt: send it again later.",
+class _Room:
+    """What may still be taken, counted once for all that came together."""
+
+    def __init__(self, connection: Connection, arrivals: Sequence[Arrival], limits: IntakeLimits) -> None:
+        self._limits = limits
+        self._waiting = 0
+        self._recent: Counter[str] = Counter()
+        if not arrivals:
+            return
+        # Counting stops at the limit: a full queue costs no more than a fair-sized one.
+        queued = select(RunRow.run_id).where(RunRow.state == RunState.RUN_QUEUED.value).limit(limits.max_queued)
+        self._waiting = connection.execute(select(func.count()).select_from(queued.subquery())).scalar_one()
+        learners = {arrival.submission.learner for arrival in arrivals} - {None}
+        if learners:
+            self._recent.update(
+                {
+                    row.learner: row.n
+                    for row in connection.execute(
+                        select(SubmissionRow.learner, func.count().label("n"))
+                        .where(SubmissionRow.learner.in_(learners), SubmissionRow.received_at > db_now() - 3600.0)
+                        .group_by(SubmissionRow.learner)
+                    )
+                }
             )
-    return None
+
+    def take(self, learner: str | None) -> Refused | None:
+        """Takes a place for one more submission, or says why there is none."""
+        if self._waiting >= self._limits.max_queued:
+            return Refused(
+                "queue.full",
+                f"{self._waiting} submissions are waiting, which is as many as are taken. This one was not stored and "
+                "does not count as an attempt: send it again later.",
+            )
+        if learner is not None:
+            recent = self._recent[learner]
+            if recent >= self._limits.learner_per_hour:
+                return Refused(
+                    "queue.rate_limited",
+                    f"{recent} submissions of this learner came within the last hour; at most "
+                    f"{self._limits.learner_per_hour} are taken. This one was not stored and does not count as an "
+                    "attempt: send it again later.",
+                )
+            self._recent[learner] += 1
+        self._waiting += 1
+        return None

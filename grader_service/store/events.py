@@ -1,11 +1,12 @@
 """The audit trail: what changed, by whom, in the same transaction as the change."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, insert
 
 from grader_service.store.clock import db_now
-from grader_service.store.tables import EventRow
+from grader_service.store.tables import EventRow, table_of
 
 
 def record(
@@ -22,4 +23,17 @@ def record(
         insert(EventRow).values(
             at=db_now(), kind=kind, actor=actor[:200], submission_id=submission_id, run_id=run_id, detail=detail
         )
+    )
+
+
+def record_all(
+    connection: Connection, kind: str, actor: str, happened: Sequence[tuple[str, str, Mapping[str, Any]]]
+) -> None:
+    """Adds events of one kind: (submission id, run id, detail) each."""
+    connection.execute(
+        insert(table_of(EventRow)).values(at=db_now(), kind=kind, actor=actor[:200]),
+        [
+            {"submission_id": submission_id, "run_id": run_id, "detail": dict(detail)}
+            for submission_id, run_id, detail in happened
+        ],
     )

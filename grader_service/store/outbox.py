@@ -9,7 +9,7 @@ from grader_service.store.engine import Store
 from grader_service.store.tables import OutboxRow, VerdictRow
 
 _LONGEST_WAIT_S = 300.0
-_HELD_S = 10.0
+_HELD_S = 5.0
 """Who takes an answer sends it within this time, or somebody else does."""
 
 

@@ -77,9 +77,7 @@ def to_announce(
     return [Hint(row.run_id, _WAITING[row.state], row.purpose) for row in rows]
 
 
-def not_announced(store: Store, hints: Collection[Hint]) -> None:
-    """These hints were not sent after all: the next look should."""
+def not_announced(store: Store, run_ids: Collection[str]) -> None:
+    """Hints for these runs were not sent after all, or not heard: the next look should send them."""
     with store.transaction() as connection:
-        connection.execute(
-            update(RunRow).where(RunRow.run_id.in_([hint.run_id for hint in hints])).values(published_at=None)
-        )
+        connection.execute(update(RunRow).where(RunRow.run_id.in_(run_ids)).values(published_at=None))

@@ -1,9 +1,9 @@
 """The schema. Times are seconds since 1970 by the database's clock; documents are what models wrote."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import JSON, Boolean, Float, ForeignKey, Index, Integer, LargeBinary, String, Text, text
+from sqlalchemy import JSON, Boolean, Float, ForeignKey, Index, Integer, LargeBinary, String, Table, Text, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 
@@ -226,3 +226,8 @@ class DeviceRow(Base):
     lease_until: Mapped[float | None]
     fence: Mapped[int] = mapped_column(Integer, default=0)
     seen_at: Mapped[float]
+
+
+def table_of(row: type[Base]) -> Table:
+    """The bare table, for statements over many rows: what the mapping adds costs as much as the statement."""
+    return cast("Table", row.__table__)

@@ -12,7 +12,7 @@ from grader_service.errors import ConfigurationError
 from grader_service.model.evidence import Need, RunPlan
 from grader_service.model.submission import Submission
 from grader_service.store import acceptance, leases, outbox, results, sweep
-from grader_service.store.acceptance import Accepted, Conflicting, IntakeLimits, Refused, Repeated, Waiter
+from grader_service.store.acceptance import Accepted, Arrival, Conflicting, IntakeLimits, Refused, Repeated, Waiter
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
 
@@ -305,7 +305,7 @@ def test_evidence_is_checked_against_its_digest(store):
 def test_a_failed_transaction_keeps_nothing(store):
     """An exception inside the block rolls everything back."""
     with pytest.raises(RuntimeError), store.transaction() as connection:
-        acceptance._accept(connection, a_submission(), PLAN, "live", Waiter(), LIMITS, "t")
+        acceptance._accept_all(connection, [Arrival(a_submission(), PLAN, "live", Waiter())], LIMITS, "t")
         raise RuntimeError("power cut")
     assert count(store, SubmissionRow) == 0
 
@@ -317,3 +317,54 @@ def test_every_change_is_in_the_audit_trail_in_order(store):
     with store.transaction() as connection:
         kinds = connection.execute(select(EventRow.kind).order_by(EventRow.id)).scalars().all()
     assert kinds == ["accepted", "run_claimed", "run_done", "judge_claimed", "verdict"]
+
+
+def test_many_that_come_together(store):
+    """One transaction gives each its own answer: new, repeated within the batch and before it, conflicting, refused."""
+    accept(store, a_submission(1))
+    limits = IntakeLimits(max_queued=4, learner_per_hour=3)
+    together = [
+        a_submission(1),
+        a_submission(2),
+        a_submission(2),
+        a_submission(2, sha="1"),
+        a_submission(3),
+        a_submission(4),
+        a_submission(5, learner="bob"),
+        a_submission(6, learner="cem"),
+    ]
+    arrivals = [Arrival(submission, PLAN, "live", Waiter(task_id=f"t{n}")) for n, submission in enumerate(together)]
+    outcomes = acceptance.accept_all(store, arrivals, limits, "test")
+    assert [type(outcome) for outcome in outcomes] == [
+        Repeated,
+        Accepted,
+        Repeated,
+        Conflicting,
+        Accepted,
+        Refused,
+        Accepted,
+        Refused,
+    ]
+    assert (outcomes[5].code, outcomes[7].code) == ("queue.rate_limited", "queue.full")
+    assert outcomes[2].run_id == outcomes[1].run_id
+    assert count(store, SubmissionRow) == count(store, RunRow) == 4
+    assert count(store, EventRow, EventRow.kind == "accepted") == 4
+
+
+def test_many_of_whom_one_came_twice_at_once(store):
+    """A collision with another transaction costs the batch nothing but time."""
+    batches = [
+        [Arrival(a_submission(n, learner=f"l{n}"), PLAN, "live", Waiter(task_id=f"{name}{n}")) for n in range(20)]
+        for name in "abcd"
+    ]
+    outcomes = []
+    threads = [
+        threading.Thread(target=lambda b=batch: outcomes.extend(acceptance.accept_all(store, b, LIMITS, "t")))
+        for batch in batches
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counter(type(outcome) for outcome in outcomes) == {Accepted: 20, Repeated: 60}
+    assert count(store, SubmissionRow) == count(store, RunRow) == 20
