@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy
+from celery import Celery
 
 from grader_service.queue.app import make_app
 from grader_service.settings import Settings
@@ -57,7 +58,7 @@ class Servers:
         """A connection of this process's own."""
         return Store(self.database_url, pool_size=10)
 
-    def app(self):
+    def app(self) -> Celery:
         """A Celery client."""
         return make_app(self.settings())
 
