@@ -1,4 +1,4 @@
-"""What the service adds to a grading: from the platform's post to the verdict in its hands, when the grading is nothing.
+"""What the service adds to a grading: from the post to the verdict in the platform's hands, when the grading is nothing.
 
     python bench/reply.py [--messages 200] [--database postgresql|sqlite]
 
@@ -98,7 +98,11 @@ def idle_share(pid: int) -> float:
 def echo_worker() -> None:
     """A worker with a task that does nothing."""
     app = Celery("echo", broker=os.environ["GRADER_REDIS_URL"], backend=os.environ["GRADER_REDIS_URL"])
-    app.task(name="echo")(lambda: None)
+
+    @app.task(name="echo")
+    def echo() -> None:
+        """Nothing."""
+
     app.Worker(queues=["echo"], concurrency=1, loglevel="ERROR", quiet=True).start()
 
 

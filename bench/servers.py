@@ -69,6 +69,10 @@ class Servers:
             running = subprocess.Popen(command, env={**self.environment, **environment}, stdout=log, stderr=log)
         try:
             yield running
+        except BaseException:
+            for path in sorted(self.folder.glob("*.log")):
+                sys.stderr.write(f"--- {path.name}\n{path.read_text(errors='replace')[-3000:]}\n")
+            raise
         finally:
             running.terminate()
             try:

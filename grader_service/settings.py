@@ -50,6 +50,8 @@ class Settings(BaseSettings):
     """`docker`, or `process` for trusted code."""
     lease_s: float = Field(default=60.0, ge=1.0)
     """A worker that does not renew its claim for this long is taken for dead."""
+    run_limit_s: float = Field(default=7200.0, ge=1.0)
+    """A run that takes this long hangs, whatever its lab allows: it is ended as a failure of ours."""
     max_attempts: int = Field(default=3, ge=1)
     """Failures of ours before a run is parked for an operator."""
     retry_delay_s: float = Field(default=10.0, ge=0.0)

@@ -128,6 +128,7 @@ def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str, g
         gate=gate,
         gpu=gpu,
         lease_s=settings.lease_s,
+        limit_s=settings.run_limit_s,
         retry=retry_policy(settings),
     )
 

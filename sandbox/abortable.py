@@ -1,5 +1,6 @@
 """A runner that can be stopped from another thread: every pod of its open spaces ends, and none starts again."""
 
+import contextlib
 import threading
 from types import TracebackType
 from typing import Self
@@ -41,7 +42,9 @@ class Abortable:
             self._aborted.set()
             pods, self._pods = self._pods, []
         for pod in pods:
-            pod.end()
+            # Whoever waits for it tries again, and says what cannot be removed.
+            with contextlib.suppress(SandboxUnavailable):
+                pod.end()
 
     def admit(self, space: RunSpace, spec: PodSpec) -> Pod:
         """Starts a pod unless the run was aborted.

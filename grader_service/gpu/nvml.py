@@ -5,7 +5,6 @@ from typing import Any
 
 import pynvml
 
-from grader_service.errors import ConfigurationError
 from grader_service.gpu.monitor import GpuGone, GpuSnapshot
 
 _RECOVERY_FIELD = getattr(pynvml, "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", None)
@@ -20,30 +19,22 @@ _THROTTLE = {
 
 
 class NvmlGpu:
-    """Implements `GpuMonitor` for the GPU with this UUID.
-
-    Raises:
-        ConfigurationError: no driver, or no such GPU.
-    """
+    """Implements `GpuMonitor` for the GPU with this UUID; connects at the first look, and anew after it was gone."""
 
     def __init__(self, uuid: str) -> None:
         self.uuid = uuid
-        try:
-            pynvml.nvmlInit()
-            self._handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
-        except pynvml.NVMLError as error:
-            raise ConfigurationError(f"GPU {uuid} cannot be watched: {error}; see `grader doctor`") from error
+        self._open = False
+        self._handle: Any = None
         self._events: Any = None
-        with contextlib.suppress(pynvml.NVMLError):
-            self._events = pynvml.nvmlEventSetCreate()
-            pynvml.nvmlDeviceRegisterEvents(self._handle, pynvml.nvmlEventTypeXidCriticalError, self._events)
 
     def snapshot(self) -> GpuSnapshot:
         """See `GpuMonitor.snapshot`."""
         try:
+            self._connect()
             memory = pynvml.nvmlDeviceGetMemoryInfo(self._handle)
             processes = pynvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
         except pynvml.NVMLError as error:
+            self.close()
             raise GpuGone(f"{self.uuid} does not answer: {error}") from error
         return GpuSnapshot(
             processes=tuple(int(process.pid) for process in processes),
@@ -54,22 +45,36 @@ class NvmlGpu:
         )
 
     def drain_xids(self) -> tuple[int, ...]:
-        """See `GpuMonitor.drain_xids`."""
+        """See `GpuMonitor.drain_xids`; a GPU that is gone reports none, and its next snapshot says so."""
         found: list[int] = []
-        while self._events is not None and len(found) < 64:
-            try:
-                event = pynvml.nvmlEventSetWait_v2(self._events, 0)
-            except pynvml.NVMLError:
-                break
-            found.append(int(event.eventData))
+        with contextlib.suppress(pynvml.NVMLError):
+            self._connect()
+            while self._events is not None and len(found) < 64:
+                found.append(int(pynvml.nvmlEventSetWait_v2(self._events, 0).eventData))
         return tuple(found)
 
     def close(self) -> None:
         """See `GpuMonitor.close`."""
-        with contextlib.suppress(pynvml.NVMLError):
-            if self._events is not None:
+        if not self._open:
+            return
+        if self._events is not None:
+            with contextlib.suppress(pynvml.NVMLError):
                 pynvml.nvmlEventSetFree(self._events)
+        with contextlib.suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()
+        self._open, self._handle, self._events = False, None, None
+
+    def _connect(self) -> None:
+        if self._handle is not None:
+            return
+        if not self._open:
+            pynvml.nvmlInit()
+            self._open = True
+        handle = pynvml.nvmlDeviceGetHandleByUUID(self.uuid)
+        with contextlib.suppress(pynvml.NVMLError):
+            self._events = pynvml.nvmlEventSetCreate()
+            pynvml.nvmlDeviceRegisterEvents(handle, pynvml.nvmlEventTypeXidCriticalError, self._events)
+        self._handle = handle
 
     def _recovery_action(self) -> str | None:
         if _RECOVERY_FIELD is None:

@@ -32,11 +32,13 @@ def make_app(settings: Settings) -> Celery:
         result_serializer="json",
         result_accept_content=["json"],
         result_expires=settings.result_days * 86_400,
+        broker_transport="grader_service.queue.transport:Transport",
         broker_transport_options=transport,
         # An answer that the broker does not take at once goes back into the outbox; nothing should wait for it.
         result_backend_transport_options={"visibility_timeout": _VISIBILITY_S, "retry_policy": {"max_retries": 1}},
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
+        broker_channel_error_retry=True,  # a broker that is full refuses for a while; no reason to end
         worker_cancel_long_running_tasks_on_connection_loss=False,
         task_acks_late=True,
         task_acks_on_failure=True,

@@ -25,7 +25,7 @@ def announce_waiting(store: Store, app: Celery, *, silent_s: float | None = None
     hints = to_announce(store, silent_s=silent_s, limit=limit, holding=still_there)
     for sent, hint in enumerate(hints):
         if not announce(app, hint):
-            not_announced(store, hints[sent:])
+            not_announced(store, [hint.run_id for hint in hints[sent:]])
             return sent
     return len(hints)
 

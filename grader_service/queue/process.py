@@ -66,6 +66,7 @@ def serve(app: Celery, queues: Sequence[str], *, name: str, children: int, compa
     finally:
         signals.worker_ready.disconnect(on_ready)
         signals.worker_process_init.disconnect(_leave_on_sigterm)
+        hands.close()
         for companion in companions:
             companion.stop()
     return int(worker.exitcode or 0)
@@ -76,10 +77,13 @@ class _Hands:
 
     def __init__(self, children: int) -> None:
         self._busy = multiprocessing.RawArray("b", children)
-        # A child that takes a dead one's place has nothing in hand.
-        signals.worker_process_init.connect(lambda **_: self._set(0), weak=False)
-        signals.task_prerun.connect(lambda **_: self._set(1), weak=False)
-        signals.task_postrun.connect(lambda **_: self._set(0), weak=False)
+        for signal_, handler in self._handlers():
+            signal_.connect(handler, weak=False)
+
+    def close(self) -> None:
+        """Looks no longer."""
+        for signal_, handler in self._handlers():
+            signal_.disconnect(handler)
 
     def wait_until_empty(self, most_s: float) -> None:
         """Returns when every child has finished what it had in hand, or after this time."""
@@ -87,8 +91,18 @@ class _Hands:
         while any(self._busy) and time.monotonic() < deadline:
             time.sleep(0.05)
 
-    def _set(self, value: int) -> None:
-        self._busy[current_process().index] = value
+    def _handlers(self) -> list[tuple[Any, Callable[..., None]]]:
+        return [
+            (signals.worker_process_init, self._free),  # a child in a dead one's place has nothing in hand
+            (signals.task_prerun, self._work),
+            (signals.task_postrun, self._free),
+        ]
+
+    def _work(self, **_: Any) -> None:
+        self._busy[current_process().index] = 1
+
+    def _free(self, **_: Any) -> None:
+        self._busy[current_process().index] = 0
 
 
 def use_queues(consumer: Any, queues: Sequence[str], *, wanted: bool) -> None:

@@ -26,6 +26,7 @@ from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.store import devices
 from grader_service.store.engine import Store
+from grader_service.store.sweep import not_announced
 
 log = structlog.get_logger(__name__)
 
@@ -46,6 +47,8 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         for problem in require_safe(wiring.open_redis(settings), production=settings.production):
             log.warning("unsafe_redis", problem=problem)
         app = make_app(settings)
+        # For a child that does not even hear its keeper: by then its lease has ended, so that its run is elsewhere.
+        app.conf.task_time_limit = settings.run_limit_s + 2 * settings.lease_s
         owner = f"{socket.gethostname()}/{device}/{uuid.uuid4().hex[:8]}"
         # Fails here, before anything is taken, when the engine or the lab image is missing.
         sandbox = wiring.open_sandbox(settings, gpu)
@@ -79,8 +82,12 @@ class Child:
         self._store: Store
         self._desk: RunnerDesk
 
-    def __call__(self) -> RunEnd:
-        """Executes the run that should come next, if there is one."""
+    def __call__(self, hinted: str) -> RunEnd:
+        """Executes the run that should come next, if there is one.
+
+        Args:
+            hinted: the run that the hint names.
+        """
         if self._pid != os.getpid():
             self._store = wiring.open_store(self._settings)
             self._desk = wiring.runner_desk(
@@ -88,6 +95,8 @@ class Child:
             )
             self._pid = os.getpid()
         end = run_next(self._desk)
+        if end is RunEnd.CLOSED:
+            not_announced(self._store, [hinted])  # for a device that may be used
         if end in (RunEnd.STORED, RunEnd.FAILED):
             # What this run held back (its learner's next submission, its own judging) should not wait for the sweeper.
             announce_waiting(self._store, self._app, limit=2)

@@ -1,6 +1,7 @@
-"""Keeps a claim alive while its work runs, and stops the work when the claim is lost."""
+"""Keeps a claim alive while its work runs, and stops the work when the claim is lost or the work hangs."""
 
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
@@ -17,17 +18,25 @@ class Keeper:
     """Renews a lease three times per its length, in a thread.
 
     Args:
-        on_lost: called once, from the thread, when the run belongs to somebody else; it should end the work.
+        on_lost: called once, from the thread, when the work must not go on: the run belongs to somebody else, or took
+            too long; it should end the work.
+        limit_s: how long the work may take; the lease is not renewed beyond that.
     """
 
-    def __init__(self, store: Store, claim: Claim, lease_s: float, on_lost: Callable[[], None]) -> None:
+    def __init__(
+        self, store: Store, claim: Claim, lease_s: float, on_lost: Callable[[], None], limit_s: float = float("inf")
+    ) -> None:
         self._store = store
         self._claim = claim
         self._lease_s = lease_s
         self._on_lost = on_lost
+        self._limit_s = limit_s
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"keeper-{claim.run_id[:8]}", daemon=True)
         self.lost = False
+        """The run belongs to somebody else."""
+        self.overdue = False
+        """The work took too long."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -40,7 +49,13 @@ class Keeper:
         self._thread.join(timeout=self._lease_s)
 
     def _run(self) -> None:
-        while not self._stop.wait(self._lease_s / 3):
+        end = time.monotonic() + self._limit_s
+        while not self._stop.wait(max(0.0, min(self._lease_s / 3, end - time.monotonic()))):
+            if time.monotonic() >= end:
+                self.overdue = True
+                log.error("run_overdue", run_id=self._claim.run_id, limit_s=self._limit_s)
+                self._on_lost()
+                return
             try:
                 kept = renew(self._store, self._claim, self._lease_s)
             except StoreUnavailable as error:

@@ -1,14 +1,16 @@
 """The first half of a grading: claims a run, executes it in the sandbox, stores what was found. Loads no check."""
 
+import contextlib
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 import structlog
 
-from grader_service.errors import GraderError, InfrastructureError, SubmissionRejected
+from grader_service.errors import GraderError, InfrastructureError, SandboxUnavailable, SubmissionRejected
 from grader_service.gpu.steward import Health
 from grader_service.grading.progress import Progress, Silent
 from grader_service.grading.run import Device, execute
@@ -21,13 +23,16 @@ from grader_service.service.keeper import Keeper
 from grader_service.service.retry import RetryPolicy
 from grader_service.store import leases, results
 from grader_service.store.artifacts import ArtifactStore
-from grader_service.store.engine import Store
+from grader_service.store.engine import Store, StoreUnavailable
 from grader_service.store.leases import Claim
 from grader_service.store.submissions import load_submission
 from sandbox.abortable import Abortable
 from sandbox.api import SandboxRunner
 
 log = structlog.get_logger(__name__)
+
+_DATABASE_S = 600.0
+"""How long a result waits in hand for a database that is away."""
 
 
 class RunEnd(StrEnum):
@@ -56,6 +61,8 @@ class RunnerDesk:
     gate: Gate
     gpu: Gpu | None = None
     lease_s: float = 60.0
+    limit_s: float = 7200.0
+    """A run that takes this long hangs."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     progress: Callable[[Claim], Progress] = lambda _: Silent()
 
@@ -75,7 +82,7 @@ def run_next(desk: RunnerDesk) -> RunEnd:
     sandbox = Abortable(desk.sandbox)
     with (
         structlog.contextvars.bound_contextvars(submission_id=claim.submission_id, run_id=claim.run_id),
-        Keeper(desk.store, claim, desk.lease_s, on_lost=sandbox.abort) as keeper,
+        Keeper(desk.store, claim, desk.lease_s, on_lost=sandbox.abort, limit_s=desk.limit_s) as keeper,
     ):
         log.info("run_claimed", fence=claim.fence, attempts=claim.attempts)
         try:
@@ -83,13 +90,15 @@ def run_next(desk: RunnerDesk) -> RunEnd:
         except GraderError as error:
             if keeper.lost:
                 return RunEnd.LOST
-            return _fail(desk, claim, error)
+            hung = InfrastructureError(f"the run hung: it was not done within {desk.limit_s:g} s")
+            return _fail(desk, claim, hung if keeper.overdue else error)
         except Exception as error:
             log.exception("run_bug")
             return _fail(desk, claim, InfrastructureError(f"{type(error).__name__}: {error}"))
         except BaseException:
             # Told to stop (a signal becomes SystemExit): pods are gone by now, the work goes back untouched.
-            leases.give_back(desk.store, claim, "the worker was told to stop")
+            with contextlib.suppress(StoreUnavailable):  # then the lease runs out
+                leases.give_back(desk.store, claim, "the worker was told to stop")
             raise
 
 
@@ -123,18 +132,34 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
                 code=rejection.code,
                 feedback=rejection.feedback,
             )
-            kept = results.store_evidence(desk.store, claim, "rejection", document.model_dump_json().encode(), {})
+            kept = _store(desk, claim, "rejection", document.model_dump_json().encode(), {})
         else:
             if sandbox.aborted:
-                return RunEnd.LOST
+                raise SandboxUnavailable("the run was aborted")
             evidence = _with_health(outcome.evidence, desk.gate.release())
-            document_bytes = evidence.model_dump_json().encode()
-            kept = results.store_evidence(desk.store, claim, "evidence", document_bytes, outcome.blobs)
+            kept = _store(desk, claim, "evidence", evidence.model_dump_json().encode(), outcome.blobs)
     if not kept:
         log.warning("run_fenced_off", fence=claim.fence)
         return RunEnd.LOST
     log.info("run_stored", fence=claim.fence)
     return RunEnd.STORED
+
+
+def _store(
+    desk: RunnerDesk, claim: Claim, kind: results.EvidenceKind, document: bytes, blobs: Mapping[str, bytes]
+) -> bool:
+    """Waits for a database that is away: what a GPU worked out in minutes is not thrown away for that."""
+    deadline = time.monotonic() + _DATABASE_S
+    wait_s = 0.2
+    while True:
+        try:
+            return results.store_evidence(desk.store, claim, kind, document, blobs)
+        except StoreUnavailable as error:
+            if time.monotonic() > deadline:
+                raise
+            log.warning("result_waits_for_the_database", error=str(error)[:200])
+            time.sleep(wait_s)
+            wait_s = min(wait_s * 2, 5.0)
 
 
 def _with_health(evidence: Evidence, health: Health | None) -> Evidence:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Float, bindparam, func, insert, select
+from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from grader_service.model.evidence import RunPlan
@@ -152,8 +152,8 @@ def _accept_all(connection: Connection, arrivals: Sequence[Arrival], limits: Int
         new.append((run_id, key, arrival))
         outcomes[number] = Accepted(run_id)
     _insert(connection, new, actor)
-    for number, arrival in enumerate(arrivals):
-        if outcomes[number] is None:
+    for number, arrival in sorted(enumerate(arrivals), key=lambda item: item[1].submission.submission_id):
+        if outcomes[number] is None:  # repetitions lock their submission, again in the order of the ids
             key, sha256 = known[arrival.submission.submission_id]
             if key == content_key(arrival.submission):
                 outcomes[number] = _repeat(connection, arrival.submission.submission_id, arrival.waiter, actor)
@@ -167,7 +167,8 @@ def _insert(connection: Connection, new: Sequence[tuple[str, str, Arrival]], act
     if not new:
         return
     # In the order of their ids, so that two batches with the same ones never wait for each other in a circle; the order
-    # of arrival, which decides who comes next, is kept in their times.
+    # of arrival, which decides who comes next, is kept in their times: one reading of the clock, a microsecond apart.
+    now = connection.execute(select(db_now())).scalar_one()
     place = {run_id: number for number, (run_id, _, _) in enumerate(new)}
     new = sorted(new, key=lambda item: item[2].submission.submission_id)
     connection.execute(
@@ -175,9 +176,9 @@ def _insert(connection: Connection, new: Sequence[tuple[str, str, Arrival]], act
         [_submission_row(key, arrival) for _, key, arrival in new],
     )
     connection.execute(
-        insert(table_of(RunRow)).values(not_before=db_now(), created_at=db_now() + bindparam("after_s", type_=Float)),
+        insert(table_of(RunRow)).values(not_before=db_now()),
         [
-            {"after_s": place[run_id] * 1e-6}
+            {"created_at": now + place[run_id] * 1e-6}
             | _run_row(
                 run_id, arrival.submission.submission_id, arrival.submission.learner, arrival.plan, arrival.purpose
             )

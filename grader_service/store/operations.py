@@ -137,7 +137,7 @@ def retry(store: Store, actor: str, *, run_id: str | None = None) -> int:
                 .where(RunRow.run_id == row.run_id)
                 .values(state=state.value, attempts=0, not_before=db_now(), published_at=None)
             )
-            record(connection, "retried", actor, submission_id=row.submission_id, run_id=row.run_id)
+            record(connection, "retried", actor, submission_id=row.submission_id, run_id=row.run_id, state=state.value)
     return len(rows)
 
 

@@ -16,6 +16,7 @@ from grader_service.service.judge import JudgeDesk, judge_next
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.runner import RunEnd, RunnerDesk, run_next
 from grader_service.signing import Signer
+from grader_service.store import operations
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, RunRow
@@ -85,6 +86,10 @@ class Bench:
     def judge(self) -> Verdict | None:
         """Judges what waits."""
         return judge_next(JudgeDesk(self.store, self.registry, self.signer, "bench"))
+
+    def retry(self, submission_id: str) -> int:
+        """What `grader retry` does."""
+        return operations.retry(self.store, "operator", run_id=self.run(submission_id).run_id)
 
     def run(self, submission_id: str) -> Any:
         """The row of its only run."""

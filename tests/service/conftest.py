@@ -73,6 +73,8 @@ def graded(postgres, tmp_path_factory):
         made.runner()
         yield made
         made.stop()
+        for worker in made.workers:
+            print(f"--- {worker.log.name}\n{worker.log.read_text(errors='replace')[-4000:]}")
     shutil.rmtree(state_dir, ignore_errors=True)
     with admin.connect() as connection:
         connection.exec_driver_sql(f"drop database {name} with (force)")

@@ -3,6 +3,7 @@
 The GPUs are in memory; steward, gate, lock, store and runs are the real ones.
 """
 
+import functools
 import json
 import signal
 import subprocess
@@ -18,14 +19,15 @@ from grader_service.gpu.steward import Steward
 from grader_service.grading.progress import Silent
 from grader_service.host import Gpu
 from grader_service.model.verdict import Status
+from grader_service.queue import run_worker
 from grader_service.queue.app import make_app
-from grader_service.queue.run_worker import Child
 from grader_service.service.device_lock import hold_device
 from grader_service.service.gate import DeviceGate
 from grader_service.service.runner import RunEnd, RunnerDesk, run_next
 from grader_service.settings import Settings
 from grader_service.store import devices
 from grader_service.store.results import load_evidence
+from grader_service.store.sweep import to_announce
 from grader_service.store.tables import EventRow
 from tests.service.harness import GRADER, QUICK, wait_for
 
@@ -219,13 +221,16 @@ def test_a_gpu_of_a_dead_worker_is_waited_for(bench, card):
 
 
 def test_a_gpu_that_vanished_before_its_worker_looked_is_taken_out_of_service(bench, monkeypatch):
-    """(E7') Gone between the worker's start and its first run: quarantined, nothing claimed, the run waits."""
+    """(E7') Gone between the worker's start and its first run: quarantined, and the hint is there for others again."""
+    monkeypatch.setattr(run_worker, "Steward", functools.partial(Steward, patience_s=0.2))
     settings = Settings(state_dir=bench.state_dir, sandbox="process")
     facts = Gpu(0, "H100", "GPU-00000009", "580.1", 80_000)
-    child = Child(settings, make_app(settings), facts, facts.uuid, "host/GPU-00000009")
+    child = run_worker.Child(settings, make_app(settings), facts, facts.uuid, "host/GPU-00000009")
     submission_id = bench.submit()
-    assert child() is RunEnd.CLOSED
+    (hint,) = to_announce(bench.store, silent_s=None)
+    assert child(hint.run_id) is RunEnd.CLOSED
     (found,) = devices.devices(bench.store)
     assert (found.state, found.device_id) == (devices.QUARANTINED, facts.uuid)
-    assert "GPU-00000009" in found.reason
+    assert "GPU-00000009 does not answer" in found.reason
     assert bench.run(submission_id).state == "run_queued"
+    assert to_announce(bench.store, silent_s=None) == [hint]

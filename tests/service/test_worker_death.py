@@ -88,7 +88,7 @@ def test_a_worker_that_is_told_to_stop_returns_a_long_run(docker_service, engine
     service = docker_service
     service.judge()
     worker = service.runner(GRADER_SOFT_SHUTDOWN_S="1")
-    submission_id, _ = service.post(service.message(source=SLOW.format(seconds=5)))
+    submission_id, _ = service.post(service.message(source=SLOW.format(seconds=4)))
     in_a_container(service, engine, submission_id)
     asked = time.monotonic()
     assert worker.end(signal.SIGTERM) == 0
@@ -100,6 +100,23 @@ def test_a_worker_that_is_told_to_stop_returns_a_long_run(docker_service, engine
     service.runner()
     service.one_verdict(submission_id, timeout_s=25)
     assert service.runs(submission_id)[0]["attempts"] == 0
+
+
+@pytest.mark.docker
+def test_a_child_that_hangs_is_ended_with_its_container(docker_service, engine):
+    """(C6) Beyond the hard limit: the stopped child is killed and replaced, and its container goes."""
+    service = docker_service
+    service.environment["GRADER_LEASE_S"] = "1"
+    service.judge()
+    worker = service.runner(GRADER_RUN_LIMIT_S="5")
+    submission_id, _ = service.post(service.message(source=SLOW.format(seconds=1)))
+    container_id = in_a_container(service, engine, submission_id)
+    child = worker.child()
+    os.kill(child, signal.SIGSTOP)
+    wait_for(lambda: not _alive(child), 15)
+    wait_for(lambda: gone(service, engine, container_id), 15)
+    graded_again(service, engine, submission_id)
+    assert worker.process.poll() is None
 
 
 def test_a_worker_that_is_told_to_stop_finishes_a_short_run(service):

@@ -1,0 +1,101 @@
+"""Broker and database that are cut off, reset or away while workers work: everything comes to its one verdict."""
+
+import json
+import signal
+import time
+
+import pytest
+
+from grader_service.queue.app import JUDGE_QUEUES, RUN_QUEUES, make_app
+from grader_service.queue.hints import announce
+from grader_service.queue.tasks import register_judge, register_run
+from grader_service.settings import Settings
+from grader_service.store.sweep import Hint
+from tests.service.harness import SLOW, wait_for
+from tests.services.stream_proxy import StreamProxy, before_postgres
+
+
+@pytest.fixture
+def database(service, tmp_path):
+    """A proxy before the database, through which every worker goes."""
+    folder = tmp_path / "pg"
+    folder.mkdir()
+    made, url = before_postgres(service.database_url, folder)
+    service.environment["GRADER_DATABASE_URL"] = url
+    yield made
+    made.close()
+
+
+def test_a_broker_whose_connections_break_every_second(service):
+    """(C13) Workers go on by themselves, and each submission that was posted meanwhile has its one verdict."""
+    broker = StreamProxy(("127.0.0.1", service.redis.port))
+    service.environment["GRADER_REDIS_URL"] = service.redis.url.replace(f":{service.redis.port}/", f":{broker.port}/")
+    workers = [service.judge(), service.runner()]
+    first, _ = service.post()
+    service.one_verdict(first)
+    posted, broken = [], 0
+    for _ in range(10):
+        posted.append(service.post())
+        broken += broker.reset()
+        time.sleep(1)
+    assert broken >= 10
+    for submission_id, task_id in posted:
+        verdict = service.one_verdict(submission_id)
+        assert service.result(task_id, 30)["verdict_id"] == verdict["verdict_id"]
+        assert {(run["attempts"], run["fence"]) for run in service.runs(submission_id)} == {(0, 2)}
+    assert wait_for(lambda: not service.undelivered(), 10)
+    assert [worker.process.poll() for worker in workers] == [None, None]
+    broker.close()
+
+
+def test_a_result_is_kept_until_the_database_is_back(service, database):
+    """(C15) Away while the run ends: the result waits in the worker, and nothing is executed a second time."""
+    service.environment["GRADER_LEASE_S"] = "30"
+    service.judge()
+    worker = service.runner()
+    submission_id, _ = service.post(service.message(source=SLOW.format(seconds=2)))
+    service.await_state(submission_id, "running")
+    database.go_away()
+    late, _ = service.post()
+    wait_for(lambda: worker.said("result_waits_for_the_database"), 30)
+    assert service.verdicts(submission_id) == []
+    time.sleep(2)
+    database.come_back()
+    service.one_verdict(submission_id)
+    service.one_verdict(late)
+    for one in (submission_id, late):
+        (run,) = service.runs(one)
+        assert (run["attempts"], run["fence"]) == (0, 2)  # one run and the judging
+    assert service.events(submission_id).count("run_claimed") == 1
+
+
+def test_a_worker_stops_although_the_database_is_away(service, database):
+    """(C4, C15) It cannot give its run back; the lease ends by itself, and another worker executes it."""
+    service.environment["GRADER_LEASE_S"] = "2"
+    service.judge()
+    worker = service.runner(GRADER_SOFT_SHUTDOWN_S="0")
+    submission_id, _ = service.post(service.message(source=SLOW.format(seconds=3)))
+    service.await_state(submission_id, "running")
+    time.sleep(0.5)
+    database.go_away()
+    assert worker.end(signal.SIGTERM, 20) == 0
+    assert service.state(submission_id) == "running"
+    assert list((service.state_dir / "runs").glob("*")) == []
+    database.come_back()
+    service.runner()
+    service.one_verdict(submission_id)
+    (run,) = service.runs(submission_id)
+    assert (run["attempts"], run["fence"]) == (1, 3)
+
+
+@pytest.mark.parametrize("purpose", ["live", "regrade"])
+@pytest.mark.parametrize(
+    ("stage", "register", "queues"), [("run", register_run, RUN_QUEUES), ("judge", register_judge, JUDGE_QUEUES)]
+)
+def test_every_hint_has_a_worker_that_knows_it(redis, tmp_path, stage, register, queues, purpose):
+    """(C16) Names and queues of hints are those that the workers register and consume."""
+    app = make_app(Settings(redis_url=redis.url, state_dir=tmp_path))
+    register(app, lambda *_: None)
+    assert announce(app, Hint("a-run", stage, purpose))
+    (raw,) = [raw for queue in queues for raw in redis.client().lrange(queue, 0, -1)]
+    assert json.loads(raw)["headers"]["task"] in app.tasks

@@ -1,0 +1,138 @@
+"""A Docker engine on a bad day, a missing image, a full disk: ours to repair, never a learner's failure."""
+
+import os
+import subprocess
+import time
+
+import pytest
+
+from grader_service.model.verdict import Status
+from grader_service.service.runner import RunEnd, run_next
+from sandbox.docker_runner import DockerRunner
+from sandbox.process_runner import ProcessRunner
+from tests.conftest import missing
+from tests.sandbox.engine_proxy import EngineProxy
+from tests.service.bench import containers_of, nothing_left
+from tests.service.harness import SLOW, wait_for
+
+
+@pytest.fixture
+def proxy(tmp_path):
+    """An engine that can be made to fail."""
+    made = EngineProxy(tmp_path)
+    yield made
+    made.heal()
+    made.close()
+
+
+@pytest.mark.docker
+def test_an_engine_that_goes_away_and_comes_back(docker_service, proxy, engine):
+    """(C9) Gone while a run is at work: no verdict from half a run; it is executed again, and everything is removed."""
+    service = docker_service
+    service.environment["DOCKER_HOST"] = proxy.url
+    service.judge()
+    worker = service.runner()
+    submission_id, _ = service.post(service.message(source=SLOW.format(seconds=2)))
+    wait_for(lambda: [c for c in containers_of(engine, service.state_dir) if c.status == "running"], 30)
+    proxy.fail(".*", "drop")
+    wait_for(lambda: "failed_by_us" in service.events(submission_id), 40)
+    assert service.verdicts(submission_id) == []
+    assert "run_done" not in service.events(submission_id)
+    left = {container.id for container in containers_of(engine, service.state_dir)}
+    assert left, "the engine was away: nobody can have removed the container"
+    proxy.heal()
+    service.one_verdict(submission_id)
+    assert wait_for(lambda: nothing_left(engine, service.state_dir), 15)
+    (run,) = service.runs(submission_id)
+    assert run["attempts"] in (1, 2)
+    assert "the Docker engine" in run["last_error"] or "pod" in run["last_error"]
+    assert worker.process.poll() is None
+
+
+@pytest.mark.docker
+def test_a_container_that_was_made_in_silence(docker_service, proxy, engine):
+    """(C10) The engine made it and its answer was lost: the next try has a container of its own, and none is left."""
+    service = docker_service
+    service.environment["DOCKER_HOST"] = proxy.url
+    service.judge()
+    service.runner()
+    lost = proxy.fail("POST .*/containers/create", "lose", times=1)
+    submission_id, _ = service.post()
+    service.one_verdict(submission_id)
+    assert lost.met == 1
+    (run,) = service.runs(submission_id)
+    assert (run["attempts"], run["fence"]) == (1, 3)
+    assert "pod could not be started" in run["last_error"]
+    assert sum("/containers/create" in request for request in proxy.requests) == 2
+    assert wait_for(lambda: nothing_left(engine, service.state_dir), 15)
+
+
+@pytest.mark.docker
+def test_a_missing_image_is_an_operators_matter(docker_service, bench, lab_image, engine):
+    """(C11) A worker does not start without it; one that loses it parks its runs, with what to do about it."""
+    worker = docker_service.runner(GRADER_LAB_IMAGE="grader-nope")
+    runner = DockerRunner(lab_image, bench.state_dir)
+    present, runner.image_id = runner.image_id, "sha256:" + "0" * 64
+    submission_id = bench.submit()
+    desk = bench.desk(sandbox=runner)
+    assert bench.run_all(desk) == [RunEnd.FAILED] * 3
+    run = bench.run(submission_id)
+    assert (run.state, run.attempts) == ("needs_attention", 3)
+    assert "grader images build" in run.last_error
+    assert bench.judge() is None
+    assert nothing_left(engine, bench.state_dir)
+
+    runner.image_id = present
+    assert bench.retry(submission_id) == 1
+    assert run_next(desk) is RunEnd.STORED
+    assert bench.judge().status is Status.PASSED
+
+    assert worker.process.wait(30) == 3
+    assert "grader images build" in worker.log.read_text()
+
+
+@pytest.mark.docker
+def test_a_run_that_hangs_is_ended(docker_runner, bench, engine):
+    """(C6) A pod that our own code waits for without end: its container is removed, and the failure is ours."""
+    submission_id = bench.submit(SLOW.format(seconds=60))
+    started = time.monotonic()
+    assert run_next(bench.desk(sandbox=docker_runner, limit_s=2.0)) is RunEnd.FAILED
+    assert time.monotonic() - started < 8
+    run = bench.run(submission_id)
+    assert (run.state, run.attempts) == ("run_queued", 1)
+    assert "hung: it was not done within 2 s" in run.last_error
+    assert nothing_left(engine, docker_runner._state_dir)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 1 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        missing("no disk can be mounted here (that needs root)")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("left_kib", [0, 400])
+def test_a_full_disk_is_ours(bench, small_disk, left_kib):
+    """(C12) No room for a run's folder, or none for what it unpacks: tried again, parked, and graded once there is."""
+    filler = small_disk / "filler"
+    with filler.open("wb") as file, pytest.raises(OSError, match="No space left"):
+        while True:
+            os.write(file.fileno(), b"\0" * 4096)
+    os.truncate(filler, filler.stat().st_size - (left_kib << 10))
+    submission_id = bench.submit("# padding\n" * 60_000)
+    desk = bench.desk(sandbox=ProcessRunner(small_disk))
+    assert run_next(desk) is RunEnd.FAILED
+    run = bench.run(submission_id)
+    assert (run.state, run.attempts) == ("run_queued", 1)
+    assert "No space left on device" in run.last_error
+    assert list((small_disk / "runs").glob("*")) == []
+    filler.unlink()
+    assert bench.run_all(desk) == [RunEnd.STORED]
+    assert bench.judge().status is Status.FAILED  # it answers nothing: judged on its merits at last
