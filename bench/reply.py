@@ -1,4 +1,4 @@
-"""What the service adds to a grading: from the post to the verdict in the platform's hands, when the grading is nothing.
+"""What the service adds to a grading: from the post to the verdict, when the grading itself is nothing.
 
     python bench/reply.py [--messages 200] [--database postgresql|sqlite]
 
