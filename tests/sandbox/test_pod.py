@@ -162,14 +162,22 @@ def test_after_its_end_a_pod_only_repeats_it(make, dial):
     assert vessel.destroyed == 1
 
 
+def becomes(vessel, states):
+    """Whether the process gets into one of these states; a signal takes effect when it is delivered."""
+    deadline = time.monotonic() + 10
+    while vessel.state() not in states and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return vessel.state() in states
+
+
 def test_pause_and_resume(make, dial):
     """Reach the process while the pod lives."""
     pod, vessel = make()
     dial()
     pod.pause()
-    assert vessel.state() == "T"
+    assert becomes(vessel, "T")
     pod.resume()
-    assert vessel.state() in "RS"
+    assert becomes(vessel, "RSD")
     pod.pause()
     assert pod.end().ending is Ending.COMPLETED
 
