@@ -20,6 +20,8 @@ def main() -> int:
     """Runs each part, the cheap ones first; the first failing part ends the run."""
     started = time.monotonic()
     os.chdir(ROOT)
+    # Where Debian keeps dockerd and debootstrap; not every way to become root brings these folders along.
+    os.environ["PATH"] = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/local/sbin:/usr/sbin:/sbin"
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     parts = [
         ("linter", [str(BIN / "ruff"), "check", "."]),

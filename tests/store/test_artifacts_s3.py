@@ -1,0 +1,101 @@
+"""Artifacts in S3-compatible storage, as in production: a real S3 server of the test's own, over HTTP."""
+
+import hashlib
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import boto3
+import pytest
+import s3fs
+
+from grader_service.errors import InfrastructureError, SubmissionRejected
+from grader_service.store.artifacts import ArtifactStore
+
+DATA = b"print('hello')\n" * 1000
+DIGEST = hashlib.sha256(DATA).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def server():
+    """An S3 server on a port of its own; yields its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    address = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            urllib.request.urlopen(address, timeout=1).close()
+            break
+        except urllib.error.HTTPError:
+            break
+        except OSError:
+            assert time.monotonic() < deadline, "the S3 server did not start"
+            time.sleep(0.1)
+    yield address
+    process.terminate()
+    process.wait(10)
+
+
+@pytest.fixture
+def client(server, monkeypatch):
+    """Settings as a deployment gives them, and a client with a bucket."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    s3fs.S3FileSystem.clear_instance_cache()
+    made = boto3.client("s3")
+    made.create_bucket(Bucket="grader")
+    made.create_bucket(Bucket="platform")
+    return made
+
+
+def test_bytes_come_back_as_they_went_in(client, tmp_path):
+    """Under their digest, once, checked when they are read."""
+    store = ArtifactStore("s3://grader/artifacts")
+    assert store.put(DATA) == DIGEST
+    assert store.put(DATA) == DIGEST
+    store.copy_to(DIGEST, tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == DATA
+    keys = [item["Key"] for item in client.list_objects_v2(Bucket="grader")["Contents"]]
+    assert keys == [f"artifacts/{DIGEST[:2]}/{DIGEST}"]
+    client.put_object(Bucket="grader", Key=keys[0], Body=b"changed")
+    with pytest.raises(InfrastructureError, match="damaged"):
+        store.copy_to(DIGEST, tmp_path / "again")
+
+
+def test_a_platforms_bucket_is_a_source(client):
+    """When the operator names it; other buckets are not read, and what lies there must be what was announced."""
+    store = ArtifactStore("s3://grader/fetched", sources=("s3://platform/",))
+    client.put_object(Bucket="platform", Key="a/s.py", Body=DATA)
+    assert store.fetch("s3://platform/a/s.py", DIGEST) == (DIGEST, len(DATA))
+    assert store.has(DIGEST)
+    with pytest.raises(SubmissionRejected) as refusal:
+        store.fetch("s3://grader/artifacts/x", "0" * 64)
+    assert refusal.value.code == "artifact.source_not_allowed"
+    with pytest.raises(SubmissionRejected) as refusal:
+        store.fetch("s3://platform/a/s.py", "0" * 64)
+    assert refusal.value.code == "artifact.digest_mismatch"
+    with pytest.raises(SubmissionRejected) as refusal:
+        store.fetch("s3://platform/nothing.py", "0" * 64)
+    assert refusal.value.code == "artifact.not_found"
+
+
+def test_storage_that_is_away_is_our_failure(client, monkeypatch):
+    """The message comes again; nobody is told that the submission is at fault."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    s3fs.S3FileSystem.clear_instance_cache()
+    store = ArtifactStore("s3://grader/elsewhere")
+    with pytest.raises(InfrastructureError):
+        store.put(b"other")
