@@ -1,12 +1,12 @@
 """`compose.yaml` comes up for real, keeps its parts apart, and grades the reference over the queue."""
 
+import base64
 import json
 import os
 import secrets
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
@@ -16,11 +16,9 @@ import pytest
 
 from grader_service.signing import signed_by
 from tests.conftest import missing
+from tests.platform.node_platform import node_platform  # noqa: F401 - a fixture
 
 ROOT = Path(__file__).resolve().parents[2]
-GRADER = str(Path(sys.executable).with_name("grader"))
-INCONCLUSIVE = 4
-"""A busy machine may not allow a decision; that is an answer, and another try is what it asks for."""
 SERVICES = ("redis", "postgres", "judge", "runner", "metrics")
 
 
@@ -64,15 +62,6 @@ class Stack:
     def healthy(self, service: str) -> bool:
         return self.container(service).attrs["State"].get("Health", {}).get("Status") == "healthy"
 
-    def client_environment(self) -> dict[str, str]:
-        """What a platform on the same host needs."""
-        return {
-            **os.environ,
-            "GRADER_STATE_DIR": self.environment["GRADER_STATE_DIR"],
-            "GRADER_REDIS_URL": f"redis://127.0.0.1:{self.environment['GRADER_REDIS_PORT']}/0",
-            "GRADER_REDIS_PASSWORD_FILE": f"{self.environment['GRADER_SECRETS_DIR']}/redis_password",
-        }
-
 
 @pytest.fixture(scope="module")
 def stack(engine):
@@ -100,18 +89,25 @@ def stack(engine):
 
 
 @pytest.fixture(scope="module")
-def verdict(stack, tmp_path_factory):
-    """The reference submission, graded over the queue."""
-    file = tmp_path_factory.mktemp("verdict") / "verdict.json"
-    for _ in range(3):
-        done = subprocess.run(
-        [GRADER, "submit", "examples/reference_submission.ipynb", "--learner", "lea", "--wait", "200", "--json", file],
-        cwd=ROOT, env=stack.client_environment(), check=False, capture_output=True, text=True, timeout=260,
-    )  # fmt: skip
-        if done.returncode != INCONCLUSIVE:
+def verdict(stack, node_platform):  # noqa: F811 - the fixture
+    """The reference submission, posted by a platform in JavaScript."""
+    password = Path(stack.environment["GRADER_SECRETS_DIR"], "redis_password").read_text().strip()
+    url = f"redis://:{password}@127.0.0.1:{stack.environment['GRADER_REDIS_PORT']}/0"
+    data = (ROOT / "examples" / "reference_submission.ipynb").read_bytes()
+    for attempt in range(3):
+        message = {
+            "submission_id": f"stack:{attempt}",
+            "lab": "dali-pipelines",
+            "learner": "lea",
+            "artifact": {"filename": "reference_submission.ipynb", "inline": base64.b64encode(data).decode()},
+            "reply_to": {"queue": f"platform-{attempt}", "task": "lab.verdict_ready"},
+        }
+        answer = node_platform.grade(url, message, timeout_s=290)
+        assert answer["told"] == answer["result"]
+        # A busy machine may not allow a decision; that is an answer, and another try is what it asks for.
+        if answer["result"]["status"] != "inconclusive":
             break
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(file.read_text())
+    return answer["result"]
 
 
 def test_the_stack_grades_the_reference_over_the_queue(verdict, stack):

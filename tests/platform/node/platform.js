@@ -15,6 +15,6 @@ const told = new Promise((resolve) => {
 
 const client = celery.createClient(url, url, "live");
 const sent = client.createTask("grader.grade").applyAsync([], { submission });
-const result = await sent.get(120_000);
+const result = await sent.get(280_000);
 console.log(JSON.stringify({ task: sent.taskId, result, told: await told }));
 process.exit(0);
