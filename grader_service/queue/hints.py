@@ -11,6 +11,7 @@ from grader_service.store.sweep import Hint
 
 log = structlog.get_logger(__name__)
 _TASKS = {"run": RUN_TASK, "judge": JUDGE_TASK}
+_PLENTY = 64
 _KINDS: tuple[tuple[Stage, str], ...] = (
     ("run", "live"),
     ("run", "regrade"),
@@ -45,6 +46,14 @@ def holding(app: Celery) -> list[tuple[Stage, str]] | None:
     except (RedisError, OSError) as error:
         log.warning("broker_away", error=str(error)[:200])
         return None
+
+
+def plenty(app: Celery, stage: Stage, purpose: str) -> bool:
+    """Whether so many hints wait that runners have no need of more now; each run that ends sends what is missing."""
+    try:
+        return int(app.backend.client.llen(_queue(stage, purpose))) >= _PLENTY
+    except (RedisError, OSError):
+        return False
 
 
 def _queue(stage: Stage, purpose: str) -> str:

@@ -15,6 +15,7 @@ from grader_service.model.verdict import Verdict
 from grader_service.queue.app import JUDGE_QUEUES, make_app
 from grader_service.queue.chores import announce_waiting, common_chores
 from grader_service.queue.envelope import Envelope, Unreadable
+from grader_service.queue.hints import plenty
 from grader_service.queue.intake_loop import IntakeLoop, Purpose
 from grader_service.queue.letters import deliver_due
 from grader_service.queue.process import serve
@@ -122,7 +123,7 @@ class Intake:
     def _handle(self, envelopes: Sequence[Envelope], purpose: Purpose) -> None:
         messages = [(envelope.submission, envelope.task_id) for envelope in envelopes]
         kinds = {taken.kind for taken in receive_all(self._desk, messages, purpose)}
-        if "accepted" in kinds:
+        if "accepted" in kinds and not plenty(self._app, "run", purpose):
             announce_waiting(self._store, self._app, limit=len(envelopes))
         if kinds - {"accepted"}:
             self._sweeper.nudge()  # an answer is due at once
