@@ -1,13 +1,14 @@
 """A socket to the real Docker engine that can fail, answer late, or go away: an engine on a bad day."""
 
 import contextlib
+import os
 import re
 import socket
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ENGINE = "/var/run/docker.sock"
+ENGINE = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://")
 
 
 @dataclass
