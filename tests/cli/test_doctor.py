@@ -1,6 +1,7 @@
 """`grader doctor` on broken hosts: a line for each problem, with what to do about it."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,8 @@ GRADER = str(Path(sys.executable).with_name("grader"))
 
 
 def doctor(*options, **environment):
-    values = {"PATH": "/usr/bin:/bin", "COLUMNS": "200", **environment}
+    engine = {name: os.environ[name] for name in ("DOCKER_HOST",) if name in os.environ}
+    values = {"PATH": "/usr/bin:/bin", "COLUMNS": "200", **engine, **environment}
     return subprocess.run([GRADER, "doctor", *options], env=values, capture_output=True, text=True, check=False)
 
 
