@@ -1,17 +1,17 @@
 """Signs verdicts with Ed25519 over their canonical JSON, and checks such signatures.
 
-Canonical JSON is the verdict without its `signature`: keys sorted, no spaces, UTF-8, numbers as Python's `json` writes
-them (the shortest text that reads back as the same double).
+Canonical JSON (RFC 8785) is the verdict without its `signature`: whoever reads the verdict and writes it again, in any
+language, still has what was signed.
 """
 
 import hashlib
-import json
 import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import rfc8785
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -88,7 +88,7 @@ def retired_keys(folder: Path) -> list[str]:
 def canonical(document: Mapping[str, Any]) -> bytes:
     """The bytes that are signed: the verdict's JSON document without `signature`."""
     unsigned = {key: value for key, value in document.items() if key != "signature"}
-    return json.dumps(unsigned, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    return rfc8785.dumps(unsigned)
 
 
 def key_id(public_key: str) -> str:

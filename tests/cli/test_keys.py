@@ -1,5 +1,6 @@
 """Keys are made once, kept from others, and can be changed without making old verdicts doubtful."""
 
+import json
 import os
 import stat
 import subprocess
@@ -51,3 +52,13 @@ def test_a_broken_key_stops_the_grader(tmp_path, content):
     (tmp_path / "verdict-signing.pem").write_bytes(content)
     with pytest.raises(ConfigurationError, match="private key"):
         Signer.from_folder(tmp_path)
+
+
+def test_a_signature_survives_another_language(tmp_path):
+    """Reading and writing it again with JavaScript's numbers and order of keys changes nothing that was signed."""
+    verdict = verdicts.refused("s:1", "lab", "archive.link", "ü: 1.0 is 1, and \u2028 is one character")
+    signed = Signer.from_folder(tmp_path).sign(verdict.model_copy(update={"score": 100.0}))
+    text = json.dumps(signed.model_dump(mode="json")).replace("100.0", "100")
+    shuffled = json.loads(text, object_pairs_hook=lambda pairs: dict(reversed(pairs)))
+    assert signed_by(shuffled) is not None
+    assert signed_by({**shuffled, "score": 99}) is None
