@@ -8,6 +8,8 @@ from sqlalchemy import Connection, insert
 from grader_service.store.clock import db_now
 from grader_service.store.tables import EventRow, table_of
 
+_ADD = insert(table_of(EventRow)).values(at=db_now())
+
 
 def record(
     connection: Connection,
@@ -19,21 +21,23 @@ def record(
     **detail: Any,
 ) -> None:
     """Adds one event; `detail` holds JSON values."""
-    connection.execute(
-        insert(EventRow).values(
-            at=db_now(), kind=kind, actor=actor[:200], submission_id=submission_id, run_id=run_id, detail=detail
-        )
-    )
+    record_all(connection, kind, actor, [(submission_id, run_id, detail)])
 
 
 def record_all(
-    connection: Connection, kind: str, actor: str, happened: Sequence[tuple[str, str, Mapping[str, Any]]]
+    connection: Connection, kind: str, actor: str, happened: Sequence[tuple[str | None, str | None, Mapping[str, Any]]]
 ) -> None:
     """Adds events of one kind: (submission id, run id, detail) each."""
     connection.execute(
-        insert(table_of(EventRow)).values(at=db_now(), kind=kind, actor=actor[:200]),
+        _ADD,
         [
-            {"submission_id": submission_id, "run_id": run_id, "detail": dict(detail)}
+            {
+                "kind": kind,
+                "actor": actor[:200],
+                "submission_id": submission_id,
+                "run_id": run_id,
+                "detail": dict(detail),
+            }
             for submission_id, run_id, detail in happened
         ],
     )

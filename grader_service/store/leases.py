@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy import ColumnElement, Connection, Float, bindparam, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import aliased
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
-from grader_service.store.events import record
-from grader_service.store.tables import RunRow, RunState
+from grader_service.store.events import record, record_all
+from grader_service.store.tables import RunRow, RunState, table_of
 
 Stage = Literal["run", "judge"]
 _FROM: dict[Stage, RunState] = {"run": RunState.RUN_QUEUED, "judge": RunState.JUDGE_QUEUED}
@@ -49,32 +50,37 @@ def claim(store: Store, stage: Stage, owner: str, lease_s: float) -> Claim | Non
 
 
 def _claim(connection: Connection, stage: Stage, owner: str, lease_s: float, *, sqlite: bool) -> Claim | None:
-    waiting = select(RunRow.run_id).where(RunRow.state == _FROM[stage].value, RunRow.not_before <= db_now())
-    if stage == "run":
-        other = aliased(RunRow)
-        busy = (
-            select(other.run_id).where(other.learner == RunRow.learner, other.state == RunState.RUNNING.value).exists()
-        )
-        waiting = waiting.where(~busy)
-    waiting = waiting.order_by(RunRow.priority, RunRow.created_at).limit(1)
-    if not sqlite:
-        waiting = waiting.with_for_update(skip_locked=True)
-    row = connection.execute(
-        update(RunRow)
-        .where(RunRow.run_id == waiting.scalar_subquery())
-        .values(
-            state=_TO[stage].value,
-            fence=RunRow.fence + 1,
-            lease_owner=owner,
-            lease_until=db_now() + lease_s,
-            started_at=db_now(),
-        )
-        .returning(RunRow.run_id, RunRow.submission_id, RunRow.fence, RunRow.attempts, RunRow.plan)
-    ).one_or_none()
+    row = connection.execute(_claiming(stage, sqlite=sqlite), {"owner": owner, "lease_s": lease_s}).one_or_none()
     if row is None:
         return None
-    record(connection, f"{stage}_claimed", owner, submission_id=row.submission_id, run_id=row.run_id, fence=row.fence)
+    record_all(connection, f"{stage}_claimed", owner, [(row.submission_id, row.run_id, {"fence": row.fence})])
     return Claim(row.run_id, row.submission_id, stage, row.fence, owner, row.attempts, row.plan)
+
+
+@cache
+def _claiming(stage: Stage, *, sqlite: bool) -> ReturningUpdate[Any]:
+    """The statement of a claim; made once, since putting it together takes as long as executing it."""
+    run = table_of(RunRow).c
+    waiting = select(run.run_id).where(run.state == _FROM[stage].value, run.not_before <= db_now())
+    if stage == "run":
+        other = table_of(RunRow).alias("other").c
+        busy = select(other.run_id).where(other.learner == run.learner, other.state == RunState.RUNNING.value).exists()
+        waiting = waiting.where(~busy)
+    waiting = waiting.order_by(run.priority, run.created_at).limit(1)
+    if not sqlite:
+        waiting = waiting.with_for_update(skip_locked=True)
+    return (
+        update(table_of(RunRow))
+        .where(run.run_id == waiting.scalar_subquery())
+        .values(
+            state=_TO[stage].value,
+            fence=run.fence + 1,
+            lease_owner=bindparam("owner"),
+            lease_until=db_now() + bindparam("lease_s", type_=Float),
+            started_at=db_now(),
+        )
+        .returning(run.run_id, run.submission_id, run.fence, run.attempts, run.plan)
+    )
 
 
 def renew(store: Store, claim: Claim, lease_s: float) -> bool:
