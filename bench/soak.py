@@ -31,6 +31,7 @@ from sqlalchemy import func, select
 
 from grader_service.errors import InfrastructureError
 from grader_service.store.tables import EventRow, OutboxRow, RunRow, SubmissionRow, VerdictRow
+from sandbox.docker_options import STATE_LABEL
 from sandbox.docker_runner import connect_engine
 
 STUB = [sys.executable, str(Path(__file__).with_name("stub_runner.py"))]
@@ -222,7 +223,6 @@ def main() -> int:
     wrong = phase(options.seed, options.submissions, options.seconds, real=False) if options.submissions else []
     if options.docker:
         wrong += phase(options.seed, options.docker, options.docker * 6.0, real=True)
-        wrong += [f"container left: {name}" for name in left_behind()]
     print("\n".join(wrong) or "every promise held")
     return 1 if wrong else 0
 
@@ -239,9 +239,10 @@ def phase(seed: int, submissions: int, seconds: float, *, real: bool) -> list[st
             else:
                 for slot in range(3):
                     fleet.add(f"stub{slot}", [*STUB, str(slot)], GRADER_SANDBOX="process")
-            return soak(made, fleet, seed, submissions, seconds, real=real)
+            wrong = soak(made, fleet, seed, submissions, seconds, real=real)
         finally:
             fleet.stop()
+        return wrong + [f"container left: {name}" for name in left_behind(made)] if real else wrong
 
 
 def soak(made: Servers, fleet: Fleet, seed: int, submissions: int, seconds: float, *, real: bool) -> list[str]:
@@ -316,9 +317,10 @@ def _undelivered(made: Servers) -> int:
         store.close()
 
 
-def left_behind() -> list[str]:
-    """Names of pods that nobody removed."""
-    found = connect_engine().containers.list(all=True, filters={"label": "org.grader.run"})
+def left_behind(made: Servers) -> list[str]:
+    """Names of pods of this soak that nobody removed."""
+    mine = {"label": f"{STATE_LABEL}={made.folder.resolve()}"}
+    found = connect_engine().containers.list(all=True, filters=mine)
     return [str(container.name) for container in found]
 
 
