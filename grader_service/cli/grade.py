@@ -1,7 +1,5 @@
 """`grader grade`: one submission, no queue."""
 
-import re
-import secrets
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +7,7 @@ from typing import Annotated
 import typer
 
 from checks.registry import Registry
+from grader_service.cli.arguments import fresh_id, step_ids
 from grader_service.cli.output import ProgressDisplay, console, error_console, write_text
 from grader_service.cli.render import show_verdict
 from grader_service.errors import ConfigurationError, UsageError
@@ -81,14 +80,14 @@ def grade(  # noqa: PLR0917 - one parameter per option
     spec = load_lab(lab, registry)
     artifact = measure(path)
     submission = Submission(
-        submission_id=submission_id or _fresh_id(path),
+        submission_id=submission_id or fresh_id("local", path),
         lab=spec.id,
         learner=learner,
         cohort=cohort,
         filename=path.name[:200],
         sha256=artifact.sha256,
         size_bytes=artifact.size_bytes,
-        steps=tuple(name.strip() for name in steps.split(",") if name.strip()),
+        steps=step_ids(steps),
     )
     spec.selected(submission.steps)
     chosen, gpu = _device(device)
@@ -119,11 +118,6 @@ def grade(  # noqa: PLR0917 - one parameter per option
     if graded.failure is not None:
         raise graded.failure
     raise typer.Exit(EXIT_CODES[verdict.status])
-
-
-def _fresh_id(path: Path) -> str:
-    stem = re.sub(r"[^A-Za-z0-9._:-]", "-", path.name)[:60]
-    return f"local:{stem}:{secrets.token_hex(4)}"
 
 
 def _device(choice: DeviceChoice) -> tuple[Device, Gpu | None]:

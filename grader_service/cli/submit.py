@@ -2,14 +2,13 @@
 
 import base64
 import json
-import re
-import secrets
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from grader_service.cli.arguments import fresh_id, step_ids
 from grader_service.cli.grade import EXIT_CODES
 from grader_service.cli.output import console, error_console, write_text
 from grader_service.cli.render import show_verdict
@@ -47,12 +46,12 @@ def submit(  # noqa: PLR0917 - one parameter per option
 
     settings = Settings()
     message: dict[str, Any] = {
-        "submission_id": submission_id or _fresh_id(path),
+        "submission_id": submission_id or fresh_id("cli", path),
         "lab": lab,
         "learner": learner,
         "cohort": cohort,
         "artifact": _artifact(path, settings),
-        "steps": [name.strip() for name in steps.split(",") if name.strip()],
+        "steps": list(step_ids(steps)),
     }
     try:
         SubmissionMessage.model_validate_json(json.dumps(message))
@@ -93,8 +92,3 @@ def _artifact(path: Path, settings: Settings) -> dict[str, str]:
     store = wiring.open_artifacts(settings)
     digest = store.put(data)
     return {"filename": path.name, "uri": store.uri_of(digest), "sha256": digest}
-
-
-def _fresh_id(path: Path) -> str:
-    stem = re.sub(r"[^A-Za-z0-9._:-]", "-", path.name)[:60]
-    return f"cli:{stem}:{secrets.token_hex(4)}"

@@ -1,0 +1,16 @@
+"""What several commands read from their arguments in the same way."""
+
+import re
+import secrets
+from pathlib import Path
+
+
+def fresh_id(origin: str, path: Path) -> str:
+    """A submission id for a file whose sender gave none, such as `local:notebook.ipynb:1f2e3d4c`."""
+    stem = re.sub(r"[^A-Za-z0-9._:-]", "-", path.name)[:60]
+    return f"{origin}:{stem}:{secrets.token_hex(4)}"
+
+
+def step_ids(text: str) -> tuple[str, ...]:
+    """Step ids separated by commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
