@@ -269,6 +269,7 @@ def soak(made: Servers, fleet: Fleet, seed: int, submissions: int, seconds: floa
         answered = _answered(made, answered)
         platform.again(answered)
         _retry_parked(made)
+        fleet.tend()
         sys.stderr.write(f"\r{time.monotonic() - started:5.0f} s  posted {posted}  answered {len(answered)}   ")
         if len(answered) == len(ids) and not striking.is_alive() and not _undelivered(made):
             break

@@ -8,6 +8,8 @@ from grader_service.settings import Settings
 RUN_QUEUES = ("grader.run.live", "grader.run.regrade")
 JUDGE_QUEUES = ("grader.judge.live", "grader.judge.regrade")
 _VISIBILITY_S = 600
+_SILENT_S = 10
+"""A broker that has not answered for so long is behind a dead connection; a new one is made."""
 
 
 def make_app(settings: Settings) -> Celery:
@@ -20,10 +22,10 @@ def make_app(settings: Settings) -> Celery:
         "queue_order_strategy": "priority",
         "unacked_restore_interval": 10,
         "unacked_restore_throttle": 1,
-        "socket_timeout": 30,
-        "socket_connect_timeout": 10,
+        "socket_timeout": _SILENT_S,
+        "socket_connect_timeout": _SILENT_S,
         "socket_keepalive": True,
-        "health_check_interval": 25,
+        "health_check_interval": _SILENT_S,
         "retry_on_timeout": True,
     }
     app.conf.update(
@@ -36,6 +38,11 @@ def make_app(settings: Settings) -> Celery:
         broker_transport_options=transport,
         # An answer that the broker does not take at once goes back into the outbox; nothing should wait for it.
         result_backend_transport_options={"visibility_timeout": _VISIBILITY_S, "retry_policy": {"max_retries": 1}},
+        redis_socket_timeout=_SILENT_S,
+        redis_socket_connect_timeout=_SILENT_S,
+        redis_socket_keepalive=True,
+        redis_retry_on_timeout=True,
+        redis_backend_health_check_interval=_SILENT_S,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_channel_error_retry=True,  # a broker that is full refuses for a while; no reason to end

@@ -1,5 +1,7 @@
 """Announces waiting runs on the queue. A hint that is lost is sent again by the sweeper."""
 
+from collections.abc import Sequence
+
 import structlog
 from celery import Celery
 from kombu.exceptions import OperationalError
@@ -45,6 +47,17 @@ def holding(app: Celery) -> list[tuple[Stage, str]] | None:
             return [kind for kind, length in zip(_KINDS, pipe.execute(), strict=True) if length]
     except (RedisError, OSError) as error:
         log.warning("broker_away", error=str(error)[:200])
+        return None
+
+
+def lying(app: Celery, queues: Sequence[str]) -> int | None:
+    """How many hints lie in these queues; None when the broker does not answer."""
+    try:
+        with app.backend.client.pipeline(transaction=False) as pipe:
+            for queue in queues:
+                pipe.llen(queue)
+            return sum(int(length) for length in pipe.execute())
+    except (RedisError, OSError):
         return None
 
 

@@ -15,7 +15,9 @@ from grader_service.model.verdict import Verdict
 from grader_service.queue.app import JUDGE_QUEUES, make_app
 from grader_service.queue.chores import announce_waiting, common_chores
 from grader_service.queue.envelope import Envelope, Unreadable
-from grader_service.queue.hints import plenty
+from grader_service.queue.hands import Hands
+from grader_service.queue.hearing import Hearing
+from grader_service.queue.hints import lying, plenty
 from grader_service.queue.intake_loop import IntakeLoop, Purpose
 from grader_service.queue.letters import deliver_due
 from grader_service.queue.process import serve
@@ -54,13 +56,20 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
         limits=wiring.intake_limits(settings),
         actor=owner,
     )
-    chores = [*common_chores(store, app, wiring.retry_policy(settings)), ("pulse", lambda: beat(settings.state_dir))]
+    hands = Hands(children)
+    hearing = Hearing(lambda: lying(app, JUDGE_QUEUES), hands, settings.lease_s)
+    chores = [
+        *common_chores(store, app, wiring.retry_policy(settings)),
+        ("hearing", hearing.look),
+        ("pulse", lambda: beat(settings.state_dir)),
+    ]
     sweeper = Sweeper(chores, settings.sweep_s)
     register_judge(app, Child(settings, app, owner))
     log.info("judge_starts", owner=owner, children=children)
     store.close()
     intake = Intake(settings, app, desk, sweeper)
-    return serve(app, JUDGE_QUEUES, name="judge", children=children, companions=[intake, sweeper])
+    status = serve(app, JUDGE_QUEUES, name="judge", hands=hands, companions=[intake, sweeper])
+    return 1 if hearing.lost else status
 
 
 class Child:

@@ -1,10 +1,8 @@
 """Runs a Celery worker in this process: children that work, threads of ours beside them, an orderly end."""
 
-import multiprocessing
 import os
 import signal
 import socket
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -12,9 +10,10 @@ from typing import Any, Protocol
 # given back, in place of the warm one that waits for as long as a run takes.
 os.environ.setdefault("REMAP_SIGTERM", "SIGQUIT")
 
-from billiard import current_process
 from celery import Celery, signals
 from celery.utils.nodenames import default_nodename
+
+from grader_service.queue.hands import Hands
 
 
 class Companion(Protocol):
@@ -29,13 +28,13 @@ class Companion(Protocol):
         ...
 
 
-def serve(app: Celery, queues: Sequence[str], *, name: str, children: int, companions: Sequence[Companion]) -> int:
+def serve(app: Celery, queues: Sequence[str], *, name: str, hands: Hands, companions: Sequence[Companion]) -> int:
     """Works until a signal ends it; returns the exit status.
 
     Args:
         queues: what the children work on, the first one first.
         name: distinguishes this worker from others of the host.
-        children: processes that work at the same time.
+        hands: as many children as it counts work at the same time.
         companions: started once the children are there, so that no child inherits their threads.
     """
 
@@ -43,13 +42,13 @@ def serve(app: Celery, queues: Sequence[str], *, name: str, children: int, compa
         for companion in companions:
             companion.start()
 
-    hands = _Hands(children)
+    hands.open()
     signals.worker_ready.connect(on_ready, weak=False)
     signals.worker_process_init.connect(_leave_on_sigterm, weak=False)
     worker = app.Worker(
         hostname=default_nodename(f"{name}@{socket.gethostname()}"),
         queues=list(queues),
-        concurrency=children,
+        concurrency=hands.children,
         pool="prefork",
         loglevel="WARNING",
         quiet=True,
@@ -70,39 +69,6 @@ def serve(app: Celery, queues: Sequence[str], *, name: str, children: int, compa
         for companion in companions:
             companion.stop()
     return int(worker.exitcode or 0)
-
-
-class _Hands:
-    """Which children work just now: one byte for each, in memory that they share with their parent."""
-
-    def __init__(self, children: int) -> None:
-        self._busy = multiprocessing.RawArray("b", children)
-        for signal_, handler in self._handlers():
-            signal_.connect(handler, weak=False)
-
-    def close(self) -> None:
-        """Looks no longer."""
-        for signal_, handler in self._handlers():
-            signal_.disconnect(handler)
-
-    def wait_until_empty(self, most_s: float) -> None:
-        """Returns when every child has finished what it had in hand, or after this time."""
-        deadline = time.monotonic() + most_s
-        while any(self._busy) and time.monotonic() < deadline:
-            time.sleep(0.05)
-
-    def _handlers(self) -> list[tuple[Any, Callable[..., None]]]:
-        return [
-            (signals.worker_process_init, self._free),  # a child in a dead one's place has nothing in hand
-            (signals.task_prerun, self._work),
-            (signals.task_postrun, self._free),
-        ]
-
-    def _work(self, **_: Any) -> None:
-        self._busy[current_process().index] = 1
-
-    def _free(self, **_: Any) -> None:
-        self._busy[current_process().index] = 0
 
 
 def use_queues(consumer: Any, queues: Sequence[str], *, wanted: bool) -> None:

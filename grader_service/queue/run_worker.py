@@ -15,6 +15,9 @@ from grader_service.gpu.steward import Steward
 from grader_service.host import Gpu
 from grader_service.queue.app import RUN_QUEUES, make_app
 from grader_service.queue.chores import announce_waiting, common_chores
+from grader_service.queue.hands import Hands
+from grader_service.queue.hearing import Hearing
+from grader_service.queue.hints import lying
 from grader_service.queue.process import serve, use_queues
 from grader_service.queue.redis_check import require_safe
 from grader_service.queue.tasks import register_run
@@ -53,11 +56,15 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         # Fails here, before anything is taken, when the engine or the lab image is missing.
         sandbox = wiring.open_sandbox(settings, gpu)
         register_run(app, Child(settings, app, gpu, device, owner))
+        hands = Hands(1)
+        hearing = Hearing(lambda: lying(app, RUN_QUEUES), hands, settings.lease_s)
         gate = DeviceGate(store, device, socket.gethostname(), gpu.model if gpu else "CPU", None)
+        attention = Attention(gate, RUN_QUEUES)
         sweeper = Sweeper(
             [
                 *common_chores(store, app, wiring.retry_policy(settings)),
-                ("device", Attention(gate, RUN_QUEUES).look),
+                ("device", attention.look),
+                ("hearing", lambda: hearing.look(taking=attention.taking)),
                 ("orphans", sandbox.sweep),
                 ("pulse", lambda: beat(settings.state_dir)),
             ],
@@ -66,7 +73,8 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         log.info("runner_starts", device=device, owner=owner, sandbox=sandbox.facts.name)
         # The children open connections of their own; none may be inherited.
         store.close()
-        return serve(app, RUN_QUEUES, name=f"run-{device.replace(':', '-')}", children=1, companions=[sweeper])
+        status = serve(app, RUN_QUEUES, name=f"run-{device.replace(':', '-')}", hands=hands, companions=[sweeper])
+        return 1 if hearing.lost else status
 
 
 class Child:
@@ -118,16 +126,16 @@ class Attention:
     def __init__(self, gate: DeviceGate, queues: Sequence[str]) -> None:
         self._gate = gate
         self._queues = queues
-        self._taking = True
+        self.taking = True
         self._worker: Any = None
         signals.worker_ready.connect(self._ready, weak=False)
 
     def look(self) -> None:
         """Says that the device is here, and follows its state."""
         ready = self._gate.seen() == devices.READY
-        if ready != self._taking and self._worker is not None:
+        if ready != self.taking and self._worker is not None:
             use_queues(self._worker, self._queues, wanted=ready)
-            self._taking = ready
+            self.taking = ready
             log.warning("taking_hints" if ready else "leaving_hints_to_others")
 
     def _ready(self, sender: Any, **_: Any) -> None:

@@ -4,13 +4,33 @@ from queue import Empty
 from typing import Any
 
 import structlog
-from kombu.transport import redis
+from kombu.transport import redis, virtual
 
 log = structlog.get_logger(__name__)
 
 
+class QoS(redis.QoS):  # type: ignore[misc]
+    """Forgets a message that was acknowledged, whether Redis heard of it or not.
+
+    Kombu keeps the place of a message whose acknowledgement Redis refused (away, or loading its data after a restart),
+    Celery goes on, and a worker that has one place takes nothing any more. A hint that comes again finds nothing to do.
+    """
+
+    def ack(self, delivery_tag: str) -> None:
+        """Gives the place back first."""
+        virtual.QoS.ack(self, delivery_tag)
+        self._remove_from_indices(delivery_tag).execute()
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:  # noqa: FBT001, FBT002 - the signature is Kombu's
+        """The same for a message that is refused."""
+        virtual.QoS.ack(self, delivery_tag)
+        super().reject(delivery_tag, requeue)
+
+
 class Channel(redis.Channel):  # type: ignore[misc]
     """Drops what cannot be read: on our own queues it is no hint, and hints may be lost."""
+
+    QoS = QoS
 
     def _brpop_read(self, **options: Any) -> Any:
         try:

@@ -119,10 +119,17 @@ class Service:
 
     def start(self, *command: str, **environment: str) -> Worker:
         """Starts `grader …` with its log in a file."""
-        log = self.logs / f"{'-'.join(command)}-{len(self.workers)}.log".replace("/", "_")
+        return self._start([GRADER, *command], **environment)
+
+    def start_program(self, path: str, **environment: str) -> Worker:
+        """Starts a Python program of the tests in the place of `grader`."""
+        return self._start([sys.executable, path], **environment)
+
+    def _start(self, command: list[str], **environment: str) -> Worker:
+        log = self.logs / f"{'-'.join([Path(command[0]).name, *command[1:]])}-{len(self.workers)}.log".replace("/", "_")
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [GRADER, *command],
+                command,
                 env=self.env(**environment),
                 stdout=output,
                 stderr=output,

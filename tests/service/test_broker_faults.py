@@ -3,6 +3,7 @@
 import json
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +49,22 @@ def test_a_broker_whose_connections_break_every_second(service):
     broker.close()
 
 
+def test_a_broker_behind_connections_that_went_silent(service):
+    """(C14) No error ever comes from a half-open connection; within a minute the workers notice and go on."""
+    broker = StreamProxy(("127.0.0.1", service.redis.port))
+    service.environment["GRADER_REDIS_URL"] = service.redis.url.replace(f":{service.redis.port}/", f":{broker.port}/")
+    service.environment["GRADER_LEASE_S"] = "60"
+    workers = [service.judge(), service.runner()]
+    first, _ = service.post()
+    service.one_verdict(first)
+    assert broker.silence() >= 3
+    later, task_id = service.post()
+    verdict = service.one_verdict(later, 60)
+    assert service.result(task_id, 60)["verdict_id"] == verdict["verdict_id"]
+    assert [worker.process.poll() for worker in workers] == [None, None]
+    broker.close()
+
+
 def test_a_result_is_kept_until_the_database_is_back(service, database):
     """(C15) Away while the run ends: the result waits in the worker, and nothing is executed a second time."""
     service.environment["GRADER_LEASE_S"] = "30"
@@ -86,6 +103,38 @@ def test_a_worker_stops_although_the_database_is_away(service, database):
     service.one_verdict(submission_id)
     (run,) = service.runs(submission_id)
     assert (run["attempts"], run["fence"]) == (1, 3)
+
+
+def test_a_hint_that_cannot_be_acknowledged_keeps_no_place(redis, tmp_path):
+    """(C12) Redis is gone when the work in hand ends: the only place is free again, or the worker would be deaf."""
+    app = make_app(Settings(redis_url=redis.url, state_dir=tmp_path))
+    assert announce(app, Hint("a-run", "run", "live"))
+    with app.connection_for_read() as connection:
+        channel = connection.default_channel
+        channel.basic_qos(0, 1, False)
+        taken = []
+        channel.basic_consume("grader.run.live", no_ack=False, callback=taken.append, consumer_tag="t")
+        wait_for(lambda: taken or connection.drain_events(timeout=5), 5)
+        assert not channel.qos.can_consume()
+        redis.kill()
+        with pytest.raises(connection.connection_errors):
+            taken[0].ack()
+        assert channel.qos.can_consume()
+        redis.start()
+
+
+def test_a_worker_that_takes_no_hints_ends_itself(service):
+    """(C12) Whatever made it deaf: it ends with a failure, which its supervisor sees, and another one goes on."""
+    service.judge()
+    deaf = service.start_program(str(Path(__file__).with_name("deaf_worker.py")))
+    first, _ = service.post()
+    service.one_verdict(first)
+    later, _ = service.post()
+    assert deaf.process.wait(40) == 1
+    assert deaf.said("hints_not_taken")
+    assert service.state(later) == "run_queued"
+    service.runner()
+    service.one_verdict(later)
 
 
 @pytest.mark.parametrize("purpose", ["live", "regrade"])

@@ -132,7 +132,8 @@ def test_hints_are_repeated_when_they_are_gone_and_only_then(service):
     assert [announce_waiting(service.store, service.app, silent_s=0.0) for _ in range(5)] == [0] * 5
     assert client.llen("grader.run.live") == 5
     client.ltrim("grader.run.live", 1, 0)
-    wait_for(lambda: client.llen("grader.run.live") == 5, 20)
+    # Those that were announced long enough ago; the rest follow when these have been taken.
+    wait_for(lambda: client.llen("grader.run.live"), 20)
     assert judge.said("unsafe_redis") == []
     service.runner()
     settled(service, tasks)

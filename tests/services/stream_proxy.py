@@ -1,4 +1,4 @@
-"""Stands before a server that talks over a TCP or Unix socket, and can go away, reset connections, and come back."""
+"""Stands before a server that talks over a TCP or Unix socket: can go away, come back, break or silence connections."""
 
 import contextlib
 import socket
@@ -19,6 +19,7 @@ class StreamProxy:
         self._stopped = False
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._lock = threading.Lock()
+        self._silenced: set[socket.socket] = set()
         self.refused = 0
         """Connections that were turned away."""
         self._listener = _new(listen)
@@ -41,6 +42,16 @@ class StreamProxy:
                     # Closing without lingering tells the peer that the connection was reset.
                     end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     end.shutdown(socket.SHUT_RDWR)
+        return len(pairs)
+
+    def silence(self) -> int:
+        """Open connections stay open and carry nothing any more, as behind a firewall that forgot them.
+
+        Returns how many there were; new connections work.
+        """
+        with self._lock:
+            pairs, self._pairs = self._pairs, []
+        self._silenced.update(end for pair in pairs for end in pair)
         return len(pairs)
 
     def go_away(self) -> None:
@@ -80,22 +91,22 @@ class StreamProxy:
             with self._lock:
                 self._pairs.append((client, server))
             for source, sink in ((client, server), (server, client)):
-                threading.Thread(target=_copy, args=(source, sink), daemon=True).start()
+                threading.Thread(target=self._copy, args=(source, sink), daemon=True).start()
+
+    def _copy(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while chunk := source.recv(1 << 16):
+                if source not in self._silenced:
+                    sink.sendall(chunk)
+        # One end is gone: so is the other, and both copiers come here.
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
 
 
 def _new(address: Address) -> socket.socket:
     return socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
-
-
-def _copy(source: socket.socket, sink: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while chunk := source.recv(1 << 16):
-            sink.sendall(chunk)
-    # One end is gone: so is the other, and both copiers come here.
-    for end in (source, sink):
-        with contextlib.suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
-        end.close()
 
 
 def before_postgres(url: str, folder: Path) -> tuple[StreamProxy, str]:

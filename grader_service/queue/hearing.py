@@ -1,0 +1,55 @@
+"""Notices a worker that takes no hints any more although some wait, and ends it, so that its supervisor starts another.
+
+A consumer that lost its broker in an unlucky moment can stay connected and read nothing, without an error that anyone
+would see. Nothing is lost meanwhile, but nothing moves either.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import structlog
+
+from grader_service.queue.hands import Hands
+
+log = structlog.get_logger(__name__)
+_LOOKS = 4
+"""So many at least: a process that was stopped for a while has not been waiting."""
+
+
+class Hearing:
+    """A chore of the parent's sweeper.
+
+    Args:
+        waiting: the hints that lie in this worker's queues, None when the broker does not answer.
+        hands: of the children; with nothing in hand they would take a hint within a second.
+        silent_s: how long hints may lie there beside idle children.
+    """
+
+    def __init__(self, waiting: Callable[[], int | None], hands: Hands, silent_s: float) -> None:
+        self._waiting = waiting
+        self._hands = hands
+        self._silent_s = silent_s
+        self._looks = 0
+        self._since = 0.0
+        self._taken = 0
+        self.lost = False
+        """Whether this worker was ended for it."""
+
+    def look(self, *, taking: bool = True) -> None:
+        """Looks once; ends this process softly when hints have been lying there for too long.
+
+        Args:
+            taking: whether the worker wants hints at all just now.
+        """
+        taken = self._hands.taken
+        if not (taking and self._hands.idle and taken == self._taken and self._waiting()):
+            self._looks, self._since, self._taken = 0, time.monotonic(), taken
+            return
+        self._looks += 1
+        silent_s = time.monotonic() - self._since
+        if self._looks >= _LOOKS and silent_s >= self._silent_s and not self.lost:
+            self.lost = True
+            log.error("hints_not_taken", silent_s=round(silent_s, 1), remedy="this worker ends; start another")
+            os.kill(os.getpid(), signal.SIGTERM)
