@@ -1,0 +1,98 @@
+"""Writes the held-out JPEGs of a plan, in the background if wanted: fresh for each run, nothing in them seen before."""
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from grader_service.held_out.drawing import draw_jpeg
+from grader_service.held_out.plan import ShardPlan, marks, new_seed, plan_shard
+
+__all__ = ["Pending", "ShardPlan", "begin_shard", "make_shard", "names", "new_seed", "plan_shard"]
+
+_CLASSES = 4
+_BUNCH = 8
+
+
+class Pending:
+    """A shard that is being made by threads of its own; close it whatever becomes of the run, or use it in a `with`."""
+
+    def __init__(self, plan: ShardPlan, folder: Path, part: range, threads: int) -> None:
+        self._names = names(len(part))
+        colours = marks(plan)
+
+        def write(places: range) -> None:
+            for place in places:
+                index = part[place]
+                path = folder / self._names[place]
+                path.write_bytes(draw_jpeg(plan.seed, index, plan.sizes[index], colours[index]))
+                path.chmod(0o644)
+
+        for name in dict.fromkeys(Path(name).parent for name in self._names):
+            (folder / name).mkdir(exist_ok=True)
+            (folder / name).chmod(0o755)
+        # Pillow, numpy and the cipher let go of the interpreter lock where the time is spent.
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="held-out")
+        bunches = [range(start, min(start + _BUNCH, len(part))) for start in range(0, len(part), _BUNCH)]
+        self._parts: list[Future[None]] = [self._pool.submit(write, bunch) for bunch in bunches]
+
+    def names(self) -> list[str]:
+        """Waits for the last image; paths relative to the folder, in order.
+
+        Raises:
+            OSError: an image could not be written.
+            concurrent.futures.CancelledError: it was closed before.
+        """
+        try:
+            for part in self._parts:
+                part.result()
+        finally:
+            self.close()
+        return list(self._names)
+
+    def done(self) -> bool:
+        """True when `names` will not wait."""
+        return all(part.done() for part in self._parts)
+
+    def close(self) -> None:
+        """Stops making images and waits for those that are being drawn; the folder keeps what was written."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def begin_shard(plan: ShardPlan, folder: Path, *, part: range | None = None, threads: int | None = None) -> Pending:
+    """Starts making images of a plan in class folders below `folder`, and returns at once.
+
+    Args:
+        plan: which images; `codes` and audits go by their place in it.
+        folder: must exist.
+        part: places of the plan to make; all if absent. Parts have the same file names, so that one can be exchanged
+            for another, and are told apart by colour.
+        threads: at most this many at work; one per usable core if absent.
+
+    Raises:
+        OSError: the folder is not there or cannot be written.
+    """
+    return Pending(plan, folder, part or range(len(plan.sizes)), threads or len(os.sched_getaffinity(0)))
+
+
+def make_shard(plan: ShardPlan, folder: Path) -> list[str]:
+    """Makes all images of a plan and returns their paths relative to `folder`, in order.
+
+    Raises:
+        OSError: an image could not be written.
+    """
+    return begin_shard(plan, folder).names()
+
+
+def names(images: int) -> list[str]:
+    """Relative paths of a shard of that many images, in order."""
+    return [f"class_{index % _CLASSES}/{index:05d}.jpg" for index in range(images)]

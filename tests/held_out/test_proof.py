@@ -1,0 +1,88 @@
+"""Audits and identities of one arm become one answer with one reason."""
+
+import dataclasses
+
+import pytest
+
+from grader_service.held_out.audit import Audit
+from grader_service.held_out.figures import Figures
+from grader_service.held_out.proof import prove
+from grader_service.model.measurement import ContentKind
+
+GOOD = Figures(delivered=1000, identified=1000, distinct=512, stale=0, repeated=0)
+
+
+def audits(kind=ContentKind.FULL, texture=0.95, count=64, area=1.0):
+    return [Audit(kind, texture, texture, area, (0, 0, 1, 1), mirrored=False)] * count
+
+
+def test_honest_images_count():
+    """Figures and audits without fault have no problem."""
+    proof = prove(audits(area=0.5), GOOD, expected_area=0.52)
+    assert proof.problem is None
+    assert (proof.kind, proof.audited, proof.failed_audits) == (ContentKind.FULL, 64, 0)
+    assert (proof.texture, proof.area) == (pytest.approx(0.95), pytest.approx(0.5))
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        (ContentKind.REDUCED, "partial_decode"),
+        (ContentKind.RENDERED, "rendered"),
+        (ContentKind.UNKNOWN, "not_comparable"),
+    ],
+)
+@pytest.mark.parametrize("forged", [5, 64])
+def test_failed_audits_name_the_problem(kind, problem, forged):
+    """A twelfth of forged images is enough, and the proof is called by what they are."""
+    proof = prove(audits(count=64 - forged) + audits(kind, 0.1, forged), GOOD)
+    assert (proof.problem, proof.kind, proof.failed_audits) == (problem, kind, forged)
+
+
+def test_one_odd_image_is_forgiven():
+    """A single failed audit of 64 is noise."""
+    assert prove(audits(count=63) + audits(ContentKind.REDUCED, 0.4, 1), GOOD).problem is None
+
+
+def test_weak_texture_everywhere_is_no_decode():
+    """Images that all just pass one by one do not pass together."""
+    assert prove(audits(texture=0.58), GOOD).problem == "not_comparable"
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"delivered": 0, "identified": 0, "distinct": 0}, "no_images"),
+        ({"problem": "no_colour", "identified": 0, "distinct": 0}, "no_colour"),
+        ({"problem": "colours_changed", "identified": 0, "distinct": 0}, "colours_changed"),
+        ({"identified": 900}, "not_identified"),
+        ({"repeated": 60}, "repeated_images"),
+    ],
+)
+def test_figures_come_first(change, problem):
+    """What was delivered is asked before how it was decoded."""
+    assert prove(audits(), dataclasses.replace(GOOD, **change)).problem == problem
+
+
+def test_stale_images_are_known_images():
+    """Images of an earlier shard cost time, and are no fault."""
+    assert prove(audits(), dataclasses.replace(GOOD, identified=700, stale=300)).problem is None
+
+
+def test_no_audits_prove_nothing():
+    """Without audits nothing is proved."""
+    proof = prove([], GOOD)
+    assert (proof.problem, proof.kind, proof.texture) == ("not_audited", ContentKind.UNKNOWN, None)
+
+
+def test_a_small_sample_of_areas_proves_nothing():
+    """Windows are random: a mean that chance alone would make so small is not held against anybody."""
+    spread = [audits(area=area)[0] for area in (0.1, 0.2, 0.3, 0.9) * 3]
+    assert prove(spread, GOOD, expected_area=0.55).problem is None
+    assert prove(spread * 40, GOOD, expected_area=0.55).problem == "small_area"
+
+
+def test_a_small_area_is_less_work():
+    """Crops far smaller than the reference's are a problem of their own."""
+    assert prove(audits(area=0.3), GOOD, expected_area=0.55).problem == "small_area"
+    assert prove(audits(area=0.5), GOOD, expected_area=0.55).problem is None

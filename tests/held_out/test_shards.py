@@ -1,0 +1,151 @@
+"""Held-out images are JPEGs of the learner's sizes, reproducible from the seed and different for every other one."""
+
+import hashlib
+import threading
+from collections import Counter
+from concurrent.futures import CancelledError
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from grader_service.held_out import shards
+from grader_service.model.evidence import ImageSize
+
+SIZES = (ImageSize(width=320, height=240, size_bytes=1), ImageSize(width=5000, height=20, size_bytes=1))
+
+
+def make(tmp_path, seed, images=24, sizes=SIZES):
+    folder = tmp_path / seed[:8]
+    folder.mkdir()
+    plan = shards.plan_shard(seed, sizes, images)
+    return plan, folder, shards.make_shard(plan, folder)
+
+
+def digest(folder, names):
+    return [hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names]
+
+
+def test_images_decode_and_have_the_planned_sizes(tmp_path):
+    """Each file is a baseline JPEG without metadata, of a size of the learner's set clamped to what is sensible."""
+    plan, folder, names = make(tmp_path, "ab" * 16)
+    assert len(names) == 24
+    for name, size in zip(names, plan.sizes, strict=True):
+        with Image.open(folder / name) as image:
+            image.load()
+            assert (image.format, image.size, image.mode) == ("JPEG", size, "RGB")
+            assert "progressive" not in image.info
+            assert "exif" not in image.info
+    assert set(plan.sizes) <= {(320, 240), (1600, 96)}
+
+
+def test_the_seed_makes_the_same_images_again(tmp_path):
+    """A verdict's seed is enough to repeat its shard; another seed shares nothing."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    _, first, names = make(tmp_path / "a", "01" * 16)
+    _, again, _ = make(tmp_path / "b", "01" * 16)
+    _, other, _ = make(tmp_path, "02" * 16)
+    assert digest(first, names) == digest(again, names)
+    assert not set(digest(first, names)) & set(digest(other, names))
+
+
+def test_every_image_is_different(tmp_path):
+    """No two files of a shard are equal."""
+    _, folder, names = make(tmp_path, "03" * 16, images=64)
+    assert len(set(digest(folder, names))) == 64
+
+
+def test_an_empty_data_set_gets_photo_sizes(tmp_path):
+    """Without sizes of the learner's the images are 500 x 375."""
+    plan, _, _ = make(tmp_path, "04" * 16, images=2, sizes=())
+    assert set(plan.sizes) == {(500, 375)}
+
+
+def test_bits_per_pixel_are_like_photographs(tmp_path):
+    """Between 1.5 and 4 bits per pixel: decoding them is real work."""
+    _, folder, names = make(tmp_path, "05" * 16, images=8, sizes=())
+    bits = sum((folder / name).stat().st_size for name in names) * 8 / (8 * 500 * 375)
+    assert 1.5 < bits < 4.0
+
+
+def test_seeds_do_not_repeat():
+    """Each is 128 bits from the operating system."""
+    seeds = {shards.new_seed() for _ in range(100)}
+    assert len(seeds) == 100
+    assert all(len(seed) == 32 for seed in seeds)
+
+
+def test_unwritable_folder_is_an_error(tmp_path):
+    """A folder that is not there is our failure, and loud."""
+    with pytest.raises(OSError, match="No such file"):
+        shards.make_shard(shards.plan_shard("06" * 16, (), 2), tmp_path / "absent")
+
+
+def test_making_goes_on_in_the_background(tmp_path):
+    """`begin_shard` returns before the images are there, and `names` waits for the last of them."""
+    plan = shards.plan_shard("07" * 16, (), 200)
+    with shards.begin_shard(plan, tmp_path, threads=1) as pending:
+        assert not pending.done()
+        names = pending.names()
+        assert pending.done()
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.jpg")) == sorted(names)
+
+
+def test_closing_stops_the_making(tmp_path):
+    """A run that ends early leaves no thread behind, and asking for the names afterwards is an error."""
+    plan = shards.plan_shard("08" * 16, (), 2000)
+    pending = shards.begin_shard(plan, tmp_path, threads=1)
+    pending.close()
+    assert len(list(tmp_path.rglob("*.jpg"))) < 2000
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("held-out")]
+    with pytest.raises(CancelledError):
+        pending.names()
+
+
+def test_errors_of_the_background_are_raised(tmp_path):
+    """A file that cannot be written is an error of `names`."""
+    plan = shards.plan_shard("09" * 16, (), 4)
+    (tmp_path / "class_1" / "00001.jpg").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        shards.make_shard(plan, tmp_path)
+
+
+def test_parts_share_names_and_nothing_else(tmp_path):
+    """Two parts of a plan can be exchanged for one another: same names, other images."""
+    plan = shards.plan_shard("0a" * 16, SIZES, 16)
+    for name, part in (("a", range(8)), ("b", range(8, 16))):
+        (tmp_path / name).mkdir()
+        with shards.begin_shard(plan, tmp_path / name, part=part) as pending:
+            assert pending.names() == shards.names(8)
+    assert not set(digest(tmp_path / "a", shards.names(8))) & set(digest(tmp_path / "b", shards.names(8)))
+
+
+def test_files_hold_nothing_but_the_image(tmp_path):
+    """One table of each kind, one scan, 4:2:0, no restart markers, no comments: nothing to skip work by."""
+    _, folder, names = make(tmp_path, "0b" * 16, images=2, sizes=())
+    data = (folder / names[0]).read_bytes()
+    found = Counter()
+    place = 2
+    while data[place + 1] != 0xDA:
+        found[data[place + 1]] += 1
+        place += 2 + int.from_bytes(data[place + 2 : place + 4], "big")
+    # JFIF header, two quantisation tables, baseline frame, four Huffman tables; no restart interval, no comment.
+    assert dict(found) == {0xE0: 1, 0xDB: 2, 0xC0: 1, 0xC4: 4}
+    with Image.open(folder / names[0]) as image:
+        assert [layer[1:3] for layer in image.layer] == [(2, 2), (1, 1), (1, 1)]
+
+
+def test_no_two_images_share_texture(tmp_path):
+    """Nothing of one image's luma is found again in another at any shift: one decode is no use for the next."""
+    _, folder, names = make(tmp_path, "0c" * 16, images=4, sizes=())
+    spectra = []
+    for name in names:
+        with Image.open(folder / name) as image:
+            image.draft("L", image.size)
+            luma = np.asarray(image.convert("F"))
+        luma = luma - luma.mean(axis=0)
+        spectra.append(np.fft.rfft2(luma - luma.mean(axis=1, keepdims=True)))
+    own = np.fft.irfft2(np.abs(spectra[0]) ** 2).max()
+    shared = [float(np.abs(np.fft.irfft2(spectra[0] * other.conj())).max() / own) for other in spectra[1:]]
+    assert max(shared) < 0.06
