@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from grader_service.gpu.monitor import GpuGone, GpuSnapshot
+from grader_service.gpu.monitor import GpuGone, GpuSnapshot, Utilisation
 
 
 @dataclass
@@ -17,6 +17,9 @@ class InMemoryGpu:
     throttled: str | None = None
     xids: list[int] = field(default_factory=list)
     gone: bool = False
+    sm_percent: float | None = 0.0
+    jpg_percent: float | None = 0.0
+    period_s: float = 0.0
 
     def snapshot(self) -> GpuSnapshot:
         """See `GpuMonitor.snapshot`."""
@@ -24,6 +27,19 @@ class InMemoryGpu:
             raise GpuGone(f"{self.uuid} does not answer")
         return GpuSnapshot(
             tuple(self.processes), self.memory_used_mib, self.memory_total_mib, self.recovery_action, self.throttled
+        )
+
+    def utilisation(self) -> Utilisation:
+        """See `GpuMonitor.utilisation`."""
+        if self.gone:
+            raise GpuGone(f"{self.uuid} does not answer")
+        return Utilisation(
+            sm_percent=self.sm_percent,
+            jpg_percent=self.jpg_percent,
+            memory_used_mib=self.memory_used_mib,
+            processes=tuple(self.processes),
+            throttled=self.throttled,
+            period_s=self.period_s,
         )
 
     def drain_xids(self) -> tuple[int, ...]:

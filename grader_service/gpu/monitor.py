@@ -24,13 +24,38 @@ class GpuSnapshot:
     """Why clocks are held down beyond what idling does; None when they are not."""
 
 
+@dataclass(frozen=True)
+class Utilisation:
+    """A light look at a GPU, cheap enough to be taken ten times a second."""
+
+    sm_percent: float | None
+    """Share of the time in which a kernel ran; None where the driver does not say, as with MIG."""
+    jpg_percent: float | None
+    """The same of the JPEG engine; None where the GPU has none."""
+    memory_used_mib: int
+    processes: tuple[int, ...]
+    """As in `GpuSnapshot`."""
+    throttled: str | None
+    """As in `GpuSnapshot`."""
+    period_s: float
+    """For how long before the look the driver averaged: a look this soon after a change still shows what was before."""
+
+
 class GpuMonitor(Protocol):
-    """Watches one GPU."""
+    """Watches one GPU; may be asked from several threads."""
 
     uuid: str
 
     def snapshot(self) -> GpuSnapshot:
         """The GPU now.
+
+        Raises:
+            GpuGone: it does not answer.
+        """
+        ...
+
+    def utilisation(self) -> Utilisation:
+        """How busy the GPU is now.
 
         Raises:
             GpuGone: it does not answer.

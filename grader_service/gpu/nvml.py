@@ -1,11 +1,12 @@
 """A real GPU, watched through NVML."""
 
 import contextlib
+import threading
 from typing import Any
 
 import pynvml
 
-from grader_service.gpu.monitor import GpuGone, GpuSnapshot
+from grader_service.gpu.monitor import GpuGone, GpuSnapshot, Utilisation
 
 _RECOVERY_FIELD = getattr(pynvml, "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", None)
 _RECOVERY = {1: "a GPU reset", 2: "a node reboot", 3: "draining its processes", 4: "draining and a reset"}
@@ -16,6 +17,8 @@ _THROTTLE = {
     "nvmlClocksThrottleReasonHwThermalSlowdown": "heat (hardware)",
     "nvmlClocksThrottleReasonHwPowerBrakeSlowdown": "power brake",
 }
+_PERIOD_S = 0.35
+"""NVML averages over a sixth of a second on GPUs of data centres, and what it gives out may be as old again."""
 
 
 class NvmlGpu:
@@ -26,28 +29,44 @@ class NvmlGpu:
         self._open = False
         self._handle: Any = None
         self._events: Any = None
+        # One thread may find the GPU gone and let go of the driver while another one asks.
+        self._lock = threading.RLock()
 
     def snapshot(self) -> GpuSnapshot:
         """See `GpuMonitor.snapshot`."""
-        try:
-            self._connect()
-            memory = pynvml.nvmlDeviceGetMemoryInfo(self._handle)
-            processes = pynvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
-        except pynvml.NVMLError as error:
-            self.close()
-            raise GpuGone(f"{self.uuid} does not answer: {error}") from error
-        return GpuSnapshot(
-            processes=tuple(int(process.pid) for process in processes),
-            memory_used_mib=int(memory.used) >> 20,
-            memory_total_mib=int(memory.total) >> 20,
-            recovery_action=self._recovery_action(),
-            throttled=self._throttled(),
-        )
+        with self._lock:
+            processes, memory = self._asked()
+            return GpuSnapshot(
+                processes=processes,
+                memory_used_mib=int(memory.used) >> 20,
+                memory_total_mib=int(memory.total) >> 20,
+                recovery_action=self._recovery_action(),
+                throttled=self._throttled(),
+            )
+
+    def utilisation(self) -> Utilisation:
+        """See `GpuMonitor.utilisation`."""
+        with self._lock:
+            processes, memory = self._asked()
+            sm_percent, jpg_percent, period_s = None, None, _PERIOD_S
+            with contextlib.suppress(pynvml.NVMLError):
+                sm_percent = float(pynvml.nvmlDeviceGetUtilizationRates(self._handle).gpu)
+            with contextlib.suppress(pynvml.NVMLError):
+                percent, period_us = pynvml.nvmlDeviceGetJpgUtilization(self._handle)
+                jpg_percent, period_s = float(percent), max(_PERIOD_S, 2 * int(period_us) / 1e6)
+            return Utilisation(
+                sm_percent=sm_percent,
+                jpg_percent=jpg_percent,
+                memory_used_mib=int(memory.used) >> 20,
+                processes=processes,
+                throttled=self._throttled(),
+                period_s=period_s,
+            )
 
     def drain_xids(self) -> tuple[int, ...]:
         """See `GpuMonitor.drain_xids`; a GPU that is gone reports none, and its next snapshot says so."""
         found: list[int] = []
-        with contextlib.suppress(pynvml.NVMLError):
+        with self._lock, contextlib.suppress(pynvml.NVMLError):
             self._connect()
             while self._events is not None and len(found) < 64:
                 found.append(int(pynvml.nvmlEventSetWait_v2(self._events, 0).eventData))
@@ -55,14 +74,26 @@ class NvmlGpu:
 
     def close(self) -> None:
         """See `GpuMonitor.close`."""
-        if not self._open:
-            return
-        if self._events is not None:
+        with self._lock:
+            if not self._open:
+                return
+            if self._events is not None:
+                with contextlib.suppress(pynvml.NVMLError):
+                    pynvml.nvmlEventSetFree(self._events)
             with contextlib.suppress(pynvml.NVMLError):
-                pynvml.nvmlEventSetFree(self._events)
-        with contextlib.suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
-        self._open, self._handle, self._events = False, None, None
+                pynvml.nvmlShutdown()
+            self._open, self._handle, self._events = False, None, None
+
+    def _asked(self) -> tuple[tuple[int, ...], Any]:
+        """Process ids and memory, which every GPU that is there can name."""
+        try:
+            self._connect()
+            memory = pynvml.nvmlDeviceGetMemoryInfo(self._handle)
+            processes = pynvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
+        except pynvml.NVMLError as error:
+            self.close()
+            raise GpuGone(f"{self.uuid} does not answer: {error}") from error
+        return tuple(int(process.pid) for process in processes), memory
 
     def _connect(self) -> None:
         if self._handle is not None:
