@@ -58,6 +58,9 @@ def _answer(write_end: int, function: Callable[..., Any], args: tuple[Any, ...])
             signal.signal(number, signal.SIG_DFL)
         warnings.resetwarnings()
         warnings.simplefilter("ignore")
+        if "torch" in sys.modules:
+            # OpenMP's threads do not live on in a fork; a parallel region would wait for them for ever.
+            sys.modules["torch"].set_num_threads(1)
         try:
             answer = {"value": function(*args)}
             text = json.dumps(answer)

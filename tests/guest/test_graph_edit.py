@@ -155,7 +155,7 @@ def test_everything_turns_to_the_cpu(graphs):
         ("NumbaFuncImpl", "not among"),
         ("io__file__Read", "DALI Proxy"),
         ("DumpImage", "not among"),
-        ("readers__Webdataset", "Webdataset reads a container format"),
+        ("readers__Sequence", "Sequence reads a container format"),
         ("readers__Numpy", "Numpy reads a container format"),
         ("experimental__readers__Video", "Video reads a container format"),
         ("Readers__File", "not among"),

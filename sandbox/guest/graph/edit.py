@@ -2,41 +2,12 @@
 
 from dataclasses import dataclass
 
-from . import model
+from . import containers, model
+from .allowed import ALLOWED, CONTAINERS, DECODERS, READERS, WHY, GraphRefused
 from .model import Graph, Operator
 
-READERS = frozenset({"readers__File", "FileReader"})
-DECODERS = frozenset(
-    f"{prefix}{name}"
-    for prefix, names in (
-        ("", ("ImageDecoder", "ImageDecoderCrop", "ImageDecoderRandomCrop", "ImageDecoderSlice")),
-        ("decoders__", ("Image", "ImageCrop", "ImageRandomCrop", "ImageSlice")),
-        ("experimental__decoders__", ("Image", "ImageCrop", "ImageRandomCrop", "ImageSlice")),
-    )
-    for name in names
-)
-# Native operators over images and numbers. Not listed, so refused: everything that runs Python or loads code, reads or
-# writes files beside the reader, needs data that only the learner's process has, or dumps images.
-ALLOWED = READERS | DECODERS | frozenset({
-    "BatchPermutation", "Brightness", "BrightnessContrast", "Cast", "CastLike", "Cat", "Clahe", "CoinFlip",
-    "ColorSpaceConversion", "ColorTwist", "Constant", "Contrast", "CoordFlip", "CoordTransform", "Copy", "Crop",
-    "CropMirrorNormalize", "ElementExtract", "Equalize", "Erase", "ExpandDims", "FastResizeCropMirror", "Filter",
-    "Flip", "Full", "FullLike", "GaussianBlur", "GetProperty", "GridMask", "Hsv", "Hue", "Jitter",
-    "JpegCompressionDistortion", "Laplacian", "LookupTable", "MakeContiguous", "MultiPaste", "NormalDistribution",
-    "Normalize", "OneHot", "Ones", "OnesLike", "Pad", "Paste", "PeekImageShape", "PermuteBatch", "ROIRandomCrop",
-    "RandomCropGenerator", "RandomResizedCrop", "Reinterpret", "Reshape", "Resize", "ResizeCropMirror", "Rotate",
-    "Saturation", "Shapes", "Slice", "Sphere", "Squeeze", "Stack", "TensorResize", "TransformTranslation",
-    "Transpose", "Uniform", "WarpAffine", "Water", "Zeros", "ZerosLike", "_ArithmeticGenericOp",
-    "ArithmeticGenericOp", "_Shape", "_SubscriptDimCheck", "_TensorSubscript", "TensorSubscript",
-    "SubscriptDimCheck", "_conditional__Merge", "_conditional__Not_", "_conditional__Split",
-    "_conditional__ValidateLogical", "experimental__Dilate", "experimental__Equalize", "experimental__Erode",
-    "experimental__Filter", "experimental__MedianBlur", "experimental__PeekImageShape", "experimental__Resize",
-    "experimental__TensorResize", "experimental__WarpPerspective", "noise__Gaussian", "noise__SaltAndPepper",
-    "noise__Shot", "random__Beta", "random__Choice", "random__CoinFlip", "random__Normal", "random__Uniform",
-    "reductions__Max", "reductions__Mean", "reductions__MeanSquare", "reductions__Min", "reductions__RMS",
-    "reductions__StdDev", "reductions__Sum", "reductions__Variance", "transforms__Combine", "transforms__Crop",
-    "transforms__Rotation", "transforms__Scale", "transforms__Shear", "transforms__Translation",
-})  # fmt: skip
+__all__ = ["ALLOWED", "DECODERS", "READERS", "Budget", "GraphRefused", "check", "cpu_twin", "random_operators",
+           "repoint", "restrain", "to_cpu"]  # fmt: skip
 
 _SOURCES = (
     "file_root",
@@ -58,19 +29,6 @@ MAX_PADDING = 256 << 20
 MAX_BATCH = 4096
 MAX_DEPTH = 8
 MAX_FILL = 4096
-_WHY = {
-    "ExternalSource": "fn.external_source feeds the graph from Python code",
-    "DLTensorPythonFunctionImpl": "fn.python_function runs Python code inside the graph",
-    "io__file__Read": "fn.io.file.read (DALI Proxy) reads files by names that Python code supplies",
-}
-
-
-class GraphRefused(ValueError):
-    """The graph cannot be carried into the clean room; `reason` is a word, the message is for the learner."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -88,8 +46,10 @@ def check(graph: Graph) -> None:
         GraphRefused: with the reason and what to change.
     """
     for operator in graph.operators:
-        if operator.name not in ALLOWED:
-            why = _WHY.get(operator.name)
+        if operator.name in CONTAINERS:
+            containers.outputs(graph, operator)
+        elif operator.name not in ALLOWED:
+            why = WHY.get(operator.name)
             if why is None and operator.name.startswith(("readers__", "experimental__readers__")):
                 why = f"{operator.name.rpartition('__')[2]} reads a container format, not the JPEG files themselves"
             raise GraphRefused(
@@ -97,13 +57,14 @@ def check(graph: Graph) -> None:
                 f"Operator {operator.name} cannot be re-run on other images"
                 + (f": {why}." if why else ": it is not among the native image operators that the grader allows."),
             )
-        names = [argument.name for argument in operator.arguments]
-        if len(set(names)) < len(names) or any(argument.unread is not None for argument in operator.arguments):
+        arguments = containers.kept(operator) if operator.name in CONTAINERS else operator.arguments
+        names = {argument.name for argument in arguments}
+        if len(names) < len(arguments) or any(argument.unread is not None for argument in arguments):
             # DALI writes neither; which of two values counts must not be a matter of who reads them.
             raise GraphRefused(
                 "unreadable_graph", f"Operator {operator.name} has an argument that DALI does not write."
             )
-    if not any(operator.name in READERS for operator in graph.operators):
+    if not any(operator.name in READERS or operator.name in CONTAINERS for operator in graph.operators):
         raise GraphRefused("no_reader", "The graph has no fn.readers.file, so it cannot be pointed at other images.")
     if not any(operator.name in DECODERS for operator in graph.operators):
         raise GraphRefused("no_decoder", "The graph decodes no images: there is no fn.decoders.image* in it.")
@@ -112,11 +73,23 @@ def check(graph: Graph) -> None:
 
 
 def repoint(graph: Graph, files: list[str], labels: list[int]) -> list[str]:
-    """Makes every reader read exactly these files, unsharded; returns what was changed, for the record."""
+    """Makes every reader read exactly these files, unsharded; returns what was changed, for the record.
+
+    A container's reader becomes `readers.file`.
+
+    Raises:
+        GraphRefused: the graph takes more from a container than images and labels; `check` says so before.
+    """
     changed: list[str] = []
-    for reader in (operator for operator in graph.operators if operator.name in READERS):
-        was = [name for name in ("file_root", "files", "file_list") if reader.get(name)]
-        changed.append(f"reader {', '.join(was) or 'source'} replaced by {len(files)} held-out images")
+    for reader in graph.operators:
+        if reader.name in CONTAINERS:
+            changed.append(f"{CONTAINERS[reader.name]} replaced by readers.file on {len(files)} held-out images")
+            containers.to_file_reader(graph, reader)
+        elif reader.name in READERS:
+            was = [name for name in ("file_root", "files", "file_list") if reader.get(name)]
+            changed.append(f"reader {', '.join(was) or 'source'} replaced by {len(files)} held-out images")
+        else:
+            continue
         shards = reader.scalar("num_shards")
         if isinstance(shards, int) and shards > 1:
             changed.append(f"shard {reader.scalar('shard_id') or 0} of {shards} replaced by the whole set")

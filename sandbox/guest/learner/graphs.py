@@ -1,5 +1,6 @@
 """Takes the serialized graph of every DALI pipeline when its backend is made; in a rehearsal, builds its CPU twin."""
 
+import inspect
 import weakref
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,8 @@ class Recorder:
             # Without a driver an explicit device number is refused before any graph exists.
             pipe._device_id = None
 
+        # `pipeline_def` sorts a call's arguments by the constructor's own names.
+        init.__signature__ = inspect.signature(original_init)  # type: ignore[attr-defined]
         pipeline_class._init_pipeline_backend = init_backend
         if self._rehearse:
             pipeline_class.__init__ = init
@@ -64,6 +67,10 @@ class Recorder:
         except Exception as error:
             problem = coerce.text(error, 2000)
         return self._add(pipe, graph, problem, devices)
+
+    def stands_in_for_gpu(self) -> bool:
+        """Whether the newest pipeline delivers on the CPU only because this is a rehearsal."""
+        return self._rehearse and bool(self.records) and "gpu" in self.records[-1].output_devices
 
     def record_of(self, pipe: Any) -> PipelineRecord | None:
         """The record of this pipeline; one that was defined and never built is serialized now."""

@@ -6,6 +6,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .. import delivery
+from ..channel import Link
+
 JPEG_SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif")
 MAX_FILES = 20_000
 _FOREVER = 1 << 40
@@ -113,6 +116,7 @@ class LoaderArm:
         self._loader = _lengthened(loader)
         self._device = device
         self._batches = self._endless()
+        self._packer: delivery.Packer | None = None
         self.queue_depth = int(loader.num_workers) * int(loader.prefetch_factor or 0)
 
     def draw(self, batches: int) -> int:
@@ -131,6 +135,15 @@ class LoaderArm:
         if self._device == "cuda":
             sys.modules["torch"].cuda.synchronize()
         return images
+
+    def deliver(self, link: Link, batches: int) -> None:
+        """Sends this many batches to the host, by way of the device as in training."""
+        self._packer = delivery.deliver(link, self._on_device(), batches, self._packer)
+
+    def _on_device(self) -> Iterator[Any]:
+        for batch in self._batches:
+            images = delivery.find_images(batch)
+            yield images.to("cuda", non_blocking=True) if self._device == "cuda" else images
 
     def shape(self) -> list[int]:
         """Shape of one batch's images."""

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from .. import delivery
 from ..channel import Link
-from . import coerce, execution, import_hooks, loader_arm, notebook_shell, observe, rehearsal
+from . import coerce, dali_arm, execution, import_hooks, loader_arm, notebook_shell, observe, rehearsal
 from .graphs import Recorder
 
 
@@ -42,7 +43,7 @@ def run(link: Link) -> None:
             exit_now(outcome.exit_code or 0)  # a child that the learner's code forked and let run on to here
         loaders = observe.live_loaders(module)
         _report(send, outcome, module, recorder, loaders, rehearse=rehearse)
-        _serve(link, module, loaders, request)
+        _serve(link, module, loaders, recorder, request)
         exit_now(0)
 
     own_process = os.getpid()
@@ -81,9 +82,16 @@ def _report(
     )
 
 
-def _serve(link: Link, module: ModuleType, loaders: list[tuple[str, Any]], discover: dict[str, Any]) -> None:
-    """Answers `prepare_loader` and `window` requests until told to stop."""
+def _serve(
+    link: Link,
+    module: ModuleType,
+    loaders: list[tuple[str, Any]],
+    recorder: Recorder,
+    discover: dict[str, Any],
+) -> None:
+    """Answers requests to prepare an arm and to draw from it, until told to stop."""
     arm: loader_arm.LoaderArm | None = None
+    dali: dali_arm.DaliArm | None = None
     while True:
         request = link.receive()
         try:
@@ -95,9 +103,21 @@ def _serve(link: Link, module: ModuleType, loaders: list[tuple[str, Any]], disco
                 link.send("mark")
                 images = arm.draw(request["batches"])
                 link.send("window_done", images=images)
+            elif request["kind"] == "deliver_loader" and arm is not None:
+                arm.draw(request["discard"])
+                link.send("mark")
+                arm.deliver(link, request["batches"])
+            elif request["kind"] == "prepare_dali":
+                dali = dali_arm.DaliArm(module.__dict__[dali_arm.FACTORY], request["batch_size"])
+                ready = dali.prepare(request["folder"], request["drain"])
+                link.send("dali_ready", **ready | ({"device": "cuda"} if recorder.stands_in_for_gpu() else {}))
+            elif request["kind"] == "deliver_dali" and dali is not None:
+                if request["folder"]:
+                    dali.build(request["folder"])
+                dali.deliver(link, request["batches"])
             else:
                 return
-        except loader_arm.ArmProblem as problem:
+        except (loader_arm.ArmProblem, delivery.NoImages) as problem:
             link.send("arm_problem", text=coerce.text(problem, 1800))
         except Exception as error:
             link.send("arm_problem", text=f"{coerce.type_name(error, 100)}: {coerce.text(error, 1500)}")

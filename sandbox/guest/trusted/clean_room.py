@@ -4,14 +4,18 @@ The process imports DALI before it sees the graph, applies the allow-list and th
 pipeline and drives it itself. Batches and counts are facts here; time is the host's.
 """
 
+import functools
 import os
 from typing import Any
 
 from ..channel import Link
-from ..graph import edit, model
+from ..graph import edit, model, neutral
 from ..graph.edit import Budget, GraphRefused
 from ..graph.wire import WireError
 from . import reference_plan
+from .batches import Batches
+from .contents import Look
+from .own_graph import OwnGraph
 
 # Scrubbed before DALI is imported: each of them loads code or changes what is measured.
 _FORBIDDEN_ENVIRONMENT = ("DALI_PRELOAD_PLUGINS", "NVIMGCODEC_EXTENSIONS_PATH", "LD_PRELOAD", "PYTHONSTARTUP")
@@ -19,7 +23,11 @@ _MAX_OUTPUTS = 64
 
 
 def run(link: Link) -> None:
-    """Guest program: `prepare` (a graph as blob) is answered with `prepared` or `refused`, `window` with two marks."""
+    """Guest program: `prepare` (a graph as blob) is answered with `prepared` or `refused`, `window` with two marks.
+
+    `contents` is answered with what the last window delivered, `twin_contents` with what the plain twin delivers.
+    `prepare_own`, and a `window` of the graph `own`, go to a graph of ours; see `own_graph`.
+    """
     for name in _FORBIDDEN_ENVIRONMENT:
         os.environ.pop(name, None)
     import nvidia.dali
@@ -27,16 +35,21 @@ def run(link: Link) -> None:
 
     torch.set_num_threads(1)
     link.send("ready", versions={"dali": nvidia.dali.__version__, "torch": torch.__version__})
-    pipe: Any = None
+    batches: Batches | None = None
     batch_size = 0
     device = "cpu"
+    prepared: dict[str, Any] = {}
+    look: Look | None = None
+    own = OwnGraph()
     while True:
         request = link.receive()
-        if request["kind"] == "prepare":
+        if request["kind"] == "prepare_own" or request.get("graph") == "own":
+            own.answer(link, request)
+        elif request["kind"] == "prepare":
             device = request["device"]
-            pipe = None  # frees the buffers of a graph that was tried before
+            batches = None  # frees the buffers of a graph that was tried before
             try:
-                pipe, batch_size, answer = prepare(request)
+                batches, batch_size, answer = prepare(request)
             except GraphRefused as refusal:
                 link.send("refused", problem=refusal.reason, text=str(refusal)[:2000])
             except WireError as error:
@@ -44,17 +57,26 @@ def run(link: Link) -> None:
             except Exception as error:
                 link.send("refused", problem="graph_failed", text=str(error)[:4000])
             else:
-                link.send("prepared", **answer)
-        elif request["kind"] == "window" and pipe is not None:
-            _draw(pipe, request["discard"], device)
+                prepared = answer
+                link.send("prepared", **{key: value for key, value in answer.items() if key != "edited"})
+        elif request["kind"] == "window" and batches is not None:
+            _draw(batches, request["discard"], device)
+            look = Look(prepared["batch"]["output"], request["copies"])
             link.send("mark")
-            _draw(pipe, request["batches"], device)
+            _draw(batches, request["batches"], device, look)
             link.send("window_done", images=batch_size * request["batches"])
+        elif request["kind"] == "contents" and look is not None:
+            body, blob = look.message()
+            link.send("contents", blob, **body)
+        elif request["kind"] == "twin_contents" and batches is not None:
+            batches = None  # its place in memory is the twin's
+            body, blob = _twin_contents(prepared, request, device)
+            link.send("contents", blob, **body)
         else:
             return
 
 
-def prepare(request: dict[str, Any]) -> tuple[Any, int, dict[str, Any]]:
+def prepare(request: dict[str, Any]) -> tuple[Batches, int, dict[str, Any]]:
     """Rebuilds the graph on the held-out files and draws the first batch.
 
     Raises:
@@ -73,9 +95,12 @@ def prepare(request: dict[str, Any]) -> tuple[Any, int, dict[str, Any]]:
     else:
         graph.device_id = 0
     facts["changed"] = [text[:190] for text in changed[:64]]
-    pipe = build(graph)
-    batch, plan = _first_batch(pipe, declared, graph)
+    batches = Batches(build(graph))
+    batch, plan = _first_batch(batches, declared, graph)
     answer = {
+        "edited": model.write(graph),
+        "colours_changed": neutral.changes_colours(graph),
+        "opaque": neutral.opaque_operators(graph, batch["output"])[:32],
         "graph": facts,
         "batch": batch,
         "plan": plan,
@@ -87,7 +112,7 @@ def prepare(request: dict[str, Any]) -> tuple[Any, int, dict[str, Any]]:
             "prefetch_queue_depth": list(graph.prefetch),
         },
     }
-    return pipe, graph.batch_size, answer
+    return batches, graph.batch_size, answer
 
 
 def build(graph: model.Graph) -> Any:
@@ -134,8 +159,13 @@ def _graph_facts(graph: model.Graph) -> dict[str, Any]:
     }
 
 
-def _first_batch(pipe: Any, declared: list[str], graph: model.Graph) -> tuple[dict[str, Any], dict[str, Any]]:
-    outputs = pipe.run()
+def _first_batch(batches: Batches, declared: list[str], graph: model.Graph) -> tuple[dict[str, Any], dict[str, Any]]:
+    found: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    batches.take(lambda outputs: found.append(_facts(outputs, declared, graph)))
+    return found[0]
+
+
+def _facts(outputs: Any, declared: list[str], graph: model.Graph) -> tuple[dict[str, Any], dict[str, Any]]:
     described = [_describe(output) for output in outputs][:_MAX_OUTPUTS]
     index = _image_output(outputs)
     if index is None:
@@ -167,7 +197,7 @@ def _first_batch(pipe: Any, declared: list[str], graph: model.Graph) -> tuple[di
         "high": high if finite else 0.0,
         "outputs": described,
     }
-    return facts, reference_plan.plan(graph, shape[1:], facts["dtype"])
+    return facts, reference_plan.plan(graph, shape[1:], facts["dtype"], index)
 
 
 def _image_output(outputs: Any) -> int | None:
@@ -197,9 +227,17 @@ def _as_torch(tensor: Any) -> Any:
     return torch.from_dlpack(tensor)
 
 
-def _draw(pipe: Any, batches: int, device: str) -> None:
-    for _ in range(batches):
-        pipe.run()
+def _twin_contents(prepared: dict[str, Any], request: dict[str, Any], device: str) -> Any:
+    data, labels = neutral.plain_twin(prepared["edited"])
+    twin = Batches(build(model.read(data)))
+    look = Look(prepared["batch"]["output"], request["copies"], labels)
+    _draw(twin, request["batches"], device, look)
+    return look.message()
+
+
+def _draw(batches: Batches, count: int, device: str, look: Look | None = None) -> None:
+    for number in range(count):
+        batches.take(None if look is None else functools.partial(look.see, number))
     if device == "cuda":
         import torch
 

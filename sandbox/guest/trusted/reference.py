@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from .. import delivery
 from ..channel import Link
+from . import geometry
 
 _FOREVER = 1 << 40
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
@@ -16,7 +18,8 @@ def run(link: Link) -> None:
     import torchvision
 
     link.send("ready", versions={"torch": torch.__version__, "torchvision": torchvision.__version__})
-    arms: dict[str, Iterator[int]] = {}
+    arms: dict[str, Iterator[Any]] = {}
+    packers: dict[str, delivery.Packer] = {}
     device = "cpu"
     while True:
         request = link.receive()
@@ -31,12 +34,17 @@ def run(link: Link) -> None:
             _draw(arm, request["discard"], device)
             link.send("mark")
             link.send("window_done", images=_draw(arm, request["batches"], device))
+        elif request["kind"] == "deliver" and request["name"] in arms:
+            name = request["name"]
+            _draw(arms[name], request["discard"], device)
+            link.send("mark")
+            packers[name] = delivery.deliver(link, arms[name], request["batches"], packers.get(name))
         else:
             return
 
 
-def batches(files: list[str], plan: dict[str, Any], settings: dict[str, Any], device: str) -> Iterator[int]:
-    """An endless stream of batch sizes; each batch was delivered to the device when its size is yielded."""
+def batches(files: list[str], plan: dict[str, Any], settings: dict[str, Any], device: str) -> Iterator[Any]:
+    """An endless stream of image batches, `[N, C, H, W]` each; a batch is on the device or on its way when it comes."""
     from torch.utils.data import DataLoader, RandomSampler
 
     dataset = JpegDataset(files, plan)
@@ -54,9 +62,10 @@ def batches(files: list[str], plan: dict[str, Any], settings: dict[str, Any], de
     )
     for images, labels in loader:
         if device == "cuda":
-            images.to("cuda", non_blocking=True)
             labels.to("cuda", non_blocking=True)
-        yield int(images.shape[0])
+            yield images.to("cuda", non_blocking=True)
+        else:
+            yield images
 
 
 class JpegDataset:
@@ -81,16 +90,7 @@ def transform(plan: dict[str, Any]) -> Any:
     """The torchvision transform for a `reference_plan`."""
     from torchvision import transforms
 
-    height, width = plan["size"]
-    steps: list[Any] = []
-    if plan["geometry"] == "random_resized_crop":
-        steps.append(transforms.RandomResizedCrop((height, width)))
-    elif plan["geometry"] == "resize_and_crop":
-        steps += [transforms.Resize(max(height, width) * 8 // 7), transforms.CenterCrop((height, width))]
-    elif plan["geometry"] == "crop":
-        steps.append(transforms.CenterCrop((height, width)))
-    else:
-        steps.append(transforms.Resize((height, width)))
+    steps = geometry.transforms_of(plan)
     if plan["turn"]:
         steps.append(transforms.RandomRotation(15))
     if plan["colour"]:
@@ -110,8 +110,8 @@ def transform(plan: dict[str, Any]) -> Any:
     return transforms.Compose(steps)
 
 
-def _draw(arm: Iterator[int], count: int, device: str) -> int:
-    images = sum(next(arm) for _ in range(count))
+def _draw(arm: Iterator[Any], count: int, device: str) -> int:
+    images = sum(int(next(arm).shape[0]) for _ in range(count))
     if device == "cuda":
         import torch
 

@@ -2,39 +2,43 @@
 
 from typing import Any
 
-from ..graph.edit import DECODERS
+from ..graph import view
 from ..graph.model import Graph, Operator
+from ..graph.view import Step
 
 _COLOUR = frozenset({
     "ColorTwist", "Brightness", "Contrast", "BrightnessContrast", "Hsv", "Hue", "Saturation",
 })  # fmt: skip
 _TURN = frozenset({"Rotate", "WarpAffine"})
+_INTERPOLATION = {0: "nearest", 1: "bilinear", 2: "bicubic", 3: "lanczos", 4: "bilinear", 5: "bicubic"}
+"""DALI's `DALIInterpType`; Pillow has no triangular and no Gaussian filter of its own, these cost as much."""
+_LARGEST = 2
+"""Times the final side to which the reference may resize before a crop. A graph that enlarges its images to cut a
+piece out of them costs a GPU little and a CPU much, so the reference does not do that with it."""
 
 
-def plan(graph: Graph, shape: list[int], dtype: str) -> dict[str, Any]:
+def plan(graph: Graph, shape: list[int], dtype: str, output: int | None = None) -> dict[str, Any]:
     """A JSON plan for `reference.transform`: geometry from the graph, sizes from the batch that came out.
+
+    `view` holds the steps of `graph.view` as the graph has them, `steps` the least job with the same result: what a
+    later step makes superfluous is left out. `geometry` names the job in one word.
 
     Args:
         graph: the learner's graph.
         shape: shape of one image in the batch, `[C, H, W]` or `[H, W, C]`.
         dtype: DALI's name of the batch's type.
+        output: index of the pipeline output with the images; None for the first one that comes from a decoder.
     """
     height, width = _spatial(shape)
     names = {operator.name for operator in graph.operators}
-    random_crop = any("RandomCrop" in name and name in DECODERS for name in names) or "RandomResizedCrop" in names
-    crops = any(_crops(operator) for operator in graph.operators)
-    resizes = bool(names & {"Resize", "ResizeCropMirror", "FastResizeCropMirror", "experimental__Resize"})
-    if random_crop:
-        geometry = "random_resized_crop"
-    elif crops and resizes:
-        geometry = "resize_and_crop"
-    elif crops:
-        geometry = "crop"
-    else:
-        geometry = "resize"
+    seen = view.steps(graph, output)
     return {
-        "geometry": geometry,
+        "geometry": _geometry(seen),
         "size": [height, width],
+        "view": seen,
+        "steps": least(seen, height, width),
+        **_window(seen),
+        "interpolation": _interpolation(view.path(graph, output)),
         "mirror": "Flip" in names or any(_mirrors(operator) for operator in graph.operators),
         "colour": bool(names & _COLOUR),
         "turn": bool(names & _TURN),
@@ -42,6 +46,56 @@ def plan(graph: Graph, shape: list[int], dtype: str) -> dict[str, Any]:
         "floats": "FLOAT" in dtype,
         "channels": shape[0] if _channels_first(shape) else shape[-1],
     }
+
+
+def least(seen: list[Step], height: int, width: int) -> list[Step]:
+    """The fewest steps that show the same part of an image at the same final size.
+
+    Resizes before another resize or a random resized crop are left out, a random crop takes the final size at once,
+    and a resize before a crop is held to twice the final size.
+    """
+    kept: list[Step] = []
+    for index, step in enumerate(seen):
+        later = {after["op"] for after in seen[index + 1 :]}
+        if step["op"] == "resize":
+            if "resize" in later or "random_resized_crop" in later or "crop" not in later:
+                continue
+            limits = (_LARGEST * height, _LARGEST * width)
+            size = [min(side, limit) for side, limit in zip(step["size"], limits, strict=True)]
+            kept.append({"op": "resize", "mode": step["mode"], "size": size})
+        elif step["op"] in ("random_crop", "random_resized_crop"):
+            # Sizes between two random windows play no part: only the last one is kept.
+            kept = [{"op": "random_resized_crop", "area": step["area"], "ratio": step["ratio"]}]
+        elif step["op"] in ("crop", "slice"):
+            kept.append({key: value for key, value in step.items() if key != "decoder"})
+    return kept
+
+
+def _geometry(seen: list[Step]) -> str:
+    kinds = {step["op"] for step in seen}
+    if kinds & {"random_crop", "random_resized_crop"}:
+        return "random_resized_crop"
+    crops = bool(kinds & {"crop", "slice", "unknown"})
+    if crops and "resize" in kinds:
+        return "resize_and_crop"
+    return "crop" if crops else "resize"
+
+
+def _window(seen: list[Step]) -> dict[str, list[float]]:
+    """Area and aspect ratio of the last random crop; torchvision's defaults where there is none."""
+    found = [step for step in seen if step["op"] in ("random_crop", "random_resized_crop")]
+    last = found[-1] if found else {"area": list(view.AREA), "ratio": list(view.RATIO)}
+    return {"scale": list(last["area"]), "ratio": list(last["ratio"])}
+
+
+def _interpolation(path: list[Operator]) -> str:
+    """Of the last operator that resizes: DALI's and torchvision's default is bilinear."""
+    for operator in reversed(path):
+        if "Resize" in operator.name:
+            value = operator.scalar("min_filter")
+            value = operator.scalar("interp_type") if value is None else value
+            return _INTERPOLATION.get(value, "bilinear") if isinstance(value, int) else "bilinear"
+    return "bilinear"
 
 
 def _channels_first(shape: list[int]) -> bool:
@@ -52,12 +106,5 @@ def _spatial(shape: list[int]) -> tuple[int, int]:
     return (shape[1], shape[2]) if _channels_first(shape) else (shape[0], shape[1])
 
 
-def _crops(operator: Operator) -> bool:
-    if operator.name in ("Crop", "Slice") or "ImageCrop" in operator.name or "ImageSlice" in operator.name:
-        return True
-    return any(operator.get(name) for name in ("crop", "crop_h", "crop_w"))
-
-
 def _mirrors(operator: Operator) -> bool:
-    wired = any(part.value == b"mirror" for edge in operator.inputs for part in edge.rest)
-    return wired or bool(operator.scalar("mirror"))
+    return view.wired(operator, "mirror") is not None or bool(operator.scalar("mirror"))

@@ -1,0 +1,148 @@
+"""Our own DALI graph for a job: what anyone would write, to see whether a host can show DALI's advantage at all."""
+
+from typing import Any
+
+from ..channel import Link
+from .batches import Batches
+from .reference import IMAGENET_MEAN, IMAGENET_STD
+
+_LABELS = 1000
+_QUEUE_DEPTH = 2
+_INTERPOLATION = {
+    "nearest": "INTERP_NN",
+    "bilinear": "INTERP_LINEAR",
+    "bicubic": "INTERP_CUBIC",
+    "lanczos": "INTERP_LANCZOS3",
+}
+_MODE = {"stretch": "default", "not_larger": "not_larger", "not_smaller": "not_smaller"}
+
+
+class OwnGraph:
+    """Our graph beside the learner's in the clean room: prepared when the host asks for it, then timed like any arm."""
+
+    def __init__(self) -> None:
+        self._own: Batches | None = None
+        self._batch_size = 0
+        self._device = "cpu"
+
+    def answer(self, link: Link, request: dict[str, Any]) -> None:
+        """Answers `prepare_own` with `prepared_own` or `refused`, and a `window` of the graph `own` with two marks."""
+        if request["kind"] == "prepare_own":
+            self._batch_size, self._device = request["batch_size"], request["device"]
+            try:
+                pipe = build(request["files"], request["plan"], self._batch_size, request["threads"], self._device)
+                self._own = Batches(pipe)
+                self._draw(1)
+            except Exception as error:
+                link.send("refused", problem="own_graph_failed", text=str(error)[:2000])
+            else:
+                link.send("prepared_own", batch_size=self._batch_size, queue_depth=_QUEUE_DEPTH)
+            return
+        self._draw(request["discard"])
+        link.send("mark")
+        self._draw(request["batches"])
+        link.send("window_done", images=self._batch_size * request["batches"])
+
+    def _draw(self, batches: int) -> None:
+        if self._own is None:
+            raise RuntimeError("a window of our own graph before it was prepared")
+        for _ in range(batches):
+            self._own.take()
+        if self._device == "cuda":
+            import torch
+
+            torch.cuda.synchronize()
+
+
+def build(files: list[str], plan: dict[str, Any], batch_size: int, threads: int, device: str) -> Any:
+    """A built `nvidia.dali.Pipeline` with the outputs images and labels.
+
+    Args:
+        files: JPEG files, read in an order that is shuffled anew in each epoch.
+        plan: the job, as `reference_plan.plan` makes it; images come out with its size and type, `CHW` for floats and
+            `HWC` for bytes.
+        batch_size: images per batch.
+        threads: DALI's CPU threads.
+        device: `cuda` decodes with `mixed` and goes on on the GPU, anything else stays on the CPU.
+    """
+    from nvidia.dali import Pipeline, fn, types
+
+    on_gpu = device == "cuda"
+    place = "gpu" if on_gpu else "cpu"
+    pipe = Pipeline(
+        batch_size=batch_size,
+        num_threads=threads,
+        device_id=0 if on_gpu else None,
+        seed=1,
+        prefetch_queue_depth=_QUEUE_DEPTH,
+    )
+    with pipe:
+        encoded, labels = fn.readers.file(
+            files=files, labels=[index % _LABELS for index in range(len(files))], random_shuffle=True, name="Reader"
+        )
+        kind = types.GRAY if plan["channels"] == 1 else types.RGB
+        images = fn.decoders.image(encoded, device="mixed" if on_gpu else "cpu", output_type=kind)
+        images = _sized(images, plan, place)
+        images = _changed(images, plan, place)
+        mirror = fn.random.coin_flip() if plan["mirror"] else 0
+        if plan["floats"]:
+            channels = 1 if plan["channels"] == 1 else 3
+            images = fn.crop_mirror_normalize(
+                images,
+                device=place,
+                dtype=types.FLOAT,
+                output_layout="CHW",
+                mean=[255 * value for value in IMAGENET_MEAN[:channels]],
+                std=[255 * value for value in IMAGENET_STD[:channels]],
+                mirror=mirror,
+            )
+        elif plan["mirror"]:
+            images = fn.flip(images, device=place, horizontal=mirror)
+        pipe.set_outputs(images, labels.gpu() if on_gpu else labels)
+    pipe.build()
+    return pipe
+
+
+def _sized(images: Any, plan: dict[str, Any], place: str) -> Any:
+    """The windows and sizes of `geometry.transforms_of`."""
+    from nvidia.dali import fn, types
+
+    size = list(plan["size"])
+    options: dict[str, Any] = {"device": place, "interp_type": getattr(types, _INTERPOLATION[plan["interpolation"]])}
+    exact = False
+    for step in plan["steps"]:
+        exact = False
+        if step["op"] == "random_resized_crop":
+            images = fn.random_resized_crop(
+                images, size=size, random_area=list(step["area"]), random_aspect_ratio=list(step["ratio"]), **options
+            )
+            exact = True
+        elif step["op"] == "resize":
+            images = fn.resize(images, size=list(step["size"]), mode=_MODE[step["mode"]], **options)
+        elif step["op"] == "crop":
+            images = fn.crop(images, device=place, crop=list(step["size"]), out_of_bounds_policy="trim_to_shape")
+            exact = list(step["size"]) == size
+        elif step["op"] == "slice":
+            start = [(1 - share) / 2 for share in step["share"]]
+            images = fn.slice(images, device=place, rel_start=start, rel_shape=list(step["share"]), axis_names="HW")
+    return images if exact else fn.resize(images, size=size, **options)
+
+
+def _changed(images: Any, plan: dict[str, Any], place: str) -> Any:
+    """The augmentations of `reference.transform` that the plan asks for."""
+    from nvidia.dali import fn
+
+    if plan["turn"]:
+        angle = fn.random.uniform(range=[-15.0, 15.0])
+        images = fn.rotate(images, device=place, angle=angle, keep_size=True, fill_value=0)
+    if plan["colour"] and plan["channels"] != 1:
+        images = fn.color_twist(
+            images,
+            device=place,
+            brightness=fn.random.uniform(range=[0.8, 1.2]),
+            contrast=fn.random.uniform(range=[0.8, 1.2]),
+            saturation=fn.random.uniform(range=[0.8, 1.2]),
+        )
+    if plan["blur"]:
+        images = fn.gaussian_blur(images, device=place, window_size=3)
+    return images

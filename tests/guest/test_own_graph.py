@@ -1,0 +1,140 @@
+"""Our own DALI graph does the reference loader's job: same size, type and layout, from the held-out files only."""
+
+import itertools
+
+import pytest
+
+from sandbox.guest.graph import model
+from sandbox.guest.trusted import own_graph, reference_plan
+
+pytestmark = pytest.mark.lab
+
+RANDOM = {"op": "random_resized_crop", "area": [0.08, 1.0], "ratio": [0.75, 1.33]}
+JOBS = (
+    [RANDOM],
+    [{"op": "resize", "mode": "not_smaller", "size": [40, 0]}, {"op": "crop", "size": [32, 24]}],
+    [{"op": "resize", "mode": "stretch", "size": [40, 40]}, {"op": "crop", "size": [32, 24]}],
+    [{"op": "resize", "mode": "not_larger", "size": [40, 40]}],
+    [{"op": "crop", "size": [32, 0]}],
+    [{"op": "crop", "size": [999, 999]}],
+    [{"op": "slice", "share": [0.5, 0.75]}],
+    [],
+)
+
+
+def a_plan(**changes):
+    plan = {
+        "steps": [RANDOM],
+        "interpolation": "bilinear",
+        "size": [32, 24],
+        "mirror": True,
+        "colour": False,
+        "turn": False,
+        "blur": False,
+        "floats": True,
+        "channels": 3,
+    }
+    return plan | changes
+
+
+class Heard:
+    """A link that keeps what is sent."""
+
+    def __init__(self):
+        self.messages = []
+
+    def send(self, kind, blob=b"", **body):
+        self.messages.append({"kind": kind, **body})
+
+
+def preparing(files):
+    return {
+        "kind": "prepare_own",
+        "files": files,
+        "plan": a_plan(),
+        "batch_size": 4,
+        "threads": 2,
+        "device": "cpu",
+    }
+
+
+def test_every_job_comes_out_as_asked_for(lab_child, held_out):
+    """Each window and size, type, channel count and set of augmentations gives batches of the plan's shape."""
+
+    def shapes():
+        found = []
+        for steps, floats, channels, extras in itertools.product(JOBS, (True, False), (1, 3), (True, False)):
+            plan = a_plan(steps=steps, floats=floats, channels=channels, mirror=extras, colour=extras)
+            plan |= {"turn": extras, "blur": extras}
+            images, labels = own_graph.build(held_out, plan, 4, 2, "cpu").run()
+            wanted = [4, channels, 32, 24] if floats else [4, 32, 24, channels]
+            found.append((wanted, list(images.as_array().shape), str(images.dtype).rpartition(".")[2], len(labels)))
+        return found
+
+    for wanted, shape, dtype, labels in lab_child(shapes, timeout=120.0):
+        assert shape == wanted
+        assert dtype == ("FLOAT" if wanted[1] in (1, 3) else "UINT8")
+        assert labels == 4
+
+
+def test_every_filter_has_its_counterpart(lab_child, held_out):
+    """Each interpolation that a reference plan may name is one of DALI's."""
+
+    def sizes():
+        plans = [a_plan(interpolation=name) for name in ("nearest", "bilinear", "bicubic", "lanczos")]
+        return [list(own_graph.build(held_out, plan, 4, 2, "cpu").run()[0].as_array().shape) for plan in plans]
+
+    assert lab_child(sizes) == [[4, 3, 32, 24]] * 4
+
+
+def test_it_does_the_job_of_a_learners_graph(lab_child, graphs, held_out):
+    """Plans of real graphs are built as they come from the clean room."""
+
+    def shapes():
+        found = []
+        for name in ("lab", "trivial", "conditional", "bytes"):
+            plan = reference_plan.plan(model.read(graphs[name]), [3, 32, 24], "FLOAT")
+            found.append(list(own_graph.build(held_out, plan, 4, 2, "cpu").run()[0].as_array().shape))
+        return found
+
+    assert lab_child(shapes) == [[4, 3, 32, 24]] * 4
+
+
+def test_it_reads_all_held_out_files(lab_child, held_out):
+    """An epoch's labels are those of every file."""
+
+    def labels():
+        pipe = own_graph.build(held_out, a_plan(), 3, 2, "cpu")
+        return sorted(int(label) for _ in range(2) for label in pipe.run()[1].as_array().ravel())
+
+    assert lab_child(labels) == list(range(6))
+
+
+def test_it_is_prepared_and_timed_like_any_arm(lab_child, held_out):
+    """`prepare_own` is answered with batch and queue depth, a window with its two marks and a true count."""
+
+    def talk():
+        graph, link = own_graph.OwnGraph(), Heard()
+        graph.answer(link, preparing(held_out))
+        graph.answer(link, {"kind": "window", "graph": "own", "discard": 2, "batches": 3})
+        return link.messages
+
+    assert lab_child(talk) == [
+        {"kind": "prepared_own", "batch_size": 4, "queue_depth": 2},
+        {"kind": "mark"},
+        {"kind": "window_done", "images": 12},
+    ]
+
+
+def test_a_job_that_cannot_be_done_is_refused(lab_child, tmp_path):
+    """The host hears why, and the clean room goes on."""
+    missing = str(tmp_path / "none.jpg")
+
+    def talk():
+        graph, link = own_graph.OwnGraph(), Heard()
+        graph.answer(link, preparing([missing]))
+        return link.messages
+
+    (answer,) = lab_child(talk)
+    assert (answer["kind"], answer["problem"]) == ("refused", "own_graph_failed")
+    assert "none.jpg" in answer["text"]
