@@ -8,8 +8,12 @@ from grader_service.model.verdict import Outcome, Tier
 
 _CHANGE = {
     "operator_not_allowed": (
-        "Read the JPEGs with fn.readers.file and use DALI's own operators, so that the grader can run your graph on "
-        "other images."
+        "Read the JPEGs with fn.readers.file, or from a container (fn.readers.tfrecord, mxnet, webdataset, caffe), and "
+        "use DALI's own operators, so that the grader can run your graph on other images."
+    ),
+    "reader_outputs": (
+        "Benchmark a pipeline that takes only the encoded image and its class from the container, or read the JPEGs "
+        "with fn.readers.file."
     ),
     "no_reader": "Read the JPEGs with fn.readers.file inside the pipeline.",
     "no_decoder": "Decode inside the pipeline with fn.decoders.image(..., device='mixed').",

@@ -7,7 +7,7 @@ from redis import Redis
 from sqlalchemy.engine import make_url
 
 from grader_service.errors import ConfigurationError
-from grader_service.grading.run import Device
+from grader_service.grading.crew import Device
 from grader_service.host import Gpu, find_gpus
 from grader_service.labs.specs import lab_ids, lab_text, read_lab
 from grader_service.queue.address import redis_url
@@ -56,10 +56,10 @@ def open_redis(settings: Settings) -> "Redis":
     """A client of the broker with bounded waits."""
     return Redis.from_url(
         redis_url(settings),
-        socket_timeout=30,
+        socket_timeout=10,
         socket_connect_timeout=10,
         socket_keepalive=True,
-        health_check_interval=25,
+        health_check_interval=10,
     )
 
 

@@ -4,12 +4,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.cuda_batch import served_batch
 from checks.not_carried import no_dali, not_carried
 from checks.stopped import missing, no_evidence, stopped_before
 from grader_service.model.base import Wire
-from grader_service.model.evidence import BatchFacts, Evidence, FirstBatch, GraphFacts, Need
-from grader_service.model.verdict import Tier
+from grader_service.model.evidence import BatchFacts, Evidence, FirstBatch, GraphFacts, Need, ServedBatch
+from grader_service.model.verdict import Outcome, Tier
 
 
 class Params(Wire):
@@ -20,11 +21,15 @@ class Params(Wire):
 
 
 class Observation(Wire):
-    """The first batch, drawn by the grader in its own process, and the graph that it came from."""
+    """The first batch, drawn by the grader in its own process, and the graph that it came from.
+
+    Where the graph could not be carried, what the learner's own code delivered on held-out images (`served`) instead.
+    """
 
     pipeline: str
-    batch: BatchFacts
-    graph: GraphFacts
+    batch: BatchFacts | None = None
+    graph: GraphFacts | None = None
+    served: ServedBatch | None = None
     first_batch: FirstBatch
     """The learner's own; a claim, shown beside ours."""
     device: Literal["cuda", "cpu"]
@@ -37,13 +42,15 @@ class CudaBatchCheck:
     Evidence:
         batch.shape: [N, C, H, W] or [N, H, W, C], counted in the grader's own process.
         batch.device: where that process found the batch; in a rehearsal, where the graph places it.
+        served: where the graph could not be carried (tier B, softer): shape and device as the learner's process says,
+            and how many different new images the host saw come.
     Points: all or nothing.
     Errors: 0 false accepts and 0 false rejects on the controls in `tests/checks/test_cuda_batch.py`.
     Cannot detect: whether the learner's own `first_batch` came from this pipeline; it is not used.
     """
 
     id: ClassVar[str] = "cuda_batch"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "DALI batch on the GPU"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM})
@@ -60,6 +67,13 @@ class CudaBatchCheck:
             return result
         if discovery.first_batch.status == "missing":
             return missing(discovery, "batch", "first_batch", "the first batch that your DALI iterator delivered")
+        if room is not None and room.served is not None:
+            return Observation(
+                pipeline="build_dali_iterator",
+                served=room.served,
+                first_batch=discovery.first_batch,
+                device=evidence.run.device,
+            )
         if room is None or room.batch is None or room.graph is None:
             return not_carried("batch", room) if room is not None else no_evidence(evidence, "batch")
         return Observation(
@@ -72,7 +86,13 @@ class CudaBatchCheck:
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:
         """See `checks.api.Check.judge`."""
+        if observation.served is not None:
+            return served_batch.judge(observation.served, observation.first_batch, params.min_batch, params.dimensions)
         batch = observation.batch
+        if batch is None or observation.graph is None:
+            return undecided(
+                Outcome.ERROR, "observation.invalid", "The observation holds neither `batch` nor `served`."
+            )
         seen = (
             f"The batch that the grader drew from `{observation.pipeline}` is {batch.dtype.lower()} {list(batch.shape)}"
         )
@@ -99,7 +119,7 @@ class CudaBatchCheck:
         if not self._on_gpu(observation):
             return failed(
                 "batch.not_cuda",
-                f"{seen}, but it lies on the CPU. {self._why_cpu(observation)}",
+                f"{seen}, but it lies on the CPU. {self._why_cpu(observation.graph)}",
                 tier=Tier.GRAPH,
                 details=details,
             )
@@ -128,13 +148,14 @@ class CudaBatchCheck:
 
     @staticmethod
     def _on_gpu(observation: Observation) -> bool:
-        if observation.device == "cuda":
-            return observation.batch.device == "cuda"
-        return observation.batch.declared_device == "gpu"
+        batch = observation.batch
+        if batch is None:
+            return False
+        return batch.device == "cuda" if observation.device == "cuda" else batch.declared_device == "gpu"
 
     @staticmethod
-    def _why_cpu(observation: Observation) -> str:
-        if "mixed" not in observation.graph.decoder_devices:
+    def _why_cpu(graph: GraphFacts) -> str:
+        if "mixed" not in graph.decoder_devices:
             return (
                 "The decoder runs with device='cpu'. Use fn.decoders.image(..., device='mixed'), so that decoding and "
                 "everything after it happens on the GPU."

@@ -1,27 +1,50 @@
 """Words for a measurement: what was seen, against what, and why it may differ from the learner's own figures."""
 
+from collections.abc import Sequence
+
+from checks.throughput_ratio.causes import CLEARLY_SLOWER, FAR_OFF, Cause
 from grader_service.model.measurement import Arm, ClaimBesideMeasurement, Decision, Measurement
 
 _REFERENCES = (Arm.DECLARED, Arm.FAIR)
-_CLEARLY_SLOWER = 0.9
-"""A learner's loader at less than this share of the reference is worth a word; less than that is noise."""
-_FAR_OFF = 1.5
-"""A claim this many times above or below the measurement is worth an explanation."""
+_MOST_CAUSES = 3
+"""More than that is not read."""
 
 
-def explain(measurement: Measurement, decision: Decision) -> str:
-    """Result, interval, arms, claims and the next step, for the learner."""
+def explain(measurement: Measurement, decision: Decision, causes: Sequence[Cause] = ()) -> str:
+    """Result, interval, arms, claims, the first causes and the next step, for the learner.
+
+    Args:
+        measurement: arms and claims.
+        decision: the outcome of the test.
+        causes: see `causes.likely_causes`, the most telling first; each stands behind what it explains.
+    """
+    told = list(causes[:_MOST_CAUSES])
     return " ".join(
         part
         for part in (
             _result(measurement, decision),
             _arms(measurement),
             _baseline(measurement),
-            *(_claim(claim) for claim in measurement.claims),
-            _next_step(decision),
+            *_texts(told, "baseline"),
+            *(
+                part
+                for claim in measurement.claims
+                for part in (_claim(claim, explained=_has(told, claim.name)), *_texts(told, claim.name))
+            ),
+            *_texts(told, "batch"),
+            *_texts(told, "graph"),
+            "" if _has(told, "graph") and decision.outcome == "failed" else _next_step(decision),
         )
         if part
     )
+
+
+def _texts(causes: Sequence[Cause], about: str) -> list[str]:
+    return [cause.text for cause in causes if cause.about == about]
+
+
+def _has(causes: Sequence[Cause], about: str) -> bool:
+    return any(cause.about == about for cause in causes)
 
 
 def _result(measurement: Measurement, decision: Decision) -> str:
@@ -30,7 +53,7 @@ def _result(measurement: Measurement, decision: Decision) -> str:
         "passed": f"which is above {decision.threshold:g}",
         "failed": f"which is not above {decision.threshold:g}",
         "inconclusive": f"which neither shows nor rules out a ratio above {decision.threshold:g}",
-    }[decision.outcome]
+    }["failed" if decision.reason is not None else decision.outcome]
     return (
         f"On {measurement.images} held-out JPEGs DALI delivered {decision.ratio:.2f} times the images of the baseline "
         f"({interval.confidence:.0%} interval {interval.low:.2f} to {interval.high:.2f}, "
@@ -55,30 +78,29 @@ def _baseline(measurement: Measurement) -> str:
         why = own.notes[0] if own is not None and own.notes else "no DataLoader was found"
         return f"Your own DataLoader was not timed ({why}), so the reference stands in for it."
     best = max((arm.images_per_s or 0.0 for arm in measurement.arms if arm.arm in _REFERENCES), default=0.0)
-    if own.images_per_s < _CLEARLY_SLOWER * best:
-        hint = ""
-        if own.settings is not None and own.settings.num_workers == 0:
-            hint = " It runs with num_workers=0: a fair baseline uses several workers."
+    if own.images_per_s < CLEARLY_SLOWER * best:
         return (
             f"Your DataLoader reaches {own.images_per_s / best:.0%} of our reference loader with the same job, so the "
-            f"ratio was taken against the reference.{hint}"
+            "ratio was taken against the reference."
         )
     return ""
 
 
-def _claim(claim: ClaimBesideMeasurement) -> str:
+def _claim(claim: ClaimBesideMeasurement, *, explained: bool) -> str:
     if claim.claimed is None or claim.measured is None or claim.claimed <= 0:
         return ""
     text = f"Your `{claim.name}` says {claim.claimed:,.0f} images/s; we measured {claim.measured:,.0f}"
     factor = claim.claimed / claim.measured
-    if factor > _FAR_OFF and claim.name == "dali_throughput":
+    if explained:
+        return f"{text}."
+    if factor > FAR_OFF and claim.name == "dali_throughput":
         text += (
             ": in a short benchmark the iterator's first batches are already decoded when the clock starts, so time a "
             "hundred batches or more after a warm-up"
         )
-    elif factor > _FAR_OFF:
+    elif factor > FAR_OFF:
         text += ": check that whole batches are counted once and that the GPU copy is inside the timed part"
-    elif factor < 1 / _FAR_OFF:
+    elif factor < 1 / FAR_OFF:
         text += ": starting workers or building the pipeline inside the timed part makes a short benchmark look slow"
     return text + "."
 
@@ -86,6 +108,8 @@ def _claim(claim: ClaimBesideMeasurement) -> str:
 def _next_step(decision: Decision) -> str:
     if decision.outcome == "passed":
         return ""
+    if decision.reason is not None:
+        return "Hand it in again: it may be graded on a machine that can show more."
     if decision.outcome == "inconclusive":
         return "This is not counted as a failure; hand it in again, or make the difference larger."
     return (

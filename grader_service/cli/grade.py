@@ -11,9 +11,9 @@ from grader_service.cli.arguments import fresh_id, step_ids
 from grader_service.cli.output import ProgressDisplay, console, error_console, write_text
 from grader_service.cli.render import show_verdict
 from grader_service.errors import ConfigurationError, UsageError
+from grader_service.grading.crew import Device
 from grader_service.grading.flow import Bench
 from grader_service.grading.flow import grade as grade_submission
-from grader_service.grading.run import Device
 from grader_service.host import Gpu, find_gpus
 from grader_service.ingest.artifact import measure
 from grader_service.labs.catalogue import load_lab

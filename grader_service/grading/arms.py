@@ -4,10 +4,11 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
+from grader_service.grading.contents import Delivered, fetch_contents, sample_places
 from grader_service.grading.dialogue import Mark, Problem, Stopped, WindowDone, ask, hear, parse, trusted
-from grader_service.model.base import Wire
+from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import BatchFacts, GraphFacts, LoaderFacts, Shape
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, LoaderSettings, Window
@@ -38,6 +39,13 @@ class TimedArm(Protocol):
         ...
 
 
+@runtime_checkable
+class Settled(Protocol):
+    """An arm that was warmed up before the blocks: its next window counts."""
+
+    settled: bool
+
+
 @dataclass
 class Pace:
     """Plans window sizes from the rate seen before.
@@ -65,22 +73,35 @@ class Pace:
 
 
 class DaliArm:
-    """The learner's graph in the clean room."""
+    """The learner's graph in the clean room; what each window delivered is kept in `delivered`."""
 
     arm = Arm.DALI
 
-    def __init__(self, pod: Pod, queue_depth: int) -> None:
+    def __init__(self, pod: Pod, queue_depth: int, batch_size: int) -> None:
         self._pod = pod
         self._queue_depth = queue_depth
+        self._batch_size = batch_size
         self._pace = Pace(burst=1)
+        self.delivered: list[Delivered] = []
 
     def window(self, batches: int, *, timeout_s: float) -> Window | ArmLost:
         """See `TimedArm.window`. A graph that breaks while it runs is the learner's, not ours."""
-        request = {"kind": "window", "discard": self._queue_depth, "batches": batches}
+        copies = sample_places(batches, self._batch_size)
+        request = {"kind": "window", "discard": self._queue_depth, "batches": batches, "copies": copies}
         outcome = _timed(self._pod, self.arm, request, timeout_s)
         if isinstance(outcome, Window):
             self._pace.saw(batches, outcome.seconds)
+            contents = fetch_contents(self._pod, {"kind": "contents"})
+            if isinstance(contents, Stopped):
+                return _lost(contents)
+            self.delivered.append(contents)
         return outcome
+
+    def plain_twin(self, batches: int, copies: int) -> "Delivered | ArmLost":
+        """What the graph delivers with its colours left alone; the graph itself runs no more after this."""
+        places = sample_places(batches, self._batch_size, copies)
+        contents = fetch_contents(self._pod, {"kind": "twin_contents", "batches": batches, "copies": places})
+        return _lost(contents) if isinstance(contents, Stopped) else contents
 
     def batches_for(self, seconds: float) -> int:
         """See `TimedArm.batches_for`."""
@@ -195,6 +216,8 @@ class GraphPrepared(Wire):
     batch_size: int
     queue_depth: int
     settings: Mapping[str, object]
+    colours_changed: bool
+    opaque: tuple[ShortText, ...]
 
 
 class GraphRefusedAnswer(Wire):

@@ -6,7 +6,8 @@ from typing import Literal
 
 from grader_service.grading import arms, blocks, learner
 from grader_service.grading.clean_room import Carried
-from grader_service.grading.shards import ShardPlan
+from grader_service.grading.contradictions import Setting, corroborate
+from grader_service.held_out.plan import ShardPlan
 from grader_service.model.evidence import Discovery
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, ClaimBesideMeasurement, LoaderSettings, Measurement
@@ -21,6 +22,8 @@ class Baselines:
     """What DALI is compared with."""
 
     timed: list[arms.TimedArm] = field(default_factory=list)
+    cpus: int = 1
+    """Cores of the CPU set that every arm has."""
     settings: dict[Arm, LoaderSettings] = field(default_factory=dict)
     notes: dict[Arm, list[str]] = field(default_factory=dict)
 
@@ -44,7 +47,7 @@ def prepare_baselines(
     Raises:
         SandboxUnavailable: the reference's pod ended.
     """
-    found = Baselines()
+    found = Baselines(cpus=cpus)
     learner_pod.resume()
     own = learner.prepare_arm(learner_pod, discovery, shards_path, carried.batch_size)
     learner_pod.pause()
@@ -80,6 +83,13 @@ def assemble(
     """The record of a measurement, with the learner's claims beside it."""
     reports = blocks.reports(timed, baselines.settings, baselines.notes)
     rates = {report.arm: report.images_per_s for report in reports}
+    decoders = carried.facts.graph.decoder_devices if carried.facts.graph is not None else ()
+    setting = Setting(
+        device=device,
+        cpus=baselines.cpus,
+        pixels_per_image=sum(width * height for width, height in shard.sizes) / max(1, len(shard.sizes)),
+        decodes_on_gpu=device == "cuda" and any(decoder in ("mixed", "gpu") for decoder in decoders),
+    )
     claims = (
         ClaimBesideMeasurement(
             name="pytorch_throughput",
@@ -102,6 +112,8 @@ def assemble(
         claims=claims,
         problem=timed.lost.get(Arm.DALI),
         measured_s=timed.seconds,
+        corroboration=corroborate(timed.uses, timed.notes, rates.get(Arm.DALI), setting),
+        unsteady=timed.unsteady,
     )
 
 

@@ -3,17 +3,25 @@
 import math
 import statistics
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from grader_service.grading.arms import MIN_WINDOW_TIMEOUT_S, ArmLost, TimedArm
+from grader_service.grading.arms import MIN_WINDOW_TIMEOUT_S, ArmLost, Settled, TimedArm
+from grader_service.grading.gpu_use import Span
+from grader_service.grading.lookout import Lookout
 from grader_service.grading.progress import Progress
 from grader_service.model.lab import MeasurementPlan
-from grader_service.model.measurement import Arm, ArmReport, Block, Decision, LoaderSettings, Window
+from grader_service.model.measurement import Arm, ArmReport, Block, Decision, GpuUse, LoaderSettings, Window
 from grader_service.sequential_test import decide
 
 _SLOWEST = 12.0
 """A window may take this many times what its plan says before its arm counts as stuck."""
+_SETTLED = 0.05
+"""Two windows of the DALI arm in a row that differ by less are taken for its steady rate."""
+_SETTLE_WINDOWS = 6
+_SETTLE_S = 0.5
+"""Target length of such a window; on a GPU, clocks and decoder buffers need about a second to get where they stay."""
 
 
 class DaliLost(Exception):
@@ -29,10 +37,26 @@ class Timed:
     """What the blocks showed."""
 
     blocks: list[Block] = field(default_factory=list)
+    """All that were taken, in order; those that the host spoiled say so and count nowhere."""
     decision: Decision | None = None
     lost: dict[Arm, str] = field(default_factory=dict)
     """Arm to why it could not be timed to the end."""
+    unsteady: str | None = None
+    """Why the host gave no decision; None when it was steady enough."""
+    uses: tuple[GpuUse, ...] = ()
+    """What NVML saw in the windows of valid blocks."""
+    notes: list[str] = field(default_factory=list)
+    """What staff should know of the host."""
     seconds: float = 0.0
+
+
+@dataclass
+class _Taken:
+    """One block's windows, before anybody has looked at their rates."""
+
+    order: tuple[Arm, ...]
+    windows: list[Window] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
 
 
 def measure(
@@ -41,62 +65,126 @@ def measure(
     plan: MeasurementPlan,
     threshold: float,
     progress: Progress,
+    *,
+    attempt: int = 1,
+    lookout: Lookout | None = None,
 ) -> Timed:
-    """Runs blocks until a decision or the last look.
+    """Runs blocks until a decision, or until the host has spoiled as many as the plan's last look has.
 
     Args:
         dali: the arm that must be faster.
         baselines: the learner's loader first if there is one, then the references.
         plan: window length, looks and error budgets.
         threshold: the ratio to exceed.
+        progress: hears of every block.
+        attempt: which measured attempt of the learner at the lab this is.
+        lookout: says which blocks the host spoiled; None where nothing is watched.
+
+    Raises:
+        InfrastructureError: a trusted pod ended, or the GPU is gone.
     """
     timed = Timed()
     started = time.monotonic()
-    arms: list[TimedArm] = [dali, *baselines]
-    latest: dict[Arm, Window] = {}
+    lookout = lookout or Lookout()
     try:
-        for arm in arms:
-            _settle(arm, arms, timed)
-        log_ratios: list[float] = []
-        while timed.decision is None and len(timed.blocks) < plan.looks[-1]:
-            index = len(timed.blocks)
-            due = [arm for arm in arms if arm.arm is not Arm.FAIR or index % 2 == 0]
-            # There and back again, so that a drift of the host's speed falls on every arm alike.
-            order = due if index % 2 == 0 else due[::-1]
-            windows: list[Window] = []
-            for arm in order:
-                window = _window(arm, plan, timed)
-                if window is None:
-                    arms.remove(arm)
-                    latest.pop(arm.arm, None)
-                else:
-                    windows.append(window)
-                    latest[arm.arm] = window
-            baseline, rate = _effective_baseline(latest, plan)
-            ratio = latest[Arm.DALI].images_per_s / rate
-            log_ratios.append(math.log(ratio))
-            timed.blocks.append(
-                Block(
-                    index=index,
-                    order=tuple(arm.arm for arm in order),
-                    windows=tuple(windows),
-                    log_ratio=math.log(ratio),
-                    baseline=baseline,
-                )
-            )
-            progress.note(_line(index, latest, ratio))
-            timed.decision = decide(log_ratios, plan, threshold)
+        _run(timed, [dali, *baselines], plan, threshold, progress, attempt, lookout)
     except DaliLost as lost:
         timed.lost[Arm.DALI] = lost.reason
+    timed.notes = list(lookout.notes)
     timed.seconds = time.monotonic() - started
     return timed
 
 
+def _run(
+    timed: Timed,
+    arms: list[TimedArm],
+    plan: MeasurementPlan,
+    threshold: float,
+    progress: Progress,
+    attempt: int,
+    lookout: Lookout,
+) -> None:
+    # DALI comes last, so that it is warm when the first block begins with it.
+    for arm in arms[::-1]:
+        if not _settle(arm, plan, timed):
+            arms.remove(arm)
+    latest: dict[Arm, Window] = {}
+    log_ratios: list[float] = []
+    spans: list[Span] = []
+    while timed.decision is None and timed.unsteady is None:
+        lookout.watch.begin()
+        try:
+            taken = _take(arms, len(log_ratios), plan, timed)
+        except DaliLost as lost:
+            if (reason := lookout.watch.spoiled()) is not None:
+                timed.unsteady = f"{reason}; the DALI arm ended in that block: {lost.reason}"[:500]
+            raise
+        # The host is asked before any rate is computed, so that no rate can have a say in which blocks count.
+        spoiled = lookout.watch.spoiled()
+        left = {arm.arm for arm in arms}
+        rates = {arm: window for arm, window in latest.items() if arm in left}
+        rates |= {window.arm: window for window in taken.windows}
+        block = _block(len(timed.blocks), taken, rates, plan, spoiled)
+        timed.blocks.append(block)
+        if spoiled is not None:
+            progress.note(f"block {block.index + 1} discarded: {spoiled}")
+            timed.unsteady = _too_many_spoiled(timed.blocks, plan)
+            continue
+        latest = rates
+        log_ratios.append(block.log_ratio)
+        spans += taken.spans
+        timed.uses = lookout.uses(spans)
+        progress.note(_line(block.index, latest, math.exp(block.log_ratio)))
+        timed.decision = decide(log_ratios, plan, threshold, attempt=attempt)
+
+
+def _take(arms: list[TimedArm], valid: int, plan: MeasurementPlan, timed: Timed) -> _Taken:
+    """One window of every arm that is due; arms that are lost leave `arms`.
+
+    Args:
+        valid: valid blocks so far; a discarded block is repeated as it was.
+    """
+    due = [arm for arm in arms if arm.arm is not Arm.FAIR or valid % 2 == 0]
+    # There and back again, so that a drift of the host's speed falls on every arm alike.
+    order = due if valid % 2 == 0 else due[::-1]
+    taken = _Taken(tuple(arm.arm for arm in order))
+    for arm in order:
+        start = time.monotonic()
+        window = _window(arm, plan, timed)
+        if window is None:
+            arms.remove(arm)
+        else:
+            taken.windows.append(window)
+            taken.spans.append(Span(arm.arm, start, time.monotonic()))
+    return taken
+
+
+def _block(index: int, taken: _Taken, rates: dict[Arm, Window], plan: MeasurementPlan, spoiled: str | None) -> Block:
+    baseline, rate = _effective_baseline(rates, plan)
+    return Block(
+        index=index,
+        order=taken.order,
+        windows=tuple(taken.windows),
+        log_ratio=math.log(rates[Arm.DALI].images_per_s / rate),
+        baseline=baseline,
+        spoiled=None if spoiled is None else spoiled[:200],
+    )
+
+
+def _too_many_spoiled(blocks: Sequence[Block], plan: MeasurementPlan) -> str | None:
+    reasons = Counter(block.spoiled for block in blocks if block.spoiled is not None)
+    if reasons.total() < plan.looks[-1]:
+        return None
+    most = "; ".join(f"{reason} ({count} blocks)" for reason, count in reasons.most_common(3))
+    return f"{reasons.total()} of {len(blocks)} blocks were discarded: {most}"
+
+
 def reports(timed: Timed, settings: dict[Arm, LoaderSettings], notes: dict[Arm, list[str]]) -> tuple[ArmReport, ...]:
-    """Median and range of every arm over the blocks; arms that were lost say so."""
+    """Median and range of every arm over the valid blocks; arms that were lost say so."""
     result = []
+    valid = [block for block in timed.blocks if block.spoiled is None]
     for arm in Arm:
-        rates = [w.images_per_s for block in timed.blocks for w in block.windows if w.arm is arm]
+        rates = [w.images_per_s for block in valid for w in block.windows if w.arm is arm]
         arm_notes = [*notes.get(arm, [])]
         if arm in timed.lost:
             arm_notes.append(f"not timed to the end: {timed.lost[arm]}"[:200])
@@ -114,14 +202,32 @@ def reports(timed: Timed, settings: dict[Arm, LoaderSettings], notes: dict[Arm, 
     return tuple(result)
 
 
-def _settle(arm: TimedArm, arms: list[TimedArm], timed: Timed) -> None:
-    """A first, unrecorded window: it warms the arm up and gives the pace for the next one."""
-    for batches in (arm.batches_for(0.0), None):
-        outcome = arm.window(batches or arm.batches_for(0.25), timeout_s=4 * MIN_WINDOW_TIMEOUT_S)
+def _settle(arm: TimedArm, plan: MeasurementPlan, timed: Timed) -> bool:
+    """Unrecorded windows, which warm the arm up and give the pace for the next one; False when the arm was lost.
+
+    One short window is enough for a loader, whose workers were warm when it was prepared. The DALI arm goes on until
+    two windows in a row agree, or until enough were tried. That changes no window that counts, so there is nothing to
+    gain by never agreeing.
+    """
+    if isinstance(arm, Settled):
+        return True
+    most = _SETTLE_WINDOWS if arm.arm is Arm.DALI else 0
+    length_s = min(_SETTLE_S, plan.block_s)
+    patience_s = most * length_s
+    rate: float | None = None
+    for number in range(1 + most):
+        batches = arm.batches_for(0.0 if number == 0 else length_s / 2 if number == 1 else length_s)
+        outcome = arm.window(batches, timeout_s=4 * MIN_WINDOW_TIMEOUT_S)
         if isinstance(outcome, ArmLost):
             _lose(arm, outcome, timed)
-            arms.remove(arm)
-            return
+            return False
+        patience_s -= outcome.seconds
+        if number > 0 and patience_s <= 0:
+            break
+        if number > 1 and rate is not None and abs(outcome.images_per_s / rate - 1) < _SETTLED:
+            break
+        rate = outcome.images_per_s
+    return True
 
 
 def _window(arm: TimedArm, plan: MeasurementPlan, timed: Timed) -> Window | None:

@@ -28,6 +28,10 @@ class Carried:
     """What a reference loader must do to have the same job."""
     batch_size: int
     settings: Mapping[str, object]
+    colours_changed: bool = False
+    """The graph changes colours, so that images are known by its plain twin only."""
+    opaque: tuple[str, ...] = ()
+    """Operators after which an image may not be recognised."""
 
 
 def await_ready(pod: Pod) -> Mapping[str, str]:
@@ -64,8 +68,16 @@ def carry(
             break
         if isinstance(answer, GraphPrepared):
             facts = CleanRoom(pipeline=pipeline.name, graph=answer.graph, batch=answer.batch)
-            arm = DaliArm(pod, answer.queue_depth)
-            return Carried(facts, arm, answer.plan, answer.batch_size, answer.settings)
+            arm = DaliArm(pod, answer.queue_depth, answer.batch_size)
+            return Carried(
+                facts,
+                arm,
+                answer.plan,
+                answer.batch_size,
+                answer.settings,
+                colours_changed=answer.colours_changed,
+                opaque=answer.opaque,
+            )
         assert isinstance(answer, GraphRefusedAnswer)  # noqa: S101 - the only other type
         refusals.append(CleanRoom(pipeline=pipeline.name, problem=answer.problem, problem_text=answer.text))
     if refusals:

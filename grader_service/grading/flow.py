@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from checks.registry import Registry
 from grader_service import verdicts
 from grader_service.errors import InfrastructureError, SubmissionRejected
+from grader_service.grading.crew import Device
 from grader_service.grading.progress import Progress
-from grader_service.grading.run import Device, execute
+from grader_service.grading.run import execute
 from grader_service.host import Gpu
 from grader_service.ingest.artifact import Artifact
 from grader_service.judging import judge, needs_of

@@ -254,6 +254,19 @@ class BatchFacts(Wire):
     outputs: Annotated[tuple[ShortText, ...], Field(max_length=64)] = ()
 
 
+class ServedBatch(Wire):
+    """The first batch of the learner's own code on held-out images, where its graph could not be carried.
+
+    Shape, type and device are claims of the learner's process; that images were new was seen by the host.
+    """
+
+    shape: Shape
+    dtype: ShortText
+    device: Literal["cuda", "cpu"]
+    distinct: Count
+    """Different new images that were proved to come, counted up to the size of one batch."""
+
+
 class CleanRoom(Wire):
     """What became of the learner's graph in the clean room."""
 
@@ -264,6 +277,8 @@ class CleanRoom(Wire):
     problem: Word | None = None
     """Why the graph could not be carried or run; null when it ran."""
     problem_text: LongText = ""
+    served: ServedBatch | None = None
+    """What the learner's own code delivered instead; null when the graph ran, or nothing could be drawn."""
 
 
 class RunRecord(Wire):
@@ -331,3 +346,5 @@ class RunPlan(Wire):
     """Step ids to grade; empty means all of the lab's."""
     threshold: Annotated[float, Field(gt=0)] = 1.1
     """Ratio at which the sequential test aims."""
+    attempt: Annotated[int, Field(ge=1)] = 1
+    """Which measured attempt of the learner at the lab this is; known when the run is claimed."""

@@ -42,6 +42,10 @@ class PodLimits(Wire):
     """Every arm gets the same CPU set of at most this many cores."""
 
 
+GLARING_BLOCKS = 2
+"""After so many a ratio may end the measurement that no noise explains."""
+
+
 class MeasurementPlan(Wire):
     """How the arms are timed; see `docs/measurement.md`."""
 
@@ -49,8 +53,25 @@ class MeasurementPlan(Wire):
     """Target seconds of one arm's timed window."""
     looks: Annotated[tuple[int, ...], Field(min_length=1)] = (4, 6, 8, 12)
     """Numbers of blocks after which the test may stop; strictly increasing."""
+    extension_blocks: Annotated[int, Field(ge=0, le=100)] = 4
+    """Blocks that are added, once, when the last look is undecided; they end with a look of their own."""
     alpha_pass: Annotated[float, Field(gt=0, lt=0.5)] = 0.005
+    """Chance that a learner whose true ratio is the threshold ever passes, over all attempts."""
     alpha_fail: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
+    """The same of failing."""
+    look_share: Annotated[float, Field(gt=0, le=1)] = 0.6
+    """Part of an attempt's error that the t-test has, split equally over looks."""
+    clear_share: Annotated[float, Field(ge=0, lt=1)] = 0.25
+    """Part of it for a clear case at the first look of a first attempt; 0 leaves that rule out."""
+    clear_sd: Annotated[float, Field(gt=0)] = 0.15
+    """SD of `ln(ratio)` per block that a clear case assumes, whatever was seen."""
+    clear_most_sd: Annotated[float, Field(gt=0)] = 0.10
+    """Largest SD seen with which a case may be clear."""
+    glaring: Annotated[float, Field(ge=2)] | None = 3.5
+    """Factor beyond the threshold, upwards or downwards, that ends a first attempt when the first two blocks alone
+    both show it; null leaves that rule out."""
+    host_floor: Annotated[float, Field(ge=1)] = 1.3
+    """Ratio of our own DALI graph to our own loader below which a host cannot show the effect, so that nobody fails."""
     declared_floor: Annotated[float, Field(gt=0, le=1)] = 0.95
     """Share of the reference loader at the learner's declared settings below which a baseline is not believed."""
     fair_floor: Annotated[float, Field(gt=0, le=1)] = 0.91
@@ -65,6 +86,30 @@ class MeasurementPlan(Wire):
         if any(b <= a for a, b in zip(self.looks, self.looks[1:], strict=False)) or self.looks[0] < 2:
             raise ValueError(f"looks must increase strictly and start at 2 or more, got {list(self.looks)}")
         return self
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> "MeasurementPlan":
+        if self.look_share + self.clear_share > 1:
+            raise ValueError(
+                f"look_share and clear_share must add up to at most 1, got {self.look_share:g} and {self.clear_share:g}"
+            )
+        return self
+
+    def stops(self, attempt: int) -> tuple[int, ...]:
+        """Numbers of valid blocks after which an attempt may end."""
+        if attempt > 1 or self.glaring is None or self.looks[0] <= GLARING_BLOCKS:
+            return self.all_looks
+        return (GLARING_BLOCKS, *self.all_looks)
+
+    @property
+    def all_looks(self) -> tuple[int, ...]:
+        """Numbers of valid blocks after which the t-test looks, that of the extension included."""
+        return (*self.looks, self.most_blocks) if self.extension_blocks else self.looks
+
+    @property
+    def most_blocks(self) -> int:
+        """Valid blocks after which the test always answers."""
+        return self.looks[-1] + self.extension_blocks
 
 
 class LabSpec(Wire):

@@ -50,7 +50,7 @@ class Block(Frozen):
     baseline: Arm
     """The arm that set the effective baseline."""
     spoiled: ShortText | None = None
-    """Why the host discarded the block before its rates were looked at; null for a valid block."""
+    """Why the block was discarded, asked of the host before its rates were looked at; null for a valid block."""
 
 
 class Interval(Frozen):
@@ -71,8 +71,27 @@ class Decision(Frozen):
     interval: Interval
     blocks_used: Count
     look: Count
-    """1-based look at which the test stopped."""
+    """1-based look at which the test stopped; the extension is the last one."""
     rule: LongText
+    attempt: Annotated[int, Field(ge=1)] = 1
+    """Which measured attempt of the learner at the lab this was; later ones may spend less error."""
+    reason: Literal["host_cannot_show_effect"] | None = None
+    """Why the outcome is `inconclusive` although the test said otherwise or was undecided; null in all other cases."""
+
+
+class HostBlock(Frozen):
+    """Our own DALI graph and our own fair loader, one window each, one right after the other."""
+
+    dali: ImagesPerSecond
+    pytorch: ImagesPerSecond
+
+
+class HostEffect(Frozen):
+    """What this host can show at all: the learner's job done by our own DALI graph and by our own loader."""
+
+    ratio: Annotated[float, Field(gt=0)]
+    """Median over blocks of DALI over PyTorch."""
+    blocks: Annotated[tuple[HostBlock, ...], Field(min_length=1)]
 
 
 class LoaderSettings(Frozen):
@@ -105,6 +124,82 @@ class ClaimBesideMeasurement(Frozen):
     measured: float | None
 
 
+class ContentKind(StrEnum):
+    """What the audited pixels say about the work behind them."""
+
+    FULL = "full"
+    """Every audited image was decoded at full resolution."""
+    REDUCED = "reduced"
+    """The fine texture is missing: decoded at a half, a quarter or an eighth of the resolution, and enlarged."""
+    RENDERED = "rendered"
+    """The right colour without the image's own texture: drawn, copied from another image, or partly decoded."""
+    COARSE = "coarse"
+    """The output is too small or too blurred for the fine texture; only coarser bands were compared."""
+    UNKNOWN = "unknown"
+    """Nothing could be compared, such as after an augmentation that mixes images."""
+
+
+class ContentProof(Frozen):
+    """What was delivered inside the timed windows, told from its pixels."""
+
+    delivered: Count
+    """Images in timed windows whose pixels were looked at."""
+    identified: Count
+    """Of them, those that are an image of this run's shard."""
+    distinct: Count
+    """Different shard images among them."""
+    stale: Count = 0
+    """Images of an earlier shard, tier B only: they cost time and count nothing."""
+    repeated: Count = 0
+    """Images that came again before the rest of the shard had come."""
+    audited: Count
+    """Images whose texture was compared with our own decode."""
+    failed_audits: Count = 0
+    texture: float | None = None
+    """Mean correlation of the finest comparable band with our own decode, 1 for equal; null when none was audited."""
+    area: Annotated[float, Field(ge=0, le=1.1)] | None = None
+    """Mean share of the source image that is visible in the output."""
+    expected_area: Annotated[float, Field(ge=0, le=1)] | None = None
+    """The same for the reference loader with the same job."""
+    kind: ContentKind = ContentKind.UNKNOWN
+    problem: ShortText | None = None
+    """Why the images do not count as delivered, such as `partial_decode`; null when they do."""
+    note: LongText = ""
+
+
+class TierRefused(Frozen):
+    """A stronger tier of evidence that was tried, and why it could not be had."""
+
+    tier: Literal["A", "B", "C"]
+    problem: ShortText
+    text: LongText
+
+
+class GpuUse(Frozen):
+    """What NVML saw of the GPU while one arm had its windows; means over samples, null where there are none."""
+
+    arm: Arm
+    samples: Count
+    """Looks in windows of valid blocks; a look that still shows the arm before is left out."""
+    sm_percent: float | None = None
+    """Share of the time in which a kernel ran; null where the driver does not say."""
+    jpg_percent: float | None = None
+    """Utilisation of the JPEG engine; null where the GPU has none."""
+    memory_mib: float | None = None
+    """In use on the whole GPU, by every pod."""
+    processes: Count | None = None
+    """Most processes seen on the GPU at once."""
+
+
+class Corroboration(Frozen):
+    """Beside the rates, never instead of them: a contradiction is for a person to look at."""
+
+    uses: tuple[GpuUse, ...] = ()
+    """One row for each arm; empty where no GPU was watched."""
+    flags: tuple[LongText, ...] = ()
+    """Contradictions, and what the host noted while blocks ran, for staff."""
+
+
 class Measurement(Frozen):
     """Everything about the timing that a person needs to believe or doubt it."""
 
@@ -123,3 +218,17 @@ class Measurement(Frozen):
     problem: LongText | None = None
     """Why there is no decision, when there is none."""
     measured_s: Seconds = 0.0
+    tier: Literal["A", "B", "C"] = "A"
+    """How the DALI side was measured; see `docs/measurement.md`."""
+    refused: tuple[TierRefused, ...] = ()
+    """Stronger tiers that could not be had."""
+    content: ContentProof | None = None
+    """What the pixels of the DALI side showed; null in measurements from before content was looked at."""
+    corroboration: Corroboration | None = None
+    """What NVML saw; null without a GPU."""
+    attempt: Annotated[int, Field(ge=1)] = 1
+    """Which measured attempt of the learner at the lab this was; the test spends less error on later ones."""
+    host: HostEffect | None = None
+    """What the host can show; measured only when the outcome would not be a pass."""
+    unsteady: LongText | None = None
+    """Why the host's own troubles kept the blocks from a decision; null when it was steady enough."""

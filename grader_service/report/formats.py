@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 
 from grader_service.model.base import neutralise
 from grader_service.model.measurement import ClaimBesideMeasurement
@@ -71,9 +72,21 @@ def seconds(value: float) -> str:
     return f"{value:,.1f} s" if value >= 1 else f"{value:.3f} s"
 
 
-def percent(value: float) -> str:
-    """A share of one, such as 0.005, as `0.5%`."""
-    return f"{value * 100:.4g}%"
+def percent(value: float, digits: int = 4) -> str:
+    """A share of one, such as 0.005, as `0.5%` with so many digits, and never with an exponent."""
+    return f"{Decimal(f'{value * 100:.{digits}g}'):f}%"
+
+
+def busy(value: float | None) -> str:
+    """How much of the time a part of the GPU was in use, from 0 to 100; a dash where nobody says."""
+    if value is None:
+        return ABSENT
+    return f"{value:.0f}%" if value >= 10 or value == 0 else f"{value:.2g}%"
+
+
+def mebibytes(value: float | None) -> str:
+    """An amount of memory; a dash where nobody says."""
+    return ABSENT if value is None else f"{value:,.0f} MiB"
 
 
 def moment(value: datetime) -> str:

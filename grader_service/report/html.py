@@ -7,7 +7,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, StepVerdict, Verdict
-from grader_service.report import formats, words
+from grader_service.report import deciding, delivered, formats, words
 from grader_service.report.plots import rate_plot, ratio_plot
 from grader_service.report.shown import Shown, shown
 
@@ -60,18 +60,25 @@ def _environment() -> Environment:
         "marks": words.MARKS,
         "status_meaning": words.STATUS_MEANING,
         "tier_meaning": words.TIER_MEANING,
-        "arm_names": words.ARM_NAMES,
-        "arm_meaning": words.ARM_MEANING,
+        "arm_meaning": words.arm_meaning,
         "arm_signs": words.ARM_SIGNS,
         "baselines": words.baselines,
-        "rule": words.rule,
+        "budget": deciding.budget,
+        "ending": deciding.ending,
+        "findings": delivered.findings,
+        "host_effect": deciding.host,
+        "problem": delivered.problem,
+        "refusals": delivered.refusals,
+        "rule": deciding.rule,
         "details_json": formats.details_json,
     }
     environment.filters |= {
+        "busy": formats.busy,
         "claim": formats.claim,
         "claim_ratio": formats.claim_ratio,
         "facts": formats.facts,
         "loader": words.loader,
+        "mebibytes": formats.mebibytes,
         "moment": formats.moment,
         "points": formats.points,
         "percent": formats.percent,

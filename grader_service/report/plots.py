@@ -18,14 +18,13 @@ from grader_service.report import formats
 from grader_service.report.scales import Span, decade_ticks, even_ticks, ratio_span, ratio_ticks
 from grader_service.report.shown import BlockRow, Shown
 from grader_service.report.svg import Paint, inline
-from grader_service.report.words import ARM_NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # All lengths are points of the drawing; a phone shows about one pixel for each.
-_WIDTH, _LEFT, _TOP, _BOTTOM = 312.0, 48.0, 22.0, 38.0
+_WIDTH, _LEFT, _TOP, _BOTTOM = 312.0, 51.0, 22.0, 38.0
 _ROW, _MOST_HEIGHT, _TEXT = 21.0, 620.0, 11.0
 _VALUE_COLUMN = 56.0
 _WIDE_RATES = 20.0
@@ -132,13 +131,14 @@ def _rows(axes: "Axes", shown: Shown, whole: str) -> None:
         labels.append(whole)
     axes.set_yticks(places, labels)
     axes.tick_params(axis="both", length=0, pad=5, labelsize=_TEXT, labelcolor=Paint.INK.colour)
+    axes.tick_params(axis="y", pad=8)  # a marker at the edge of the axis needs room beside its label
     axes.tick_params(axis="x", length=3, color=Paint.MUTED.colour, labelcolor=Paint.MUTED.colour)
     axes.grid(visible=True, axis="x", color=Paint.GRID.colour, linewidth=0.7, zorder=0.5)
     axes.set_axisbelow(True)
     axes.annotate(
         "block",
         (0, 1),
-        (-5, 6),
+        (-8, 6),
         xycoords="axes fraction",
         textcoords="offset points",
         ha="right",
@@ -259,5 +259,5 @@ def _rate_words(shown: Shown) -> str:
     parts = []
     for arm in shown.arms:
         rates = [row.rates[arm] for row in shown.rows if arm in row.rates]
-        parts.append(f"{ARM_NAMES[arm]}: {formats.rate(min(rates))} to {formats.rate(max(rates))} images per second.")
+        parts.append(f"{shown.names[arm]}: {formats.rate(min(rates))} to {formats.rate(max(rates))} images per second.")
     return " ".join([*parts, "The table of blocks below has every value."])

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from grader_service.model.measurement import Arm, Block, Decision, Measurement
 from grader_service.model.verdict import CheckVerdict, Verdict
+from grader_service.report import words
 
 MOST_ROWS = 120
 _MOST_LOG = 300.0
@@ -40,10 +41,16 @@ class Shown:
     """Blocks beyond the rows shown."""
     arms: tuple[Arm, ...]
     """Arms that any row has a rate of."""
+    names: Mapping[Arm, str]
+    """What each arm is called, which depends on how the DALI side was measured."""
     decision: Decision | None
+    outcome: str | None
+    """What came of the ratio; null without a decision, and where the images do not count as delivered."""
     threshold: float | None
     mean: float | None
     """Geometric mean of the ratios of the counted blocks."""
+    spoiled: int
+    """Blocks that the host spoiled, those beyond the rows shown included."""
     medians: Mapping[Arm, float]
     """Images per second of each arm over all blocks."""
 
@@ -52,13 +59,21 @@ class Shown:
         """Rows that were not counted."""
         return tuple(row for row in self.rows if row.remark)
 
+    @property
+    def reasons(self) -> Mapping[str, tuple[int, ...]]:
+        """Why rows were not counted, with the numbers of their blocks."""
+        numbers: dict[str, tuple[int, ...]] = {}
+        for row in self.not_counted:
+            numbers[row.remark] = (*numbers.get(row.remark, ()), row.number)
+        return numbers
+
 
 def shown(verdict: Verdict) -> Shown | None:
     """What there is to show of the verdict's measurement, if there is one."""
     measurement = verdict.measurement
     if measurement is None:
         return None
-    decision = _decision(verdict.checks, measurement)
+    decision, outcome = _decision(verdict.checks, measurement)
     rows = _rows(measurement.blocks, decision)
     ratios = [row.ratio for row in rows if row.counted]
     mean = decision.ratio if decision is not None else math.exp(fmean(map(math.log, ratios))) if ratios else None
@@ -67,23 +82,31 @@ def shown(verdict: Verdict) -> Shown | None:
         rows=tuple(rows),
         left_out=left_out,
         arms=tuple(arm for arm in Arm if any(arm in row.rates for row in rows)),
+        names=words.arm_names(measurement.tier),
         decision=decision,
+        outcome=outcome,
         threshold=decision.threshold if decision is not None else None,
         mean=mean,
+        spoiled=sum(block.spoiled is not None for block in measurement.blocks),
         medians={arm.arm: arm.images_per_s for arm in measurement.arms if arm.images_per_s is not None},
     )
 
 
-def _decision(checks: Sequence[CheckVerdict], measurement: Measurement) -> Decision | None:
-    """The decision that a check graded by, which may have a threshold of its own; else the measurement's."""
+def _decision(checks: Sequence[CheckVerdict], measurement: Measurement) -> tuple[Decision | None, str | None]:
+    """The decision and its outcome, as a check graded by them, which may have a threshold of its own.
+
+    Else the measurement's, where a ratio of images that do not count as delivered has no outcome.
+    """
     for check in checks:
         found = check.details.get("decision")
         if isinstance(found, dict):
             try:
-                return Decision.model_validate(found)
+                return Decision.model_validate(found), check.outcome.value
             except ValidationError:
                 continue
-    return measurement.decision
+    decision, content = measurement.decision, measurement.content
+    uncounted = content is not None and content.problem is not None
+    return decision, None if decision is None or uncounted else decision.outcome
 
 
 def _rows(blocks: Sequence[Block], decision: Decision | None) -> list[BlockRow]:
@@ -94,7 +117,7 @@ def _rows(blocks: Sequence[Block], decision: Decision | None) -> list[BlockRow]:
         late = decision is not None and valid > decision.blocks_used
         remark = "taken after the decision" if late else ""
         if block.spoiled is not None:
-            remark = block.spoiled or "no reason given"
+            remark = f"discarded: {block.spoiled or 'no reason given'}"
         timed = {window.arm: window.images_per_s for window in block.windows}
         rows.append(
             BlockRow(

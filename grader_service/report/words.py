@@ -1,13 +1,12 @@
-"""What codes of the verdict mean in words: outcomes, statuses, tiers, arms, stages and the decision rule; pure."""
+"""What codes of the verdict mean in words: outcomes, statuses, tiers, arms and stages; pure."""
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
-from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, Block, LoaderSettings
 from grader_service.model.verdict import Status, Tier
-from grader_service.report.formats import percent
 
 MARKS = {
     "passed": "✓",
@@ -37,20 +36,31 @@ TIER_MEANING = {
     Tier.CLAIMS: "nothing could be measured again, so only your own figures are known. They never suffice to pass.",
 }
 
-ARM_NAMES = {
-    Arm.DALI: "Your DALI graph",
+MeasuredTier = Literal["A", "B", "C"]
+"""A tier in which something was timed."""
+
+_REFERENCE_NAMES = {
     Arm.LEARNER: "Your DataLoader",
     Arm.DECLARED: "Reference, your settings",
     Arm.FAIR: "Reference, fair settings",
 }
-ARM_MEANING = {
-    Arm.DALI: "the operators of your pipeline, run in our clean room",
-    Arm.LEARNER: "your PyTorch loader, in your own pod",
+_GRAPH_NAMES = {Arm.DALI: "Your DALI graph", **_REFERENCE_NAMES}
+_CODE_NAMES = {Arm.DALI: "Your DALI code", **_REFERENCE_NAMES}
+_REFERENCE_MEANING = {
     Arm.DECLARED: "our PyTorch loader with the settings of yours",
     Arm.FAIR: "our PyTorch loader as anyone would configure it here",
 }
+_GRAPH_MEANING = {
+    Arm.DALI: "the operators of your pipeline, run in our clean room",
+    Arm.LEARNER: "your PyTorch loader, in your own pod",
+    **_REFERENCE_MEANING,
+}
+_CODE_MEANING = {
+    Arm.DALI: "your own `build_dali_iterator`, in your own pod",
+    Arm.LEARNER: "your PyTorch loader, in your own pod, timed once before the blocks",
+    **_REFERENCE_MEANING,
+}
 _ARM_PROSE = {
-    Arm.DALI: "your DALI graph",
     Arm.LEARNER: "your DataLoader",
     Arm.DECLARED: "our reference at your settings",
     Arm.FAIR: "our reference at fair settings",
@@ -67,6 +77,9 @@ _STAGES = {
     "clean_room": "Build your graph in the clean room",
     "warm_up": "Warm up the arms",
     "measure": "Time the arms",
+    "host": "Measure what this host can show",
+    "content": "Compare what was delivered with the images",
+    "proof": "Measure your own DALI code by what it delivers",
     "end": "Clean up",
 }
 _SPELLING = {
@@ -103,6 +116,16 @@ def stage(name: str) -> str:
     return _STAGES.get(name, title(name))
 
 
+def arm_names(tier: MeasuredTier) -> Mapping[Arm, str]:
+    """A short name of each arm; below tier A the DALI arm is the learner's own code."""
+    return _GRAPH_NAMES if tier == "A" else _CODE_NAMES
+
+
+def arm_meaning(tier: MeasuredTier) -> Mapping[Arm, str]:
+    """What ran as each arm, and where; code stands between backticks."""
+    return _GRAPH_MEANING if tier == "A" else _CODE_MEANING
+
+
 def loader(settings: LoaderSettings | None) -> str:
     """A DataLoader's settings in one line."""
     if settings is None:
@@ -126,27 +149,6 @@ def baselines(blocks: Sequence[Block]) -> str:
         return f"The baseline of every block was {_ARM_PROSE[next(iter(counts))]}."
     parts = [f"{_ARM_PROSE[arm]} in {count}" for arm, count in counts.most_common()]
     return f"Of {counts.total()} blocks the baseline was {listed(parts)}."
-
-
-def rule(plan: MeasurementPlan, threshold: float | None) -> tuple[str, ...]:
-    """How blocks become a decision, one sentence or two per step of it."""
-    needed = "the threshold" if threshold is None else f"{threshold:g}"
-    looks = listed([str(look) for look in plan.looks])
-    return (
-        f"A block times the arms one after another, for about {plan.block_s:g} s each, on the same held-out images; "
-        "our reference at fair settings takes part in every second block. The order turns around from block to block, "
-        "so that a drift of the host falls on all arms alike.",
-        "A block's ratio is the images per second of your DALI graph over those of the baseline. The baseline is your "
-        f"DataLoader, but never less than {percent(plan.declared_floor)} of our reference at your settings, nor less "
-        f"than {percent(plan.fair_floor)} of our reference at fair settings: a slow DataLoader does not help.",
-        f"The logarithms of the ratios are tested after {looks} blocks (Student's t). The first look that can decide "
-        "ends the measurement.",
-        f"Passed means that the true ratio lies above {needed}, with a risk of at most {percent(plan.alpha_pass)} of "
-        f"being wrong; failed, that it lies below, with a risk of at most {percent(plan.alpha_fail)}. If the last look "
-        "shows neither, the outcome is inconclusive, which is not a failure.",
-        "All looks share these risks equally, so the bounds of the test are not those of the interval in the plot, "
-        "which is only for reading.",
-    )
 
 
 def listed(parts: Sequence[str]) -> str:

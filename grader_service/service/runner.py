@@ -12,8 +12,9 @@ import structlog
 
 from grader_service.errors import GraderError, InfrastructureError, SandboxUnavailable, SubmissionRejected
 from grader_service.gpu.steward import Health
+from grader_service.grading.crew import Device
 from grader_service.grading.progress import Progress, Silent
-from grader_service.grading.run import Device, execute
+from grader_service.grading.run import execute
 from grader_service.host import Gpu
 from grader_service.ingest.artifact import Artifact
 from grader_service.labs.specs import lab_text, read_lab
@@ -23,6 +24,7 @@ from grader_service.service.keeper import Keeper
 from grader_service.service.retry import RetryPolicy
 from grader_service.store import leases, results
 from grader_service.store.artifacts import ArtifactStore
+from grader_service.store.attempts import attempt_number
 from grader_service.store.engine import Store, StoreUnavailable
 from grader_service.store.leases import Claim
 from grader_service.store.submissions import load_submission
@@ -104,7 +106,9 @@ def run_next(desk: RunnerDesk) -> RunEnd:
 
 def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
     submission = load_submission(desk.store, claim.submission_id)
-    plan = RunPlan.model_validate(dict(claim.plan))
+    # Counted only now: one run of a learner comes at a time, so that all before it have been measured.
+    attempt = attempt_number(desk.store, claim.submission_id)
+    plan = RunPlan.model_validate({**claim.plan, "attempt": attempt})
     lab = read_lab(lab_text(submission.lab), f"lab {submission.lab}")
     with tempfile.TemporaryDirectory(prefix="grader-artifact-") as folder:
         path = Path(folder) / "artifact"
@@ -121,6 +125,7 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
                 run_id=claim.run_id,
                 gpu=desk.gpu,
                 threshold=plan.threshold,
+                attempt=plan.attempt,
             )
         except SubmissionRejected as rejection:
             facts = desk.sandbox.facts
@@ -137,7 +142,8 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
             if sandbox.aborted:
                 raise SandboxUnavailable("the run was aborted")
             evidence = _with_health(outcome.evidence, desk.gate.release())
-            kept = _store(desk, claim, "evidence", evidence.model_dump_json().encode(), outcome.blobs)
+            kind: results.EvidenceKind = "measured" if _tested(evidence) else "evidence"
+            kept = _store(desk, claim, kind, evidence.model_dump_json().encode(), outcome.blobs)
     if not kept:
         log.warning("run_fenced_off", fence=claim.fence)
         return RunEnd.LOST
@@ -160,6 +166,16 @@ def _store(
             log.warning("result_waits_for_the_database", error=str(error)[:200])
             time.sleep(wait_s)
             wait_s = min(wait_s * 2, 5.0)
+
+
+def _tested(evidence: Evidence) -> bool:
+    """Whether the ratio was put to the test, which makes the run an attempt; a host that spoiled it makes it none."""
+    measurement = evidence.measurement
+    if measurement is None:
+        return False
+    # A graph that stops half-way is judged by the blocks there are: stopping must not be a way to a free attempt.
+    enough = sum(block.spoiled is None for block in measurement.blocks) >= 2
+    return measurement.decision is not None or (measurement.unsteady is None and enough)
 
 
 def _with_health(evidence: Evidence, health: Health | None) -> Evidence:

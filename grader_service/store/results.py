@@ -19,7 +19,8 @@ from grader_service.store.outbox import enqueue
 from grader_service.store.submissions import hold_submission
 from grader_service.store.tables import BlobRow, EvidenceRow, RunRow, RunState, VerdictRow, WaiterRow
 
-EvidenceKind = Literal["evidence", "rejection"]
+EvidenceKind = Literal["evidence", "measured", "rejection"]
+"""`measured` is evidence in which the ratio was put to the test: an attempt of the learner; see `store.attempts`."""
 
 
 @dataclass(frozen=True)

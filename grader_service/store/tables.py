@@ -108,7 +108,7 @@ class EvidenceRow(Base):
     run_id: Mapped[str] = mapped_column(ForeignKey("run.run_id"), primary_key=True)
     fence: Mapped[int]
     kind: Mapped[str] = mapped_column(String(16))
-    """`evidence` or `rejection`."""
+    """`evidence`, `measured` (evidence in which the ratio was put to the test) or `rejection`."""
     sha256: Mapped[str] = mapped_column(String(64))
     """Of the document before compression."""
     size_bytes: Mapped[int]

@@ -92,7 +92,9 @@ def test_a_graph_that_broke_while_timed_is_unverified():
     assert (result.outcome, result.code) == (Outcome.UNVERIFIED, "ratio.dali_stopped")
 
 
-@pytest.mark.parametrize("word", ["not_serializable", "operator_not_allowed", "dynamic_mode", "graph_failed"])
+@pytest.mark.parametrize(
+    "word", ["not_serializable", "operator_not_allowed", "reader_outputs", "dynamic_mode", "graph_failed"]
+)
 def test_what_was_not_carried_is_unverified(word):
     """No graph in the clean room, no ratio: tier D, never a pass."""
     room = CleanRoom(pipeline="p", problem=word, problem_text="why")

@@ -18,11 +18,14 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 @pytest.fixture
 def grade_with(tmp_path):
-    """`grade_with(runner, code or path, steps, **limits)` → `Graded`, in a rehearsal."""
+    """`grade_with(runner, code or path, steps, **limits)` → `Graded`, in a rehearsal.
+
+    `measurement` changes fields of the plan, `threshold` the ratio that the lab wants.
+    """
     registry = Registry()
     signer = Signer.from_folder(tmp_path / "keys")
 
-    def run(runner, source, steps=(), *, filename="submission.py", **limits):
+    def run(runner, source, steps=(), *, filename="submission.py", measurement=None, threshold=None, **limits):
         if isinstance(source, Path):
             path = source
         else:
@@ -30,6 +33,9 @@ def grade_with(tmp_path):
             path.write_bytes(textwrap.dedent(source).encode() if isinstance(source, str) else source)
         lab = load_lab("dali-pipelines", registry)
         lab = lab.model_copy(update={"limits": lab.limits.model_copy(update=limits)})
+        lab = lab.model_copy(update={"measurement": lab.measurement.model_copy(update=measurement or {})})
+        if threshold is not None:
+            lab = with_threshold(lab, threshold)
         artifact = measure(path)
         submission = Submission(
             submission_id="test:1",
@@ -44,9 +50,44 @@ def grade_with(tmp_path):
     return run
 
 
+def with_threshold(lab, threshold):
+    """The lab with another ratio to exceed."""
+    steps = [
+        step.model_copy(
+            update={
+                "checks": tuple(
+                    check.model_copy(update={"params": {**check.params, "threshold": threshold}})
+                    if check.id == "throughput_ratio"
+                    else check
+                    for check in step.checks
+                )
+            }
+        )
+        for step in lab.steps
+    ]
+    return lab.model_copy(update={"steps": tuple(steps)})
+
+
 @pytest.fixture
 def nothing_left(engine):
     """After the test the engine holds no container and no volume of ours."""
     yield
     assert engine.containers.list(all=True, filters={"label": "org.grader.run"}) == []
     assert engine.volumes.list(filters={"label": "org.grader.run"}) == []
+
+
+PLAN = {"block_s": 0.2, "looks": (3,), "extension_blocks": 0, "alpha_pass": 0.4}
+"""Short, and easily satisfied: what is tested is what was counted, not how fast this machine is."""
+
+
+@pytest.fixture
+def graded(grade_with, process_runner):
+    """`graded(source)` → (checks by id, evidence), with short windows and a threshold that every host can reach."""
+
+    def run(*parts, threshold=0.02):
+        source = "\n".join(textwrap.dedent(part) for part in parts)
+        done = grade_with(process_runner, source, ("pipeline", "benchmark"), measurement=PLAN, threshold=threshold)
+        assert done.failure is None, done.failure
+        return {check.id: check for check in done.verdict.checks}, done.evidence
+
+    return run

@@ -27,6 +27,8 @@ def check_of(graded, check_id):
         ("batch_of_eight", "pipeline", "cuda_batch", Outcome.FAILED, "batch.too_small"),
         ("slow_pipeline", "benchmark", "throughput_ratio", Outcome.FAILED, "ratio.too_low"),
         ("vague_reflections", "reflection", "reflections", Outcome.FAILED, "reflections.not_substantive"),
+        ("sandbagged_baseline", "benchmark", "throughput_ratio", Outcome.FAILED, "ratio.too_low"),
+        ("replayed_batches", "benchmark", "throughput_ratio", Outcome.FAILED, "ratio.replayed"),
         ("python_inside", "benchmark", "throughput_ratio", Outcome.UNVERIFIED, "ratio.not_carried"),
     ],
 )

@@ -1,11 +1,15 @@
-"""Blocks interleave the arms, credit sandbagged baselines with the reference, and survive arms that are lost."""
+"""Blocks interleave the arms, credit sandbagged baselines with the reference, and survive arms and hosts that fail."""
 
 import math
 
 import pytest
 
+from grader_service.gpu.memory import InMemoryGpu
+from grader_service.gpu.monitor import GpuGone
 from grader_service.grading.arms import ArmLost, Pace
 from grader_service.grading.blocks import measure, reports
+from grader_service.grading.host_watch import ScriptedHost
+from grader_service.grading.lookout import Lookout, lookout_on
 from grader_service.grading.progress import Silent
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, Window
@@ -14,28 +18,44 @@ PLAN = MeasurementPlan()
 
 
 class SteadyArm:
-    """An arm that delivers at a fixed rate on a clock of its own; a real implementation of `TimedArm` for tests."""
+    """An arm that delivers at a fixed rate on a clock of its own; a real implementation of `TimedArm` for tests.
 
-    def __init__(self, arm, rate, *, lost_after=None, log=None):
+    `during` is called in each window with its 1-based number, so that things happen while the arm runs; a rate that it
+    returns holds for this window.
+    """
+
+    def __init__(self, arm, rate, *, lost_after=None, log=None, during=None):
         self.arm = arm
         self.rate = rate
         self.windows = 0
         self._lost_after = lost_after
         self._log = log if log is not None else []
+        self._during = during
 
     def window(self, batches, *, timeout_s):
         self.windows += 1
         self._log.append(self.arm)
+        rate = (self._during(self.windows) if self._during is not None else None) or self.rate
         if self._lost_after is not None and self.windows > self._lost_after:
             return ArmLost("it stopped")
-        return Window(arm=self.arm, images=batches * 32, seconds=batches * 32 / self.rate)
+        return Window(arm=self.arm, images=batches * 32, seconds=batches * 32 / rate)
 
     def batches_for(self, seconds):
         return max(2, math.ceil(self.rate * seconds / 32))
 
 
-def run(dali, *baselines, threshold=1.1):
-    return measure(dali, baselines, PLAN, threshold, Silent())
+def run(dali, *baselines, threshold=1.1, lookout=None):
+    return measure(dali, baselines, PLAN, threshold, Silent(), lookout=lookout)
+
+
+def run_on(gpu, dali, *baselines):
+    """Measures on a GPU that exists in memory, with the real watches."""
+    with lookout_on((0,), gpu) as lookout:
+        return run(dali, *baselines, lookout=lookout)
+
+
+SETTLED = 3
+"""Windows of a steady DALI arm before the first block; the other arms have two."""
 
 
 def test_a_fast_dali_passes_in_four_blocks():
@@ -96,11 +116,15 @@ def test_a_lost_dali_arm_gives_no_decision():
     assert timed.lost[Arm.DALI] == "it stopped"
 
 
-def test_noise_runs_to_the_last_look():
-    """A ratio at the threshold uses all blocks."""
-    timed = run(SteadyArm(Arm.DALI, 550), SteadyArm(Arm.LEARNER, 500), SteadyArm(Arm.DECLARED, 300))
-    assert timed.decision.outcome in ("inconclusive", "failed", "passed")
-    assert len(timed.blocks) in PLAN.looks
+def test_a_ratio_at_the_threshold_uses_all_blocks():
+    """Nothing can be shown either way, so the test ends with the extension's look."""
+
+    def shaken(window):
+        return 550 * (1.05 if window % 2 else 1 / 1.05)
+
+    timed = run(SteadyArm(Arm.DALI, 550, during=shaken), SteadyArm(Arm.LEARNER, 500), SteadyArm(Arm.DECLARED, 300))
+    assert timed.decision.outcome == "inconclusive"
+    assert len(timed.blocks) == PLAN.most_blocks
 
 
 def test_reports_give_median_and_range():
@@ -119,3 +143,191 @@ def test_windows_hold_whole_bursts():
     pace.saw(batches=8, seconds=0.5)
     assert pace.batches_for(1.1) % 4 == 0
     assert pace.batches_for(1.0) == 16
+
+
+def fast():
+    return (SteadyArm(Arm.DALI, 1000), SteadyArm(Arm.LEARNER, 500), SteadyArm(Arm.DECLARED, 400))
+
+
+def test_a_spoiled_block_is_kept_repeated_and_not_counted():
+    """Its windows and its reason stay in the record; the decision has as many valid blocks as its look."""
+    timed = run(*fast(), lookout=Lookout(ScriptedHost((None, "the host slept for 2.0 s", None))))
+    assert [block.spoiled for block in timed.blocks] == [None, "the host slept for 2.0 s", None, None, None]
+    assert [block.index for block in timed.blocks] == [0, 1, 2, 3, 4]
+    assert len(timed.blocks[1].windows) == 3
+    assert timed.blocks[2].order == timed.blocks[1].order
+    assert timed.decision.outcome == "passed"
+    assert timed.decision.blocks_used == 4
+
+
+@pytest.mark.parametrize("rate", [1.0, 1e6])
+def test_a_throttled_block_cannot_decide(rate):
+    """A rate that would change the decision is gone with its block, upwards and downwards."""
+    gpu = InMemoryGpu()
+
+    def throttled(window):
+        gpu.throttled = "heat" if window == SETTLED + 2 else None
+        return rate if gpu.throttled else None
+
+    timed = run_on(gpu, SteadyArm(Arm.DALI, 550, during=throttled), *fast()[1:])
+    assert [block.spoiled for block in timed.blocks[:3]] == [None, "the GPU's clocks were held down: heat", None]
+    assert timed.decision.ratio == pytest.approx(1.1, rel=0.01)
+    assert max(report.high for report in reports(timed, {}, {})) < 1000
+
+
+def test_the_host_is_asked_before_a_rate_is_looked_at():
+    """Between the beginning of a block and the host's answer nobody reads a rate."""
+    log = []
+
+    class Watched(Window):
+        @property
+        def images_per_s(self):
+            log.append("rate")
+            return super().images_per_s
+
+    class Arms(SteadyArm):
+        def window(self, batches, *, timeout_s):
+            return Watched(**super().window(batches, timeout_s=timeout_s).model_dump())
+
+    class Noted(ScriptedHost):
+        def begin(self):
+            log.append("begin")
+            super().begin()
+
+        def spoiled(self):
+            log.append("asked")
+            return super().spoiled()
+
+    timed = run(Arms(Arm.DALI, 1000), Arms(Arm.DECLARED, 500), lookout=Lookout(Noted((None, "heat"))))
+    assert timed.decision.outcome == "passed"
+    assert log.count("rate") > 10
+    blocks = [index for index, entry in enumerate(log) if entry == "begin"]
+    assert len(blocks) == 5
+    assert all(log[index + 1] == "asked" for index in blocks)
+
+
+def test_a_window_of_a_spoiled_block_is_no_baseline_of_later_ones():
+    """The fair reference runs in every second block only; a spoiled window of it must not stand in for a valid one."""
+
+    def spoiled_rate(window):
+        return 1e6 if window == 2 else None
+
+    timed = run(*fast(), SteadyArm(Arm.FAIR, 600, during=spoiled_rate), lookout=Lookout(ScriptedHost(("heat", None))))
+    assert timed.blocks[0].log_ratio < 0
+    assert timed.decision.ratio == pytest.approx(1000 / (0.91 * 600), rel=0.02)
+
+
+def test_a_host_that_never_settles_decides_nothing():
+    """As many spoiled blocks as the last look has end the measurement, with the reasons."""
+    timed = run(*fast(), lookout=Lookout(ScriptedHost(["heat", "heat", None] * 20)))
+    assert timed.decision is not None, "four valid blocks came first"
+    timed = run(*fast(), lookout=Lookout(ScriptedHost(["heat"] * 10 + ["the host slept for 1.0 s"] * 10)))
+    assert timed.decision is None
+    assert len(timed.blocks) == PLAN.looks[-1]
+    assert timed.unsteady == "12 of 12 blocks were discarded: heat (10 blocks); the host slept for 1.0 s (2 blocks)"
+    assert timed.lost == {}
+    assert reports(timed, {}, {}) == ()
+
+
+def test_an_arm_lost_in_a_spoiled_block_is_not_held_against_the_learner():
+    """Whatever ended the graph, the host was not in order when it ended."""
+    dali = SteadyArm(Arm.DALI, 1000, lost_after=SETTLED)
+    timed = run(dali, *fast()[1:], lookout=Lookout(ScriptedHost(("the GPU reported Xid 79",))))
+    assert "Xid 79" in timed.unsteady
+    assert "it stopped" in timed.unsteady
+
+
+def test_a_foreign_process_spoils_blocks_until_it_ends():
+    """It came after every arm was warm, so that it is not of this run."""
+    # Beyond the largest process id of Linux, so that no process of this host is meant.
+    ours, foreign = [5_000_011, 5_000_012], 5_000_099
+    gpu = InMemoryGpu(processes=ours)
+
+    def visit(window):
+        gpu.processes = [*ours, foreign] if window in (SETTLED + 2, SETTLED + 3) else ours
+
+    timed = run_on(gpu, SteadyArm(Arm.DALI, 1000, during=visit), *fast()[1:])
+    assert [block.spoiled is not None for block in timed.blocks] == [False, True, True, False, False, False]
+    assert "not of this run" in timed.blocks[1].spoiled
+    assert [str(foreign) in note for note in timed.notes] == [True], "said once, not in every block"
+    assert not any(str(foreign) in block.spoiled for block in timed.blocks if block.spoiled), "learners see this"
+
+
+@pytest.mark.parametrize(
+    ("xid", "spoils"), [(13, False), (31, False), (45, False), (48, True), (79, True), (999, True)]
+)
+def test_only_xids_of_the_hardware_spoil(xid, spoils):
+    """A learner's own is noted: who writes to illegal addresses is not given new blocks for it."""
+    gpu = InMemoryGpu()
+
+    def fault(window):
+        if window > SETTLED:
+            gpu.xids = [xid]
+
+    timed = run_on(gpu, SteadyArm(Arm.DALI, 1000, during=fault), *fast()[1:])
+    assert any(f"Xid {xid}" in note for note in timed.notes)
+    assert (timed.unsteady is not None) == spoils
+    assert (timed.decision is None) == spoils
+    if not spoils:
+        assert len(timed.blocks) == 4
+
+
+def test_an_xid_of_before_the_first_block_spoils_nothing():
+    """What the learner's own run of its code caused is known by the time that blocks begin."""
+    gpu = InMemoryGpu(xids=[31])
+    timed = run_on(gpu, *fast())
+    assert [block.spoiled for block in timed.blocks] == [None] * 4
+    assert any(note.startswith("before a block: Xid 31") for note in timed.notes)
+
+
+@pytest.mark.parametrize("change", [{"gone": True}, {"recovery_action": "a GPU reset"}])
+def test_a_gpu_that_is_lost_ends_the_run(change):
+    """That is ours: the run is tried again, and no verdict comes of it."""
+    gpu = InMemoryGpu()
+
+    def fall(window):
+        if window == SETTLED + 1:
+            for name, value in change.items():
+                setattr(gpu, name, value)
+
+    with pytest.raises(GpuGone):
+        run_on(gpu, SteadyArm(Arm.DALI, 1000, during=fall), *fast()[1:])
+
+
+def test_a_gpu_that_cannot_be_watched_is_noted():
+    """Where NVML is not to be had, blocks are taken without it."""
+    timed = run_on(InMemoryGpu(gone=True), *fast())
+    assert timed.decision.outcome == "passed"
+    assert timed.uses == ()
+    assert "not watched" in timed.notes[0]
+
+
+def test_dali_settles_until_two_windows_agree():
+    """A GPU that needs time to reach its clocks does not spend the first block on it."""
+
+    def warming(window):
+        return {1: 300, 2: 500, 3: 700, 4: 900}.get(window)
+
+    log = []
+    dali = SteadyArm(Arm.DALI, 1000, during=warming, log=log)
+    others = [SteadyArm(Arm.LEARNER, 500, log=log), SteadyArm(Arm.DECLARED, 400, log=log)]
+    timed = run(dali, *others)
+    assert timed.blocks[0].log_ratio == pytest.approx(math.log(2), abs=0.01)
+    assert log[:2] == [Arm.DECLARED, Arm.LEARNER]
+    assert log[2:9] == [Arm.DALI] * 7, "six windows to settle, then the first block begins with it"
+
+
+def test_settling_ends_for_a_rate_that_never_does():
+    """An arm that goes up and down for ever gets its blocks after a fixed number of windows."""
+    log = []
+    dali = SteadyArm(Arm.DALI, 1000, during=lambda window: 1000 if window % 2 else 2000, log=log)
+    run(dali, SteadyArm(Arm.DECLARED, 400, log=log))
+    assert log[:9] == [Arm.DECLARED] + [Arm.DALI] * 8
+    assert log[9] is Arm.DECLARED
+
+
+def test_a_slow_graph_is_not_settled_for_minutes():
+    """A window that takes longer than the whole patience is the last one."""
+    log = []
+    run(SteadyArm(Arm.DALI, 5, log=log), SteadyArm(Arm.DECLARED, 400, log=log))
+    assert log[:4] == [Arm.DECLARED] + [Arm.DALI] * 3

@@ -1,0 +1,151 @@
+"""Results that depend on what was delivered: by the learner's own code in tiers B and C, by its graph in tier A."""
+
+import math
+
+from checks.api import CheckResult, failed, undecided
+from checks.not_carried import not_carried
+from grader_service.model.evidence import CleanRoom
+from grader_service.model.measurement import ContentProof, Decision, Measurement
+from grader_service.model.verdict import Outcome, Tier
+
+_FACTORY = (
+    "Define `build_dali_iterator(dataset_dir, batch_size)` at the top level of your submission: it returns a new DALI "
+    "iterator over the JPEGs below `dataset_dir`. With it the grader can run your code on other images."
+)
+_OTHER_IMAGES = (
+    "Check that `build_dali_iterator` reads the folder that it is given, keeps no images from an earlier call, and "
+    "opens each file anew in every epoch."
+)
+_CERTAIN = {
+    "replayed": "most of the images that came had come before, so they were not decoded again",
+    "repeated_images": "images came again before the others had come once",
+    "partial_decode": "they lack the finest texture of the files, so they were decoded at reduced resolution",
+    "rendered": "they have the colours of the files and not their texture, so they were not decoded from them",
+}
+"""Problems that leave no doubt: code suffix to what was seen."""
+_UNCERTAIN = {
+    "stale": ("stale", f"most of them are images that the code had been given earlier. {_OTHER_IMAGES}"),
+    "no_images": ("wrong_content", f"no images came. {_OTHER_IMAGES}"),
+    "not_identified": ("wrong_content", f"most of them are none of the images in the folder. {_OTHER_IMAGES}"),
+    "no_colour": (
+        "wrong_content",
+        "they have no colour, by which images are recognised. Let `build_dali_iterator` return RGB images.",
+    ),
+    "colours_changed": (
+        "wrong_content",
+        "their colours differ from those of the files. Leave colour augmentation out of `build_dali_iterator`, and "
+        f"normalise all images alike. {_OTHER_IMAGES}",
+    ),
+    "small_area": (
+        "small_area",
+        "they show much less of each file than a standard random crop does, which is less work. Let "
+        "`build_dali_iterator` crop as torchvision's RandomResizedCrop does, or resize whole images.",
+    ),
+}
+_UNKNOWN = (
+    "wrong_content",
+    "their texture could not be compared with the files. Leave out augmentations that blur or mix images, and deliver "
+    "images of 96 pixels or more.",
+)
+
+
+def not_run(room: CleanRoom, measurement: Measurement | None) -> CheckResult | None:
+    """The result when neither the graph nor the learner's own code could be timed; None when something was."""
+    if measurement is None:
+        return not_carried("ratio", room)
+    if measurement.blocks:
+        return None
+    if measurement.content is not None and measurement.content.problem is not None:
+        return _doubtful(measurement, measurement.content)
+    base = not_carried("ratio", room)
+    if base.outcome is not Outcome.UNVERIFIED:
+        return base
+    return undecided(
+        Outcome.UNVERIFIED,
+        base.code,
+        f"{base.feedback} {_why(measurement)}",
+        tier=Tier.CLAIMS,
+        details={**base.details, "tried": [entry.model_dump(mode="json") for entry in measurement.refused]},
+    )
+
+
+def not_delivered(measurement: Measurement) -> CheckResult | None:
+    """The result when images were timed that do not count as delivered; None when they count."""
+    content = measurement.content
+    if content is None or content.problem is None:
+        return None
+    return _of_graph(content) if measurement.tier == "A" else _doubtful(measurement, content)
+
+
+def _of_graph(content: ContentProof) -> CheckResult:
+    """In the clean room everything that came out is the graph's doing: no code could be misunderstood."""
+    problem = content.problem or ""
+    details = {"content": content.model_dump(mode="json")}
+    seen = f"The grader looked at {content.delivered} images that your DALI graph delivered in the clean room:"
+    if problem in _CERTAIN:
+        code = "replayed" if problem == "repeated_images" else problem
+        text = f"{seen} {_CERTAIN[problem]}. Deliver every image that the reader reads, decoded at full resolution."
+        return failed(f"ratio.{code}", text, tier=Tier.GRAPH, details=details)
+    if problem == "small_area":
+        text = content.note or f"{seen} they show much less of each file than a standard random crop does."
+        return failed("ratio.small_area", text, tier=Tier.GRAPH, details=details)
+    return undecided(
+        Outcome.UNVERIFIED,
+        "ratio.wrong_content",
+        f"{seen} they could not be recognised as the files that it read. Let one output be the decoded and resized "
+        "images, and leave out of the benchmark what mixes images or replaces their colours.",
+        tier=Tier.GRAPH,
+        details=details,
+    )
+
+
+def softened(measurement: Measurement, decision: Decision) -> str | None:
+    """Why a ratio that is too low is no failure: images that were not counted could have made the difference."""
+    content = measurement.content
+    if measurement.tier == "A" or content is None or not content.distinct:
+        return None
+    generous = (content.distinct + content.stale + content.repeated) / content.distinct
+    if math.log(decision.interval.high) + math.log(generous) <= math.log(decision.threshold):
+        return None
+    return (
+        f"Of {content.delivered} images that your code delivered, {content.stale + content.repeated} could not be "
+        "counted, because they had been queued before the clock started or came twice. With them the ratio might be "
+        "high enough, so this is not counted as a failure. A smaller shuffle buffer (initial_fill) and a short "
+        "prefetch queue leave fewer of them."
+    )
+
+
+def note(measurement: Measurement) -> str:
+    """One sentence on how strong the evidence is; empty for a graph in the clean room."""
+    if measurement.tier == "A":
+        return ""
+    how = "built anew for every window" if measurement.tier == "C" else "with new images put under it while it ran"
+    return (
+        f"Tier {measurement.tier}: your graph could not be carried, so `build_dali_iterator` itself was timed, {how}, "
+        "and only images that it could not have known before were counted."
+    )
+
+
+def _doubtful(measurement: Measurement, content: ContentProof) -> CheckResult:
+    problem = content.problem or ""
+    details = {"content": content.model_dump(mode="json")}
+    seen = f"The grader looked at {content.delivered} images that `build_dali_iterator` delivered:"
+    tier = Tier(measurement.tier)
+    if problem in _CERTAIN:
+        code = "replayed" if problem == "repeated_images" else problem
+        return failed(f"ratio.{code}", f"{seen} {_CERTAIN[problem]}. {_OTHER_IMAGES}", tier=tier, details=details)
+    code, text = _UNCERTAIN.get(problem, _UNKNOWN)
+    return undecided(Outcome.UNVERIFIED, f"ratio.{code}", f"{seen} {text}", tier=Tier.CLAIMS, details=details)
+
+
+def _why(measurement: Measurement) -> str:
+    """What was tried beside the graph, and what to change."""
+    later = [entry for entry in measurement.refused if entry.tier != "A"]
+    if any(entry.problem == "no_factory" for entry in later):
+        return f"Or keep it as it is: {_FACTORY[0].lower()}{_FACTORY[1:]}"
+    if any(entry.problem == "needs_gpu" for entry in later):
+        return (
+            f"Your own code was tried instead, and it needs a GPU: {later[0].text[:600]} Grade it on a host with a GPU."
+        )
+    texts = list(dict.fromkeys(entry.text for entry in later))
+    return " ".join(["Your own code was tried instead.", *texts, _OTHER_IMAGES])[:4000]

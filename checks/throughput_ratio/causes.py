@@ -1,0 +1,289 @@
+"""The likely causes of what was measured: why a claim differs, why a baseline is slow, what holds a graph back.
+
+Each cause cites the fact that it was derived from. None of them decides anything, and all of them may be wrong: they
+say what to look at first. They are partial on purpose; where no fact points anywhere, nothing is said.
+"""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from checks.throughput_ratio.context import Context
+from grader_service.batch_geometry import geometry_difference
+from grader_service.model.measurement import Arm, ArmReport, Decision, Measurement
+
+FAR_OFF = 1.5
+"""A claim this many times above or below the measurement is worth an explanation."""
+CLEARLY_SLOWER = 0.9
+"""A learner's loader at less than this share of the reference is worth a word; less than that is noise."""
+_SHORT_BIAS = 1.25
+"""A queue that makes an epoch look this many times faster than it is explains something."""
+_PADDED = 1.1
+"""Padding that makes an epoch look this many times larger than it is, is worth a word."""
+_SHORT_EPOCH = 30
+"""Batches; below that, starting up takes a good part of the time."""
+_REFERENCES = (Arm.DECLARED, Arm.FAIR)
+_RESIZES = ("Resize", "RandomResizedCrop", "CropMirrorNormalize", "ResizeCropMirror", "experimental__Resize")
+
+About = Literal["dali_throughput", "pytorch_throughput", "baseline", "graph", "batch"]
+
+
+class Cause(NamedTuple):
+    """One likely cause."""
+
+    code: str
+    """Stable word, such as `epoch_in_queue`."""
+    about: About
+    """What it explains: a claim by its name, the baseline, the speed of the graph, or the batch."""
+    text: str
+    """For the learner."""
+    fact: str
+    """What was seen, for staff."""
+
+
+class _Seen(NamedTuple):
+    measurement: Measurement
+    context: Context
+    outcome: str
+
+    def arm(self, arm: Arm) -> ArmReport | None:
+        return next((report for report in self.measurement.arms if report.arm is arm), None)
+
+    def factor(self, name: str) -> float:
+        """How many times the measurement a claim is; 1 when either is missing."""
+        for claim in self.measurement.claims:
+            if claim.name == name and claim.claimed and claim.measured and claim.claimed > 0:
+                return claim.claimed / claim.measured
+        return 1.0
+
+    def changed(self, words: str) -> str | None:
+        """The first entry of what the grader changed in the graph that has these words."""
+        graph = self.context.graph
+        return next((text for text in graph.changed if words in text), None) if graph is not None else None
+
+
+def likely_causes(measurement: Measurement, decision: Decision, context: Context | None) -> list[Cause]:
+    """All likely causes, the most telling first.
+
+    What holds the graph back comes first when the ratio was not reached, and is left out when it was.
+
+    Args:
+        measurement: arms and claims.
+        decision: its outcome sets the order.
+        context: what else was found; None for evidence that has nothing else.
+    """
+    seen = _Seen(measurement, context or Context(), decision.outcome)
+    groups = [_baseline, _batch, _dali_claim, _pytorch_claim]
+    groups = groups if decision.outcome == "passed" else [_graph, *groups]
+    return [cause for group in groups for cause in group(seen)]
+
+
+def _dali_claim(seen: _Seen) -> Iterator[Cause]:
+    factor = seen.factor("dali_throughput")
+    graph, context = seen.context.graph, seen.context
+    if graph is None:
+        return
+    epoch = context.epoch_batches(context.dali_batch_size)
+    ready = graph.declared_prefetch + 1
+    if factor > FAR_OFF:
+        if (cache := seen.changed("decoder cache")) is not None:
+            yield Cause(
+                "decoder_cache",
+                "dali_throughput",
+                "Your decoder kept decoded images in a cache (cache_size), so later epochs decoded nothing; the grader "
+                "took the cache out. With more images than fit into it the rate is what we measured.",
+                cache,
+            )
+        if epoch > 0 and ready * _SHORT_BIAS >= epoch * (_SHORT_BIAS - 1):
+            yield Cause(
+                "epoch_in_queue",
+                "dali_throughput",
+                f"Your epoch has {epoch} batches ({context.dataset_images} images in batches of "
+                f"{context.dali_batch_size}); up to {min(ready, epoch)} of them are already decoded when the iterator "
+                "is handed to you, before your clock starts. Time a hundred batches or more, after a warm-up.",
+                f"prefetch_queue_depth {graph.declared_prefetch} and the first batch, {epoch} batches per epoch",
+            )
+        if (clamped := seen.changed("num_threads")) is not None:
+            yield Cause(
+                "threads_clamped",
+                "dali_throughput",
+                "Your pipeline asks for more threads than the CPU set of every arm has, so the grader gave it those.",
+                clamped,
+            )
+    elif factor < 1 / FAR_OFF and 0 < epoch < _SHORT_EPOCH:
+        yield Cause(
+            "no_warm_up",
+            "dali_throughput",
+            f"Your epoch has {epoch} batches, so the first ones, in which DALI starts its threads, the GPU and its "
+            "memory pools, weigh a lot. Run one epoch before the clock starts, then time a hundred batches.",
+            f"{epoch} batches per epoch, claim {factor:.2f} times the measurement",
+        )
+    full = epoch * context.dali_batch_size
+    padding = full / max(1, context.dataset_images)
+    # DALI's iterators fill the last batch unless told otherwise. A claim that is much further off has other causes.
+    if epoch > 0 and padding >= _PADDED and _PADDED <= factor <= FAR_OFF * padding:
+        yield Cause(
+            "padding_counted",
+            "dali_throughput",
+            f"{context.dataset_images} images in batches of {context.dali_batch_size} end with a batch that DALI fills "
+            f"up with repeats (LastBatchPolicy.FILL), so {epoch} full batches count {full} images. Count the images of "
+            "your dataset, or use LastBatchPolicy.PARTIAL.",
+            f"{context.dataset_images} images, {epoch} x {context.dali_batch_size} = {full}",
+        )
+
+
+def _pytorch_claim(seen: _Seen) -> Iterator[Cause]:
+    factor, loader = seen.factor("pytorch_throughput"), seen.context.loader
+    if loader is None:
+        return
+    queued = loader.num_workers * (loader.prefetch_factor or 0)
+    epoch = seen.context.epoch_batches(loader.batch_size)
+    if factor > FAR_OFF and 0 < epoch <= queued:
+        yield Cause(
+            "epoch_in_loader_queue",
+            "pytorch_throughput",
+            f"Your workers queue {queued} batches as soon as the iterator exists, and your epoch has only {epoch}: a "
+            "clock that starts after that times no work. Start it before iter(loader), or time more batches.",
+            f"{loader.num_workers} workers x prefetch_factor {loader.prefetch_factor}, {epoch} batches per epoch",
+        )
+    if factor > FAR_OFF and seen.measurement.device == "cuda":
+        yield Cause(
+            "no_synchronize",
+            "pytorch_throughput",
+            "In our measurement every batch is copied to the GPU and waited for. If your benchmark leaves the copy "
+            "out, or copies with non_blocking=True, its clock stops too early: call torch.cuda.synchronize() before "
+            "reading it.",
+            f"claim {factor:.2f} times the measurement on {seen.measurement.device}",
+        )
+    if factor < 1 / FAR_OFF and loader.num_workers > 0 and 0 < epoch < _SHORT_EPOCH:
+        again = "" if loader.persistent_workers else ", and without persistent_workers they start anew in every epoch"
+        yield Cause(
+            "workers_start",
+            "pytorch_throughput",
+            f"Your epoch has {epoch} batches, so starting {loader.num_workers} workers takes a good part of the time"
+            f"{again}. Use persistent_workers=True and run one epoch before the clock starts.",
+            f"{loader.num_workers} workers, persistent_workers={loader.persistent_workers}, {epoch} batches per epoch",
+        )
+
+
+def _baseline(seen: _Seen) -> Iterator[Cause]:
+    own = seen.arm(Arm.LEARNER)
+    references = [report for arm in _REFERENCES if (report := seen.arm(arm)) is not None and report.images_per_s]
+    if own is None or not own.images_per_s or own.settings is None or not references:
+        return
+    best = max(references, key=lambda report: report.images_per_s or 0.0)
+    share = own.images_per_s / (best.images_per_s or 1.0)
+    if share >= CLEARLY_SLOWER:
+        return
+    workers = best.settings.num_workers if best.settings is not None else None
+    if own.settings.num_workers == 0:
+        yield Cause(
+            "no_workers",
+            "baseline",
+            "It runs with num_workers=0, so images are decoded in the training process itself: a fair baseline uses "
+            "several workers.",
+            f"num_workers=0, {share:.0%} of the reference",
+        )
+    elif workers is not None and own.settings.num_workers < workers:
+        yield Cause(
+            "few_workers",
+            "baseline",
+            f"It runs with num_workers={own.settings.num_workers}; the reference at fair settings has {workers}.",
+            f"num_workers {own.settings.num_workers} against {workers}, {share:.0%} of the reference",
+        )
+    else:
+        yield Cause(
+            "slow_items",
+            "baseline",
+            "It has as many workers as the reference, so look at what each item costs: transforms at full size before "
+            "a resize, an image opened twice, waiting or printing in __getitem__ or in the collate function.",
+            f"num_workers {own.settings.num_workers}, {share:.0%} of the reference",
+        )
+
+
+def _graph(seen: _Seen) -> Iterator[Cause]:
+    graph = seen.context.graph
+    if graph is None:
+        return
+    if graph.decoder_devices and all(device == "cpu" for device in graph.decoder_devices):
+        yield Cause(
+            "decoder_on_cpu",
+            "graph",
+            "Your graph decodes on the CPU: write fn.decoders.image(..., device='mixed'), so that the GPU does what "
+            "takes most of the time.",
+            f"decoder devices: {', '.join(graph.decoder_devices[:4])}",
+        )
+    elif "mixed" in graph.decoder_devices:
+        late = [operator for operator in graph.operators if operator.name in _RESIZES and operator.device == "cpu"]
+        if late:
+            line = f" (line {late[0].line})" if late[0].line else ""
+            yield Cause(
+                "cpu_after_decode",
+                "graph",
+                f"Images are decoded on the GPU, and then {late[0].name} runs on the CPU{line}, so they travel back. "
+                "Leave out device='cpu' there and let it follow on the GPU.",
+                f"{late[0].name} on cpu after a mixed decoder",
+            )
+    if graph.declared_threads == 1:
+        yield Cause(
+            "one_thread",
+            "graph",
+            "Your pipeline has num_threads=1, and reading and parsing JPEGs is CPU work in any decoder: give it as "
+            "many threads as your DataLoader has workers.",
+            "num_threads 1",
+        )
+    names = [operator.name for operator in graph.operators]
+    if "Resize" in names and "RandomResizedCrop" in names[names.index("Resize") :]:
+        yield Cause(
+            "two_resizes",
+            "graph",
+            "Every image is resized and then resized again by fn.random_resized_crop: leave the first resize out, or "
+            "use fn.decoders.image_random_crop with one fn.resize.",
+            "Resize before RandomResizedCrop",
+        )
+    if graph.declared_prefetch == 1:
+        yield Cause(
+            "no_overlap",
+            "graph",
+            "With prefetch_queue_depth=1 no batch is decoded while another one is used: leave it at 2 or more.",
+            "prefetch_queue_depth 1",
+        )
+    if 0 < graph.declared_batch_size < 32:
+        yield Cause(
+            "small_batches",
+            "graph",
+            f"Batches of {graph.declared_batch_size} leave a GPU idle between them: try 64 to 256.",
+            f"batch size {graph.declared_batch_size}",
+        )
+
+
+def _batch(seen: _Seen) -> Iterator[Cause]:
+    batch, shape = seen.context.batch, seen.context.loader_shape
+    if batch is None:
+        return
+    if shape is not None and (difference := geometry_difference(batch.shape, batch.dtype, shape)) is not None:
+        yield Cause(
+            "unequal_output",
+            "batch",
+            f"The two sides do not deliver the same: {difference}. Use the same output size on both, or the comparison "
+            "means little.",
+            f"DALI {list(batch.shape)}, DataLoader {list(shape)}",
+        )
+    if "FLOAT" not in batch.dtype or not batch.finite:
+        return
+    values = f"values {batch.low:,.1f} to {batch.high:,.1f}"
+    if batch.high > 256:
+        yield Cause(
+            "mean_std_scale",
+            "batch",
+            f"The batch has {values}: mean and std are on the scale of 0 to 1, but DALI's images go from 0 to 255. "
+            "Write mean=[0.485 * 255, 0.456 * 255, 0.406 * 255] and std=[0.229 * 255, 0.224 * 255, 0.225 * 255].",
+            values,
+        )
+    elif batch.low >= 0 and batch.high > 16:
+        yield Cause(
+            "not_normalised",
+            "batch",
+            f"The batch has {values}, so the images were turned into floats but not normalised: give "
+            "fn.crop_mirror_normalize a mean and a std.",
+            values,
+        )

@@ -1,0 +1,64 @@
+"""What else is known about a submission beside its timing: enough to explain a rate, never to decide one."""
+
+import math
+import re
+from collections.abc import Sequence
+
+from grader_service.model.base import Count, Wire
+from grader_service.model.evidence import BatchFacts, Evidence, GraphFacts, LoaderFacts, Shape
+from grader_service.model.measurement import Arm, Measurement
+
+_LOADER_NOTE = re.compile(r"^(?P<name>.*): held-out images [a-z]+, batch \[(?P<shape>\d+(?:, \d+)*)\]$", re.DOTALL)
+"""The note that a run leaves at the learner's arm when its loader was timed."""
+
+
+class Context(Wire):
+    """What a run found around the timing; the loader is a claim, graph and batch are facts."""
+
+    dataset_images: Count = 0
+    """Images of the learner's own set; 0 when it was not scanned and its loader says nothing."""
+    loader: LoaderFacts | None = None
+    """The learner's loader that was timed, or else the only one there is."""
+    loader_shape: Shape | None = None
+    """Shape of the images that this loader delivered."""
+    graph: GraphFacts | None = None
+    batch: BatchFacts | None = None
+    dali_batch_size: Count = 0
+    """Of the learner's graph; 0 when it was not read."""
+
+    def epoch_batches(self, batch_size: int | None) -> int:
+        """Batches of one epoch over the learner's own set, the last one perhaps not full; 0 when that is not known."""
+        return math.ceil(self.dataset_images / batch_size) if batch_size else 0
+
+
+def context_of(evidence: Evidence, measurement: Measurement) -> Context:
+    """Collects what the causes look at from the evidence of a run."""
+    discovery, scan, room = evidence.discovery, evidence.scan, evidence.clean_room
+    name, shape = _timed_loader(measurement)
+    loader = _chosen(discovery.loaders, name) if discovery is not None else None
+    images = scan.distinct if scan is not None and scan.problem is None else 0
+    graph = room.graph if room is not None else None
+    return Context(
+        dataset_images=images or (loader.dataset_length or 0 if loader is not None else 0),
+        loader=loader,
+        loader_shape=shape,
+        graph=graph,
+        batch=room.batch if room is not None else None,
+        dali_batch_size=graph.declared_batch_size if graph is not None else 0,
+    )
+
+
+def _timed_loader(measurement: Measurement) -> tuple[str, tuple[int, ...] | None]:
+    for arm in measurement.arms:
+        for note in arm.notes if arm.arm is Arm.LEARNER else ():
+            found = _LOADER_NOTE.match(note)
+            if found is not None:
+                return found["name"], tuple(int(side[:12]) for side in found["shape"].split(", "))[:16]
+    return "", None
+
+
+def _chosen(loaders: Sequence[LoaderFacts], name: str) -> LoaderFacts | None:
+    named = [loader for loader in loaders if loader.name == name]
+    if named:
+        return named[0]
+    return loaders[0] if len(loaders) == 1 else None

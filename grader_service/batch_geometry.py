@@ -1,0 +1,55 @@
+"""How the image batches of two loaders differ, in words; pure, so that a run and a judge can both say it."""
+
+import math
+from collections.abc import Sequence
+
+_SIDE_TOLERANCE = 0.1
+"""Sides may differ by this share: what a crop is rounded to is no difference in work."""
+_CHANNELS = (1, 3, 4)
+_BYTES = {
+    "UINT8": 1, "INT8": 1, "BOOL": 1, "FLOAT16": 2, "INT16": 2, "UINT16": 2, "FLOAT": 4, "INT32": 4, "UINT32": 4,
+    "FLOAT64": 8, "INT64": 8, "UINT64": 8,
+}  # fmt: skip
+
+
+def geometry_difference(
+    dali_shape: Sequence[int], dali_dtype: str, loader_shape: Sequence[int], loader_dtype: str = ""
+) -> str | None:
+    """In words, how the batches of the two sides differ in image size, channels or bytes; None when they do not.
+
+    Batch size and the order of the axes make no difference; sides may differ by a tenth.
+
+    Args:
+        dali_shape: of the DALI batch, `[N, H, W, C]` or `[N, C, H, W]`.
+        dali_dtype: DALI's name of its type, such as `FLOAT`.
+        loader_shape: of the learner's loader's image batch, a claim; nothing is said unless it has four dimensions.
+        loader_dtype: torch's name of its type, such as `torch.float32`; empty when unknown.
+    """
+    if len(dali_shape) != 4 or len(loader_shape) != 4 or 0 in (*dali_shape, *loader_shape):
+        return None
+    ours, theirs = _height_width_channels(dali_shape), _height_width_channels(loader_shape)
+    told = []
+    if any(abs(math.log(a / b)) > math.log1p(_SIDE_TOLERANCE) for a, b in zip(ours[:2], theirs[:2], strict=True)):
+        share = ours[0] * ours[1] / (theirs[0] * theirs[1])
+        told.append(
+            f"DALI delivers {ours[0]} × {ours[1]} pixels and your DataLoader {theirs[0]} × {theirs[1]} "
+            f"({share:.2g} times as many)"
+        )
+    if ours[2] != theirs[2]:
+        told.append(f"DALI delivers {ours[2]} channels and your DataLoader {theirs[2]}")
+    sizes = _BYTES.get(dali_dtype), _BYTES.get(_dali_name(loader_dtype))
+    if None not in sizes and sizes[0] != sizes[1]:
+        told.append(f"DALI delivers {dali_dtype} values and your DataLoader {_dali_name(loader_dtype)}")
+    return "; ".join(told) or None
+
+
+def _height_width_channels(shape: Sequence[int]) -> tuple[int, int, int]:
+    _, *image = shape
+    if image[0] in _CHANNELS and image[2] not in _CHANNELS:
+        return image[1], image[2], image[0]
+    return image[0], image[1], image[2]
+
+
+def _dali_name(dtype: str) -> str:
+    name = dtype.rpartition(".")[2].upper()
+    return {"FLOAT32": "FLOAT", "HALF": "FLOAT16", "DOUBLE": "FLOAT64"}.get(name, name)

@@ -1,0 +1,73 @@
+"""The pods of one run."""
+
+from collections.abc import Collection
+from typing import Literal
+
+from grader_service.host import Gpu, total_memory_mib, usable_cpus
+from grader_service.model.evidence import Need, PodRole
+from grader_service.model.lab import LabSpec
+from sandbox.api import Pod, PodSpec, RunSpace, Scratch
+
+Device = Literal["cuda", "cpu"]
+_TRUSTED_MEMORY_MIB = 8192
+_SCANNER_MEMORY_MIB = 1024
+
+
+class Crew:
+    """The pods of one run. All start together, so that their imports overlap with the learner's."""
+
+    def __init__(self, space: RunSpace, lab: LabSpec, needs: Collection[Need], device: Device, gpu: Gpu | None) -> None:
+        self.space = space
+        self.gpu = gpu if device == "cuda" else None
+        self.lab = lab
+        self.cpus = usable_cpus(lab.limits.max_cpus)
+        self.device: Device = device
+        self.needs = frozenset(needs)
+        memory = min(lab.limits.memory_mib, total_memory_mib() * 3 // 4)
+        on_gpu = device == "cuda"
+        measures = bool(self.needs & {Need.CLEAN_ROOM, Need.MEASUREMENT})
+        self.learner = space.start(
+            PodSpec(
+                role=PodRole.LEARNER,
+                program="learner.main",
+                memory_mib=memory,
+                pids=lab.limits.pids,
+                cpus=self.cpus,
+                shm_mib=lab.limits.shm_mib,
+                scratch=Scratch.READ_WRITE,
+                submission=True,
+                shards=True,
+                gpu=on_gpu,
+            )
+        )
+        self.scanner: Pod | None = None
+        if measures or Need.SCAN in self.needs:
+            self.scanner = space.start(
+                PodSpec(
+                    role=PodRole.SCANNER,
+                    program="trusted.scanner",
+                    memory_mib=_SCANNER_MEMORY_MIB,
+                    pids=64,
+                    cpus=self.cpus,
+                    scratch=Scratch.READ_ONLY,
+                )
+            )
+        self.clean_room = self._trusted(space, PodRole.CLEAN_ROOM, "trusted.clean_room", on_gpu) if measures else None
+        self.reference: Pod | None = None
+        if Need.MEASUREMENT in self.needs:
+            self.reference = self._trusted(space, PodRole.REFERENCE, "trusted.reference", on_gpu)
+        self.pods = [pod for pod in (self.learner, self.scanner, self.clean_room, self.reference) if pod is not None]
+
+    def _trusted(self, space: RunSpace, role: PodRole, program: str, on_gpu: bool) -> Pod:  # noqa: FBT001
+        return space.start(
+            PodSpec(
+                role=role,
+                program=program,
+                memory_mib=min(_TRUSTED_MEMORY_MIB, total_memory_mib() * 3 // 4),
+                pids=512,
+                cpus=self.cpus,
+                shm_mib=2048,
+                shards=True,
+                gpu=on_gpu,
+            )
+        )

@@ -1,0 +1,170 @@
+"""What this host can show: our own DALI graph against our own fair loader, on the learner's job, in the same run.
+
+Measured only when the outcome would not be a pass. Where nobody's graph could beat the threshold, nobody fails.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from grader_service.grading.arms import MIN_WINDOW_TIMEOUT_S, ArmLost, GraphRefusedAnswer, Pace, TimedArm
+from grader_service.grading.dialogue import Mark, Stopped, WindowDone, ask, hear, parse
+from grader_service.model.base import Wire
+from grader_service.model.lab import MeasurementPlan
+from grader_service.model.measurement import Arm, Decision, HostBlock, HostEffect, Measurement
+from grader_service.sequential_test import allow_for_host
+from sandbox.api import Pod
+
+BLOCKS = 4
+_WINDOW_SHARE = 0.5
+"""Of the usual window: a median over four blocks need not be as sharp as a grade."""
+_LEAST_BATCH = 64
+"""Our graph has at least this batch: a learner's tiny batch says nothing about the host."""
+_PREPARE_S = 120.0
+
+
+class OwnPrepared(Wire):
+    """The clean room runs our own graph."""
+
+    kind: Literal["prepared_own"]
+    batch_size: int
+    queue_depth: int
+
+
+class RatedArm(Protocol):
+    """Something whose rate can be taken."""
+
+    def rate(self, seconds: float) -> float | ArmLost:
+        """Images per second over a window of about this length."""
+        ...
+
+
+class OwnGraphArm:
+    """Our own DALI graph in the clean room, timed by the host's clock like the learner's."""
+
+    def __init__(self, pod: Pod, queue_depth: int) -> None:
+        self._pod = pod
+        self._queue_depth = queue_depth
+        self._pace = Pace(burst=1)
+
+    def rate(self, seconds: float) -> float | ArmLost:
+        """See `RatedArm.rate`. The pod also holds the learner's graph, so that its end is not surely our failure."""
+        batches = self._pace.batches_for(seconds)
+        request = {"kind": "window", "graph": "own", "discard": self._queue_depth, "batches": batches}
+        timeout_s = max(MIN_WINDOW_TIMEOUT_S, 12 * seconds)
+        message = ask(self._pod, request, timeout_s=timeout_s)
+        opened = message if isinstance(message, Stopped) else parse(self._pod, message, Mark)
+        if isinstance(opened, Stopped):
+            return ArmLost(f"its pod ended: {opened.ending.value}")
+        started = time.monotonic()
+        message = hear(self._pod, timeout_s)
+        taken_s = time.monotonic() - started
+        done = message if isinstance(message, Stopped) else parse(self._pod, message, WindowDone)
+        if isinstance(done, Stopped):
+            return ArmLost(f"its pod ended: {done.ending.value}")
+        self._pace.saw(batches, taken_s)
+        return done.images / taken_s
+
+
+class LoaderRate:
+    """A reference loader of ours as a rated arm."""
+
+    def __init__(self, arm: TimedArm) -> None:
+        self._arm = arm
+
+    def rate(self, seconds: float) -> float | ArmLost:
+        """See `RatedArm.rate`."""
+        timeout_s = max(MIN_WINDOW_TIMEOUT_S, 12 * seconds)
+        window = self._arm.window(self._arm.batches_for(seconds), timeout_s=timeout_s)
+        return window if isinstance(window, ArmLost) else window.images_per_s
+
+
+@dataclass(frozen=True)
+class Job:
+    """What both sides do, and with what."""
+
+    files: Sequence[str]
+    plan: Mapping[str, object]
+    """As the clean room derived it from the learner's graph."""
+    batch_size: int
+    threads: int
+    device: Literal["cuda", "cpu"]
+
+
+def needs_host_effect(decision: Decision | None) -> bool:
+    """Whether the host's own ratio can still change the outcome."""
+    return decision is not None and decision.outcome != "passed"
+
+
+def measure_host(
+    pod: Pod, baselines: Sequence[TimedArm], job: Job, plan: MeasurementPlan, note: Callable[[str], None]
+) -> HostEffect | None:
+    """Builds our graph in the clean room's pod and compares it with the fair reference loader.
+
+    Args:
+        pod: the clean room's.
+        baselines: the arms that were timed; the fair reference is the one at fair settings, or the one at declared
+            settings where these are fair.
+        job: the learner's job.
+        plan: window length.
+        note: hears one line.
+
+    Returns:
+        None when it could not be measured; then the outcome stands as it is.
+
+    Raises:
+        SandboxUnavailable: the reference's pod ended.
+    """
+    fair = next((arm for wanted in (Arm.FAIR, Arm.DECLARED) for arm in baselines if arm.arm is wanted), None)
+    own = None if fair is None else _prepare(pod, job)
+    effect = None if fair is None or own is None else host_ratio(own, LoaderRate(fair), plan)
+    if effect is None:
+        note("what this host can show could not be measured")
+    else:
+        note(f"our own DALI graph reaches {effect.ratio:.2f} times our own loader on this host")
+    return effect
+
+
+def host_ratio(own: RatedArm, fair: RatedArm, plan: MeasurementPlan, blocks: int = BLOCKS) -> HostEffect | None:
+    """The median ratio of interleaved blocks, after one unrecorded window of each; None when an arm was lost."""
+    seconds = plan.block_s * _WINDOW_SHARE
+    for arm in (own, fair):
+        for warm_up_s in (0.0, seconds / 2):
+            if isinstance(arm.rate(warm_up_s), ArmLost):
+                return None
+    taken = []
+    for index in range(blocks):
+        # There and back again, so that a drift of the host's speed falls on both alike.
+        order = (own, fair) if index % 2 == 0 else (fair, own)
+        rates = {}
+        for arm in order:
+            rate = arm.rate(seconds)
+            if isinstance(rate, ArmLost):
+                return None
+            rates[arm is own] = rate
+        taken.append(HostBlock(dali=rates[True], pytorch=rates[False]))
+    return HostEffect(ratio=statistics.median(block.dali / block.pytorch for block in taken), blocks=tuple(taken))
+
+
+def with_host(measurement: Measurement, host: HostEffect | None) -> Measurement:
+    """The measurement with what the host can show, and its decision allowing for that."""
+    decision = measurement.decision
+    if decision is not None:
+        decision = allow_for_host(decision, host, measurement.plan)
+    return measurement.model_copy(update={"decision": decision, "host": host})
+
+
+def _prepare(pod: Pod, job: Job) -> OwnGraphArm | None:
+    request = {
+        "kind": "prepare_own",
+        "files": list(job.files),
+        "plan": dict(job.plan),
+        "batch_size": max(job.batch_size, _LEAST_BATCH),
+        "threads": job.threads,
+        "device": job.device,
+    }
+    message = ask(pod, request, timeout_s=_PREPARE_S)
+    answer = message if isinstance(message, Stopped) else parse(pod, message, OwnPrepared, GraphRefusedAnswer)
+    return OwnGraphArm(pod, answer.queue_depth) if isinstance(answer, OwnPrepared) else None

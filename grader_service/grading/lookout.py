@@ -1,0 +1,67 @@
+"""Everything that looks at the host while blocks are timed, opened and closed together."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from grader_service.gpu.monitor import GpuGone, GpuMonitor
+from grader_service.gpu.poll import GpuPoll
+from grader_service.grading.gpu_use import Span, use_by_arm
+from grader_service.grading.gpu_watch import GpuWatch
+from grader_service.grading.host_watch import ClockWatch, HostWatch, NothingWatched, StealWatch, Together
+from grader_service.host import Gpu
+from grader_service.model.measurement import GpuUse
+
+
+@dataclass
+class Lookout:
+    """What a measurement knows of its surroundings; without arguments it sees nothing."""
+
+    watch: HostWatch = field(default_factory=NothingWatched)
+    poll: GpuPoll | None = None
+    notes: list[str] = field(default_factory=list)
+    """What staff should know of."""
+
+    def uses(self, spans: Sequence[Span]) -> tuple[GpuUse, ...]:
+        """What the GPU did in these windows; empty where none is watched."""
+        return use_by_arm(spans, self.poll.between) if self.poll is not None else ()
+
+
+@contextmanager
+def lookout(cpus: Sequence[int], gpu: Gpu | None) -> Iterator[Lookout]:
+    """A lookout on this host; closes what it opened.
+
+    Args:
+        cpus: processors that the arms run on.
+        gpu: the GPU that the arms use; None in a rehearsal.
+    """
+    monitor: GpuMonitor | None = None
+    if gpu is not None:
+        from grader_service.gpu.nvml import NvmlGpu  # noqa: PLC0415 - hosts without GPUs go without the driver's library
+
+        monitor = NvmlGpu(gpu.uuid)
+    with lookout_on(cpus, monitor) as opened:
+        yield opened
+
+
+@contextmanager
+def lookout_on(cpus: Sequence[int], monitor: GpuMonitor | None) -> Iterator[Lookout]:
+    """The same for a GPU that is already watched, such as one in memory; closes its monitor.
+
+    A GPU that cannot be watched from the start, as where NVML is forbidden, is noted and not watched: what keeps runs
+    off a GPU that is gone is its steward.
+    """
+    host: list[HostWatch] = [ClockWatch(), StealWatch(cpus)]
+    notes: list[str] = []
+    if monitor is None:
+        yield Lookout(Together(host))
+        return
+    try:
+        monitor.utilisation()
+    except GpuGone as error:
+        monitor.close()
+        notes.append(f"the GPU was not watched: {error}"[:500])
+        yield Lookout(Together(host), notes=notes)
+        return
+    with GpuPoll(monitor) as poll:
+        yield Lookout(Together([GpuWatch(poll, notes.append), *host]), poll, notes)

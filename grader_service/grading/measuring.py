@@ -1,0 +1,130 @@
+"""The measuring half of a run: the graph in the clean room, or the learner's own code by what it delivers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grader_service.grading import blocks, clean_room, graph_content, learner, tiers
+from grader_service.grading.baselines import assemble, prepare_baselines
+from grader_service.grading.crew import Crew
+from grader_service.grading.host_effect import Job, measure_host, needs_host_effect, with_host
+from grader_service.grading.lookout import lookout
+from grader_service.grading.stages import StageClock
+from grader_service.held_out.plan import plan_shard
+from grader_service.held_out.shards import begin_shard
+from grader_service.model.evidence import CleanRoom, Scan
+from grader_service.model.measurement import Measurement
+from sandbox.api import Pod
+
+LEAST_IMAGES = 128
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a measurement is done with."""
+
+    crew: Crew
+    found: learner.Found
+    inventory: Scan | None
+    seed: str
+    clock: StageClock
+    threshold: float
+    attempt: int
+    versions: dict[str, str]
+    """Filled in with what the trusted pods say."""
+
+
+def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
+    """What became of the graph, and what was timed; as much of both as the run's checks need.
+
+    Raises:
+        SandboxUnavailable: a pod that runs only our code ended.
+    """
+    crew, clock = session.crew, session.clock
+    room = crew.clean_room
+    if room is None:
+        return None, None
+    clock.start("held_out", "making held-out images")
+    sizes = session.inventory.sizes if session.inventory else ()
+    distinct = session.inventory.distinct if session.inventory else 0
+    shard = plan_shard(session.seed, sizes, min(max(distinct, LEAST_IMAGES), crew.lab.measurement.images))
+    with begin_shard(shard, crew.space.shards_dir, threads=len(crew.cpus)) as pending:
+        session.versions.update(clean_room.await_ready(room))  # imports meanwhile, if it has not done so already
+        files = [f"{crew.space.paths.shards}/{name}" for name in pending.names()]
+
+    clock.start("clean_room", "rebuilding the DALI graph in the clean room")
+    carried = clean_room.carry(room, session.found, files, len(crew.cpus), crew.device)
+    if isinstance(carried, CleanRoom):
+        return _by_content(session, carried, files)
+    if crew.reference is None:
+        return carried.facts, None
+
+    clock.start("warm_up", "warming up the loaders")
+    session.versions.update(clean_room.await_ready(crew.reference))
+    plan = crew.lab.measurement
+    baselines = prepare_baselines(
+        crew.learner,
+        crew.reference,
+        session.found.discovery,
+        carried,
+        files,
+        shards_path=crew.space.paths.shards,
+        plan=plan,
+        cpus=len(crew.cpus),
+        device=crew.device,
+    )
+    clock.start("measure", "timing blocks")
+    with lookout(crew.cpus, crew.gpu) as watched:
+        timed = blocks.measure(
+            carried.arm,
+            baselines.timed,
+            plan,
+            session.threshold,
+            clock.progress,
+            attempt=session.attempt,
+            lookout=watched,
+        )
+    measurement = assemble(timed, baselines, session.found.discovery, carried, shard, plan, crew.device)
+    measurement = measurement.model_copy(update={"attempt": session.attempt})
+    if needs_host_effect(measurement.decision):
+        clock.start("host", "measuring what this host can show")
+        job = Job(files, carried.plan, carried.batch_size, len(crew.cpus), crew.device)
+        host = measure_host(room, baselines.timed, job, plan, clock.progress.note)
+        measurement = with_host(measurement, host)
+    clock.start("content", "comparing what was delivered with the images")
+    delivered = graph_content.collect(carried, images=len(shard.sizes))
+    _end((crew.learner, crew.reference, room))  # the GPU is free while pixels are compared
+    content = graph_content.prove_graph(delivered, carried, shard, len(crew.cpus))
+    return carried.facts, measurement.model_copy(update={"content": content})
+
+
+def _by_content(session: Session, room: CleanRoom, files: Sequence[str]) -> tuple[CleanRoom, Measurement | None]:
+    """What the learner's own code proves by delivering images, where its graph could not be carried."""
+    crew, clock = session.crew, session.clock
+    if not tiers.worth_trying(room):
+        return room, None
+    clock.start("proof", "measuring your own DALI code by what it delivers")
+    if crew.reference is not None:
+        session.versions.update(clean_room.await_ready(crew.reference))
+    with lookout(crew.cpus, crew.gpu) as watched:
+        bench = tiers.Bench(
+            learner=crew.learner,
+            reference=crew.reference,
+            shards_dir=crew.space.shards_dir,
+            shards_path=crew.space.paths.shards,
+            files=files,
+            plan=crew.lab.measurement,
+            threshold=session.threshold,
+            cpus=len(crew.cpus),
+            device=crew.device,
+            progress=clock.progress,
+            attempt=session.attempt,
+            lookout=watched,
+        )
+        sizes = session.inventory.sizes if session.inventory else ()
+        proven = tiers.measure_by_content(bench, session.found.discovery, room, sizes, session.seed)
+    return proven.room, proven.measurement
+
+
+def _end(pods: Sequence[Pod]) -> None:
+    for pod in pods:
+        pod.end()

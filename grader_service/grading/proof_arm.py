@@ -1,0 +1,227 @@
+"""Arms whose images arrive here as pixels: learner code is credited for what it proved, our loaders for what they sent.
+
+All of them pay for the same transfer. Whatever learner code says about itself is not used: images are counted on the
+host, and the clock runs from the instant at which their files appear to the instant at which the pod is frozen again.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from grader_service.grading.arms import ArmLost, Pace, ReferencePrepared
+from grader_service.grading.delivery import Arrival, receive
+from grader_service.grading.dialogue import Mark, Problem, Stopped, ask, parse, trusted
+from grader_service.grading.proof import Ledger, Spread, Tally
+from grader_service.grading.trial_shards import TrialShards
+from grader_service.model.measurement import Arm, LoaderSettings, Window
+from sandbox.api import Pod
+
+_SLACK_IMAGES = 4096
+_PREPARE_S = 120.0
+
+
+class ProofArm:
+    """The learner's DALI code, tiers B and C; its pod is frozen whenever it is not its turn.
+
+    Tier B: images are exchanged under the running iterator. Every instant in which the pod was not frozen since the
+    trials began lies in some window, so that work done ahead in one window has cost that window its time.
+    Tier C (`cold`): the iterator is built anew in each window, on a folder that appears when the clock starts; only
+    images of that folder count.
+    """
+
+    arm = Arm.DALI
+
+    def __init__(self, pod: Pod, shards: TrialShards, guest_folder: str, batch_size: int, *, first_look: int) -> None:
+        """Takes over a frozen pod that has seen part 0 of the shards.
+
+        Args:
+            pod: the learner's.
+            shards: what it will be shown.
+            guest_folder: where the pod sees the folder of shards.
+            batch_size: as the iterator delivers it.
+            first_look: blocks before the first look of the test.
+        """
+        self.ledger = Ledger(shards.plan, shards.per_part)
+        self.cold = False
+        self._pod = pod
+        self._shards = shards
+        self._guest_folder = guest_folder
+        self._batches = max(1, shards.per_part // batch_size)
+        self._batch_size = batch_size
+        self._spread = Spread(first_look)
+        self.settled = True
+        self._began = False
+
+    def probe(self, *, cold: bool, timeout_s: float) -> Tally | ArmLost:
+        """One window that warms the arm up and shows whether new images come out of it."""
+        self.cold = cold
+        outcome = self._run(timeout_s)
+        if isinstance(outcome, ArmLost):
+            return outcome
+        return outcome[0]
+
+    def window(self, batches: int, *, timeout_s: float) -> Window | ArmLost:
+        """See `TimedArm.window`; the number of batches is that of one part, whatever is asked for."""
+        del batches
+        if not self._began:
+            self.ledger.begin(self._shards.shown + 1)
+            self._began = True
+        outcome = self._run(timeout_s)
+        if isinstance(outcome, ArmLost):
+            return outcome
+        tally, seconds = outcome
+        images = tally.fresh if self.cold else self._spread.credit(tally)
+        if images <= 0:
+            return ArmLost(_nothing_new(tally))
+        return Window(arm=self.arm, images=images, seconds=seconds)
+
+    def batches_for(self, seconds: float) -> int:
+        """See `TimedArm.batches_for`."""
+        del seconds
+        return self._batches
+
+    def _run(self, timeout_s: float) -> tuple[Tally, float] | ArmLost:
+        if self._shards.make_next() is None:
+            return ArmLost("the measurement used up all held-out images without a decision")
+        name = self._shards.show(under_new_name=self.cold)
+        request = {
+            "kind": "deliver_dali",
+            "batches": self._batches,
+            "folder": f"{self._guest_folder}/{name}" if self.cold else None,
+        }
+        if (ending := self._pod.send(request)) is not None:  # read when the pod thaws
+            return _lost(Stopped(ending))
+        started = time.monotonic()
+        self._pod.resume()
+        most = self._batches * self._batch_size + _SLACK_IMAGES
+        arrival = receive(self._pod, timeout_s, most_images=most)
+        self._pod.pause()
+        # Until it is frozen again it can work ahead, so that time is the arm's as well.
+        seconds = time.monotonic() - started
+        if not isinstance(arrival, Arrival):
+            return _lost(arrival)
+        return self.ledger.take(arrival.content, self._shards.shown, only_newest=self.cold), seconds
+
+
+@dataclass
+class ReferenceSender:
+    """Our own loader, delivering as the learner's code does."""
+
+    pod: Pod
+    arm: Arm
+    settings: LoaderSettings
+    queue_depth: int
+    _pace: Pace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pace = Pace(burst=self.settings.num_workers)
+
+    def window(self, batches: int, *, timeout_s: float) -> Window:
+        """See `TimedArm.window`.
+
+        Raises:
+            SandboxUnavailable: the pod ended; it runs only our code, so that is ours.
+        """
+        request = {"kind": "deliver", "name": self.arm.value, "discard": self.queue_depth, "batches": batches}
+        outcome = _sent(self.pod, request, batches * self.settings.batch_size, timeout_s)
+        if isinstance(outcome, Problem):
+            outcome = Stopped(self.pod.reject(outcome.text))
+        images, seconds = trusted(outcome, self.pod) if isinstance(outcome, Stopped) else outcome
+        self._pace.saw(batches, seconds)
+        return Window(arm=self.arm, images=images, seconds=seconds)
+
+    def batches_for(self, seconds: float) -> int:
+        """See `TimedArm.batches_for`."""
+        return self._pace.batches_for(seconds)
+
+
+def prepare_sender(
+    pod: Pod, arm: Arm, settings: LoaderSettings, files: Sequence[str], job: Mapping[str, object], device: str
+) -> ReferenceSender:
+    """Builds one reference loader and waits until its workers deliver.
+
+    Raises:
+        SandboxUnavailable: the pod ended.
+    """
+    request = {
+        "kind": "prepare",
+        "name": arm.value,
+        "files": list(files),
+        "plan": dict(job),
+        "settings": settings.model_dump(),
+        "device": device,
+    }
+    message = ask(pod, request, timeout_s=_PREPARE_S)
+    ready = trusted(message if isinstance(message, Stopped) else parse(pod, message, ReferencePrepared), pod)
+    return ReferenceSender(pod, arm, settings, ready.queue_depth)
+
+
+@dataclass
+class HeldArm:
+    """The learner's own loader, timed before the blocks.
+
+    It shares a pod with the learner's DALI code, which would have the time of its windows to work ahead in. So it runs
+    before the first trial, and its median window stands in every block.
+    """
+
+    held: Window
+    arm: Arm = Arm.LEARNER
+    settled: bool = True
+
+    def window(self, batches: int, *, timeout_s: float) -> Window:
+        """See `TimedArm.window`."""
+        del batches, timeout_s
+        return self.held
+
+    def batches_for(self, seconds: float) -> int:
+        """See `TimedArm.batches_for`."""
+        del seconds
+        return 1
+
+
+def hold_loader(
+    pod: Pod, batch_size: int, num_workers: int, queue_depth: int, seconds: float, *, timeout_s: float
+) -> HeldArm | ArmLost:
+    """Times the learner's own loader, which `learner.prepare_arm` made ready; the pod must be running."""
+    pace = Pace(burst=num_workers)
+    windows: list[Window] = []
+    for number in range(4):
+        batches = pace.batches_for(seconds if number else 0.0)
+        request = {"kind": "deliver_loader", "discard": queue_depth, "batches": batches}
+        outcome = _sent(pod, request, batches * max(batch_size, 1), timeout_s)
+        if not isinstance(outcome, tuple):
+            return _lost(outcome)
+        images, taken = outcome
+        pace.saw(batches, taken)
+        if number:
+            windows.append(Window(arm=Arm.LEARNER, images=images, seconds=taken))
+    return HeldArm(sorted(windows, key=lambda window: window.images_per_s)[len(windows) // 2])
+
+
+def _sent(
+    pod: Pod, request: Mapping[str, object], images: int, timeout_s: float
+) -> tuple[int, float] | Problem | Stopped:
+    """Images and seconds from the mark to the last arrival."""
+    first = ask(pod, request, timeout_s=timeout_s)
+    opened = first if isinstance(first, Stopped) else parse(pod, first, Mark, Problem)
+    if not isinstance(opened, Mark):
+        assert isinstance(opened, (Problem, Stopped))  # noqa: S101 - the only other types
+        return opened
+    started = time.monotonic()
+    arrival = receive(pod, timeout_s, most_images=images + _SLACK_IMAGES)
+    if not isinstance(arrival, Arrival):
+        return arrival
+    return arrival.images, arrival.last_at - started
+
+
+def _lost(answer: Problem | Stopped) -> ArmLost:
+    if isinstance(answer, Problem):
+        return ArmLost(answer.text)
+    return ArmLost(f"its pod ended: {answer.ending.value.replace('_', ' ')}")
+
+
+def _nothing_new(tally: Tally) -> str:
+    return (
+        f"of {tally.delivered} images in one window none was new: {tally.stale} from before the clock started, "
+        f"{tally.repeated} repeated, {tally.unknown} unknown"
+    )

@@ -1,0 +1,341 @@
+"""What is measured when a graph cannot be carried: the learner's own code, by the content that it delivers.
+
+Tier A was refused before this begins. B exchanges images under the running iterator, C builds it anew for every window,
+and where neither shows new images the measurement says what was tried and has no decision.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from grader_service.grading import arms, blocks, learner
+from grader_service.grading.contradictions import Setting, corroborate
+from grader_service.grading.dialogue import Problem, Stopped, ask, parse
+from grader_service.grading.lookout import Lookout
+from grader_service.grading.progress import Progress
+from grader_service.grading.proof import Tally
+from grader_service.grading.proof_arm import HeldArm, ProofArm, hold_loader, prepare_sender
+from grader_service.grading.trial_shards import TrialShards
+from grader_service.model.base import ShortText, Wire
+from grader_service.model.evidence import CleanRoom, Discovery, ImageSize, ServedBatch
+from grader_service.model.lab import MeasurementPlan
+from grader_service.model.measurement import (
+    Arm,
+    ClaimBesideMeasurement,
+    ContentProof,
+    LoaderSettings,
+    Measurement,
+    TierRefused,
+)
+from sandbox.api import Pod
+
+FACTORY = "build_dali_iterator"
+_WRONG = frozenset({"ragged_batch", "no_image_output", "no_pipeline"})
+"""What the clean room found to be wrong, not impossible to carry: nothing is left to prove."""
+_BUILD_S = 180.0
+_WINDOW_S = 120.0
+_PROBES = 2
+_IMAGES_PER_CORE_S = 250
+"""A DataLoader's images per second and core, roughly: sizes a window without asking the learner's code."""
+_FEWEST_IMAGES = 128
+_DECLARED_FLOOR, _FAIR_FLOOR = 0.8, 0.7
+"""The reference cannot mirror operators that nobody can read, so less of its rate is believed than in tier A."""
+_MOST_BATCH = 1024
+_USUAL_BATCH = 32
+_CHANNELS = (1, 3, 4)
+_NO_DRIVER = re.compile(r"CUDA driver|CUDA-capable|NVIDIA driver|libcuda\.so")
+
+
+class DaliReady(Wire):
+    """The learner's factory delivered its first batch; a claim."""
+
+    kind: Literal["dali_ready"]
+    type: ShortText
+    shape: Annotated[tuple[Annotated[int, Field(ge=1, le=1 << 20)], ...], Field(min_length=4, max_length=4)]
+    dtype: ShortText
+    device: Literal["cuda", "cpu"]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a measurement by content works with."""
+
+    learner: Pod
+    """Frozen."""
+    reference: Pod | None
+    """Ready; absent when no step needs a measurement."""
+    shards_dir: Path
+    shards_path: str
+    """Where pods see it."""
+    files: Sequence[str]
+    """Held-out images that stay as they are, for loaders of PyTorch; paths as pods see them."""
+    plan: MeasurementPlan
+    threshold: float
+    cpus: int
+    device: Literal["cuda", "cpu"]
+    progress: Progress
+    attempt: int = 1
+    lookout: Lookout | None = None
+
+
+@dataclass(frozen=True)
+class Proven:
+    """What came of it."""
+
+    room: CleanRoom
+    """As it was, with the batch that was served beside it."""
+    measurement: Measurement
+
+
+def worth_trying(room: CleanRoom) -> bool:
+    """Whether a graph that the clean room did not run leaves something to measure."""
+    return room.problem is not None and room.problem not in _WRONG
+
+
+def measure_by_content(
+    bench: Bench, discovery: Discovery, room: CleanRoom, sizes: Sequence[ImageSize], seed: str
+) -> Proven:
+    """Tries tier B, then C; what neither can measure has no decision and says why.
+
+    Raises:
+        SandboxUnavailable: the reference's pod ended.
+        OSError: images could not be written.
+    """
+    refused = [TierRefused(tier="A", problem=room.problem or "unknown", text=room.problem_text)]
+    if FACTORY not in discovery.factories:
+        text = f"No function `{FACTORY}(dataset_dir, batch_size)` is defined, so nothing could be run on other images."
+        refused += [TierRefused(tier=tier, problem="no_factory", text=text) for tier in ("B", "C")]
+        return Proven(room, _nothing(bench, refused))
+    batch_size = _wanted_batch(discovery)
+    per_part = _images_per_window(bench, batch_size)
+    parts = 1 + 2 * _PROBES + bench.plan.looks[-1] + 4
+    own = _own_loader(bench, discovery, batch_size)
+    with TrialShards(seed, sizes, per_part, parts, bench.shards_dir) as shards:
+        shards.make_next()
+        live = f"{bench.shards_path}/{shards.show()}"
+        ready = _build(bench.learner, live, batch_size, 2 + per_part // batch_size)
+        if isinstance(ready, str):
+            needs_gpu = bench.device == "cpu" and _NO_DRIVER.search(ready) is not None
+            problem = "needs_gpu" if needs_gpu else "factory_failed"
+            refused += [TierRefused(tier=tier, problem=problem, text=ready) for tier in ("B", "C")]
+            return Proven(room, _nothing(bench, refused))
+        dali = ProofArm(
+            bench.learner, shards, bench.shards_path, min(ready.shape[0], per_part), first_look=bench.plan.looks[0]
+        )
+        tier, tally = _probe(dali, refused)
+        served = ServedBatch(
+            shape=ready.shape, dtype=ready.dtype, device=ready.device, distinct=min(tally.fresh, ready.shape[0])
+        )
+        room = room.model_copy(update={"served": served})
+        if tier is None or bench.reference is None:
+            content = dali.ledger.conclude() if dali.ledger.total.delivered else None
+            return Proven(room, _nothing(bench, refused, content=content))
+        return Proven(room, _measure(bench, discovery, shards, dali, own, ready, tier, refused))
+
+
+def _wanted_batch(discovery: Discovery) -> int:
+    sizes = [pipeline.batch_size for pipeline in discovery.pipelines if pipeline.batch_size]
+    sizes += [loader.batch_size for loader in discovery.loaders if loader.batch_size]
+    return min(max(sizes[0] if sizes else _USUAL_BATCH, 1), _MOST_BATCH)
+
+
+def _images_per_window(bench: Bench, batch_size: int) -> int:
+    """Whole batches that take a DataLoader about two windows; no more than leaves room for the first look."""
+    wanted = max(_FEWEST_IMAGES, 2 * _IMAGES_PER_CORE_S * bench.cpus * bench.plan.block_s)
+    most = 8192 // (1 + _PROBES + bench.plan.looks[0])
+    return max(1, math.floor(min(wanted, most) / batch_size)) * batch_size
+
+
+def _own_loader(bench: Bench, discovery: Discovery, batch_size: int) -> "_OwnLoader":
+    """Times the learner's DataLoader before the first trial."""
+    if bench.reference is None:
+        return _OwnLoader(None, None, "not timed")
+    bench.learner.resume()
+    try:
+        ready = learner.prepare_arm(bench.learner, discovery, bench.shards_path, batch_size)
+        if isinstance(ready, arms.ArmLost):
+            return _OwnLoader(None, None, f"could not be re-measured: {ready.reason}"[:200])
+        facts = ready.facts.loader
+        settings = LoaderSettings(
+            batch_size=min(facts.batch_size or batch_size, 4096),
+            num_workers=min(facts.num_workers, 32),
+            pin_memory=facts.pin_memory,
+            persistent_workers=facts.persistent_workers,
+            prefetch_factor=min(facts.prefetch_factor, 16) if facts.prefetch_factor else None,
+        )
+        held = hold_loader(
+            bench.learner,
+            settings.batch_size,
+            settings.num_workers,
+            ready.facts.queue_depth,
+            bench.plan.block_s,
+            timeout_s=_WINDOW_S,
+        )
+    finally:
+        bench.learner.pause()
+    if isinstance(held, arms.ArmLost):
+        return _OwnLoader(None, settings, f"could not be re-measured: {held.reason}"[:200])
+    note = f"{facts.name}: held-out images {ready.facts.content}, timed before the blocks"
+    return _OwnLoader(held, settings, note[:200])
+
+
+@dataclass(frozen=True)
+class _OwnLoader:
+    arm: HeldArm | None
+    settings: LoaderSettings | None
+    note: str
+
+
+def _build(pod: Pod, live: str, batch_size: int, drain: int) -> DaliReady | str:
+    """Calls the learner's factory; why it did not work, for the learner, if it did not."""
+    pod.resume()
+    request = {"kind": "prepare_dali", "folder": live, "batch_size": batch_size, "drain": drain}
+    message = ask(pod, request, timeout_s=_BUILD_S)
+    answer = message if isinstance(message, Stopped) else parse(pod, message, DaliReady, Problem)
+    pod.pause()
+    if isinstance(answer, DaliReady):
+        return answer
+    if isinstance(answer, Problem):
+        return f"`{FACTORY}` did not work on other images: {answer.text}"[:2000]
+    assert isinstance(answer, Stopped)  # noqa: S101 - the only other type
+    return f"`{FACTORY}` did not deliver a batch: the process ended ({answer.ending.value.replace('_', ' ')})."
+
+
+def _probe(dali: ProofArm, refused: list[TierRefused]) -> tuple[Literal["B", "C"] | None, Tally]:
+    """Whether new images come out of the running iterator, or at least out of one that is built anew."""
+    tally = Tally()
+    for tier, cold in (("B", False), ("C", True)):
+        for _ in range(_PROBES):
+            outcome = dali.probe(cold=cold, timeout_s=_WINDOW_S)
+            if isinstance(outcome, arms.ArmLost):
+                refused.append(TierRefused(tier=tier, problem="stopped", text=outcome.reason[:2000]))  # type: ignore[arg-type]
+                return None, tally
+            tally = outcome
+        # What delivers a few new images and then old ones again is tier B's to judge: it did look.
+        if tally.fresh or (tally.delivered and tally.unknown == tally.delivered):
+            if not tally.fresh:
+                break
+            return tier, tally  # type: ignore[return-value]
+        text = (
+            f"After the images had been exchanged the iterator delivered {tally.delivered} images in one window and "
+            f"none of them was new: {tally.stale} from before, {tally.repeated} repeated, {tally.unknown} unknown."
+        )
+        refused.append(TierRefused(tier=tier, problem="nothing_new", text=text))  # type: ignore[arg-type]
+    if tally.unknown and not tally.fresh:
+        text = f"None of {tally.delivered} images could be recognised as one of the held-out ones."
+        refused.append(TierRefused(tier="B", problem="not_identified", text=text))
+    return None, tally
+
+
+def _measure(
+    bench: Bench,
+    discovery: Discovery,
+    shards: TrialShards,
+    dali: ProofArm,
+    own: _OwnLoader,
+    ready: DaliReady,
+    tier: Literal["B", "C"],
+    refused: Sequence[TierRefused],
+) -> Measurement:
+    assert bench.reference is not None  # noqa: S101 - asked before
+    fair = arms.fair_settings(bench.plan, bench.cpus, ready.shape[0])
+    declared = own.settings or fair
+    wanted = [(Arm.DECLARED, declared)]
+    if fair.num_workers != declared.num_workers:
+        wanted.append((Arm.FAIR, fair))
+    timed_arms: list[arms.TimedArm] = [own.arm] if own.arm is not None else []
+    for arm, settings in wanted:
+        timed_arms.append(prepare_sender(bench.reference, arm, settings, bench.files, _job(ready), bench.device))
+    # Queued images are charged to the blocks of the first look (`Spread`), so nothing may end before it.
+    floors = {"declared_floor": _DECLARED_FLOOR, "fair_floor": _FAIR_FLOOR}
+    plan = bench.plan.model_copy(update={**floors, "glaring": None})
+    timed = blocks.measure(
+        dali, timed_arms, plan, bench.threshold, bench.progress, attempt=bench.attempt, lookout=bench.lookout
+    )
+    notes = {Arm.LEARNER: [own.note], Arm.DALI: [f"{FACTORY}, tier {tier}: images that were proved to be new"]}
+    used = dict(wanted)
+    if own.settings is not None:
+        used[Arm.LEARNER] = own.settings
+    reports = blocks.reports(timed, used, notes)
+    rates = {report.arm: report.images_per_s for report in reports}
+    sizes = shards.plan.sizes
+    setting = Setting(
+        device=bench.device,
+        cpus=bench.cpus,
+        pixels_per_image=sum(width * height for width, height in sizes) / max(1, len(sizes)),
+        decodes_on_gpu=False,  # without a graph nobody knows where the learner's code decodes
+    )
+    claims = (
+        ClaimBesideMeasurement(
+            name="pytorch_throughput",
+            claimed=discovery.pytorch_throughput.value,
+            measured=rates.get(Arm.LEARNER) or rates.get(Arm.DECLARED),
+        ),
+        ClaimBesideMeasurement(
+            name="dali_throughput", claimed=discovery.dali_throughput.value, measured=rates.get(Arm.DALI)
+        ),
+    )
+    return Measurement(
+        device=bench.device,
+        plan=plan,
+        images=shards.per_part,
+        image_sizes=shards.plan.size_text,
+        arms=reports,
+        blocks=tuple(timed.blocks),
+        decision=timed.decision,
+        dali_settings={"batch_size": ready.shape[0], "shape": list(ready.shape), "source": ready.type},
+        claims=claims,
+        problem=timed.lost.get(Arm.DALI),
+        measured_s=timed.seconds,
+        tier=tier,
+        refused=tuple(refused),
+        content=dali.ledger.conclude(),
+        corroboration=corroborate(timed.uses, timed.notes, rates.get(Arm.DALI), setting),
+        attempt=bench.attempt,
+        unsteady=timed.unsteady,
+    )
+
+
+def _job(ready: DaliReady) -> dict[str, object]:
+    """Decode and resize to the same output: the least that the learner's code can be doing."""
+    shape = ready.shape[1:]
+    first = shape[0] in _CHANNELS and shape[2] not in _CHANNELS
+    height, width, channels = (shape[1], shape[2], shape[0]) if first else shape
+    return {
+        "geometry": "resize",
+        "view": [],
+        "steps": [],
+        "scale": [1.0, 1.0],
+        "ratio": [1.0, 1.0],
+        "interpolation": "bilinear",
+        "size": [height, width],
+        "mirror": False,
+        "colour": False,
+        "turn": False,
+        "blur": False,
+        "floats": ready.dtype != "uint8",
+        "channels": 1 if channels == 1 else 3,
+    }
+
+
+def _nothing(bench: Bench, refused: Sequence[TierRefused], content: ContentProof | None = None) -> Measurement:
+    """A measurement without a decision: what was tried."""
+    return Measurement(
+        device=bench.device,
+        plan=bench.plan,
+        images=0,
+        image_sizes="",
+        arms=(),
+        blocks=(),
+        decision=None,
+        problem=refused[-1].text,
+        refused=tuple(refused),
+        content=content,
+        attempt=bench.attempt,
+        tier="C" if any(entry.tier == "C" for entry in refused) else "B",
+    )

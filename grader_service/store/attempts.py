@@ -1,0 +1,42 @@
+"""Counts a learner's attempts at a lab: each may spend less of the error budget than the one before it."""
+
+from sqlalchemy import func, select
+
+from grader_service.store.engine import Store
+from grader_service.store.tables import EvidenceRow, RunRow, SubmissionRow
+
+MEASURED = "measured"
+
+
+def attempt_number(store: Store, submission_id: str) -> int:
+    """Which attempt of its learner at its lab this submission is: 1 plus those that were measured before it.
+
+    A submission is one attempt however often it runs: run again, it keeps the number that it had. What was never
+    measured (a rejection, a failure of ours, code that stopped early) counts nothing. The same file under another
+    submission id is measured anew, which is one more chance for noise to pass it, and therefore one more attempt.
+    A submission without a learner is a first attempt.
+
+    Raises:
+        StoreUnavailable: the database failed.
+    """
+    with store.transaction() as connection:
+        own = connection.execute(
+            select(SubmissionRow.learner, SubmissionRow.lab).where(SubmissionRow.submission_id == submission_id)
+        ).one_or_none()
+        if own is None or own.learner is None:
+            return 1
+        first = func.min(EvidenceRow.created_at)
+        measured = connection.execute(
+            select(SubmissionRow.submission_id, first.label("at"))
+            .join(RunRow, RunRow.submission_id == SubmissionRow.submission_id)
+            .join(EvidenceRow, EvidenceRow.run_id == RunRow.run_id)
+            .where(
+                SubmissionRow.learner == own.learner,
+                SubmissionRow.lab == own.lab,
+                EvidenceRow.kind == MEASURED,
+            )
+            .group_by(SubmissionRow.submission_id)
+            .order_by(first, SubmissionRow.submission_id)
+        ).all()
+    order = [row.submission_id for row in measured]
+    return (order.index(submission_id) if submission_id in order else len(order)) + 1

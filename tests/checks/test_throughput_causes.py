@@ -1,0 +1,358 @@
+"""Why rates and claims differ: each cause needs its own fact, and none of them decides anything."""
+
+import pytest
+
+from checks.throughput_ratio.causes import likely_causes
+from checks.throughput_ratio.check import CHECK, Params
+from checks.throughput_ratio.context import Context, context_of
+from grader_service.grading import baselines
+from grader_service.grading.arms import LearnerArm, LoaderReady
+from grader_service.grading.baselines import prepare_baselines
+from grader_service.grading.clean_room import Carried
+from grader_service.model.evidence import CleanRoom, OperatorFacts
+from grader_service.model.lab import MeasurementPlan
+from grader_service.model.measurement import Arm, ArmReport, ClaimBesideMeasurement, LoaderSettings
+from tests.factories import a_batch, a_discovery, a_graph, a_loader, a_measurement, a_scan, an_evidence
+
+SLOW = (0.8, 0.82, 0.79, 0.81)
+NOISY = (1.0, 1.25, 1.05, 1.2, 1.1, 1.15, 1.02, 1.22, 1.08, 1.18, 1.0, 1.2)
+
+
+def settings(workers):
+    return LoaderSettings(
+        batch_size=32, num_workers=workers, pin_memory=True, persistent_workers=True, prefetch_factor=2
+    )
+
+
+def arms(own=500.0, workers=2, best=505.0, fair_workers=4, notes=()):
+    return (
+        ArmReport(arm=Arm.DALI, images_per_s=1000.0, low=950.0, high=1050.0),
+        ArmReport(
+            arm=Arm.LEARNER,
+            images_per_s=own,
+            low=own,
+            high=own,
+            settings=settings(workers) if own else None,
+            notes=notes,
+        ),
+        ArmReport(arm=Arm.FAIR, images_per_s=best, low=best, high=best, settings=settings(fair_workers)),
+    )
+
+
+def claims(dali=1000.0, pytorch=500.0):
+    return (
+        ClaimBesideMeasurement(name="pytorch_throughput", claimed=pytorch, measured=500.0),
+        ClaimBesideMeasurement(name="dali_throughput", claimed=dali, measured=1000.0),
+    )
+
+
+def long_run(**changes):
+    """A submission about which there is nothing to say: many batches, a fair loader, a good graph."""
+    values = {
+        "dataset_images": 6400,
+        "loader": a_loader(),
+        "loader_shape": (32, 3, 224, 224),
+        "graph": a_graph(),
+        "batch": a_batch(),
+        "dali_batch_size": 32,
+    }
+    return Context(**(values | changes))
+
+
+def codes(context=None, ratios=(1.9, 2.0, 2.1, 2.0), **changes):
+    measurement = a_measurement(ratios, **changes)
+    return [cause.code for cause in likely_causes(measurement, measurement.decision, context or long_run())]
+
+
+def graph_with(*operators, **changes):
+    return a_graph(operators=tuple(OperatorFacts(name=name, device=device) for name, device in operators), **changes)
+
+
+def test_a_good_submission_has_no_cause():
+    """Passed, failed or undecided: without a telling fact nothing is said."""
+    for ratios in ((1.9, 2.0, 2.1, 2.0), SLOW, NOISY):
+        assert codes(ratios=ratios) == []
+
+
+def test_without_anything_else_only_arms_speak():
+    """Evidence without loader, graph and scan gives no cause about them, whatever the claims say."""
+    measurement = a_measurement(SLOW, claims=claims(dali=1e9, pytorch=1e9))
+    assert likely_causes(measurement, measurement.decision, None) == []
+
+
+CACHED = ("reader file_root replaced by 160 held-out images", "decoder cache of decode removed")
+CLAMPED = ("num_threads 64 clamped to 8, the cores of every arm",)
+CASES = {
+    "decoder_cache": (
+        long_run(graph=a_graph(changed=CACHED)),
+        {"claims": claims(dali=5000.0)},
+        [(long_run(), {"claims": claims(dali=5000.0)}), (long_run(graph=a_graph(changed=CACHED)), {})],
+    ),
+    "epoch_in_queue": (
+        long_run(dataset_images=128),
+        {"claims": claims(dali=5000.0)},
+        [
+            (long_run(dataset_images=128), {}),
+            (long_run(dataset_images=32 * 16), {"claims": claims(dali=5000.0)}),
+            (long_run(dataset_images=0), {"claims": claims(dali=5000.0)}),
+        ],
+    ),
+    "threads_clamped": (
+        long_run(graph=a_graph(changed=CLAMPED)),
+        {"claims": claims(dali=2000.0)},
+        [(long_run(graph=a_graph(changed=CLAMPED)), {})],
+    ),
+    "no_warm_up": (
+        long_run(dataset_images=320),
+        {"claims": claims(dali=300.0)},
+        [(long_run(), {"claims": claims(dali=300.0)}), (long_run(dataset_images=320), {})],
+    ),
+    "padding_counted": (
+        long_run(dataset_images=100, dali_batch_size=64),
+        {"claims": claims(dali=1280.0)},
+        [
+            (long_run(dataset_images=128, dali_batch_size=64), {"claims": claims(dali=1280.0)}),
+            (long_run(dataset_images=100, dali_batch_size=64), {}),
+            (long_run(dataset_images=100, dali_batch_size=64), {"claims": claims(dali=9000.0)}),
+        ],
+    ),
+    "epoch_in_loader_queue": (
+        long_run(dataset_images=128),
+        {"claims": claims(pytorch=2000.0)},
+        [
+            (long_run(dataset_images=32 * 5), {"claims": claims(pytorch=2000.0)}),
+            (long_run(dataset_images=128, loader=a_loader(num_workers=0, prefetch_factor=None)),
+             {"claims": claims(pytorch=2000.0)}),
+            (long_run(dataset_images=128), {}),
+        ],
+    ),
+    "no_synchronize": (
+        long_run(),
+        {"claims": claims(pytorch=2000.0)},
+        [(long_run(), {"claims": claims(pytorch=2000.0), "device": "cpu"}), (long_run(), {})],
+    ),
+    "workers_start": (
+        long_run(dataset_images=128),
+        {"claims": claims(pytorch=100.0)},
+        [
+            (long_run(), {"claims": claims(pytorch=100.0)}),
+            (long_run(dataset_images=128, loader=a_loader(num_workers=0)), {"claims": claims(pytorch=100.0)}),
+        ],
+    ),
+    "no_workers": (
+        long_run(),
+        {"arms": arms(own=100.0, workers=0)},
+        [(long_run(), {"arms": arms(own=500.0, workers=0)}), (long_run(), {"arms": arms(own=100.0, workers=2)})],
+    ),
+    "few_workers": (
+        long_run(),
+        {"arms": arms(own=100.0, workers=1)},
+        [(long_run(), {"arms": arms(own=100.0, workers=4)}), (long_run(), {"arms": arms(own=480.0, workers=1)})],
+    ),
+    "slow_items": (
+        long_run(),
+        {"arms": arms(own=100.0, workers=4)},
+        [(long_run(), {"arms": arms(own=100.0, workers=1)}), (long_run(), {"arms": arms(own=None)})],
+    ),
+    "decoder_on_cpu": (
+        long_run(graph=a_graph(decoder_devices=("cpu",))),
+        {"ratios": SLOW},
+        [
+            (long_run(graph=a_graph(decoder_devices=("cpu",))), {}),
+            (long_run(graph=a_graph(decoder_devices=("mixed", "cpu"))), {"ratios": SLOW}),
+            (long_run(graph=a_graph(decoder_devices=())), {"ratios": SLOW}),
+        ],
+    ),
+    "cpu_after_decode": (
+        long_run(graph=graph_with(("decoders__Image", "mixed"), ("Resize", "cpu"))),
+        {"ratios": SLOW},
+        [(long_run(graph=graph_with(("decoders__Image", "mixed"), ("Resize", "gpu"))), {"ratios": SLOW})],
+    ),
+    "one_thread": (
+        long_run(graph=a_graph(declared_threads=1)),
+        {"ratios": SLOW},
+        [(long_run(graph=a_graph(declared_threads=2)), {"ratios": SLOW})],
+    ),
+    "two_resizes": (
+        long_run(graph=graph_with(("decoders__Image", "mixed"), ("Resize", "gpu"), ("RandomResizedCrop", "gpu"))),
+        {"ratios": NOISY},
+        [
+            (long_run(graph=graph_with(("RandomResizedCrop", "gpu"), ("Resize", "gpu"))), {"ratios": NOISY}),
+            (long_run(graph=graph_with(("RandomResizedCrop", "gpu"))), {"ratios": NOISY}),
+        ],
+    ),
+    "no_overlap": (
+        long_run(graph=a_graph(declared_prefetch=1)),
+        {"ratios": SLOW},
+        [(long_run(graph=a_graph(declared_prefetch=2)), {"ratios": SLOW})],
+    ),
+    "small_batches": (
+        long_run(graph=a_graph(declared_batch_size=16)),
+        {"ratios": SLOW},
+        [(long_run(graph=a_graph(declared_batch_size=16)), {}), (long_run(), {"ratios": SLOW})],
+    ),
+    "unequal_output": (
+        long_run(loader_shape=(32, 3, 64, 64)),
+        {},
+        [(long_run(loader_shape=(64, 224, 224, 3)), {}), (long_run(loader_shape=None), {})],
+    ),
+    "mean_std_scale": (
+        long_run(batch=a_batch(low=-2.0, high=1111.3)),
+        {},
+        [
+            (long_run(batch=a_batch(low=0.0, high=255.0)), {}),
+            (long_run(batch=a_batch(dtype="INT32", low=0.0, high=1000.0)), {}),
+        ],
+    ),
+    "not_normalised": (
+        long_run(batch=a_batch(low=0.0, high=255.0)),
+        {},
+        [
+            (long_run(batch=a_batch(dtype="UINT8", low=0.0, high=255.0)), {}),
+            (long_run(batch=a_batch(low=0.0, high=1.0)), {}),
+            (long_run(batch=a_batch(low=-127.5, high=127.5)), {}),
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_cause_is_named_where_its_fact_is(code):
+    """Each cause is found, once, with words for the learner and the fact for staff."""
+    context, changes, _ = CASES[code]
+    changes = dict(changes)
+    measurement = a_measurement(changes.pop("ratios", (1.9, 2.0, 2.1, 2.0)), **changes)
+    found = likely_causes(measurement, measurement.decision, context)
+    [cause] = [cause for cause in found if cause.code == code]
+    assert len(cause.text) > 40
+    assert cause.fact
+
+
+@pytest.mark.parametrize(
+    ("code", "context", "changes"),
+    [(code, *case) for code, (_, _, negatives) in CASES.items() for case in negatives],
+)
+def test_a_cause_is_not_named_without_its_fact(code, context, changes):
+    """The same submission with the fact changed, or with nothing to explain, does not have this cause."""
+    assert code not in codes(context, **changes)
+
+
+def test_facts_are_quoted_in_numbers():
+    """The lab's own case: 100 images in batches of 32 are four batches, three of them ready before the clock starts."""
+    measurement = a_measurement(claims=claims(dali=4000.0))
+    [cause, *_] = likely_causes(measurement, measurement.decision, long_run(dataset_images=100))
+    assert "4 batches (100 images in batches of 32); up to 3 of them are already decoded" in cause.text
+    assert cause.fact == "prefetch_queue_depth 2 and the first batch, 4 batches per epoch"
+
+
+def judge(evidence):
+    return CHECK.judge(CHECK.observe(evidence), Params())
+
+
+def test_at_most_three_causes_are_told_and_all_are_on_record():
+    """A submission with many troubles reads about three of them; staff see all."""
+    graph = a_graph(decoder_devices=("cpu",), declared_threads=1, declared_prefetch=1, declared_batch_size=8)
+    room = CleanRoom(pipeline="dali_iter", graph=graph, batch=a_batch(low=-2.0, high=1111.0))
+    slow = a_measurement(SLOW, arms=arms(own=100.0, workers=0))
+    result = judge(an_evidence(clean_room=room, measurement=slow))
+    found = result.details["causes"]
+    assert [cause["code"] for cause in found[:3]] == ["decoder_on_cpu", "one_thread", "no_overlap"]
+    assert {cause["code"] for cause in found[3:]} == {"small_batches", "no_workers", "mean_std_scale"}
+    assert sum(cause["text"] in result.feedback for cause in found) == 3
+    assert "To gain speed" not in result.feedback
+
+
+def test_a_graph_without_a_telling_fact_gets_the_general_advice():
+    """What is known to help any graph is said where nothing better is known."""
+    assert "To gain speed decode with device='mixed'" in judge(an_evidence(measurement=a_measurement(SLOW))).feedback
+
+
+def test_a_cause_takes_the_place_of_the_general_explanation():
+    """A claim is explained once: by its cause when there is one, else by what is usual."""
+    exaggerated = a_measurement(claims=claims(dali=9000.0))
+    particular = judge(an_evidence(measurement=exaggerated)).feedback
+    assert "Your epoch has 5 batches" in particular
+    assert "in a short benchmark" not in particular
+    many = a_scan(distinct=6400)
+    usual = judge(an_evidence(measurement=exaggerated, scan=many)).feedback
+    assert "in a short benchmark" in usual
+
+
+def test_causes_never_change_an_outcome():
+    """With and without context the same blocks have the same outcome and code."""
+    for ratios in ((1.9, 2.0, 2.1, 2.0), SLOW, NOISY):
+        observation = CHECK.observe(an_evidence(measurement=a_measurement(ratios)))
+        bare = observation.model_copy(update={"context": None})
+        results = [CHECK.judge(given, Params()) for given in (observation, bare)]
+        assert len({(result.outcome, result.code, result.score) for result in results}) == 1
+
+
+def test_observations_from_before_can_still_be_judged():
+    """A stored observation without context is read and judged."""
+    stored = CHECK.observe(an_evidence()).model_dump_json(exclude={"context"})
+    assert CHECK.judge(CHECK.observation_model.model_validate_json(stored), Params()).code == "ratio.ok"
+
+
+NOTE = "{name}: held-out images exchanged, batch [32, 3, 96, 96]"
+
+
+def test_the_loader_that_was_timed_is_the_one_that_is_explained():
+    """Of several loaders the note at the arm names the one, and the shape that it delivered."""
+    loaders = (a_loader(name="validation", num_workers=0), a_loader(name="train: the loader", num_workers=3))
+    measurement = a_measurement(arms=arms(notes=(NOTE.format(name="train: the loader"),)))
+    evidence = an_evidence(discovery=a_discovery(loaders=loaders), measurement=measurement)
+    context = context_of(evidence, measurement)
+    assert context.loader is not None
+    assert (context.loader.name, context.loader_shape) == ("train: the loader", (32, 3, 96, 96))
+    assert context.dataset_images == 160
+    assert "unequal_output" in [cause.code for cause in likely_causes(measurement, measurement.decision, context)]
+
+
+@pytest.mark.parametrize(
+    "note",
+    ["could not be re-measured: no loader", "batch [32, 3]", "x: held-out images exchanged, batch [32, -3]", "a" * 200],
+)
+def test_other_notes_say_nothing_of_a_shape(note):
+    """Without its own note a loader has no shape; with several loaders none is chosen."""
+    measurement = a_measurement(arms=arms(notes=(note,)))
+    two = a_discovery(loaders=(a_loader(name="a"), a_loader(name="b")))
+    context = context_of(an_evidence(discovery=two, measurement=measurement), measurement)
+    assert (context.loader, context.loader_shape) == (None, None)
+
+
+def test_what_is_missing_from_the_evidence_is_missing_from_the_context():
+    """No scan, no clean room, no graph: counts are 0, the rest is absent."""
+    measurement = a_measurement()
+    context = context_of(an_evidence(scan=None, clean_room=None, discovery=a_discovery(loaders=())), measurement)
+    assert context == Context()
+    assert context.epoch_batches(32) == 0
+    assert Context(dataset_images=100).epoch_batches(None) == 0
+    lengths = context_of(an_evidence(scan=None), measurement)
+    assert lengths.dataset_images == 160
+
+
+class QuietPod:
+    """A pod that is only told to go on and to wait."""
+
+    def resume(self):
+        pass
+
+    def pause(self):
+        pass
+
+
+def test_the_note_is_read_as_a_run_writes_it(monkeypatch):
+    """What a run notes at the learner's arm gives back the loader's name and its shape."""
+    ready = LoaderReady(
+        kind="loader_ready", loader=a_loader(), content="exchanged", queue_depth=4, shape=(32, 3, 48, 64)
+    )
+    monkeypatch.setattr(baselines.learner, "prepare_arm", lambda *_: LearnerArm(QuietPod(), ready))
+    monkeypatch.setattr(baselines.arms, "prepare_reference", lambda *_: None)
+    carried = Carried(facts=CleanRoom(pipeline="p"), arm=None, plan={}, batch_size=32, settings={})
+    found = prepare_baselines(
+        QuietPod(), QuietPod(), a_discovery(), carried, [], shards_path="", plan=MeasurementPlan(), cpus=2, device="cpu"
+    )
+    measurement = a_measurement(arms=arms(notes=tuple(found.notes[Arm.LEARNER])))
+    context = context_of(an_evidence(measurement=measurement), measurement)
+    assert context.loader_shape == (32, 3, 48, 64)
+    assert context.loader == a_loader()

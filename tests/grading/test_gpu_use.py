@@ -1,0 +1,94 @@
+"""Means by arm: whose window a sample belongs to, and which samples belong to none."""
+
+import time
+
+import pytest
+
+from grader_service.gpu.memory import InMemoryGpu
+from grader_service.gpu.monitor import Utilisation
+from grader_service.gpu.poll import GpuPoll, Sample
+from grader_service.grading.blocks import measure
+from grader_service.grading.gpu_use import Span, use_by_arm
+from grader_service.grading.host_watch import ScriptedHost
+from grader_service.grading.lookout import Lookout
+from grader_service.grading.progress import Silent
+from grader_service.model.lab import MeasurementPlan
+from grader_service.model.measurement import Arm, Window
+
+
+def sample(at, sm, *, jpg=0.0, memory=1000, processes=(1, 2), period_s=0.2):
+    use = Utilisation(sm, jpg, memory, processes, None, period_s)
+    return Sample(at, at, use, {})
+
+
+def between(samples):
+    return lambda start, end: [one for one in samples if start <= one.at <= end]
+
+
+def test_means_are_taken_over_each_arms_own_windows():
+    """Two windows of DALI with a reference between them."""
+    spans = [Span(Arm.DALI, 0.0, 1.0), Span(Arm.DECLARED, 1.0, 2.0), Span(Arm.DALI, 2.0, 3.0)]
+    samples = [sample(0.5, 80, jpg=30), sample(1.5, 2), sample(2.5, 60, jpg=20, processes=(1, 2, 3)), sample(3.5, 99)]
+    dali, declared = use_by_arm(spans, between(samples))
+    assert (dali.arm, dali.samples, dali.sm_percent, dali.jpg_percent, dali.processes) == (Arm.DALI, 2, 70.0, 25.0, 3)
+    assert (declared.arm, declared.samples, declared.sm_percent) == (Arm.DECLARED, 1, 2.0)
+
+
+def test_a_look_that_still_shows_the_arm_before_is_left_out():
+    """The driver's mean reaches back in time."""
+    spans = [Span(Arm.DECLARED, 1.0, 2.0)]
+    samples = [sample(1.1, 90), sample(1.19, 90), sample(1.21, 0), sample(1.9, 0)]
+    (declared,) = use_by_arm(spans, between(samples))
+    assert (declared.samples, declared.sm_percent) == (2, 0.0)
+
+
+def test_figures_that_are_not_to_be_had_are_null():
+    """No JPEG engine, no SM figure, or no sample at all."""
+    spans = [Span(Arm.DALI, 0.0, 1.0), Span(Arm.FAIR, 5.0, 6.0)]
+    dali, fair = use_by_arm(spans, between([sample(0.5, None, jpg=None)]))
+    assert (dali.sm_percent, dali.jpg_percent, dali.memory_mib) == (None, None, 1000.0)
+    assert (fair.samples, fair.memory_mib, fair.processes) == (0, None, None)
+
+
+class WorkingArm:
+    """An arm that keeps a GPU in memory as busy as it is told, in real time."""
+
+    def __init__(self, arm, rate, gpu, sm):
+        self.arm = arm
+        self.windows = 0
+        self._rate = rate
+        self._gpu = gpu
+        self._sm = sm
+
+    def window(self, batches, *, timeout_s):
+        self.windows += 1
+        self._gpu.sm_percent = self._sm(self.windows) if callable(self._sm) else self._sm
+        time.sleep(0.03)
+        self._gpu.sm_percent = 0.0
+        return Window(arm=self.arm, images=batches * 32, seconds=batches * 32 / self._rate)
+
+    def batches_for(self, seconds):
+        return 10
+
+
+def test_a_sampler_in_the_background_tells_the_arms_apart():
+    """The thread samples while windows run; blocks that the host spoiled leave no trace in the means."""
+    gpu = InMemoryGpu(processes=[5_000_001])
+    settled = 3
+    dali = WorkingArm(Arm.DALI, 1000, gpu, lambda window: 3.0 if window == settled + 2 else 75.0)
+    declared = WorkingArm(Arm.DECLARED, 500, gpu, 4.0)
+    with GpuPoll(gpu, every_s=0.002) as poll:
+        lookout = Lookout(ScriptedHost((None, "heat")), poll)
+        timed = measure(dali, [declared], MeasurementPlan(), 1.1, Silent(), lookout=lookout)
+    assert timed.blocks[1].spoiled == "heat"
+    uses = {use.arm: use for use in timed.uses}
+    assert uses[Arm.DALI].samples > 8
+    # The edges of a window may show the pause before or after it, never the other arm.
+    assert uses[Arm.DALI].sm_percent == pytest.approx(75.0, abs=15)
+    assert uses[Arm.DECLARED].sm_percent == pytest.approx(4.0, abs=1)
+    assert uses[Arm.DALI].processes == 1
+
+
+def test_nothing_is_watched_without_a_gpu():
+    """A rehearsal has no use to report."""
+    assert Lookout().uses([Span(Arm.DALI, 0.0, 1.0)]) == ()

@@ -1,0 +1,75 @@
+"""What the host can show is measured fairly, only when it matters, and never against a pass."""
+
+import pytest
+
+from grader_service.grading.arms import ArmLost
+from grader_service.grading.host_effect import BLOCKS, LoaderRate, host_ratio, needs_host_effect, with_host
+from grader_service.model.lab import MeasurementPlan
+from grader_service.model.measurement import Arm, HostBlock, HostEffect
+from tests.factories import a_measurement
+from tests.grading.test_blocks import SteadyArm
+
+PLAN = MeasurementPlan()
+
+
+class ScriptedArm:
+    """An arm with a rate for each window, warm-up included."""
+
+    def __init__(self, rates, log=None):
+        self._rates = iter(rates)
+        self.seconds = []
+        self._log = log if log is not None else []
+
+    def rate(self, seconds):
+        self.seconds.append(seconds)
+        self._log.append(self)
+        return next(self._rates)
+
+
+def test_the_ratio_is_the_median_over_blocks():
+    """One block that the host disturbed does not decide, and the warm-up counts nowhere."""
+    own = ScriptedArm([9.0, 9.0, 200.0, 210.0, 900.0, 190.0])
+    fair = ScriptedArm([9.0, 9.0, 100.0, 100.0, 100.0, 100.0])
+    effect = host_ratio(own, fair, PLAN)
+    assert effect.ratio == pytest.approx(2.05)
+    assert [block.dali for block in effect.blocks] == [200.0, 210.0, 900.0, 190.0]
+    assert len(effect.blocks) == BLOCKS
+
+
+def test_blocks_go_there_and_back():
+    """The order turns around, and windows are shorter than a graded block's."""
+    log = []
+    own, fair = ScriptedArm([1.0] * 6, log), ScriptedArm([1.0] * 6, log)
+    host_ratio(own, fair, PLAN)
+    assert log[4:] == [own, fair, fair, own, own, fair, fair, own]
+    assert max(own.seconds) < PLAN.block_s
+
+
+@pytest.mark.parametrize("lost_at", [0, 1, 2, 4])
+def test_a_lost_arm_gives_no_number(lost_at):
+    """Whenever our graph stops, there is nothing to say about the host."""
+    rates = [100.0] * 6
+    rates[lost_at] = ArmLost("its pod ended")
+    assert host_ratio(ScriptedArm(rates), ScriptedArm([100.0] * 6), PLAN) is None
+
+
+def test_a_reference_loader_is_rated_by_its_window():
+    """Images of the window over its seconds."""
+    assert LoaderRate(SteadyArm(Arm.FAIR, 320)).rate(1.0) == pytest.approx(320)
+    assert isinstance(LoaderRate(SteadyArm(Arm.FAIR, 320, lost_after=0)).rate(1.0), ArmLost)
+
+
+def test_only_what_is_no_pass_needs_it():
+    """A pass needs no excuse, and without a decision there is none to excuse."""
+    assert not needs_host_effect(a_measurement().decision)
+    assert not needs_host_effect(None)
+    assert needs_host_effect(a_measurement((0.8, 0.8, 0.82, 0.81)).decision)
+
+
+def test_the_measurement_keeps_what_the_host_showed():
+    """The decision allows for it, and the number stays for whoever judges again."""
+    weak = HostEffect(ratio=1.05, blocks=(HostBlock(dali=105.0, pytorch=100.0),))
+    found = with_host(a_measurement((0.8, 0.8, 0.82, 0.81)), weak)
+    assert (found.decision.outcome, found.decision.reason) == ("inconclusive", "host_cannot_show_effect")
+    assert found.host == weak
+    assert with_host(a_measurement((0.8, 0.8, 0.82, 0.81)), None).decision.outcome == "failed"

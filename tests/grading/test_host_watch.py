@@ -1,0 +1,131 @@
+"""Clocks and stolen processor time, on clocks and figures of the test's own."""
+
+import pytest
+
+from grader_service.grading.host_watch import ClockWatch, NothingWatched, ScriptedHost, StealWatch, Together
+
+
+class Clocks:
+    """A host's three clocks, moved by hand."""
+
+    def __init__(self):
+        self.wall, self.monotonic, self.boot = 1_800_000_000.0, 500.0, 700.0
+
+    def pass_time(self, seconds):
+        self.wall += seconds
+        self.monotonic += seconds
+        self.boot += seconds
+
+    def sleep(self, seconds):
+        self.wall += seconds
+        self.boot += seconds
+
+    def watch(self):
+        return ClockWatch(lambda: self.wall, lambda: self.monotonic, lambda: self.boot)
+
+
+@pytest.fixture
+def clocks():
+    return Clocks()
+
+
+def test_clocks_that_agree_spoil_nothing(clocks):
+    """Eight seconds pass on all of them."""
+    watch = clocks.watch()
+    watch.begin()
+    clocks.pass_time(8.0)
+    assert watch.spoiled() is None
+
+
+@pytest.mark.parametrize(("step", "spoils"), [(0.051, True), (-0.051, True), (-3600.0, True), (0.049, False)])
+def test_a_step_of_the_wall_clock_spoils(clocks, step, spoils):
+    """Either way, from 50 ms on; slewing stays far below that."""
+    watch = clocks.watch()
+    watch.begin()
+    clocks.pass_time(4.0)
+    clocks.wall += step
+    assert (watch.spoiled() is not None) == spoils
+
+
+def test_a_sleeping_host_spoils_and_is_named_as_such(clocks):
+    """The wall clock moves too, but that is not what happened."""
+    watch = clocks.watch()
+    watch.begin()
+    clocks.pass_time(4.0)
+    clocks.sleep(30.0)
+    assert watch.spoiled() == "the host slept for 30.0 s"
+
+
+def test_a_step_between_blocks_spoils_neither(clocks):
+    """Only what happens in a block counts for it."""
+    watch = clocks.watch()
+    watch.begin()
+    clocks.pass_time(1.0)
+    assert watch.spoiled() is None
+    clocks.wall += 5.0
+    watch.begin()
+    clocks.pass_time(1.0)
+    assert watch.spoiled() is None
+
+
+def test_the_clocks_of_this_host_agree():
+    """The clocks asked by default exist, and stand still against each other for a moment."""
+    watch = ClockWatch()
+    watch.begin()
+    assert watch.spoiled() is None
+
+
+def stat(*rows):
+    """`/proc/stat` with (busy, idle, steal) ticks for each processor."""
+    lines = [f"cpu{number} {busy} 0 0 {idle} 0 0 0 {steal} 0 0" for number, (busy, idle, steal) in enumerate(rows)]
+    return "\n".join(["cpu 1 2 3 4 5 6 7 8 9 10", *lines, "intr 5 1 2", ""])
+
+
+@pytest.mark.parametrize(
+    ("after", "spoils"),
+    [
+        ([(400, 0, 0), (400, 0, 0)], False),
+        ([(360, 0, 39), (0, 400, 0)], False),
+        ([(360, 0, 41), (0, 400, 0)], True),
+        ([(200, 0, 0), (200, 0, 200)], True),
+        ([(10, 390, 10), (0, 400, 0)], False),
+    ],
+    ids=["none", "below", "above", "one core", "idle"],
+)
+def test_stolen_time_is_a_share_of_what_was_wanted(after, spoils):
+    """Idle time hides nothing, and a few ticks on an idle host are noise."""
+    texts = iter([stat((0, 0, 0), (0, 0, 0)), stat(*after)])
+    watch = StealWatch((0, 1), lambda: next(texts))
+    watch.begin()
+    assert (watch.spoiled() is not None) == spoils
+
+
+def test_only_the_processors_of_the_arms_count():
+    """What is stolen from others is not ours to mind; names such as cpu1 and cpu10 are told apart."""
+    rows = [(100, 0, 0)] * 10
+    texts = iter([stat(*[(0, 0, 0)] * 11), stat(*rows, (100, 0, 300))])
+    watch = StealWatch((0, 1), lambda: next(texts))
+    watch.begin()
+    assert watch.spoiled() is None
+
+
+def test_this_hosts_figures_can_be_read():
+    """The real `/proc/stat` has the columns that are read."""
+    watch = StealWatch((0,))
+    watch.begin()
+    assert watch.spoiled() is None
+
+
+def test_every_watch_is_asked_and_the_first_reason_stands():
+    """A reason hides no other watch's question, which may have something to clear."""
+    asked = []
+
+    class Asked(ScriptedHost):
+        def spoiled(self):
+            asked.append(self.reasons)
+            return super().spoiled()
+
+    watch = Together([NothingWatched(), Asked(("first",)), Asked(("second",))])
+    watch.begin()
+    assert watch.spoiled() == "first"
+    assert asked == [("first",), ("second",)]

@@ -1,0 +1,65 @@
+"""Attempts travel from the store to the test and into the evidence; only what was put to the test is one."""
+
+import pytest
+
+from grader_service.grading.run import RunOutcome
+from grader_service.model.evidence import Evidence
+from grader_service.service import runner
+from grader_service.service.runner import RunEnd
+from grader_service.store import results
+from tests.factories import a_block, a_measurement, a_run, an_evidence
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Attempts that runs were asked for; the measurement in `found` stands for what they find."""
+    found = {"measurement": a_measurement(), "attempts": []}
+
+    def execute(*_, run_id, attempt, **__):
+        found["attempts"].append(attempt)
+        measurement = found["measurement"]
+        if measurement is not None:
+            measurement = measurement.model_copy(update={"attempt": attempt})
+        return RunOutcome(an_evidence(run=a_run(run_id=run_id), measurement=measurement), {})
+
+    monkeypatch.setattr(runner, "execute", execute)
+    return found
+
+
+def test_each_measured_submission_is_one_more(bench, asked):
+    """Also when they were all handed in before the first was run, and before any was judged."""
+    submissions = [bench.submit(learner="ann") for _ in range(3)]
+    assert bench.run_all(bench.desk()) == [RunEnd.STORED] * 3
+    assert asked["attempts"] == [1, 2, 3]
+    stored = results.load_evidence(bench.store, bench.run(submissions[2]).run_id)
+    assert stored.kind == "measured"
+    assert Evidence.model_validate_json(stored.document).measurement.attempt == 3
+    assert bench.judge() is not None
+
+
+@pytest.mark.parametrize(
+    "measurement",
+    [
+        None,
+        a_measurement(blocks=(), decision=None, problem="it crashed"),
+        a_measurement(blocks=(a_block(0, 2.0),), decision=None, problem="it crashed"),
+        a_measurement((2.0, 2.1), decision=None, unsteady="throttled"),
+    ],
+    ids=["not measured", "no block", "one block", "spoiled by the host"],
+)
+def test_what_was_not_put_to_the_test_is_free(bench, asked, measurement):
+    """Nothing was measured, or the host did not let it be."""
+    asked["measurement"] = measurement
+    for _ in range(2):
+        bench.submit(learner="ann")
+    bench.run_all(bench.desk())
+    assert asked["attempts"] == [1, 1]
+
+
+def test_stopping_half_way_is_an_attempt(bench, asked):
+    """A graph that ends when it likes is judged by the blocks there are, so it gets no free tries."""
+    asked["measurement"] = a_measurement((2.0, 2.1), decision=None, problem="it crashed")
+    for _ in range(2):
+        bench.submit(learner="ann")
+    bench.run_all(bench.desk())
+    assert asked["attempts"] == [1, 2]

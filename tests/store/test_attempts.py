@@ -1,0 +1,71 @@
+"""Attempts are counted by what was measured, on both databases."""
+
+import pytest
+
+from grader_service.store import leases, results
+from grader_service.store.attempts import attempt_number
+from tests.store.test_store import a_submission, accept
+
+
+def measured(store, number, kind="measured", **changes):
+    """Accepts a submission and stores its run's evidence."""
+    accept(store, a_submission(number, **changes))
+    claim = leases.claim(store, "run", "runner", 60)
+    assert results.store_evidence(store, claim, kind, b"{}", {})
+
+
+def test_the_first_is_the_first(store):
+    """Before anything was measured, and for a submission that nobody knows."""
+    accept(store, a_submission(1))
+    assert attempt_number(store, "s:1") == 1
+    assert attempt_number(store, "s:unknown") == 1
+
+
+def test_measured_submissions_count(store):
+    """Whether their verdict is out already or not: judging may be slower than the learner."""
+    measured(store, 1, sha="1")
+    measured(store, 2, sha="2")
+    accept(store, a_submission(3, sha="3"))
+    assert attempt_number(store, "s:3") == 3
+
+
+@pytest.mark.parametrize("kind", ["evidence", "rejection"])
+def test_what_was_not_measured_counts_nothing(store, kind):
+    """Code that stopped early, or an unusable file, spends no error."""
+    measured(store, 1, kind=kind, sha="1")
+    accept(store, a_submission(2, sha="2"))
+    assert attempt_number(store, "s:2") == 1
+
+
+def test_our_failures_count_nothing(store):
+    """A run that failed by our fault, and the tries after it, are the same attempt."""
+    accept(store, a_submission(1, sha="1"))
+    leases.fail(store, leases.claim(store, "run", "runner", 60), "ours", max_attempts=3, delay_s=0.0)
+    accept(store, a_submission(2, sha="2"))
+    assert (attempt_number(store, "s:1"), attempt_number(store, "s:2")) == (1, 1)
+
+
+def test_a_submission_keeps_its_number(store):
+    """Running one again, later, is the attempt that it was."""
+    for number in (1, 2, 3):
+        measured(store, number, sha=str(number))
+    assert [attempt_number(store, f"s:{number}") for number in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_the_same_file_under_another_id_is_another_attempt(store):
+    """It is measured anew, which is one more chance for noise."""
+    measured(store, 1, sha="1")
+    accept(store, a_submission(2, sha="1"))
+    assert attempt_number(store, "s:2") == 2
+
+
+def test_learners_and_labs_are_counted_apart(store):
+    """Nobody pays for another's attempts, nor for those at another lab; without a learner each is the first."""
+    measured(store, 1, learner="ann")
+    accept(store, a_submission(2, learner="bob"))
+    accept(store, a_submission(3, learner="ann", lab="other-lab"))
+    assert (attempt_number(store, "s:2"), attempt_number(store, "s:3")) == (1, 1)
+    leases.claim(store, "run", "runner", 60)
+    measured(store, 4, learner=None)
+    accept(store, a_submission(5, learner=None))
+    assert attempt_number(store, "s:5") == 1
