@@ -9,10 +9,17 @@ from grader_service.model.measurement import (
     ArmReport,
     Block,
     ClaimBesideMeasurement,
+    ContentKind,
+    ContentProof,
+    Corroboration,
     Decision,
+    GpuUse,
+    HostBlock,
+    HostEffect,
     Interval,
     LoaderSettings,
     Measurement,
+    TierRefused,
     Window,
 )
 from grader_service.model.verdict import (
@@ -283,6 +290,149 @@ def spoiled():
     )
 
 
+def content(**changes):
+    return ContentProof(
+        **{
+            "delivered": 12288,
+            "identified": 12288,
+            "distinct": 12160,
+            "stale": 96,
+            "repeated": 32,
+            "audited": 64,
+            "failed_audits": 1,
+            "texture": 0.973,
+            "area": 0.4912,
+            "expected_area": 0.5034,
+            "kind": ContentKind.FULL,
+            "note": "64 full; texture 0.94 to 1.00, worst block 0.81",
+        }
+        | changes
+    )
+
+
+def corroboration(**changes):
+    uses = (
+        GpuUse(arm=Arm.DALI, samples=61, sm_percent=28.6, jpg_percent=57.2, memory_mib=3120.4, processes=3),
+        GpuUse(arm=Arm.LEARNER, samples=58, sm_percent=0.42, jpg_percent=0.0, memory_mib=3118.0, processes=3),
+        GpuUse(arm=Arm.DECLARED, samples=60, sm_percent=0.5, memory_mib=3118.0, processes=3),
+        GpuUse(arm=Arm.FAIR, samples=0),
+    )
+    flags = (
+        "the GPU was busy (31 % SM) in the windows of reference_fair, which only copies batches to it",
+        "in a block: Xid 43, which a program caused",
+    )
+    return Corroboration(**{"uses": uses, "flags": flags} | changes)
+
+
+REFUSED_GRAPH = TierRefused(tier="A", problem="operator_not_allowed", text="`python_function` cannot be carried.")
+
+
+def proven():
+    """Tier C, third attempt, on a weak host, with discarded blocks and everything else that a measurement can hold."""
+    ratios = (1.05, 1.09, 1.12, 1.08, 1.11, 1.06, 1.04, 1.1, 1.07, 1.09, 1.05, 1.12, 1.08, 1.06, 1.1, 1.07, 1.09, 1.1)
+    blocks = [block(index, ratio) for index, ratio in enumerate(ratios)]
+    blocks[4] = block(4, 1.9, spoiled="a process that is not of this run used the GPU")
+    blocks[9] = block(9, 0.4, spoiled="the GPU's clocks were held down: hardware slowdown")
+    found = decision(
+        1.078, 1.062, 1.095, "inconclusive", blocks_used=16, look=5, attempt=3, reason="host_cannot_show_effect"
+    )
+    open_check = check(
+        "throughput_ratio",
+        "benchmark",
+        Outcome.INCONCLUSIVE,
+        tier=Tier.COLD_PROOF,
+        code="ratio.host_cannot_show_effect",
+        details={"decision": found.model_dump(mode="json")},
+    )
+    nothing_new = TierRefused(
+        tier="B",
+        problem="nothing_new",
+        text="After the images had been exchanged the iterator delivered 512 images in one window and none was new.",
+    )
+    host = HostEffect(
+        ratio=1.18,
+        blocks=tuple(HostBlock(dali=own, pytorch=500.0) for own in (585.0, 595.0, 570.0, 600.0)),
+    )
+    return verdict(
+        status=Status.INCONCLUSIVE,
+        code="ratio.host_cannot_show_effect",
+        feedback=open_check.feedback,
+        score=None,
+        steps=(step("baseline"), step("benchmark", Outcome.INCONCLUSIVE, None)),
+        checks=(check(), open_check),
+        measurement=measurement(
+            blocks=tuple(blocks),
+            plan=PLAN.model_copy(update={"declared_floor": 0.8, "fair_floor": 0.7}),
+            decision=found,
+            tier="C",
+            refused=(REFUSED_GRAPH, nothing_new),
+            content=content(),
+            corroboration=corroboration(),
+            attempt=3,
+            host=host,
+            unsteady=None,
+        ),
+        provenance=provenance(timings_s={"proof": 61.2, "host": 4.5, "content": 1.25}),
+    )
+
+
+def replayed():
+    """Tier B: fast, but most of the images had come before."""
+    failed_check = check(
+        "throughput_ratio",
+        "benchmark",
+        Outcome.FAILED,
+        tier=Tier.PROOF,
+        code="ratio.replayed",
+        details={"content": {"delivered": 12288}},
+    )
+    return verdict(
+        status=Status.FAILED,
+        code="ratio.replayed",
+        feedback=failed_check.feedback,
+        score=25.0,
+        steps=(step("baseline"), step("benchmark", Outcome.FAILED, 0.0)),
+        checks=(check(), failed_check),
+        measurement=measurement(
+            tier="B",
+            refused=(REFUSED_GRAPH,),
+            content=content(problem="replayed", distinct=640, repeated=11648, stale=0, note=""),
+        ),
+    )
+
+
+def nothing_timed():
+    """No tier could be had: the graph was refused, and there is no factory."""
+    text = "No function `build_dali_iterator(dataset_dir, batch_size)` is defined."
+    refused = (REFUSED_GRAPH, *(TierRefused(tier=tier, problem="no_factory", text=text) for tier in ("B", "C")))
+    return unverified().model_copy(
+        update={
+            "measurement": measurement(
+                (), decision=None, arms=(), claims=(), problem=text, refused=refused, tier="C", images=0, image_sizes=""
+            )
+        }
+    )
+
+
+def unsteady():
+    """The host spoiled all blocks but one."""
+    blocks = [block(index, 1.4, spoiled="the host slept") for index in range(12)]
+    open_check = check(
+        "throughput_ratio", "benchmark", Outcome.INCONCLUSIVE, code="ratio.host_unsteady", tier=Tier.GRAPH
+    )
+    return verdict(
+        status=Status.INCONCLUSIVE,
+        code="ratio.host_unsteady",
+        score=None,
+        checks=(check(), open_check),
+        measurement=measurement(
+            blocks=(*blocks, block(12, 1.4)),
+            decision=None,
+            unsteady="12 of 13 blocks were discarded: the host slept (12 blocks)",
+        ),
+    )
+
+
 def many_blocks(count=500):
     return verdict(measurement=measurement(tuple(1.2 + 0.2 * math.sin(index) for index in range(count))))
 
@@ -316,6 +466,15 @@ def hostile():
             arms=(arm(Arm.DALI, notes=tuple(short)), arm(Arm.LEARNER, notes=tuple(short))),
             dali_settings=marked,
             claims=tuple(ClaimBesideMeasurement(name=text, claimed=-1e300, measured=None) for text in short),
+            tier="B",
+            refused=(
+                *(TierRefused(tier="A", problem=text, text=text) for text in short),
+                TierRefused(tier="B", problem=short[0], text=long[1:]),
+            ),
+            content=content(problem=short[0], note=long),
+            corroboration=corroboration(flags=(*short, long)),
+            attempt=2**40,
+            unsteady=long,
         ),
         provenance=provenance(
             filename=short[0],
@@ -343,5 +502,9 @@ CASES = {
     "lost_arm": lost_arm,
     "spoiled": spoiled,
     "many_blocks": many_blocks,
+    "proven": proven,
+    "replayed": replayed,
+    "nothing_timed": nothing_timed,
+    "unsteady": unsteady,
     "hostile": hostile,
 }

@@ -6,7 +6,7 @@ from grader_service.model.measurement import Arm
 from grader_service.model.verdict import Outcome, Status, Tier
 from grader_service.report import words
 from grader_service.report.html import render_report
-from tests.report.factories import check, rehearsed, step, verdict, without_run
+from tests.report.factories import check, content, decision, measurement, rehearsed, step, verdict, without_run
 from tests.report.page import Page
 
 
@@ -42,7 +42,7 @@ def test_every_status_outcome_and_tier_has_words():
     """No enum value is without a sign or a meaning."""
     assert set(words.STATUS_MEANING) == set(Status)
     assert set(words.TIER_MEANING) == set(Tier)
-    assert set(words.ARM_NAMES) == set(words.ARM_MEANING) == set(words.ARM_SIGNS) == set(Arm)
+    assert set(words.ARM_SIGNS) == set(Arm)
     assert {item.value for enum in (Status, Outcome) for item in enum} <= set(words.MARKS)
 
 
@@ -115,10 +115,11 @@ def test_measurement_tells_the_decision(page):
         "DALI delivered 1.39× the images of the baseline; the 95% interval runs from 1.32× to 1.46×.",
         "More than 1.1× was needed.",
         "never less than 95% of our reference at your settings, nor less than 91% of our reference at fair settings",
-        "tested after 4, 6, 8 and 12 blocks",
-        "risk of at most 0.5%",
-        "risk of at most 5%",
-        "look 2 of 4 ended it, after 6 blocks",
+        "After 4, 6, 8 and 12 valid blocks",
+        "4 more blocks follow, with a last look after 16",
+        "passes with a chance of at most 0.5%",
+        "fails with one of at most 5%",
+        "look 2 of 5 ended it, after 6 blocks",
         "779 to 853",
         "batch 32, 2 workers, prefetch 2, pinned memory",
         "prefetch queue depth 2, 2",
@@ -139,10 +140,135 @@ def test_every_block_has_a_row(page):
 def test_spoiled_blocks_say_why(page):
     """Spoiled blocks, and those after the decision, are listed with the reason, and marked in the table."""
     shown = page("spoiled")
-    assert "Block 2: another process used the GPU" in shown.text
-    assert "Block 4: the clock was stepped" in shown.text
-    assert "Block 7: taken after the decision" in shown.text
+    assert "Block 2, discarded: another process used the GPU" in shown.text
+    assert "Block 4, discarded: the clock was stepped" in shown.text
+    assert "Block 7, taken after the decision" in shown.text
     assert len(shown.with_class("left-out")) == 3
+    assert "Blocks timed 7, 2 of them discarded" in shown.text
+    assert "discarded before anybody looked at its rates" in shown.text
+    assert "discarded before anybody" not in page("official").text
+
+
+def test_blocks_with_one_reason_are_told_once(page):
+    """Twelve blocks that the host spoiled in the same way are one line, and twelve rows."""
+    shown = page("unsteady")
+    assert "Blocks 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, discarded: the host slept" in shown.text
+    assert len(shown.with_class("left-out")) == 12
+    assert "not steady, which is not your fault: 12 of 13 blocks were discarded" in shown.text
+    assert "There is no decision." in shown.text
+
+
+def test_plain_measurement_has_no_further_parts(page):
+    """A graph in the clean room with nothing to remark has no tier, content, GPU, host or staff part."""
+    shown = page("official")
+    headings = [heading.text for heading in shown.all("h3")]
+    assert not {"How strong the evidence is", "What the images showed", "What the GPU did meanwhile", "For staff"} & {
+        *headings
+    }
+    assert "Your DALI graph" in shown.text
+    assert "attempt number" not in shown.text
+    assert "wanted of a host" not in shown.text
+
+
+def test_learners_own_code_is_called_so(page):
+    """In tier C no arm, legend or plot speaks of a graph in a clean room."""
+    shown = page("proven")
+    section = _section(shown, "measurement").text
+    assert "Your DALI code" in section
+    assert "Your DALI graph" not in section
+    assert "run in our clean room" not in section
+    assert "Evidence C: your own code ran from a cold start" in section
+
+
+def test_stronger_tiers_say_why_not(page):
+    """Each tier that could not be had is named with its reason."""
+    refused = [item.text for item in page("proven").with_class("refused")[0].children]
+    assert len(refused) == 2
+    assert refused[0].startswith("A (your DALI graph in our clean room)")
+    assert "python_function cannot be carried." in refused[0]
+    assert refused[1].startswith("B (")
+    assert "none was new. nothing_new" in refused[1]
+
+
+def test_nothing_timed_names_every_tier_once(page):
+    """Where no tier could be had each reason stands once, without a rule that nothing was decided by."""
+    shown = page("nothing_timed")
+    assert "Nothing could be timed" in shown.text
+    assert shown.text.count("No function build_dali_iterator(dataset_dir, batch_size) is defined.") == 1
+    assert "B and C" in shown.text
+    assert "How it was decided" not in shown.text
+    assert "0 JPEGs" not in shown.text
+
+
+def test_images_that_do_not_count_make_no_outcome(page):
+    """A fast ratio of replayed images is not shown as passed; the problem stands in words."""
+    section = _section(page("replayed"), "measurement")
+    assert not [item for item in section.walk() if "chip" in item.attributes.get("class", "").split()]
+    assert "This ratio does not count" in section.text
+    assert "Most images had come before, so they were not decoded again." in section.text
+
+
+def test_images_of_a_graph_that_do_not_count_make_no_outcome():
+    """What a carried graph delivered is held to the same; a check that decided all the same has the last word."""
+    timed = measurement(content=content(problem="small_area"))
+    shown = Page(render_report(verdict(measurement=timed)))
+    assert "This ratio does not count" in shown.text
+    assert "much less of each file" in shown.text
+    judged = check("throughput_ratio", "benchmark", details={"decision": decision().model_dump(mode="json")})
+    shown = Page(render_report(verdict(checks=(judged,), measurement=timed)))
+    assert "This ratio does not count" not in shown.text
+
+
+def test_outcome_is_that_of_the_check():
+    """A ratio that is too low only for images that were not counted is shown as the check judged it."""
+    low = decision(0.9, 0.8, 1.0, "failed")
+    softened = check(
+        "throughput_ratio", "benchmark", Outcome.INCONCLUSIVE, details={"decision": low.model_dump(mode="json")}
+    )
+    shown = Page(render_report(verdict(checks=(softened,), measurement=measurement(decision=low, tier="B"))))
+    chips = [item for item in _section(shown, "measurement").walk() if "chip" in item.attributes.get("class", "")]
+    assert [item.text for item in chips] == ["≈ inconclusive"]
+
+
+def test_content_host_attempt_and_gpu_are_told(page):
+    """Everything that a measurement can hold beside its rates is there in words and numbers."""
+    text = page("proven").text
+    for expected in (
+        "Different images 12,160",
+        "64, 1 of them failed",
+        "As recorded: 64 full; texture 0.94 to 1.00, worst block 0.81",
+        "attempt number 3",
+        "delivered 1.18× the images of our own PyTorch loader on this host",
+        "nobody fails on it",
+        "look 5 of 5, the one after the extension,",
+        "Measure what this host can show 4.5 s",
+        "never less than 80% of our reference at your settings",
+    ):
+        assert expected in text
+
+
+def test_use_of_the_gpu_has_a_row_for_each_arm(page):
+    """Means of each arm; what the driver does not say is a dash, not zero."""
+    rows = _table(page("proven"), "Means over the windows of each arm")
+    assert rows[1:] == [
+        ["● Your DALI code", "29%", "57%", "3,120 MiB", "3", "61"],
+        ["■ Your DataLoader", "0.42%", "0%", "3,118 MiB", "3", "58"],
+        ["▲ Reference, your settings", "0.5%", "–", "3,118 MiB", "3", "60"],
+        ["◆ Reference, fair settings", "–", "–", "–", "–", "0"],
+    ]
+
+
+def test_flags_stand_at_the_end_for_staff(page):
+    """Flags are the last part of the measurement, said to decide nothing."""
+    section = _section(page("proven"), "measurement")
+    headings = [item.text for item in section.walk() if item.tag == "h3"]
+    assert headings[-1] == "For staff"
+    assert "None of it passes or fails anybody." in section.text
+    flags = next(item for item in section.walk() if item.attributes.get("class") == "flags")
+    assert [item.text for item in flags.children] == [
+        "the GPU was busy (31 % SM) in the windows of reference_fair, which only copies batches to it",
+        "in a block: Xid 43, which a program caused",
+    ]
 
 
 def test_decision_of_the_check_comes_first(page):
@@ -222,6 +348,10 @@ def test_missing_signature_and_isolation_are_said(page):
         update={"provenance": unisolated.provenance.model_copy(update={"isolated": False})}
     )
     assert "Not isolated" in Page(render_report(unisolated)).text
+
+
+def _section(page, name):
+    return next(item for item in page.all("section") if item.attributes.get("aria-labelledby") == name)
 
 
 def _table(page, caption):

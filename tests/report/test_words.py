@@ -1,11 +1,12 @@
 """Numbers and names as they are shown."""
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
+from importlib.resources import files
 
 import pytest
 from markupsafe import Markup
 
-from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, ClaimBesideMeasurement, LoaderSettings
 from grader_service.report import formats, words
 from tests.report.factories import block
@@ -80,6 +81,8 @@ def test_seconds_and_percent():
     assert formats.seconds(1234.56) == "1,234.6 s"
     assert formats.percent(0.005) == "0.5%"
     assert formats.percent(0.95) == "95%"
+    assert formats.percent(0.00033774, 2) == "0.034%"
+    assert formats.percent(3e-9, 2) == "0.0000003%"
 
 
 @pytest.mark.parametrize(
@@ -160,12 +163,28 @@ def test_baselines():
     assert words.baselines([]) == ""
 
 
-def test_rule_takes_its_numbers_from_the_plan():
-    """No number of the rule is fixed in words."""
-    plan = MeasurementPlan(
-        looks=(3, 5), alpha_pass=0.01, alpha_fail=0.1, declared_floor=0.8, fair_floor=0.7, block_s=2.5
-    )
-    text = " ".join(words.rule(plan, 1.25))
-    for expected in ("2.5 s", "80%", "70%", "3 and 5 blocks", "above 1.25", "at most 1%", "at most 10%"):
-        assert expected in text
-    assert "above the threshold" in " ".join(words.rule(plan, None))
+@pytest.mark.parametrize("tier", ["A", "B", "C"])
+def test_every_arm_has_words_in_every_tier(tier):
+    """The DALI arm is the learner's graph in tier A only; below it is the learner's own code."""
+    assert set(words.arm_names(tier)) == set(words.arm_meaning(tier)) == set(Arm)
+    assert words.arm_names(tier)[Arm.DALI] == ("Your DALI graph" if tier == "A" else "Your DALI code")
+    assert ("clean room" in words.arm_meaning(tier)[Arm.DALI]) == (tier == "A")
+
+
+def test_every_stage_of_a_run_has_words():
+    """No stage that the grader starts is shown by its key alone."""
+    folder = files("grader_service.grading")
+    sources = [item.read_text() for item in folder.iterdir() if item.name.endswith(".py")]
+    started = {key for source in sources for key in re.findall(r"clock\.start\(\s*\"(\w+)\"", source)}
+    assert {"proof", "host", "content"} <= started
+    assert started <= set(words._STAGES)
+
+
+@pytest.mark.parametrize(
+    ("value", "busy", "memory"),
+    [(None, "–", "–"), (0.0, "0%", "0 MiB"), (0.42, "0.42%", "0 MiB"), (57.2, "57%", "57 MiB")],
+)
+def test_use_of_a_gpu(value, busy, memory):
+    """Nothing known is a dash, and never zero."""
+    assert formats.busy(value) == busy
+    assert formats.mebibytes(value) == memory

@@ -1,0 +1,77 @@
+"""What delivered images showed, and refused tiers, in words."""
+
+import re
+from importlib.resources import files
+
+import pytest
+
+from grader_service.model.measurement import ContentKind, TierRefused
+from grader_service.report import delivered
+from tests.report.factories import content
+
+
+def _facts(**changes):
+    return dict(delivered.findings(content(**changes)))
+
+
+def test_findings_tell_counts_and_texture():
+    """Numbers with their meaning, shares as per cent."""
+    facts = _facts()
+    assert facts["Images looked at"] == "12,288"
+    assert facts["Different images"] == "12,160"
+    assert facts["From before, not counted"] == "96"
+    assert facts["Came too soon again"] == "32"
+    assert facts["Compared with our decode"] == "64, 1 of them failed"
+    assert facts["What they are"] == "decoded at full resolution"
+    assert facts["Finest texture"].startswith("0.97 ")
+    assert facts["Visible part of each file"] == "49.1%"
+    assert facts["The same, expected"] == "50.3%"
+
+
+def test_findings_leave_out_what_is_unknown():
+    """No audit, no texture and no area are not shown as zeros."""
+    facts = _facts(stale=0, repeated=0, audited=0, failed_audits=0, texture=None, area=None, expected_area=None)
+    assert list(facts) == [
+        "Images looked at",
+        "Images of this run",
+        "Different images",
+        "Compared with our decode",
+        "What they are",
+    ]
+    assert facts["Compared with our decode"] == "none"
+
+
+def test_every_kind_has_words():
+    """No kind of content is without a meaning, and no two have the same."""
+    assert set(delivered.KIND_MEANING) == set(ContentKind)
+    assert len(set(delivered.KIND_MEANING.values())) == len(ContentKind)
+
+
+def test_every_problem_that_the_grader_names_has_words():
+    """Each word that the proof returns as a problem has a sentence of its own."""
+    held_out, grading = files("grader_service.held_out"), files("grader_service.grading")
+    sources = [(held_out / "proof.py").read_text(), (grading / "proof.py").read_text()]
+    named = {word for source in sources for word in re.findall(r'(?:return|problem =) "([a-z_]+)"', source)}
+    named |= set(
+        re.findall(r'"([a-z_]+)"', re.search(r"^Problem = .*", (held_out / "identity.py").read_text(), re.MULTILINE)[0])
+    )
+    assert {"replayed", "stale", "not_audited", "no_colour"} <= named
+    assert named <= set(delivered._PROBLEM_MEANING)
+
+
+@pytest.mark.parametrize("code", ["", "new_word", "<b>"])
+def test_unknown_problem_is_told_in_general(code):
+    """A problem that is newer than the report still says that the images do not count, and never shows the word."""
+    assert delivered.problem(code) == "The images could not be taken for decoded images of this run."
+
+
+def test_refusals_with_one_reason_are_one():
+    """Neighbours that were refused for the same reason are told once, others one by one."""
+    first = TierRefused(tier="A", problem="not_serializable", text="")
+    later = [TierRefused(tier=tier, problem="no_factory", text="Nothing to call.") for tier in ("B", "C")]
+    graph, code = delivered.refusals([first, *later])
+    assert (graph.tiers, graph.reason, graph.problem) == ("A", "No reason was given.", "not_serializable")
+    assert (code.tiers, code.reason, code.problem) == ("B and C", "Nothing to call.", "no_factory")
+    assert "clean room" in graph.tried
+    assert "started anew" in code.tried
+    assert delivered.refusals([]) == ()
