@@ -14,8 +14,10 @@ from grader_service.model.base import Code, Details, Fraction, Frozen, LongText
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.verdict import Outcome, Tier
 
-API_VERSION = 1
-"""Raised when a judge written for the old version could be wrong under the new one."""
+API_VERSION = 2
+"""Raised when a check can say more, or when a judge written for the old version could be wrong under the new one."""
+ACCEPTED_VERSIONS = (1, 2)
+"""Versions that this grader serves. Version 1 knows no probes and is otherwise the same."""
 
 ParamsT_contra = TypeVar("ParamsT_contra", bound=BaseModel, contravariant=True)
 ObservationT = TypeVar("ObservationT", bound=BaseModel)
@@ -72,6 +74,8 @@ class Check(Protocol[ParamsT_contra, ObservationT]):
     title: ClassVar[str]
     needs: ClassVar[frozenset[Need]]
     """What a run must collect for this check."""
+    # Since version 2, and optional: `probes: ClassVar[tuple[str, ...]]`, names in the entry-point group `grader.probes`
+    # of what a run has to observe for this check; see `checks.probe_files` and `checks.probing`.
     params_model: ClassVar[type[BaseModel]]
     observation_model: ClassVar[type[BaseModel]]
 
@@ -82,3 +86,8 @@ class Check(Protocol[ParamsT_contra, ObservationT]):
     def judge(self, observation: ObservationT, params: ParamsT_contra) -> CheckResult:
         """Decides on the observation; pure."""
         ...
+
+
+def probes_of(check: Check[BaseModel, BaseModel]) -> tuple[str, ...]:
+    """Names of the probes that a check wants; none for a check of API version 1."""
+    return tuple(getattr(check, "probes", ())) if check.api_version > 1 else ()

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from checks.api import API_VERSION, Check
+from checks.api import ACCEPTED_VERSIONS, Check, probes_of
 from grader_service.errors import ConfigurationError
 
 GROUP = "grader.checks"
@@ -94,8 +94,11 @@ def contract_problems(check_id: str, check: object) -> list[str]:
         return [f"{_kind(check)} lacks {', '.join(missing) or 'methods'}"]
     if check.id != check_id:
         problems.append(f"its id is {check.id!r}, the entry point's name is {check_id!r}")
-    if check.api_version != API_VERSION:
-        problems.append(f"it is written for check API {check.api_version}, this grader has {API_VERSION}")
+    problems += _version_problems(check.api_version)
+    if not problems:
+        wanted = probes_of(check)
+        if not all(isinstance(name, str) and name for name in wanted):
+            problems.append(f"probes must be names, got {wanted!r}")
     for name in ("params_model", "observation_model"):
         model = getattr(check, name)
         if not (isinstance(model, type) and issubclass(model, BaseModel)):
@@ -103,6 +106,16 @@ def contract_problems(check_id: str, check: object) -> list[str]:
         elif model.model_config.get("extra") != "forbid":
             problems.append(f"{name} must forbid unknown fields (model_config extra='forbid')")
     return problems
+
+
+def _version_problems(version: object) -> list[str]:
+    lowest, highest = ACCEPTED_VERSIONS[0], ACCEPTED_VERSIONS[-1]
+    if version in ACCEPTED_VERSIONS:
+        return []
+    served = f"this grader serves {lowest} to {highest}"
+    if isinstance(version, int) and version > highest:
+        return [f"it is written for check API {version}, {served}: install a newer grader, or an older version of it"]
+    return [f"it is written for check API {version!r}, {served}: install a newer version of it"]
 
 
 def _kind(value: object) -> str:

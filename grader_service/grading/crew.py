@@ -16,7 +16,16 @@ _SCANNER_MEMORY_MIB = 1024
 class Crew:
     """The pods of one run. All start together, so that their imports overlap with the learner's."""
 
-    def __init__(self, space: RunSpace, lab: LabSpec, needs: Collection[Need], device: Device, gpu: Gpu | None) -> None:
+    def __init__(
+        self,
+        space: RunSpace,
+        lab: LabSpec,
+        needs: Collection[Need],
+        device: Device,
+        gpu: Gpu | None,
+        *,
+        probes_graphs: bool = False,
+    ) -> None:
         self.space = space
         self.gpu = gpu if device == "cuda" else None
         self.lab = lab
@@ -25,6 +34,7 @@ class Crew:
         self.needs = frozenset(needs)
         memory = min(lab.limits.memory_mib, total_memory_mib() * 3 // 4)
         on_gpu = device == "cuda"
+        self.pods: list[Pod] = []
         measures = bool(self.needs & {Need.CLEAN_ROOM, Need.MEASUREMENT})
         self.learner = space.start(
             PodSpec(
@@ -52,14 +62,23 @@ class Crew:
                     scratch=Scratch.READ_ONLY,
                 )
             )
-        self.clean_room = self._trusted(space, PodRole.CLEAN_ROOM, "trusted.clean_room", on_gpu) if measures else None
+        self.clean_room = self._trusted(PodRole.CLEAN_ROOM, "trusted.clean_room") if measures else None
         self.reference: Pod | None = None
         if Need.MEASUREMENT in self.needs:
-            self.reference = self._trusted(space, PodRole.REFERENCE, "trusted.reference", on_gpu)
-        self.pods = [pod for pod in (self.learner, self.scanner, self.clean_room, self.reference) if pod is not None]
+            self.reference = self._trusted(PodRole.REFERENCE, "trusted.reference")
+        self.probe_room = self.start_probe_room() if probes_graphs else None
+        pods = (self.learner, self.scanner, self.clean_room, self.reference)
+        self.pods = [pod for pod in pods if pod is not None] + self.pods
 
-    def _trusted(self, space: RunSpace, role: PodRole, program: str, on_gpu: bool) -> Pod:  # noqa: FBT001
-        return space.start(
+    def start_probe_room(self) -> Pod:
+        """A pod for probes on graphs; another one when a graph or a probe has ended the last."""
+        pod = self._trusted(PodRole.PROBE_ROOM, "trusted.probe_room")
+        self.pods = [*self.pods, pod]
+        return pod
+
+    def _trusted(self, role: PodRole, program: str) -> Pod:
+        on_gpu = self.device == "cuda"
+        return self.space.start(
             PodSpec(
                 role=role,
                 program=program,

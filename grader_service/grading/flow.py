@@ -1,8 +1,9 @@
 """The whole flow of one grading: artifact in, signed verdict out."""
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from checks.probe_files import ProbeFiles
 from checks.registry import Registry
 from grader_service import verdicts
 from grader_service.errors import InfrastructureError, SubmissionRejected
@@ -16,6 +17,7 @@ from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec, threshold_of
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Verdict
+from grader_service.probe_plan import wanted_probes
 from grader_service.signing import Signer
 from sandbox.api import SandboxRunner
 
@@ -30,6 +32,7 @@ class Bench:
     device: Device
     signer: Signer
     gpu: Gpu | None = None
+    probes: ProbeFiles = field(default_factory=ProbeFiles)
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ def grade(submission: Submission, artifact: Artifact, bench: Bench, progress: Pr
             run_id=uuid.uuid4().hex,
             gpu=bench.gpu,
             threshold=threshold_of(bench.lab),
+            probes=wanted_probes(steps, bench.registry, bench.probes),
         )
         progress.stage("judging")
         judged = judge(outcome.evidence, steps, bench.registry)

@@ -1,13 +1,14 @@
 """One run of one submission: pods started, learner code run once, evidence collected, everything removed."""
 
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from grader_service.grading import learner, scanning
 from grader_service.grading.crew import Crew, Device
 from grader_service.grading.dialogue import Stopped
 from grader_service.grading.measuring import Session, measure
+from grader_service.grading.probing import Prober
 from grader_service.grading.progress import Progress
 from grader_service.grading.stages import StageClock
 from grader_service.held_out.plan import new_seed
@@ -16,6 +17,7 @@ from grader_service.ingest.artifact import Artifact, prepare
 from grader_service.model.evidence import CleanRoom, Discovery, Evidence, Need, RunRecord, Scan
 from grader_service.model.lab import LabSpec
 from grader_service.model.measurement import Measurement
+from grader_service.model.probe import ProbeTask
 from sandbox.api import RunSpace, SandboxRunner, SpaceLimits
 
 
@@ -39,6 +41,7 @@ def execute(
     gpu: Gpu | None = None,
     threshold: float = 1.1,
     attempt: int = 1,
+    probes: Sequence[ProbeTask] = (),
 ) -> RunOutcome:
     """Runs a submission and collects the evidence that its checks need.
 
@@ -53,6 +56,7 @@ def execute(
         gpu: recorded in the evidence; which GPU pods get is the runner's to know.
         threshold: ratio at which the sequential test aims; stored evidence can be judged against another one.
         attempt: which measured attempt of the learner at the lab this is; later ones may spend less error.
+        probes: what the checks want to have observed beside that.
 
     Raises:
         SubmissionRejected: the artifact is unusable; no learner code ran.
@@ -65,19 +69,26 @@ def execute(
         clock.start("unpack", "unpacking the submission")
         prepared = prepare(artifact, space.submission_dir)
         clock.start("start", "starting pods")
-        crew = Crew(space, lab, needs, device, gpu)
+        prober = Prober(probes)
+        crew = Crew(space, lab, needs, device, gpu, probes_graphs=prober.wants_graphs)
         clock.start("learner", "running the submission, top to bottom")
         found = learner.discover(crew.learner, prepared, space.paths, lab.limits, device)
         seed = new_seed()
         evidence = _Collected()
         versions: dict[str, str] = {}
         if not isinstance(found, Stopped):
+            if prober.wants_learner:
+                clock.start("probes", "looking at what your code left behind")
+                prober.visit_learner(crew)
             crew.learner.pause()  # from here on its files and its processor time cannot change under us
             evidence.discovery = found.discovery
             versions.update(found.discovery.versions)
             evidence.scan = _scan(crew, found.discovery, space, clock)
             session = Session(crew, found, evidence.scan, seed, clock, threshold, attempt, versions)
             evidence.clean_room, evidence.measurement = measure(session)
+            if prober.wants_graphs:
+                clock.start("graph_probes", "running your DALI graphs on the grader's images")
+                prober.visit_graphs(crew, found)
         clock.start("end", "ending pods")
         records = tuple(pod.end() for pod in crew.pods)
         clock.stop()
@@ -107,6 +118,7 @@ def execute(
         scan=evidence.scan,
         clean_room=evidence.clean_room,
         measurement=evidence.measurement,
+        probes=prober.records,
     )
     return RunOutcome(whole, blobs)
 

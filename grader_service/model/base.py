@@ -46,6 +46,9 @@ class Wire(BaseModel):
 Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
 """An id of the platform or of ours: 1 to 128 of `A-Za-z0-9._:-`."""
 
+Version = Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+$", max_length=40)]
+"""Three numbers with dots."""
+
 Code = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$", max_length=80)]
 """A stable machine-readable reason: dotted lower-case words such as `jpeg.too_few`."""
 
@@ -59,8 +62,5 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Seconds = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
-
-JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
-"""What a `details` field may hold."""
 
 Details = Mapping[str, object]

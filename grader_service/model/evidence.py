@@ -9,9 +9,19 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints
 
-from grader_service.model.base import Code, Count, Identifier, LongText, Seconds, Sha256, ShortText, Wire
+from grader_service.model.base import (
+    Code,
+    Count,
+    Identifier,
+    LongText,
+    Seconds,
+    Sha256,
+    ShortText,
+    Version,
+    Wire,
+)
 from grader_service.model.measurement import Measurement
 
 EVIDENCE_SCHEMA = "grader.evidence/v1"
@@ -28,6 +38,7 @@ class PodRole(StrEnum):
     SCANNER = "scanner"
     CLEAN_ROOM = "clean_room"
     REFERENCE = "reference"
+    PROBE_ROOM = "probe_room"
 
 
 class Ending(StrEnum):
@@ -281,6 +292,46 @@ class CleanRoom(Wire):
     """What the learner's own code delivered instead; null when the graph ran, or nothing could be drawn."""
 
 
+class ProbeSite(StrEnum):
+    """Where a probe runs, which says what its observations are worth."""
+
+    LEARNER = "learner"
+    """In the process that ran the learner's code: claims."""
+    GRAPH = "graph"
+    """In a pod of ours that holds the learner's DALI graphs and none of its Python: facts."""
+
+
+class ProbeRef(Wire):
+    """A probe that a run has to execute. Its source is known by its digest and never imported outside a pod."""
+
+    id: Identifier
+    version: Version
+    site: ProbeSite
+    sha256: Sha256
+    """Of the source."""
+    budget_s: Annotated[float, Field(gt=0, le=600)]
+    """Seconds that it may take, the building of graphs included."""
+    params: Mapping[Identifier, Mapping[str, object]] = Field(default_factory=dict)
+    """Per check that asked for it, the lab's parameters."""
+
+
+class ProbeRecord(Wire):
+    """What became of one probe."""
+
+    id: Identifier
+    version: Version
+    site: ProbeSite
+    sha256: Sha256
+    status: Literal["ok", "raised", "graph_failed", "no_graph", "timed_out", "pod_ended", "unreadable"]
+    """`graph_failed`: the learner's graph did not run on the probe's images. `no_graph`: none could be carried."""
+    text: LongText = ""
+    """What was raised, or why nothing could be observed."""
+    wall_s: Seconds = 0.0
+    """By the host's clock."""
+    observations: Mapping[str, JsonValue] | None = None
+    """Null unless the status is `ok`."""
+
+
 class RunRecord(Wire):
     """What the host saw of the whole run."""
 
@@ -315,6 +366,11 @@ class Evidence(Wire):
     scan: Scan | None = None
     clean_room: CleanRoom | None = None
     measurement: Measurement | None = None
+    probes: Annotated[tuple[ProbeRecord, ...], Field(max_length=64)] = ()
+
+    def probe(self, probe_id: str) -> ProbeRecord | None:
+        """The record of the probe with this id, if the run was asked for it."""
+        return next((record for record in self.probes if record.id == probe_id), None)
 
 
 class Rejection(Wire):
@@ -346,5 +402,6 @@ class RunPlan(Wire):
     """Step ids to grade; empty means all of the lab's."""
     threshold: Annotated[float, Field(gt=0)] = 1.1
     """Ratio at which the sequential test aims."""
+    probes: Annotated[tuple[ProbeRef, ...], Field(max_length=64)] = ()
     attempt: Annotated[int, Field(ge=1)] = 1
     """Which measured attempt of the learner at the lab this is; known when the run is claimed."""

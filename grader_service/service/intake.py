@@ -4,14 +4,17 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from checks.probe_files import ProbeFiles
 from checks.registry import Registry
 from grader_service import verdicts
 from grader_service.errors import ConfigurationError, SubmissionRejected, UsageError
 from grader_service.judging import needs_of
 from grader_service.labs.catalogue import load_lab
-from grader_service.model.evidence import RunPlan
+from grader_service.model.evidence import ProbeRef, RunPlan
 from grader_service.model.lab import LabSpec, threshold_of
+from grader_service.model.probe import ProbeTask
 from grader_service.model.submission import Submission
+from grader_service.probe_plan import wanted_probes
 from grader_service.service.message import Malformed, SubmissionMessage, parse_message, reply_of, salvage
 from grader_service.signing import Signer
 from grader_service.store.acceptance import (
@@ -43,6 +46,9 @@ class IntakeDesk:
     actor: str = "intake"
     helpers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8, "intake-helper"))
     """Bring artifacts home side by side: most of that time is spent waiting for a disk or another host."""
+    probes: ProbeFiles = field(default_factory=ProbeFiles)
+    kept_sources: set[str] = field(default_factory=set)
+    """Digests of probes that lie in the artifacts' store."""
     _labs: dict[str, LabSpec] = field(default_factory=dict)
 
     def lab(self, lab_id: str) -> LabSpec:
@@ -147,7 +153,21 @@ def _answer(desk: IntakeDesk, body: object, task_id: str | None, arrival: Arriva
 def _plan(desk: IntakeDesk, message: SubmissionMessage) -> RunPlan:
     lab = desk.lab(message.lab)
     needs = needs_of(lab.selected(message.steps), desk.registry)
-    return RunPlan(needs=tuple(sorted(needs)), steps=message.steps, threshold=threshold_of(lab))
+    tasks = wanted_probes(lab.selected(message.steps), desk.registry, desk.probes)
+    return RunPlan(
+        needs=tuple(sorted(needs)),
+        steps=message.steps,
+        threshold=threshold_of(lab),
+        probes=tuple(_keep_source(desk, task) for task in tasks),
+    )
+
+
+def _keep_source(desk: IntakeDesk, task: ProbeTask) -> ProbeRef:
+    """Puts a probe's source where runners find it by its digest; they need no plugin for it."""
+    if task.ref.sha256 not in desk.kept_sources:
+        desk.artifacts.put(task.source)
+        desk.kept_sources.add(task.ref.sha256)
+    return task.ref
 
 
 def _store_artifact(desk: IntakeDesk, message: SubmissionMessage) -> tuple[str, int]:

@@ -18,7 +18,8 @@ from grader_service.grading.run import execute
 from grader_service.host import Gpu
 from grader_service.ingest.artifact import Artifact
 from grader_service.labs.specs import lab_text, read_lab
-from grader_service.model.evidence import Evidence, Rejection, RunPlan
+from grader_service.model.evidence import Evidence, ProbeRef, Rejection, RunPlan
+from grader_service.model.probe import ProbeTask
 from grader_service.service.gate import Gate
 from grader_service.service.keeper import Keeper
 from grader_service.service.retry import RetryPolicy
@@ -126,6 +127,7 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
                 gpu=desk.gpu,
                 threshold=plan.threshold,
                 attempt=plan.attempt,
+                probes=tuple(_probe_task(desk, ref) for ref in plan.probes),
             )
         except SubmissionRejected as rejection:
             facts = desk.sandbox.facts
@@ -149,6 +151,18 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
         return RunEnd.LOST
     log.info("run_stored", fence=claim.fence)
     return RunEnd.STORED
+
+
+def _probe_task(desk: RunnerDesk, ref: ProbeRef) -> ProbeTask:
+    """A probe with its source, as it was when the run was queued; copied, never imported.
+
+    Raises:
+        InfrastructureError: the store of artifacts does not hold it.
+    """
+    with tempfile.TemporaryDirectory(prefix="grader-probe-") as folder:
+        path = Path(folder) / "source"
+        desk.artifacts.copy_to(ref.sha256, path)
+        return ProbeTask(ref, path.read_bytes())
 
 
 def _store(

@@ -2,12 +2,15 @@
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from .. import delivery
 from ..channel import Link
+from ..probes import running
+from ..probes.learner_context import LearnerContext, dataset_dir_of
 from . import coerce, dali_arm, execution, import_hooks, loader_arm, notebook_shell, observe, rehearsal
 from .graphs import Recorder
 
@@ -115,12 +118,28 @@ def _serve(
                 if request["folder"]:
                     dali.build(request["folder"])
                 dali.deliver(link, request["batches"])
+            elif request["kind"] == "probe":
+                link.send("probed", **_probe(request, module, loaders))
             else:
                 return
         except (loader_arm.ArmProblem, delivery.NoImages) as problem:
             link.send("arm_problem", text=coerce.text(problem, 1800))
         except Exception as error:
             link.send("arm_problem", text=f"{coerce.type_name(error, 100)}: {coerce.text(error, 1500)}")
+
+
+def _probe(request: dict[str, Any], module: ModuleType, loaders: list[tuple[str, Any]]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="probe-") as folder:
+        context = LearnerContext(
+            module,
+            loaders,
+            device=request["device"],
+            dataset_dir=dataset_dir_of(module),
+            params=request["params"],
+            folder=folder,
+            budget=running.Budget(request["budget_s"]),
+        )
+        return running.run(request["name"], request["blob"], context, request["budget_s"])
 
 
 def _prepare(

@@ -17,8 +17,8 @@ from .batches import Batches
 from .contents import Look
 from .own_graph import OwnGraph
 
-# Scrubbed before DALI is imported: each of them loads code or changes what is measured.
-_FORBIDDEN_ENVIRONMENT = ("DALI_PRELOAD_PLUGINS", "NVIMGCODEC_EXTENSIONS_PATH", "LD_PRELOAD", "PYTHONSTARTUP")
+FORBIDDEN_ENVIRONMENT = ("DALI_PRELOAD_PLUGINS", "NVIMGCODEC_EXTENSIONS_PATH", "LD_PRELOAD", "PYTHONSTARTUP")
+"""Scrubbed before DALI is imported: each of them loads code or changes what is measured."""
 _MAX_OUTPUTS = 64
 
 
@@ -28,7 +28,7 @@ def run(link: Link) -> None:
     `contents` is answered with what the last window delivered, `twin_contents` with what the plain twin delivers.
     `prepare_own`, and a `window` of the graph `own`, go to a graph of ours; see `own_graph`.
     """
-    for name in _FORBIDDEN_ENVIRONMENT:
+    for name in FORBIDDEN_ENVIRONMENT:
         os.environ.pop(name, None)
     import nvidia.dali
     import torch

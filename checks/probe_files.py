@@ -1,0 +1,173 @@
+"""Finds the probes that checks name, as files: their source is read and parsed here, and never imported.
+
+A probe is one Python file. It is declared in the entry-point group `grader.probes` as `name = "package.module"`, and
+says about itself, in constants at its top level:
+
+    PROBE_API = 1            what it is written for
+    VERSION = "1.0.0"        raised whenever it could observe something else
+    SITE = "graph"           or "learner"; see `grader_service.model.evidence.ProbeSite`
+    BUDGET_S = 30.0          seconds that it may take
+
+and defines `probe(context)`, which returns observations as a dict of JSON values. It runs in a pod of the lab image.
+"""
+
+import ast
+import hashlib
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+from grader_service.errors import ConfigurationError
+from grader_service.model.evidence import ProbeSite
+
+GROUP = "grader.probes"
+PROBE_API = 1
+MAX_SOURCE = 64 << 10
+MAX_BUDGET_S = 600.0
+_CONSTANTS = ("PROBE_API", "VERSION", "SITE", "BUDGET_S")
+
+
+@dataclass(frozen=True)
+class ProbeFile:
+    """A probe as it is carried into a pod."""
+
+    id: str
+    version: str
+    site: ProbeSite
+    budget_s: float
+    source: bytes
+
+    @property
+    def sha256(self) -> str:
+        """Of the source, hexadecimal."""
+        return hashlib.sha256(self.source).hexdigest()
+
+
+class ProbeFiles:
+    """The probes that are installed, and those that lie beside a check that is tried from a file."""
+
+    def __init__(self, points: Iterable[EntryPoint] | None = None, folders: Sequence[Path] = ()) -> None:
+        """Reads metadata only.
+
+        Args:
+            points: the entry points of the group; those that are installed if absent.
+            folders: where `NAME.py` is looked for first.
+        """
+        self._points: dict[str, list[EntryPoint]] = {}
+        for point in entry_points(group=GROUP) if points is None else points:
+            self._points.setdefault(point.name, []).append(point)
+        self._folders = tuple(folders)
+        self._read: dict[str, ProbeFile] = {}
+
+    def ids(self) -> list[str]:
+        """Names of every installed probe."""
+        return sorted(self._points)
+
+    def load(self, probe_id: str) -> ProbeFile:
+        """One probe's source and what it says about itself.
+
+        Raises:
+            ConfigurationError: it is not installed, installed twice, not readable or no probe; the message names the
+                distribution.
+        """
+        if probe_id not in self._read:
+            path, origin = self._find(probe_id)
+            self._read[probe_id] = read_probe_file(probe_id, path, origin)
+        return self._read[probe_id]
+
+    def _find(self, probe_id: str) -> tuple[Path, str]:
+        for folder in self._folders:
+            if (folder / f"{probe_id}.py").is_file():
+                return folder / f"{probe_id}.py", str(folder)
+        points = self._points.get(probe_id, [])
+        if not points:
+            known = ", ".join(self.ids()) or "none"
+            raise ConfigurationError(f"no probe {probe_id!r} is installed; installed probes are: {known}")
+        if len(points) > 1:
+            origins = ", ".join(_origin(point) for point in points)
+            raise ConfigurationError(f"probe {probe_id!r} is declared by {origins}; uninstall all of them but one")
+        point = points[0]
+        path = source_path(point.module)
+        if path is None:
+            raise ConfigurationError(
+                f"probe {probe_id!r} of {_origin(point)} is declared as module {point.module}, "
+                "and no file of that name is installed"
+            )
+        return path, _origin(point)
+
+
+def read_probe_file(probe_id: str, path: Path, origin: str) -> ProbeFile:
+    """Reads a probe and checks its form without running it.
+
+    Raises:
+        ConfigurationError: it is no probe; the message says what was expected.
+    """
+    whose = f"probe {probe_id!r} of {origin}"
+    try:
+        source = path.read_bytes()
+        tree = ast.parse(source, filename=path.name)
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ConfigurationError(f"{whose} cannot be read: {error}") from error
+    if len(source) > MAX_SOURCE:
+        raise ConfigurationError(f"{whose} has {len(source)} bytes; at most {MAX_SOURCE} are carried into a pod")
+    said = _constants(tree)
+    problems = _problems(said, tree)
+    if problems:
+        raise ConfigurationError(f"{whose} is no probe: {'; '.join(problems)}")
+    return ProbeFile(probe_id, str(said["VERSION"]), ProbeSite(str(said["SITE"])), float(str(said["BUDGET_S"])), source)
+
+
+def source_path(module: str) -> Path | None:
+    """The file of a module, found without importing it or any of its parents.
+
+    Goes through the import system's finders part by part: `importlib.util.find_spec` would import the parents.
+    """
+    search: list[str] | None = None
+    spec: ModuleSpec | None = None
+    name = ""
+    for part in module.split("."):
+        name = f"{name}.{part}" if name else part
+        spec = next((found for finder in sys.meta_path if (found := finder.find_spec(name, search)) is not None), None)
+        if spec is None:
+            return None
+        search = list(spec.submodule_search_locations) if spec.submodule_search_locations is not None else None
+        if search is None and name != module:
+            return None
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        return None
+    return Path(spec.origin)
+
+
+def _constants(tree: ast.Module) -> dict[str, object]:
+    said: dict[str, object] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if name in _CONSTANTS and isinstance(node.value, ast.Constant):
+                said[name] = node.value.value
+    return said
+
+
+def _problems(said: dict[str, object], tree: ast.Module) -> list[str]:
+    problems = [f"it lacks the constant {name} at its top level" for name in _CONSTANTS if name not in said]
+    if "PROBE_API" in said and said["PROBE_API"] != PROBE_API:
+        problems.append(f"it is written for probe API {said['PROBE_API']!r}, this grader has {PROBE_API}")
+    version = said.get("VERSION", "0.0.0")
+    if not isinstance(version, str) or len(version.split(".")) != 3 or not version.replace(".", "").isdigit():
+        problems.append(f"VERSION must be three numbers with dots, got {version!r}")
+    sites = [site.value for site in ProbeSite]
+    if said.get("SITE", "graph") not in sites:
+        problems.append(f"SITE must be one of {', '.join(sites)}, got {said['SITE']!r}")
+    budget = said.get("BUDGET_S", 1.0)
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 < budget <= MAX_BUDGET_S:
+        problems.append(f"BUDGET_S must be seconds above 0, at most {MAX_BUDGET_S:g}, got {budget!r}")
+    if not any(isinstance(node, ast.FunctionDef) and node.name == "probe" for node in tree.body):
+        problems.append("it does not define a function `probe(context)`")
+    return problems
+
+
+def _origin(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else f"an unknown distribution ({point.value})"

@@ -1,0 +1,167 @@
+"""Has probes run: those of the learner's site in its pod, those of graphs in a pod of ours; bounds what they say."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from grader_service.grading.clean_room import await_ready
+from grader_service.grading.crew import Crew
+from grader_service.grading.dialogue import Stopped, ask, parse
+from grader_service.grading.learner import Found
+from grader_service.model.base import LongText, Wire
+from grader_service.model.evidence import Ending, ProbeRecord, ProbeSite
+from grader_service.model.probe import ProbeTask
+from sandbox.api import Pod
+
+GRACE_S = 15.0
+"""Beyond a probe's own budget, which its process watches; then the pod is ended."""
+MAX_JSON = 256 << 10
+
+
+class Probed(Wire):
+    """What became of a probe, as its pod says."""
+
+    kind: Literal["probed"]
+    status: Literal["ok", "raised", "graph_failed", "no_graph", "timed_out", "unreadable"]
+    text: LongText
+    observations: Annotated[Mapping[str, JsonValue] | None, Field(max_length=1000)]
+
+
+class Prober:
+    """The probes of one run, and what became of them."""
+
+    def __init__(self, tasks: Sequence[ProbeTask]) -> None:
+        self._tasks = tuple(tasks)
+        self._records: dict[str, ProbeRecord] = {}
+
+    @property
+    def wants_learner(self) -> bool:
+        """Whether any probe looks into the learner's process."""
+        return bool(self._of(ProbeSite.LEARNER))
+
+    @property
+    def wants_graphs(self) -> bool:
+        """Whether any probe runs graphs."""
+        return bool(self._of(ProbeSite.GRAPH))
+
+    @property
+    def records(self) -> tuple[ProbeRecord, ...]:
+        """What became of the probes, in the order in which they were asked for; those not reached are left out."""
+        return tuple(self._records[task.ref.id] for task in self._tasks if task.ref.id in self._records)
+
+    def visit_learner(self, crew: Crew) -> None:
+        """Runs the probes of the learner's site, before anything else is done with its pod, which must be running."""
+        for task in self._of(ProbeSite.LEARNER):
+            record = _run(task, crew.learner, crew.device)
+            self._records[task.ref.id] = record
+            if record.status in _ENDED:
+                break
+        for task in self._of(ProbeSite.LEARNER):
+            if task.ref.id not in self._records:
+                self._records[task.ref.id] = _record(task, "pod_ended", "An earlier look into it had ended it.", 0.0)
+
+    def visit_graphs(self, crew: Crew, found: Found) -> None:
+        """Runs the probes on graphs, in a pod that has seen no other submission.
+
+        Raises:
+            SandboxUnavailable: a fresh pod of ours does not become ready.
+        """
+        if not found.graphs:
+            self._without_graphs(found)
+            return
+        pod = crew.probe_room
+        fresh = True
+        for task in self._of(ProbeSite.GRAPH):
+            if pod is None:
+                pod, fresh = crew.start_probe_room(), True
+            if fresh:
+                await_ready(pod)
+                fresh = not _send_graphs(pod, found, crew)
+            record = _run(task, pod, crew.device)
+            self._records[task.ref.id] = record
+            if record.status in _ENDED:
+                pod.end()
+                pod = None
+
+    def _without_graphs(self, found: Found) -> None:
+        """Answers for all probes of graphs at once: there is nothing to run."""
+        problems = [pipeline.graph_problem for pipeline in found.discovery.pipelines if pipeline.graph_problem]
+        text = problems[0] if problems else "No DALI pipeline was built that has a graph."
+        for task in self._of(ProbeSite.GRAPH):
+            self._records[task.ref.id] = _record(task, "no_graph", text, 0.0)
+
+    def _of(self, site: ProbeSite) -> list[ProbeTask]:
+        return [task for task in self._tasks if task.ref.site is site]
+
+
+_ENDED = ("timed_out", "pod_ended")
+
+
+def _send_graphs(pod: Pod, found: Found, crew: Crew) -> bool:
+    """Gives every graph to a pod, best candidate first; False when the pod took no more."""
+    for pipeline in found.discovery.pipelines:
+        if pipeline.graph is None:
+            continue
+        request = {
+            "kind": "graph",
+            "name": pipeline.name,
+            "device": crew.device,
+            "threads": len(crew.cpus),
+            "facts": pipeline.model_dump(mode="json"),
+        }
+        if pod.send(request, found.graphs[pipeline.graph]) is not None:
+            return False
+    return True
+
+
+def _run(task: ProbeTask, pod: Pod, device: str) -> ProbeRecord:
+    request = {
+        "kind": "probe",
+        "name": task.ref.id,
+        "params": {check: dict(params) for check, params in task.ref.params.items()},
+        "budget_s": task.ref.budget_s,
+        "device": device,
+    }
+    started = time.monotonic()
+    message = ask(pod, request, task.source, timeout_s=task.ref.budget_s + GRACE_S)
+    seconds = time.monotonic() - started
+    if isinstance(message, Stopped):
+        return _stopped(task, message, seconds)
+    answer = parse(pod, message, Probed)
+    if isinstance(answer, Stopped):
+        return _stopped(task, answer, seconds)
+    if answer.status == "ok" and (problem := _unusable(answer)):
+        return _record(task, "unreadable", problem, seconds)
+    return _record(task, answer.status, answer.text, seconds, answer.observations)
+
+
+def _unusable(answer: Probed) -> str:
+    """The guest bounds this as well; in the learner's pod the guest may have been changed."""
+    if answer.observations is None:
+        return "it sent no observations"
+    size = len(json.dumps(answer.observations))
+    return f"it sent {size} bytes; at most {MAX_JSON} are taken" if size > MAX_JSON else ""
+
+
+def _stopped(task: ProbeTask, stopped: Stopped, seconds: float) -> ProbeRecord:
+    if stopped.ending is Ending.TIMED_OUT:
+        return _record(task, "timed_out", f"it was not done within {task.ref.budget_s:g} s", seconds)
+    return _record(task, "pod_ended", f"Its ending: {stopped.ending.value.replace('_', ' ')}.", seconds)
+
+
+def _record(
+    task: ProbeTask, status: str, text: str, seconds: float, observations: Mapping[str, JsonValue] | None = None
+) -> ProbeRecord:
+    return ProbeRecord(
+        id=task.ref.id,
+        version=task.ref.version,
+        site=task.ref.site,
+        sha256=task.ref.sha256,
+        status=status,
+        text=text[:4000],
+        wall_s=seconds,
+        observations=observations if status == "ok" else None,
+    )

@@ -1,0 +1,73 @@
+"""What a probe at the site `learner` sees: the namespace that the learner's code left, in the process where it ran."""
+
+import sys
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+from ..learner import coerce, observe
+from .running import Budget
+
+
+class LearnerContext:
+    """The argument of `probe(context)`. Whatever it holds is of the learner's making and may do anything when used."""
+
+    def __init__(
+        self,
+        module: ModuleType,
+        loaders: list[tuple[str, Any]],
+        *,
+        device: str,
+        dataset_dir: str | None,
+        params: Mapping[str, Any],
+        folder: str,
+        budget: Budget,
+    ) -> None:
+        self.names: Mapping[str, Any] = MappingProxyType(module.__dict__)
+        """The namespace."""
+        self.loaders = tuple(loaders)
+        """(name, `torch.utils.data.DataLoader`), the likeliest baseline first."""
+        self.device = device
+        """`cuda`, or `cpu` in a rehearsal."""
+        self.dataset_dir = dataset_dir
+        """As the namespace says; None where it does not."""
+        self.params = params
+        """Per check that asked for this probe, the lab's parameters."""
+        self.folder = folder
+        """An empty folder of the probe's own."""
+        self._budget = budget
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds of the budget that are left."""
+        return self._budget.remaining_s
+
+    @property
+    def iterators(self) -> list[tuple[str, Any]]:
+        """(name, DALI iterator) of the namespace."""
+        base = sys.modules.get("nvidia.dali.plugin.base_iterator")
+        return [] if base is None else self._found(base._DaliBaseIterator)
+
+    @property
+    def pipelines(self) -> list[tuple[str, Any]]:
+        """(name, `nvidia.dali.Pipeline`) of the namespace."""
+        core = sys.modules.get("nvidia.dali.pipeline")
+        return [] if core is None else self._found(core.Pipeline)
+
+    def factory(self, name: str) -> Callable[..., Any] | None:
+        """A function of the namespace, or None."""
+        value = self.names.get(name)
+        return value if callable(value) else None
+
+    def text(self, value: Any, limit: int = 200) -> str:
+        """The value as text, shortened; never raises for what the value does."""
+        return coerce.text(value, limit)
+
+    def _found(self, kind: type) -> list[tuple[str, Any]]:
+        return [(name, value) for name, value in list(self.names.items()) if coerce.is_a(value, kind)]
+
+
+def dataset_dir_of(module: ModuleType) -> str | None:
+    """The learner's `dataset_dir` as a path, if it is one."""
+    facts = observe.namespace_facts(module)["dataset_dir"]
+    return facts.get("path") if facts.get("status") == "present" else None

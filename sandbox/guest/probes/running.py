@@ -1,0 +1,116 @@
+"""Runs one probe: its source is compiled here, in the pod, and what it returns is bounded before it is sent."""
+
+import json
+import math
+import signal
+import time
+import types
+from collections.abc import Callable
+from typing import Any
+
+MAX_BYTES = 256 << 10
+_TEXT = 4000
+_DEPTH = 12
+
+
+class ProbeTimeout(BaseException):
+    """The probe used up its budget; no `Exception`, so that `except Exception` does not swallow it."""
+
+
+class GraphProblem(Exception):
+    """A learner's graph did not run on the probe's images; the message is for the learner."""
+
+
+class NoGraph(Exception):
+    """There is no graph that could be carried; the message says why."""
+
+
+class Budget:
+    """The seconds of one probe."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds that are left, never below 0."""
+        return max(0.0, self._end - time.monotonic())
+
+
+def run(name: str, source: bytes, context: Any, budget_s: float) -> dict[str, Any]:
+    """The fields of a `probed` message: `status`, `text` and, where the status is `ok`, `observations`."""
+
+    def out_of_time(*_: Any) -> None:
+        raise ProbeTimeout
+
+    before = signal.signal(signal.SIGALRM, out_of_time)
+    signal.setitimer(signal.ITIMER_REAL, budget_s, 1.0)
+    try:
+        found = _call(name, source, context)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except ProbeTimeout:
+        return _problem("timed_out", f"it was not done within {budget_s:g} s")
+    except NoGraph as problem:
+        return _problem("no_graph", str(problem))
+    except GraphProblem as problem:
+        return _problem("graph_failed", str(problem))
+    except BaseException as error:
+        return _problem("raised", f"{type(error).__name__}: {_said(error)}")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
+    return _observations(found)
+
+
+def _call(name: str, source: bytes, context: Any) -> Any:
+    module = types.ModuleType(f"grader_probe_{name}")
+    exec(compile(source, f"<probe {name}>", "exec"), module.__dict__)
+    probe: Callable[[Any], Any] = module.__dict__["probe"]
+    return probe(context)
+
+
+def _observations(found: Any) -> dict[str, Any]:
+    try:
+        plain = to_plain(found)
+    except ValueError as error:
+        return _problem("unreadable", str(error))
+    if type(plain) is not dict:
+        return _problem("unreadable", f"it returned a {type(found).__name__}; expected a dict")
+    size = len(json.dumps(plain, allow_nan=False))
+    if size > MAX_BYTES:
+        return _problem("unreadable", f"it returned {size} bytes of JSON; at most {MAX_BYTES} are taken")
+    return {"status": "ok", "text": "", "observations": plain}
+
+
+def to_plain(value: Any, depth: int = _DEPTH) -> Any:
+    """A JSON value with finite numbers: NaN and infinities become null, numpy and torch scalars become numbers.
+
+    Raises:
+        ValueError: it is nested too deeply, or of a type that JSON does not have.
+    """
+    if depth == 0:
+        raise ValueError(f"it is nested more than {_DEPTH} levels deep")
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else None
+    if type(value) in (list, tuple):
+        return [to_plain(item, depth - 1) for item in value]
+    if type(value) is dict:
+        return {str(key): to_plain(item, depth - 1) for key, item in value.items()}
+    if callable(getattr(value, "item", None)) and getattr(value, "shape", None) in ((), (1,)):
+        return to_plain(value.item(), depth - 1)
+    if callable(getattr(value, "tolist", None)):
+        return to_plain(value.tolist(), depth - 1)
+    raise ValueError(f"it holds a {type(value).__name__}, which JSON does not have")
+
+
+def _problem(status: str, text: str) -> dict[str, Any]:
+    return {"status": status, "text": text[:_TEXT], "observations": None}
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException:
+        return "(an exception whose text cannot be read)"

@@ -1,0 +1,38 @@
+"""Runs probes on the learner's DALI graphs, with no learner code anywhere near them."""
+
+import os
+import tempfile
+from typing import Any
+
+from ..channel import Link
+from ..probes.graph_context import CarriedGraph, GraphContext
+from ..probes.running import Budget
+from ..probes.running import run as run_probe
+from .clean_room import FORBIDDEN_ENVIRONMENT
+
+
+def run(link: Link) -> None:
+    """Guest program: keeps each `graph` (its bytes as blob), answers a `probe` (its source as blob) with `probed`."""
+    for name in FORBIDDEN_ENVIRONMENT:
+        os.environ.pop(name, None)
+    import nvidia.dali
+    import torch
+
+    torch.set_num_threads(1)
+    link.send("ready", versions={"dali": nvidia.dali.__version__, "torch": torch.__version__})
+    graphs: list[CarriedGraph] = []
+    while True:
+        request = link.receive()
+        if request["kind"] == "graph":
+            graphs.append(_graph(request))
+        elif request["kind"] == "probe":
+            with tempfile.TemporaryDirectory(prefix="probe-") as folder:
+                budget = Budget(request["budget_s"])
+                context = GraphContext(graphs, request["device"], request["params"], folder, budget)
+                link.send("probed", **run_probe(request["name"], request["blob"], context, request["budget_s"]))
+        else:
+            return
+
+
+def _graph(request: dict[str, Any]) -> CarriedGraph:
+    return CarriedGraph(request["name"], request["blob"], request["device"], request["threads"], request["facts"])
