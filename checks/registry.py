@@ -1,8 +1,11 @@
 """Finds checks by entry point, verifies their contract on loading, and names the culprit when it is broken."""
 
-from collections.abc import Iterable, Mapping
+import hashlib
+import runpy
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -35,12 +38,24 @@ class LoadedCheck:
 class Registry:
     """The checks that are installed. Listing reads metadata only; a check's code is imported when it is asked for."""
 
-    def __init__(self, points: Iterable[EntryPoint] | None = None) -> None:
+    def __init__(self, points: Iterable[EntryPoint] | None = None, files: Sequence[Path] = ()) -> None:
+        """Reads metadata only, except for files, which are run at once.
+
+        Args:
+            points: the entry points of the group; those that are installed if absent.
+            files: checks that are tried without being installed; each defines `CHECK`, and hides an installed one.
+
+        Raises:
+            ConfigurationError: a file does not run, or what it defines breaks the contract.
+        """
         found = entry_points(group=GROUP) if points is None else points
         self._points: dict[str, list[EntryPoint]] = {}
         for point in found:
             self._points.setdefault(point.name, []).append(point)
         self._loaded: dict[str, LoadedCheck] = {}
+        for file in files:
+            loaded = load_file(file)
+            self._loaded[loaded.check.id] = loaded
 
     def ids(self) -> list[str]:
         """Names of every installed check."""
@@ -84,6 +99,25 @@ class Registry:
             )
         name, version = (point.dist.name, point.dist.version) if point.dist else ("unknown", "0")
         return LoadedCheck(loaded, name, version)
+
+
+def load_file(path: Path) -> LoadedCheck:
+    """Runs a check's file and verifies what it defines.
+
+    Raises:
+        ConfigurationError: it does not run, or what it defines breaks the contract.
+    """
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        found = runpy.run_path(str(path), run_name=path.stem).get("CHECK")
+    except Exception as error:
+        raise ConfigurationError(f"check file {path} does not run: {type(error).__name__}: {error}") from error
+    if found is None:
+        raise ConfigurationError(f"check file {path} defines no CHECK; expected `CHECK = MyCheck()` at its end")
+    problems = contract_problems(str(getattr(found, "id", "")), found)
+    if problems:
+        raise ConfigurationError(f"check file {path} breaks the contract: {'; '.join(problems)}")
+    return LoadedCheck(found, f"file {path.name}", digest[:12])
 
 
 def contract_problems(check_id: str, check: object) -> list[str]:

@@ -2,6 +2,7 @@
 
 import uuid
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
@@ -12,7 +13,8 @@ from grader_service.grading.progress import Progress
 from grader_service.grading.run import execute
 from grader_service.host import Gpu
 from grader_service.ingest.artifact import Artifact
-from grader_service.judging import judge, needs_of
+from grader_service.judge_process import JudgeProcess
+from grader_service.judging import needs_of
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec, threshold_of
 from grader_service.model.submission import Submission
@@ -33,6 +35,8 @@ class Bench:
     signer: Signer
     gpu: Gpu | None = None
     probes: ProbeFiles = field(default_factory=ProbeFiles)
+    check_files: tuple[Path, ...] = ()
+    """Checks that are tried from a file; the registry knows them too."""
 
 
 @dataclass(frozen=True)
@@ -54,21 +58,24 @@ def grade(submission: Submission, artifact: Artifact, bench: Bench, progress: Pr
     mode = Mode.OFFICIAL if bench.device == "cuda" else Mode.REHEARSAL
     sign = bench.signer.sign
     try:
-        needs = needs_of(steps, bench.registry)
-        outcome = execute(
-            artifact,
-            bench.lab,
-            needs,
-            bench.runner,
-            bench.device,
-            progress,
-            run_id=uuid.uuid4().hex,
-            gpu=bench.gpu,
-            threshold=threshold_of(bench.lab),
-            probes=wanted_probes(steps, bench.registry, bench.probes),
-        )
-        progress.stage("judging")
-        judged = judge(outcome.evidence, steps, bench.registry)
+        with JudgeProcess(check_files=bench.check_files) as judging:
+            needs = needs_of(steps, bench.registry)
+            probes = wanted_probes(steps, bench.registry, bench.probes)
+            judging.start()  # imports the checks while the submission runs
+            outcome = execute(
+                artifact,
+                bench.lab,
+                needs,
+                bench.runner,
+                bench.device,
+                progress,
+                run_id=uuid.uuid4().hex,
+                gpu=bench.gpu,
+                threshold=threshold_of(bench.lab),
+                probes=probes,
+            )
+            progress.stage("judging")
+            judged = judging.judge(outcome.evidence, steps, bench.registry)
     except SubmissionRejected as error:
         return Graded(sign(verdicts.rejected(submission, bench.lab, steps, error, bench.runner.facts, mode)))
     except InfrastructureError as error:

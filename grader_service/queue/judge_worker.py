@@ -11,6 +11,7 @@ from celery import Celery
 
 from checks.registry import Registry
 from grader_service import wiring
+from grader_service.judge_process import JudgeProcess
 from grader_service.model.verdict import Verdict
 from grader_service.queue.app import JUDGE_QUEUES, make_app
 from grader_service.queue.chores import announce_waiting, common_chores
@@ -92,6 +93,7 @@ class Child:
                 owner=f"{self._owner}/{os.getpid()}",
                 lease_s=self._settings.lease_s,
                 retry=wiring.retry_policy(self._settings),
+                judging=JudgeProcess(),
             )
             self._pid = os.getpid()
         verdict = judge_next(self._desk)

@@ -7,6 +7,7 @@ import structlog
 from checks.registry import Registry
 from grader_service import verdicts
 from grader_service.errors import GraderError, InfrastructureError, SubmissionRejected
+from grader_service.judge_process import JudgeProcess
 from grader_service.judging import judge as judge_evidence
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.evidence import Evidence, Rejection
@@ -33,6 +34,8 @@ class JudgeDesk:
     owner: str
     lease_s: float = 60.0
     retry: RetryPolicy = field(default_factory=RetryPolicy)
+    judging: JudgeProcess | None = None
+    """Where checks judge; in this process if absent."""
 
 
 def judge_next(desk: JudgeDesk) -> Verdict | None:
@@ -84,4 +87,5 @@ def _verdict(desk: JudgeDesk, claim: Claim) -> Verdict:
         reason = SubmissionRejected(rejection.code, rejection.feedback)
         return verdicts.rejected(submission, lab, steps, reason, facts, mode, run_id=claim.run_id)
     evidence = Evidence.model_validate_json(stored.document)
-    return verdicts.compose(submission, lab, steps, judge_evidence(evidence, steps, desk.registry), evidence)
+    judge = judge_evidence if desk.judging is None else desk.judging.judge
+    return verdicts.compose(submission, lab, steps, judge(evidence, steps, desk.registry), evidence)

@@ -1,0 +1,204 @@
+"""A warm process that judges, so that a check which hangs, eats memory or crashes takes no worker with it.
+
+One message goes there with the evidence and the checks, and one comes back per check, so that the time of each is
+watched. A child that failed once is replaced; one that works is kept, since starting one costs half a second.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from checks.api import CheckResult
+from checks.registry import Registry
+from grader_service.errors import InfrastructureError, JudgeFailed
+from grader_service.judge_child import receive, send
+from grader_service.judging import Judged
+from grader_service.model.evidence import Evidence
+from grader_service.model.lab import LabCheck, LabStep
+
+_KEPT_ENVIRONMENT = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
+_ERROR_BYTES = 4000
+
+
+@dataclass(frozen=True)
+class JudgeLimits:
+    """What a judging process may use."""
+
+    check_timeout_s: float = 20.0
+    """Seconds of wall clock for one check."""
+    start_timeout_s: float = 60.0
+    """Until the checks of a lab are imported."""
+    memory_mib: int = 4096
+    """Of address space."""
+    most_jobs: int = 1000
+    """Then a fresh process takes over, whatever a check kept in memory."""
+
+
+class JudgeProcess:
+    """Judges in a child process; use it from one thread at a time."""
+
+    def __init__(self, limits: JudgeLimits | None = None, check_files: Sequence[Path] = ()) -> None:
+        """Starts nothing yet.
+
+        Args:
+            limits: what the child may use.
+            check_files: checks that are tried from a file, beside those that are installed.
+        """
+        self._limits = limits or JudgeLimits()
+        self._files = tuple(check_files)
+        self._child: _Child | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Starts the child without waiting for it, so that it imports meanwhile."""
+        if self._child is None or not self._child.alive:
+            self.close()
+            self._child = _Child(self._limits, self._files)
+
+    def close(self) -> None:
+        """Ends the child."""
+        if self._child is not None:
+            self._child.end()
+            self._child = None
+
+    def judge(self, evidence: Evidence, steps: Iterable[LabStep], registry: Registry) -> list[Judged]:
+        """The answers of every check of these steps, in the lab's order; as `judging.judge`, in another process.
+
+        Raises:
+            JudgeFailed: a check raised, crashed, took too long or too much, or answered outside its contract.
+            InfrastructureError: no process can be started.
+        """
+        places = [(step, check) for step in steps for check in step.checks]
+        self.start()
+        child = self._child
+        assert child is not None  # noqa: S101 - just started
+        try:
+            return self._ask(child, evidence, places, registry)
+        except BaseException:
+            self.close()  # what it would answer later belongs to nobody
+            raise
+        finally:
+            if self._child is not None and child.jobs >= self._limits.most_jobs:
+                self.close()
+
+    def _ask(
+        self, child: "_Child", evidence: Evidence, places: Sequence[tuple[LabStep, LabCheck]], registry: Registry
+    ) -> list[Judged]:
+        child.send(
+            {
+                "evidence": evidence.model_dump_json(),
+                "checks": [check.model_dump(mode="json") for _, check in places],
+                "memory_mib": self._limits.memory_mib,
+            }
+        )
+        try:
+            child.receive(self._limits.start_timeout_s)
+        except _Silent as silence:
+            raise InfrastructureError(f"the checks could not be loaded for judging: {silence}") from None
+        judged: list[Judged] = []
+        failures: list[JudgeFailed] = []
+        for step, check in places:
+            loaded = registry.load(check.id)
+            try:
+                answer = child.receive(self._limits.check_timeout_s)
+            except _Silent as silence:
+                raise JudgeFailed(check.id, loaded.distribution, str(silence)) from None
+            if "failed" in answer:
+                failures.append(JudgeFailed(check.id, loaded.distribution, answer["failed"]))
+                continue
+            result = CheckResult.model_validate_json(json.dumps(answer["result"]))
+            judged.append(Judged(step, check, loaded.check.version, loaded.version_text, result))
+        if failures:
+            raise failures[0]
+        return judged
+
+
+class _Silent(Exception):
+    """The child did not answer."""
+
+
+class _Child:
+    """One child process and its socket."""
+
+    def __init__(self, limits: JudgeLimits, files: Sequence[Path]) -> None:
+        self.jobs = 0
+        self._send_timeout_s = limits.start_timeout_s
+        self._connection, theirs = socket.socketpair()
+        environment = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
+        environment |= {"PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "-m", "grader_service.judge_child", str(theirs.fileno()), *map(str, files)]
+        try:
+            self._process = subprocess.Popen(
+                command,
+                env=environment,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._connection.close()
+            raise InfrastructureError(f"no process for judging can be started: {error}") from error
+        finally:
+            theirs.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Sends a request; a child that is gone is noticed by `receive`."""
+        self.jobs += 1
+        self._connection.settimeout(self._send_timeout_s)
+        with contextlib.suppress(OSError):
+            send(self._connection, message)
+
+    def receive(self, timeout_s: float) -> dict[str, Any]:
+        """The next message.
+
+        Raises:
+            _Silent: it ended, or its time is up.
+        """
+        self._connection.settimeout(timeout_s)
+        try:
+            answer: dict[str, Any] | None = receive(self._connection)
+        except TimeoutError:
+            raise _Silent(f"it was not done within {timeout_s:g} s") from None
+        except (OSError, ValueError) as error:
+            raise _Silent(f"its process could not be read: {error}") from None
+        if answer is None:
+            raise _Silent(self._last_words())
+        return answer
+
+    def end(self) -> None:
+        """Kills it."""
+        self._connection.close()
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        self._process.wait()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+
+    def _last_words(self) -> str:
+        self._process.kill()
+        _, errors = self._process.communicate()
+        text = errors.decode(errors="replace")[-_ERROR_BYTES:]
+        return f"its process ended with status {self._process.returncode}: {text}".strip()

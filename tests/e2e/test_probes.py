@@ -1,0 +1,220 @@
+"""Probes in real pods: what they see, and that one which hangs, dies or lies costs nothing but itself."""
+
+import textwrap
+import uuid
+
+import pytest
+
+from grader_service.grading import probing
+from grader_service.grading.progress import Silent
+from grader_service.grading.run import execute
+from grader_service.ingest.artifact import measure
+from grader_service.labs.specs import lab_text, read_lab
+from grader_service.model.evidence import Need, PodRole, ProbeRef, ProbeSite
+from grader_service.model.probe import ProbeTask
+
+pytestmark = [pytest.mark.lab, pytest.mark.e2e]
+
+SUBMISSION = """
+import os
+import numpy as np
+from PIL import Image
+from nvidia.dali import fn, pipeline_def, types
+from nvidia.dali.plugin.pytorch import DALIGenericIterator
+
+dataset_dir = "dataset"
+os.makedirs("dataset/a")
+for number in range(20):
+    Image.fromarray(np.full((60, 80, 3), number, np.uint8)).save(f"dataset/a/{number}.jpg")
+
+
+@pipeline_def(batch_size=4, num_threads=2, device_id=0, seed=7)
+def training():
+    jpegs, labels = fn.readers.file(file_root=dataset_dir, name="Reader", random_shuffle=True, pad_last_batch=True)
+    images = fn.decoders.image(jpegs, device="mixed")
+    images = fn.resize(images, size=(32, 48))
+    images = fn.crop_mirror_normalize(images, std=[255.0] * 3, output_layout="CHW")
+    return images, labels.gpu()
+
+
+dali_iter = DALIGenericIterator(training(), ["data", "label"], reader_name="Reader")
+hostile = type("Hostile", (), {"__str__": lambda self: 1 / 0})()
+"""
+
+READER = next(number for number, line in enumerate(SUBMISSION.splitlines()) if "fn.readers.file" in line)
+
+COLOURS = """
+def probe(context):
+    import numpy as np
+
+    files = context.write_jpegs([np.full((64, 64, 3), c, np.uint8) for c in [(255, 0, 0), (0, 255, 0), (0, 0, 255)]])
+    run = context.graph.run(files, [10, 11, 12], batches=2, batch_size=3, random_shuffle=False)
+    means = [sample.mean(axis=(1, 2)) for sample in run.output(0)[:3]]
+    return {
+        "means": means,
+        "labels": [int(label[0]) for label in run.output(1)],
+        "layouts": run.layouts,
+        "devices": run.devices,
+        "readers": context.graph.readers,
+        "decoder": next(o for o in context.graph.operators if o["name"].startswith("decoders"))["device"],
+        "line": next(o for o in context.graph.operators if o["name"].startswith("decoders"))["line"],
+        "params": context.params,
+        "batch_size": context.graph.batch_size,
+        "device": context.device,
+    }
+"""
+NAMESPACE = """
+def probe(context):
+    return {
+        "iterators": [name for name, _ in context.iterators],
+        "loaders": [name for name, _ in context.loaders],
+        "hostile": context.text(context.names["hostile"]),
+        "dataset_dir": context.dataset_dir is not None,
+        "left": context.remaining_s > 0,
+        "factory": context.factory("training") is not None,
+    }
+"""
+TOO_LARGE_CROP = """
+def probe(context):
+    import numpy as np
+
+    broken = context.folder + "/broken.jpg"
+    with open(broken, "wb") as file:
+        file.write(b"no image")
+    return {"batches": len(context.graph.run([broken], batches=1).batches)}
+"""
+RAISES = "def probe(context):\n    raise KeyError('mine')\n"
+SET = "def probe(context):\n    return {'found': {1, 2}}\n"
+LARGE = "def probe(context):\n    return {'found': 'x' * 300_000}\n"
+SLOW = "import time\n\n\ndef probe(context):\n    time.sleep(60)\n"
+STUBBORN = """
+import time
+
+
+def probe(context):
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:
+            pass
+"""
+DIES = "import os\n\n\ndef probe(context):\n    os._exit(9)\n"
+LIES = """
+import sys
+
+
+def probe(context):
+    # As a learner's code could have done before.
+    next(m for n, m in sys.modules.items() if n.endswith(".probes.running")).MAX_BYTES = 1 << 30
+    return {"padding": "x" * 400_000}
+"""
+
+
+def task(name, source, site=ProbeSite.GRAPH, budget_s=20.0, **params):
+    ref = ProbeRef(id=name, version="1.0.0", site=site, sha256="0" * 64, budget_s=budget_s, params=params)
+    return ProbeTask(ref, textwrap.dedent(source).encode())
+
+
+@pytest.fixture
+def probed(process_runner, tmp_path):
+    """`probed(tasks, code)` → evidence of a rehearsal in the process sandbox."""
+    return lambda tasks, code=SUBMISSION: run_in(process_runner, tmp_path, tasks, code)
+
+
+def run_in(runner, tmp_path, tasks, code=SUBMISSION):
+    path = tmp_path / "submission.py"
+    path.write_text(code)
+    lab = read_lab(lab_text("dali-pipelines"), "lab")
+    needs = [Need.DISCOVERY]
+    outcome = execute(measure(path), lab, needs, runner, "cpu", Silent(), run_id=uuid.uuid4().hex, probes=tasks)
+    assert outcome.evidence.discovery.ran == "completed", outcome.evidence.discovery.exception
+    return outcome.evidence
+
+
+def test_probes_see_graphs_and_namespaces_and_fail_alone(probed, monkeypatch):
+    """Each failure has its own word, and the probes after it run all the same."""
+    monkeypatch.setattr(probing, "GRACE_S", 2.0)
+    evidence = probed(
+        [
+            task("raises", RAISES),
+            task("colours", COLOURS, some_check={"k": 3}),
+            task("broken_file", TOO_LARGE_CROP),
+            task("set", SET),
+            task("large", LARGE),
+            task("slow", SLOW, budget_s=0.5),
+            task("stubborn", STUBBORN, budget_s=0.5),
+            task("after_stubborn", COLOURS),
+            task("dies", DIES),
+            task("after_death", COLOURS),
+            task("namespace", NAMESPACE, ProbeSite.LEARNER),
+            task("raises_there", RAISES, ProbeSite.LEARNER),
+            task("lies_there", LIES, ProbeSite.LEARNER),
+        ]
+    )
+    status = {record.id: record.status for record in evidence.probes}
+    assert status == {
+        "raises": "raised",
+        "colours": "ok",
+        "broken_file": "graph_failed",
+        "set": "unreadable",
+        "large": "unreadable",
+        "slow": "timed_out",
+        "stubborn": "timed_out",
+        "after_stubborn": "ok",
+        "dies": "pod_ended",
+        "after_death": "ok",
+        "namespace": "ok",
+        "raises_there": "raised",
+        "lies_there": "unreadable",
+    }
+    seen = evidence.probe("colours").observations
+    for channel, mean in enumerate(seen["means"]):
+        assert mean[channel] == pytest.approx(1.0, abs=0.02)
+        assert sum(mean) == pytest.approx(1.0, abs=0.04)
+    assert seen["labels"] == [10, 11, 12] * 2
+    assert (seen["layouts"], seen["devices"]) == (["CHW", ""], ["gpu", "gpu"])
+    assert seen["readers"] == [
+        {"operator": "readers__File", "name": "Reader", "pad_last_batch": True, "random_shuffle": True}
+    ]
+    assert (seen["decoder"], seen["batch_size"], seen["device"]) == ("mixed", 4, "cpu")
+    assert SUBMISSION.splitlines()[seen["line"] - 1].strip().startswith("images = fn.decoders.image")
+    assert seen["params"] == {"some_check": {"k": 3}}
+    named = evidence.probe("namespace").observations
+    assert named["iterators"] == ["dali_iter"]
+    assert (named["dataset_dir"], named["left"], named["factory"]) == (True, True, True)
+    assert named["hostile"] == "<Hostile whose str() raised ZeroDivisionError>"
+    rooms = [pod.role for pod in evidence.run.pods].count(PodRole.PROBE_ROOM)
+    assert rooms == 3  # the stubborn one's and the dead one's were replaced
+    assert "'mine'" in evidence.probe("raises").text
+
+
+def test_without_a_graph_no_pod_is_asked(probed):
+    """A graph that cannot be carried, and none at all, are said in words for the learner."""
+    external = SUBMISSION.replace(
+        SUBMISSION.splitlines()[READER].strip(),
+        "jpegs = fn.external_source(source=FEED, batch=True, dtype=types.UINT8); labels = jpegs.shape()",
+    ).replace("dali_iter = DALIGenericIterator", "FEED = lambda: None\ndali_iter = lambda *a, **k: training() # ")
+    evidence = probed([task("colours", COLOURS)], external + "\nfound = training()\n")
+    record = evidence.probe("colours")
+    assert record.status == "no_graph"
+    assert "external" in record.text.lower()
+    nothing = probed(
+        [task("colours", COLOURS), task("namespace", "def probe(c):\n    return {}", ProbeSite.LEARNER)], "x = 1"
+    )
+    assert nothing.probe("colours").status == "no_graph"
+    assert nothing.probe("namespace").status == "ok"
+
+
+def test_probes_run_in_docker_pods(docker_runner, tmp_path, nothing_left):
+    """The same in containers without network and with a read-only root."""
+    tasks = [
+        task("colours", COLOURS),
+        task("namespace", NAMESPACE, ProbeSite.LEARNER),
+        task("slow", SLOW, budget_s=0.5),
+    ]
+    evidence = run_in(docker_runner, tmp_path, tasks)
+    assert {record.id: record.status for record in evidence.probes} == {
+        "colours": "ok",
+        "namespace": "ok",
+        "slow": "timed_out",
+    }

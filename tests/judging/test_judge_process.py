@@ -1,0 +1,98 @@
+"""Checks judge in a process of their own: what they do there stays there, and the next submission is judged."""
+
+from pathlib import Path
+
+import pytest
+
+from checks.registry import Registry
+from grader_service.errors import JudgeFailed
+from grader_service.judge_process import JudgeLimits, JudgeProcess
+from grader_service.judging import judge
+from grader_service.labs.catalogue import load_lab
+from grader_service.model.lab import LabCheck, LabStep
+from tests.factories import an_evidence
+
+ROGUES = Path(__file__).parent / "rogue"
+LIMITS = JudgeLimits(check_timeout_s=3.0, memory_mib=768)
+
+
+def step_of(*ids: str) -> LabStep:
+    return LabStep(id="rogue", title="Rogue", checks=tuple(LabCheck(id=name, points=1) for name in ids))
+
+
+@pytest.fixture(scope="module")
+def files() -> list[Path]:
+    return sorted(ROGUES.glob("*.py"))
+
+
+@pytest.fixture(scope="module")
+def registry(files) -> Registry:
+    return Registry(files=files)
+
+
+@pytest.fixture
+def process(files):
+    with JudgeProcess(LIMITS, files) as judging:
+        yield judging
+
+
+def test_the_answers_are_those_of_judging_here():
+    """Another process changes nothing in what a lab's checks say."""
+    own = Registry()
+    steps = load_lab("dali-pipelines", own).steps
+    evidence = an_evidence()
+    with JudgeProcess() as judging:
+        there = judging.judge(evidence, steps, own)
+        again = judging.judge(evidence, steps, own)
+    here = judge(evidence, steps, own)
+    assert [item.result.model_dump(mode="json") for item in there] == [
+        item.result.model_dump(mode="json") for item in here
+    ]
+    assert [(item.step, item.check, item.version_text) for item in there] == [
+        (item.step, item.check, item.version_text) for item in here
+    ]
+    assert again == there
+
+
+@pytest.mark.parametrize(
+    ("rogue", "reason"),
+    [
+        ("hangs", "not done within 3 s"),
+        ("hoards", "MemoryError"),
+        ("crashes", "status -11"),
+        ("raises", "ZeroDivisionError"),
+        ("writes", "File too large"),
+    ],
+)
+def test_a_rogue_is_named_and_the_next_is_judged(process, registry, rogue, reason):
+    """Its distribution and the reason are said, and the process is there for the next submission."""
+    with pytest.raises(JudgeFailed, match=reason) as caught:
+        process.judge(an_evidence(), [step_of(rogue)], registry)
+    assert caught.value.check_id == rogue
+    assert caught.value.distribution == f"file {rogue}.py"
+    judged = process.judge(an_evidence(), [step_of("counts")], registry)
+    assert judged[0].result.outcome == "passed"
+
+
+def test_a_check_sees_no_secrets_and_says_nothing_aside(process, registry, monkeypatch, capfd):
+    """Settings of the service stay out of its environment, and what it prints goes nowhere."""
+    monkeypatch.setenv("GRADER_DATABASE_URL", "postgresql://secret")
+    judged = process.judge(an_evidence(), [step_of("chats")], registry)
+    assert "PATH" in judged[0].result.feedback
+    assert "GRADER" not in judged[0].result.feedback
+    assert capfd.readouterr() == ("", "")
+
+
+def test_memory_of_a_check_ends_with_its_process(files, registry):
+    """A process is replaced after its jobs, so that nothing is carried on for ever."""
+    with JudgeProcess(JudgeLimits(most_jobs=2), files) as judging:
+        texts = [judging.judge(an_evidence(), [step_of("counts")], registry)[0].result.feedback for _ in range(3)]
+    assert texts == ["1", "2", "1"]
+
+
+def test_a_process_that_was_killed_meanwhile_is_replaced(process, registry):
+    """Between two submissions it may be gone."""
+    process.judge(an_evidence(), [step_of("counts")], registry)
+    process._child._process.kill()
+    process._child._process.wait()
+    assert process.judge(an_evidence(), [step_of("counts")], registry)[0].result.feedback == "1"
