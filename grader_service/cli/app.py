@@ -7,7 +7,20 @@ import sys
 
 import typer
 
-from grader_service.cli import checks, doctor, grade, images, keys, labs, operate, schema, submit, verify, worker
+from grader_service.cli import (
+    checks,
+    doctor,
+    export,
+    grade,
+    images,
+    keys,
+    labs,
+    operate,
+    schema,
+    submit,
+    verify,
+    worker,
+)
 from grader_service.cli.output import error_console
 from grader_service.errors import GraderError
 
@@ -21,6 +34,7 @@ app = typer.Typer(
 )
 app.command("grade")(grade.grade)
 app.command("verify")(verify.verify)
+app.command("export")(export.export)
 app.command("doctor")(doctor.doctor)
 app.command("schema")(schema.schema)
 app.command("submit")(submit.submit)

@@ -55,9 +55,8 @@ class Prober:
     def visit_learner(self, crew: Crew) -> None:
         """Runs the probes of the learner's site, before anything else is done with its pod, which must be running."""
         for task in self._of(ProbeSite.LEARNER):
-            record = _run(task, crew.learner, crew.device)
-            self._records[task.ref.id] = record
-            if record.status in _ENDED:
+            self._records[task.ref.id], ended = _run(task, crew.learner, crew.device)
+            if ended:
                 break
         for task in self._of(ProbeSite.LEARNER):
             if task.ref.id not in self._records:
@@ -80,10 +79,10 @@ class Prober:
             if fresh:
                 await_ready(pod)
                 fresh = not _send_graphs(pod, found, crew)
-            record = _run(task, pod, crew.device)
+            record, ended = _run(task, pod, crew.device)
             self._records[task.ref.id] = record
-            if record.status in _ENDED:
-                pod.end()
+            if ended or record.status == "timed_out":
+                pod.end()  # a graph that was stopped half-way may still be at work in there
                 pod = None
 
     def _without_graphs(self, found: Found) -> None:
@@ -95,9 +94,6 @@ class Prober:
 
     def _of(self, site: ProbeSite) -> list[ProbeTask]:
         return [task for task in self._tasks if task.ref.site is site]
-
-
-_ENDED = ("timed_out", "pod_ended")
 
 
 def _send_graphs(pod: Pod, found: Found, crew: Crew) -> bool:
@@ -117,7 +113,8 @@ def _send_graphs(pod: Pod, found: Found, crew: Crew) -> bool:
     return True
 
 
-def _run(task: ProbeTask, pod: Pod, device: str) -> ProbeRecord:
+def _run(task: ProbeTask, pod: Pod, device: str) -> tuple[ProbeRecord, bool]:
+    """What became of a probe, and whether its pod has ended."""
     request = {
         "kind": "probe",
         "name": task.ref.id,
@@ -129,13 +126,13 @@ def _run(task: ProbeTask, pod: Pod, device: str) -> ProbeRecord:
     message = ask(pod, request, task.source, timeout_s=task.ref.budget_s + GRACE_S)
     seconds = time.monotonic() - started
     if isinstance(message, Stopped):
-        return _stopped(task, message, seconds)
+        return _stopped(task, message, seconds), True
     answer = parse(pod, message, Probed)
     if isinstance(answer, Stopped):
-        return _stopped(task, answer, seconds)
+        return _stopped(task, answer, seconds), True
     if answer.status == "ok" and (problem := _unusable(answer)):
-        return _record(task, "unreadable", problem, seconds)
-    return _record(task, answer.status, answer.text, seconds, answer.observations)
+        return _record(task, "unreadable", problem, seconds), False
+    return _record(task, answer.status, answer.text, seconds, answer.observations), False
 
 
 def _unusable(answer: Probed) -> str:

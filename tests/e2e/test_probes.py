@@ -146,6 +146,7 @@ def test_probes_see_graphs_and_namespaces_and_fail_alone(probed, monkeypatch):
             task("after_stubborn", COLOURS),
             task("dies", DIES),
             task("after_death", COLOURS),
+            task("slow_there", SLOW, ProbeSite.LEARNER, budget_s=0.5),
             task("namespace", NAMESPACE, ProbeSite.LEARNER),
             task("raises_there", RAISES, ProbeSite.LEARNER),
             task("lies_there", LIES, ProbeSite.LEARNER),
@@ -163,6 +164,7 @@ def test_probes_see_graphs_and_namespaces_and_fail_alone(probed, monkeypatch):
         "after_stubborn": "ok",
         "dies": "pod_ended",
         "after_death": "ok",
+        "slow_there": "timed_out",
         "namespace": "ok",
         "raises_there": "raised",
         "lies_there": "unreadable",
@@ -184,7 +186,7 @@ def test_probes_see_graphs_and_namespaces_and_fail_alone(probed, monkeypatch):
     assert (named["dataset_dir"], named["left"], named["factory"]) == (True, True, True)
     assert named["hostile"] == "<Hostile whose str() raised ZeroDivisionError>"
     rooms = [pod.role for pod in evidence.run.pods].count(PodRole.PROBE_ROOM)
-    assert rooms == 3  # the stubborn one's and the dead one's were replaced
+    assert rooms == 4  # those of the slow, the stubborn and the dead one were replaced
     assert "'mine'" in evidence.probe("raises").text
 
 

@@ -1,0 +1,136 @@
+"""`grader export`: verdicts in the formats of Gradescope, PrairieLearn and JUnit XML."""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader_service.cli.output import error_console, write_text
+from grader_service.errors import UsageError
+from grader_service.interchange.choosing import file_names, held_back, newest
+from grader_service.interchange.gradescope import gradescope
+from grader_service.interchange.junit import junit
+from grader_service.interchange.prairielearn import prairielearn
+from grader_service.interchange.reading import MOST_BYTES, Found, Refused, read
+from grader_service.model.verdict import Verdict
+
+
+class Format(StrEnum):
+    """A format of another platform."""
+
+    GRADESCOPE = "gradescope"
+    PRAIRIELEARN = "prairielearn"
+    JUNIT = "junit"
+
+
+def export(
+    verdicts: Annotated[
+        list[str],
+        typer.Argument(metavar="VERDICT.json...", help="Verdicts as JSON or JSON lines; - is standard input."),
+    ],
+    form: Annotated[Format, typer.Option("--format", help="What to write.")],
+    out: Annotated[
+        str, typer.Option(metavar="FILE|DIR|-", help="A folder, or a name with / at its end, gets a file each.")
+    ] = "-",
+    verify: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PUBLIC_KEY", help="Export only what this key signed, 64 hexadecimal digits; repeatable."),
+    ] = None,
+    allow_rehearsal: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool, typer.Option("--allow-rehearsal", help="Export rehearsals too, as if they were grades.")
+    ] = False,
+    points: Annotated[
+        float | None, typer.Option(help="Export only verdicts on so many points: all steps of the lab.")
+    ] = None,
+) -> None:
+    """Write verdicts in the format of another platform. A missing score is never written as 0.
+
+    Exit codes: 0 all exported, 1 some held back (signature, rehearsal, points), 2 some were no verdicts, or usage.
+    """
+    keys = _keys(verify or [])
+    folder = out != "-" and (out.endswith("/") or Path(out).is_dir())
+    found: list[Found] = []
+    refused: list[Refused] = []
+    for item in _all(verdicts, keys):
+        problem = (
+            item if isinstance(item, Refused) else held_back(item, allow_rehearsal=allow_rehearsal, max_score=points)
+        )
+        if problem is not None:
+            refused.append(problem)
+        elif isinstance(item, Found):
+            found.append(item)
+    chosen = newest(found)
+    for line in refused:
+        _say(f"{line.source}: {line.problem}")
+    if len(found) > len(chosen):
+        _say(f"{len(found) - len(chosen)} older verdicts on the same submissions were left out")
+    if folder:
+        _write_folder(Path(out), form, chosen)
+    elif chosen:
+        _write_one(out, form, chosen)
+    if refused:
+        raise typer.Exit(1 if all(item.held_back for item in refused) else 2)
+
+
+def _keys(given: Sequence[str]) -> list[str]:
+    keys = [key.strip().lower() for key in given]
+    for key in keys:
+        if not re.fullmatch("[0-9a-f]{64}", key):
+            raise UsageError(
+                f"--verify takes a public key of 64 hexadecimal digits, got {key[:80]!r}; `grader keys show` prints it"
+            )
+    return keys
+
+
+def _all(sources: Sequence[str], keys: Sequence[str]) -> Iterator[Found | Refused]:
+    for source in dict.fromkeys(sources):
+        name = "standard input" if source == "-" else source
+        try:
+            if source == "-":
+                content = sys.stdin.buffer.read(MOST_BYTES + 1)
+            else:
+                with Path(source).open("rb") as file:
+                    content = file.read(MOST_BYTES + 1)
+        except OSError as error:
+            yield Refused(name, f"cannot be read: {error.strerror}. Name a file with verdicts.", held_back=False)
+            continue
+        if len(content) > MOST_BYTES:
+            problem = f"larger than {MOST_BYTES >> 20} MiB, the most that is read at once. Split it."
+            yield Refused(name, problem, held_back=False)
+            continue
+        yield from read(name, content, keys)
+
+
+def _document(form: Format, verdicts: Sequence[Verdict]) -> str:
+    if form is Format.JUNIT:
+        return junit(verdicts)
+    results = gradescope(verdicts[0]) if form is Format.GRADESCOPE else prairielearn(verdicts[0])
+    return results.model_dump_json(indent=2, exclude_none=True) + "\n"
+
+
+def _write_one(out: str, form: Format, chosen: Sequence[Verdict]) -> None:
+    if form is not Format.JUNIT and len(chosen) > 1:
+        raise UsageError(
+            f"{form.value} has one document for each submission, and there are {len(chosen)}; "
+            "give a folder: --out DIR/, with the / at its end when it is not there yet"
+        )
+    write_text(out, _document(form, chosen))
+
+
+def _write_folder(folder: Path, form: Format, chosen: Sequence[Verdict]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made a folder: {error.strerror}") from error
+    names = file_names([verdict.submission_id for verdict in chosen], ".xml" if form is Format.JUNIT else ".json")
+    for verdict in chosen:
+        write_text(str(folder / names[verdict.submission_id]), _document(form, [verdict]))
+    _say(f"{len(chosen)} {'file' if len(chosen) == 1 else 'files'} in {folder}")
+
+
+def _say(text: str) -> None:
+    error_console().print(f"grader: {text}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Verdicts in the formats of other platforms: Gradescope, PrairieLearn and JUnit XML."""

@@ -1,0 +1,163 @@
+"""JUnit documents keep to the published schemas, count rightly, and carry any text."""
+
+from xml.etree.ElementTree import fromstring, tostring
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader_service.interchange.junit import junit
+from grader_service.interchange.junit_schema import violations
+from grader_service.interchange.text import plain
+from grader_service.model.verdict import Outcome, Status
+from tests.interchange.corpus import CANARY, CORPUS, any_verdicts, composed, may_hold_a_grade, staff_named
+from tests.report.factories import ALL_HOSTILE, check, verdict
+
+KINDS = {
+    "passed": [],
+    "failed": ["failure"],
+    "inconclusive": ["skipped"],
+    "unverified": ["skipped"],
+    "skipped": ["skipped"],
+    "error": ["error"],
+}
+
+
+def exported(*verdicts):
+    return fromstring(junit(verdicts).encode())  # noqa: S314 - our own document
+
+
+def results(suite):
+    return [[child.tag for child in case] for case in suite.iter("testcase")]
+
+
+def properties(suite):
+    return {item.get("name"): item.get("value") for item in suite.iter("property")}
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_every_kind_of_verdict_is_valid_and_honest(name):
+    """Each verdict of the corpus keeps to the schema and has a score only with a grade."""
+    root = exported(CORPUS[name])
+    assert violations(root) == []
+    assert ("score" in properties(root)) is may_hold_a_grade(CORPUS[name])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(any_verdicts(), min_size=1, max_size=3))
+def test_any_verdicts_are_valid_and_honest(verdicts):
+    """So does whatever the schema allows, several at once; staff details stay inside."""
+    root = exported(*verdicts)
+    assert violations(root) == []
+    assert CANARY not in tostring(root, encoding="unicode")
+    for item, suite in zip(verdicts, root, strict=True):
+        assert ("score" in properties(suite)) is may_hold_a_grade(item)
+        expected = [KINDS[part.outcome.value] for part in item.checks]
+        assert results(suite)[: len(expected)] == expected
+        for part, case in zip(item.checks, suite.iter("testcase"), strict=False):
+            for child in case:
+                assert (child.text or "") == plain(part.feedback)
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_verdicts())
+def test_a_suite_looks_as_good_as_its_verdict_and_no_better(item):
+    """A verdict that is not a pass has a case that is none, whatever its checks say."""
+    found = [tag for tags in results(exported(item)) for tag in tags]
+    if item.status is Status.PASSED:
+        assert len(found) == sum(part.outcome is not Outcome.PASSED for part in item.checks)
+    else:
+        wanted = {"failed": {"failure"}, "error": {"error"}, "rejected": {"failure", "error"}}
+        assert wanted.get(item.status.value, {"skipped"}) & set(found)
+
+
+def test_each_outcome_has_its_element():
+    """Failures are the learner's, errors ours, and what is open is skipped."""
+    for outcome in Outcome:
+        root = exported(composed(Outcome.PASSED, Outcome.PASSED, outcome, Outcome.PASSED))
+        assert results(root) == [[], [], KINDS[outcome.value], []]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("rejected", "failure"), ("error", "error"), ("queue_full", "error"), ("malformed", "error")]
+)
+def test_a_verdict_without_checks_is_one_case(name, kind):
+    """What the platform has to mend, and what failed on our side, is no failure of the learner."""
+    root = exported(CORPUS[name])
+    assert results(root) == [[kind]]
+    assert root.find(f".//{kind}").get("type") == CORPUS[name].code
+
+
+def test_hostile_text_comes_back_unharmed():
+    """Markup, closing tags and sections stay text; what XML 1.0 cannot hold is replaced."""
+    text = f"{ALL_HOSTILE}]]><![CDATA[ &amp; \ufffe\uffff\r\n\ttail"
+    item = verdict(status=Status.FAILED, score=0.0, checks=(check(outcome=Outcome.FAILED, feedback=text),))
+    (failure,) = exported(item).iter("failure")
+    assert failure.text == plain(text)
+    assert "]]><![CDATA[ &amp; \ufffd\ufffd\ufffd\n\ttail" in failure.text
+    assert "\n" not in failure.get("message")
+
+
+def test_two_checks_of_one_name_stay_two():
+    """Readers that know cases by class and name see both."""
+    item = verdict(checks=(check("a"), check("a"), check("a"), check("submission")))
+    names = [case.get("name") for case in exported(item).iter("testcase")]
+    assert len(set(names)) == len(names) == 4
+
+
+def test_the_submission_is_one_segment_of_the_class():
+    """Jenkins cuts class names at the last dot."""
+    (case,) = exported(verdict(submission_id="lms:a.b..c", checks=(check(),))).iter("testcase")
+    assert case.get("classname") == "dali-pipelines.lms:a%2Eb%2E%2Ec"
+
+
+def test_staff_details_stay_inside():
+    """Details of checks are exported in no element."""
+    assert CANARY not in junit([staff_named(CORPUS["gpu"])])
+
+
+def test_the_same_verdicts_give_the_same_bytes():
+    """Nothing depends on time or chance."""
+    assert junit(list(CORPUS.values())) == junit(list(CORPUS.values()))
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem"),
+    [
+        ("<testsuite/>", "the root"),
+        ('<testsuites colour="red"/>', "colour"),
+        ('<testsuites time="1,5"/>', "time"),
+        ("<testsuites>text</testsuites>", "holds text"),
+        ("<testsuites><testcase/></testsuites>", "holds testcase"),
+        ("<testsuites><testsuite/></testsuites>", "lacks the attribute errors"),
+        ('<testsuites tests="2">S</testsuites>', "tests of testsuites"),
+        ('<testsuites>S<x xmlns="y"/></testsuites>', "holds {y}x"),
+        (
+            '<testsuites><testsuite name="a" tests="1" failures="1" errors="0" skipped="0">'
+            '<testcase name="t" time="0"><skipped type="x"/></testcase></testsuite></testsuites>',
+            "skipped has the attribute type",
+        ),
+        (
+            '<testsuites><testsuite name="a" tests="1" failures="1" errors="0" skipped="0">'
+            '<testcase name="t" time="0"/></testsuite></testsuites>',
+            "failures of suite a is 1",
+        ),
+        (
+            '<testsuites><testsuite name="a" tests="2" failures="0" errors="0" skipped="0">'
+            '<testcase name="t" time="0"/><testcase name="t" time="0"/></testsuite></testsuites>',
+            "two cases of one name",
+        ),
+        (
+            '<testsuites><testsuite name="a" tests="1" failures="1" errors="1" skipped="0">'
+            '<testcase name="t" time="0"><error type="e"/><failure type="f"/></testcase></testsuite></testsuites>',
+            "another order",
+        ),
+    ],
+)
+def test_the_table_refuses_what_the_schemas_refuse(broken, problem):
+    """Each kind of mistake is found and named."""
+    suite = (
+        '<testsuite name="a" tests="1" failures="0" errors="0" skipped="0"><testcase name="t" time="0.1"/></testsuite>'
+    )
+    found = violations(fromstring(broken.replace("S", suite)))  # noqa: S314 - our own document
+    assert problem in "; ".join(found)

@@ -1,0 +1,127 @@
+"""What is written for PrairieLearn has the published fields, fits its size, and is gradable only with a grade."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from pydantic import ValidationError
+
+from grader_service.interchange.prairielearn import MOST_BYTES, PrairieLearnResults, prairielearn
+from grader_service.model.verdict import Outcome
+from tests.interchange.corpus import (
+    CANARY,
+    CORPUS,
+    any_verdicts,
+    composed,
+    many_checks,
+    may_hold_a_grade,
+    staff_named,
+)
+
+TOP = {"gradable", "score", "format_errors", "message", "output", "images", "tests", "grader"}
+TEST = {"name", "description", "points", "max_points", "message", "output", "images"}
+"""The published fields once more, and ours: `grader`."""
+
+
+def written(verdict):
+    return prairielearn(verdict).model_dump_json(indent=2, exclude_none=True)
+
+
+def exported(verdict):
+    return json.loads(written(verdict))
+
+
+def assert_valid(document):
+    assert document.keys() <= TOP
+    if document["gradable"]:
+        assert 0 <= document["score"] <= 1
+        assert "format_errors" not in document
+        # One test without points takes the points of all from view.
+        assert all({"points", "max_points"} <= test.keys() for test in document.get("tests", []))
+    else:
+        assert "score" not in document  # a null would break the element that shows it
+        assert all(isinstance(line, str) and line for line in document["format_errors"][:2])
+    for test in document.get("tests", []):
+        assert test.keys() <= TEST
+    PrairieLearnResults.model_validate_json(json.dumps(document))
+
+
+def assert_honest(document, verdict):
+    assert document["gradable"] is may_hold_a_grade(verdict)
+    if document["gradable"]:
+        assert document["score"] == pytest.approx(min(1, verdict.score / verdict.max_score))
+    for check, test in zip(verdict.checks, document.get("tests", []), strict=False):
+        assert test.get("points") == check.score
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_every_kind_of_verdict_is_valid_and_honest(name):
+    """Each verdict of the corpus has the published fields only, and is gradable only with a grade."""
+    document = exported(CORPUS[name])
+    assert_valid(document)
+    assert_honest(document, CORPUS[name])
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_verdicts())
+def test_any_verdict_is_valid_and_honest(verdict):
+    """So does whatever the schema of verdicts allows, and staff details stay inside."""
+    document = exported(verdict)
+    assert_valid(document)
+    assert_honest(document, verdict)
+    assert CANARY not in json.dumps(document)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.INCONCLUSIVE, Outcome.UNVERIFIED, Outcome.SKIPPED, Outcome.ERROR])
+def test_an_open_check_costs_no_attempt(outcome):
+    """The result is not gradable and says why; the open check has no points, the others keep theirs."""
+    document = exported(composed(Outcome.PASSED, Outcome.PASSED, outcome, Outcome.PASSED))
+    assert document["gradable"] is False
+    assert "No score: this is neither 0 points nor a grade." in document["format_errors"]
+    assert [test.get("points") for test in document["tests"]] == [25.0, 25.0, None, 25.0]
+    assert document["tests"][2]["name"] == f"Throughput ratio: {outcome.value}"
+
+
+def test_a_rejection_is_a_format_error():
+    """The learner reads what to mend where PrairieLearn shows errors of the format."""
+    document = exported(CORPUS["rejected"])
+    assert document["format_errors"][-1] == "The archive holds a link; take it out."
+    assert "tests" not in document
+
+
+def test_a_partial_score_is_a_share():
+    """87.5 of 100 points are 0.875."""
+    document = exported(CORPUS["one_failed"])
+    assert document["score"] == 0.875
+    assert document["message"] == "Failed: 87.5 of 100 points."
+
+
+@pytest.mark.parametrize(("count", "length"), [(1, 8000), (150, 8000), (600, 2000), (9000, 400)])
+def test_the_size_limit_is_kept(count, length):
+    """Long feedback is cut, and checks beyond all measure are left out and counted; the score stays."""
+    text = written(many_checks(count, length))
+    assert len(text.encode()) < MOST_BYTES
+    document = json.loads(text)
+    assert document["score"] == 0
+    shown = len(document.get("tests", []))
+    assert shown == count or (shown == 0 and f"The {count} checks" in document["message"])
+
+
+def test_no_escape_sequence_is_left_to_colour_anything():
+    """PrairieLearn renders ANSI sequences in messages; a learner's become visible characters."""
+    text = json.dumps(exported(CORPUS["report_hostile"]), ensure_ascii=False)
+    assert "\x1b" not in text
+    assert "\\u001b" not in text
+    assert "[31mred" in text
+
+
+def test_staff_details_stay_inside():
+    """Details of checks are exported in no field."""
+    assert CANARY not in json.dumps(exported(staff_named(CORPUS["gpu"])))
+
+
+def test_the_models_refuse_what_prairielearn_would_misread():
+    """A grade without a score, a score without a grade, a score out of range, format errors beside a grade."""
+    for fields in ({}, {"gradable": False, "score": 0.5}, {"score": 1.5}, {"score": 1.0, "format_errors": "x"}):
+        with pytest.raises(ValidationError):
+            PrairieLearnResults.model_validate(fields)
