@@ -15,6 +15,8 @@ class Params(Wire):
     """Thresholds of the lab."""
 
     min_images: Annotated[int, Field(ge=1, le=1024)] = 100
+    baseline: bool = True
+    """Whether a PyTorch baseline over the data is wanted too."""
 
 
 class Observation(Wire):
@@ -27,10 +29,12 @@ class Observation(Wire):
     """Live `DataLoader` objects; a factory counts as one."""
     stopped: str = ""
     """One sentence on what stopped the code, if anything did."""
+    without_baseline: CheckResult | None = None
+    """The answer where `pytorch_throughput` is missing and a baseline is wanted."""
 
 
 class JpegDatasetCheck:
-    """Judges whether `dataset_dir` holds enough distinct, decodable JPEGs and a baseline was built on it.
+    """Judges whether `dataset_dir` holds enough distinct, decodable JPEGs and, if wanted, a baseline was built on it.
 
     Evidence:
         scan.distinct: int, files that our own decoder read to the end and that differ in their pixels.
@@ -41,9 +45,9 @@ class JpegDatasetCheck:
     """
 
     id: ClassVar[str] = "jpeg_dataset"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "JPEG data set and PyTorch baseline"
+    title: ClassVar[str] = "JPEG data set"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.SCAN})
     params_model = Params
     observation_model = Observation
@@ -55,19 +59,22 @@ class JpegDatasetCheck:
             return no_evidence(evidence, "jpeg")
         if discovery.dataset_dir.status == "missing":
             return missing(discovery, "jpeg", "dataset_dir", "the folder with your JPEG files, as a string or Path")
-        if discovery.pytorch_throughput.status == "missing":
-            return missing(discovery, "jpeg", "pytorch_throughput", "the images per second of your DataLoader")
+        wanted = "the images per second of your DataLoader"
+        absent = discovery.pytorch_throughput.status == "missing"
         return Observation(
             dataset_dir=discovery.dataset_dir,
             pytorch_throughput=discovery.pytorch_throughput,
             scan=evidence.scan,
             loaders=len(discovery.loaders) + ("build_pytorch_loader" in discovery.factories),
             stopped=stopped_before(discovery),
+            without_baseline=missing(discovery, "jpeg", "pytorch_throughput", wanted) if absent else None,
         )
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:
         """See `checks.api.Check.judge`."""
         scan = observation.scan
+        if params.baseline and observation.without_baseline is not None:
+            return observation.without_baseline
         if observation.dataset_dir.status != "present" or scan is None:
             return failed(
                 "jpeg.dataset_dir_unreadable",
@@ -86,30 +93,41 @@ class JpegDatasetCheck:
                 f"{wording.why_not_counted(scan)}{observation.stopped}",
                 details=details,
             )
-        claim = observation.pytorch_throughput
-        if claim.status != "present" or claim.value is None:
-            return failed(
-                "jpeg.pytorch_throughput_invalid",
-                f"`pytorch_throughput` holds {claim.shown}; expected a finite number of images per second.",
-            )
-        if claim.value <= 0:
-            return failed(
-                "jpeg.pytorch_throughput_not_positive",
-                f"`pytorch_throughput` is {claim.value:g}; expected the images per second that you measured, above 0.",
-            )
-        if observation.loaders == 0:
-            return failed(
-                "jpeg.no_loader",
-                "No torch.utils.data.DataLoader is left in your namespace. Keep the loader that you measured in a "
-                "variable, or define build_pytorch_loader(dataset_dir, batch_size)." + observation.stopped,
-            )
         counted = f"{scan.distinct} or more" if scan.stopped_early == "enough" else str(scan.distinct)
+        text = f"{counted} distinct JPEG files decode; at least {params.min_images} were needed."
+        if not params.baseline:
+            return passed("jpeg.ok", f"{text}{wording.why_not_counted(scan)}", details=details)
+        if (problem := _baseline_problem(observation)) is not None:
+            return problem
+        value = observation.pytorch_throughput.value
         return passed(
             "jpeg.ok",
-            f"{counted} distinct JPEG files decode; at least {params.min_images} were needed. A DataLoader was found "
-            f"and your own figure for it, {claim.value:,.0f} images/s, is on record.{wording.why_not_counted(scan)}",
+            f"{text} A DataLoader was found and your own figure for it, {value:,.0f} images/s, is on record."
+            f"{wording.why_not_counted(scan)}",
             details=details,
         )
+
+
+def _baseline_problem(observation: Observation) -> CheckResult | None:
+    """What is wrong with the learner's baseline; None when nothing is."""
+    claim = observation.pytorch_throughput
+    if claim.status != "present" or claim.value is None:
+        return failed(
+            "jpeg.pytorch_throughput_invalid",
+            f"`pytorch_throughput` holds {claim.shown}; expected a finite number of images per second.",
+        )
+    if claim.value <= 0:
+        return failed(
+            "jpeg.pytorch_throughput_not_positive",
+            f"`pytorch_throughput` is {claim.value:g}; expected the images per second that you measured, above 0.",
+        )
+    if observation.loaders == 0:
+        return failed(
+            "jpeg.no_loader",
+            "No torch.utils.data.DataLoader is left in your namespace. Keep the loader that you measured in a "
+            "variable, or define build_pytorch_loader(dataset_dir, batch_size)." + observation.stopped,
+        )
+    return None
 
 
 CHECK = JpegDatasetCheck()

@@ -32,6 +32,16 @@ def test_the_threshold_comes_from_the_lab():
     assert judge(an_evidence(), min_images=200).code == "jpeg.too_few"
 
 
+def test_a_lab_may_want_the_data_alone():
+    """Without a baseline neither a loader nor a figure is asked for, and too few images still fail."""
+    discovery = a_discovery(pytorch_throughput=Claim(status="missing"), loaders=())
+    result = judge(an_evidence(discovery=discovery), baseline=False)
+    assert (result.outcome, "DataLoader" in result.feedback) == (Outcome.PASSED, False)
+    assert judge(an_evidence(discovery=discovery)).code == "jpeg.pytorch_throughput_missing"
+    few = an_evidence(discovery=discovery, scan=a_scan(distinct=99))
+    assert judge(few, baseline=False).code == "jpeg.too_few"
+
+
 def test_what_was_not_counted_is_explained():
     """The feedback names reasons, counts and an example."""
     scan = a_scan(
