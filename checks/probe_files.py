@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 
 from grader_service.errors import ConfigurationError
 from grader_service.model.evidence import ProbeSite
@@ -130,7 +131,7 @@ def source_path(module: str) -> Path | None:
     name = ""
     for part in module.split("."):
         name = f"{name}.{part}" if name else part
-        spec = next((found for finder in sys.meta_path if (found := finder.find_spec(name, search)) is not None), None)
+        spec = next((found for finder in sys.meta_path if (found := _asked(finder, name, search)) is not None), None)
         if spec is None:
             return None
         search = list(spec.submodule_search_locations) if spec.submodule_search_locations is not None else None
@@ -139,6 +140,14 @@ def source_path(module: str) -> Path | None:
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return None
     return Path(spec.origin)
+
+
+def _asked(finder: Any, name: str, search: list[str] | None) -> ModuleSpec | None:
+    try:
+        found: ModuleSpec | None = finder.find_spec(name, search)
+    except (AttributeError, ImportError, KeyError):
+        return None  # a folder without `__init__.py` looks its parent up among the imported modules
+    return found
 
 
 def _constants(tree: ast.Module) -> dict[str, object]:

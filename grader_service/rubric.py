@@ -26,9 +26,32 @@ _STATUS = {
 }
 
 
+STAFF_FEEDBACK = "staff_feedback"
+"""Where the details hold the whole feedback that the lab keeps from learners."""
+VISIBILITY = "visibility"
+"""Where they say so: `outcome` or `hidden`."""
+OPTIONAL = "optional"
+"""Where they say that the check is advice."""
+
+_BARE = {
+    Outcome.PASSED: "This check passed.",
+    Outcome.FAILED: "This check did not pass.",
+    Outcome.INCONCLUSIVE: "This check could not be decided.",
+    Outcome.UNVERIFIED: "This check could not be verified.",
+    Outcome.SKIPPED: "This check was not judged.",
+    Outcome.ERROR: "This check failed for a reason of ours.",
+}
+HIDDEN_FEEDBACK = "This check was graded; the lab does not show its result."
+
+
 def check_verdict(judged: Judged) -> CheckVerdict:
-    """A check's answer scaled to its points in the lab."""
+    """A check's answer scaled to its points in the lab, in the words that the lab lets its learners read."""
     result, points = judged.result, judged.check.points
+    details = plain(result.details)
+    if judged.check.feedback != "full":
+        details |= {VISIBILITY: judged.check.feedback, STAFF_FEEDBACK: result.feedback}
+    if judged.check.optional:
+        details[OPTIONAL] = True
     return CheckVerdict(
         id=judged.check.id,
         version=judged.version,
@@ -37,21 +60,46 @@ def check_verdict(judged: Judged) -> CheckVerdict:
         code=result.code,
         score=None if result.score is None else result.score * points,
         max_score=points,
-        feedback=result.feedback,
-        details=plain(result.details),
+        feedback=_shown(judged),
+        details=details,
         tier=result.tier,
     )
 
 
+def _shown(judged: Judged) -> str:
+    if judged.check.feedback == "hidden":
+        return HIDDEN_FEEDBACK
+    if judged.check.feedback == "outcome":
+        return f"{_BARE[judged.result.outcome]} Its code is {judged.result.code}."
+    return judged.result.feedback
+
+
 def step_verdict(step: LabStep, checks: Sequence[CheckVerdict]) -> StepVerdict:
-    """A step passes when all of its checks do; its score is unknown as soon as one of theirs is."""
+    """A step passes when all of its checks do that are not optional; its score is unknown as soon as one of theirs is.
+
+    Points of an optional check count like others. One that could not be decided is left out of both sums, so that
+    advice never costs a learner the score of the step.
+    """
     mine = [check for check in checks if check.step == step.id]
+    needed = needed_of([step], mine)
+    counted = [check for check in mine if check in needed or check.score is not None]
     return StepVerdict(
         id=step.id,
-        outcome=worst(check.outcome for check in mine),
-        score=total([check.score for check in mine]),
-        max_score=sum(check.max_score for check in mine),
+        outcome=worst(check.outcome for check in needed),
+        score=total([check.score for check in counted]),
+        max_score=sum(check.max_score for check in counted),
     )
+
+
+def needed_of(steps: Sequence[LabStep], checks: Sequence[CheckVerdict]) -> list[CheckVerdict]:
+    """Those checks that decide on their step, which are all but the optional ones."""
+    advice = {(step.id, check.id) for step in steps for check in step.checks if check.optional}
+    return [check for check in checks if (check.step, check.id) not in advice]
+
+
+def hidden_ids(steps: Sequence[LabStep]) -> frozenset[str]:
+    """Ids of the checks of which learners read only that they were graded."""
+    return frozenset(check.id for step in steps for check in step.checks if check.feedback == "hidden")
 
 
 def worst(outcomes: Any) -> Outcome:

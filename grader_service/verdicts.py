@@ -28,7 +28,7 @@ def compose(
     checks = tuple(rubric.check_verdict(item) for item in judged)
     step_verdicts = tuple(rubric.step_verdict(step, checks) for step in steps)
     outcome = rubric.worst(step.outcome for step in step_verdicts)
-    decisive = next((check for check in checks if check.outcome is outcome), checks[0])
+    code = "grade.passed" if outcome is Outcome.PASSED else _decisive(steps, checks, outcome)
     run = evidence.run
     return Verdict(
         verdict_id=uuid.uuid4().hex,
@@ -39,8 +39,8 @@ def compose(
         cohort=submission.cohort,
         mode=Mode.OFFICIAL if run.device == "cuda" else Mode.REHEARSAL,
         status=rubric.status_of(outcome),
-        code="grade.passed" if outcome is Outcome.PASSED else decisive.code,
-        feedback=_summary(checks),
+        code=code,
+        feedback=_summary(steps, checks),
         score=rubric.total([step.score for step in step_verdicts]),
         max_score=sum(step.max_score for step in step_verdicts),
         created_at=datetime.now(UTC),
@@ -155,10 +155,30 @@ def _without_run(  # noqa: PLR0917 - every part of a verdict without a run
     )
 
 
-def _summary(checks: Sequence[CheckVerdict]) -> str:
-    open_checks = [check for check in checks if check.outcome is not Outcome.PASSED]
-    if not open_checks:
-        return _PASSED_FEEDBACK
-    done = len(checks) - len(open_checks)
-    lines = [f"Step {check.step}: {check.feedback}" for check in open_checks]
-    return (f"{done} of {len(checks)} checks passed. " + " ".join(lines))[:8000]
+def _decisive(steps: Sequence[LabStep], checks: Sequence[CheckVerdict], outcome: Outcome) -> str:
+    """The code of the first check that gave the submission its outcome; of hidden ones only that they did."""
+    hidden = rubric.hidden_ids(steps)
+    those = (check for check in rubric.needed_of(steps, checks) if check.outcome is outcome and check.id not in hidden)
+    return next((check.code for check in those), f"grade.{outcome.value}")
+
+
+def _summary(steps: Sequence[LabStep], checks: Sequence[CheckVerdict]) -> str:
+    """One text for the learner: how many checks passed, and what the others say; advice comes last."""
+    hidden_ids = rubric.hidden_ids(steps)
+    needed = rubric.needed_of(steps, checks)
+    hidden = [check for check in needed if check.id in hidden_ids]
+    shown = [check for check in needed if check.id not in hidden_ids]
+    advice = [check for check in checks if check not in needed and check.id not in hidden_ids]
+    parts = []
+    if all(check.outcome is Outcome.PASSED for check in needed):
+        parts.append(_PASSED_FEEDBACK)
+    else:
+        if shown:
+            parts.append(f"{len(shown) - len(_open(shown))} of {len(shown)} checks passed.")
+        parts += [f"Step {check.step}: {check.feedback}" for check in (*_open(shown), *hidden)]
+    parts += [f"Advice on step {check.step}, not needed to pass: {check.feedback}" for check in _open(advice)]
+    return " ".join(parts)[:8000]
+
+
+def _open(checks: Sequence[CheckVerdict]) -> list[CheckVerdict]:
+    return [check for check in checks if check.outcome is not Outcome.PASSED]

@@ -5,38 +5,110 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from checks.registry import Registry
 from grader_service.cli.output import console
-from grader_service.labs.catalogue import lab_ids, load_lab, load_lab_file
+from grader_service.errors import ConfigurationError, UsageError
+from grader_service.labs.catalogue import inspect_file, load_lab, parse_lab
+from grader_service.labs.documents import Form
+from grader_service.labs.shelf import installed
+from grader_service.labs.toml_text import lab_as_toml
+from grader_service.model.base import neutralise
+from grader_service.model.lab import LabCheck, LabSpec
 
 app = typer.Typer(help="Labs: list, show, validate.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
 def list_labs() -> None:
-    """List the labs that can be graded."""
-    registry = Registry()
+    """List the installed labs and the distributions that they came with. Exit code 2 when one of them is broken."""
+    registry, shelf = Registry(), installed()
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("lab", "version", "title", "checks"):
+    for heading in ("lab", "version", "title", "checks", "from"):
         table.add_column(heading)
-    for lab_id in lab_ids():
-        lab = load_lab(lab_id, registry)
-        table.add_row(
-            lab.id, lab.version, lab.title, ", ".join(check.id for step in lab.steps for check in step.checks)
-        )
+    broken = []
+    for lab_id in shelf.ids():
+        origin = Text(shelf.origin(lab_id))
+        try:
+            lab = load_lab(lab_id, registry)
+        except ConfigurationError as error:
+            broken.append(str(error))
+            table.add_row(Text(neutralise(lab_id)), "–", "does not load", "–", origin)
+            continue
+        checks = ", ".join(check.id for step in lab.steps for check in step.checks)
+        table.add_row(lab.id, lab.version, Text(lab.title), checks, origin)
     console().print(table)
+    if broken:
+        raise ConfigurationError("\n".join(broken))
 
 
 @app.command("show")
-def show_lab(lab_id: Annotated[str, typer.Argument(help="Id of the lab.")]) -> None:
-    """Print a lab's whole specification as JSON."""
-    typer.echo(load_lab(lab_id, Registry()).model_dump_json(indent=2))
+def show_lab(
+    lab_id: Annotated[str, typer.Argument(help="Id of the lab.")],
+    *,
+    as_toml: Annotated[bool, typer.Option("--toml", help="Print the specification as TOML.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole specification, with defaults.")] = False,
+) -> None:
+    """Show a lab: what it is about, and its steps with their checks."""
+    if as_toml and as_json:
+        raise UsageError("--toml and --json exclude each other")
+    text = installed().text(lab_id)
+    lab = parse_lab(text, f"lab {lab_id}", Registry())
+    if as_json:
+        typer.echo(lab.model_dump_json(indent=2))
+    elif as_toml:
+        typer.echo(text.content.decode() if text.form is Form.TOML else lab_as_toml(lab), nl=False)
+    else:
+        _show(lab, text.origin)
 
 
 @app.command("validate")
-def validate_lab(path: Annotated[Path, typer.Argument(help="A lab specification in TOML.")]) -> None:
-    """Check a lab specification: its form, its checks, and their parameters. Exit code 2 when something is wrong."""
-    lab = load_lab_file(path, Registry())
+def validate_labs(
+    paths: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Specifications in TOML or YAML.")],
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object per mistake and line, nothing else.")
+    ] = False,
+) -> None:
+    """Check lab specifications: form, checks, parameters. Every mistake is printed with its line and column.
+
+    Exit code 0 when all are valid, warnings or not; 2 when one is not.
+    """
+    registry = Registry()
+    valid = True
+    for path in paths:
+        inspection = inspect_file(path, registry)
+        for mistake in inspection.mistakes:
+            typer.echo(mistake.json_line(str(path)) if as_json else mistake.text(str(path)))
+        valid = valid and inspection.lab is not None
+        if inspection.lab is not None and not as_json:
+            typer.echo(neutralise(f"{path}: {_summary(inspection.lab)}"))
+    raise typer.Exit(0 if valid else 2)
+
+
+def _summary(lab: LabSpec) -> str:
     checks = sum(len(step.checks) for step in lab.steps)
-    typer.echo(f"{path}: lab {lab.id} {lab.version} is valid: {len(lab.steps)} steps, {checks} checks")
+    return f"lab {lab.id} {lab.version} is valid: {len(lab.steps)} steps, {checks} checks"
+
+
+def _show(lab: LabSpec, origin: str) -> None:
+    needs = f", needs grader {lab.grader}" if lab.grader else ""
+    console().print(Text(lab.title, style="bold"))
+    console().print(Text(f"{lab.id} {lab.version}, from {origin}, image {lab.image}{needs}"))
+    for text in (lab.summary, lab.handout):
+        if text:
+            console().print(Text(f"\n{text.strip()}"))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("step", "check", "points", "learners read", "parameters"):
+        table.add_column(heading)
+    for step in lab.steps:
+        for check in step.checks:
+            params = ", ".join(f"{name} = {value}" for name, value in check.params.items())
+            table.add_row(step.id, check.id, _points(check), check.feedback, Text(neutralise(params)))
+    console().print()
+    console().print(table)
+
+
+def _points(check: LabCheck) -> str:
+    return f"{check.points:g}, optional" if check.optional else f"{check.points:g}"

@@ -1,1 +1,1 @@
-"""Labs as data: specifications in TOML, and the catalogue that loads them."""
+"""Labs as data: specifications in TOML or YAML, where they are found, and what is wrong with them."""

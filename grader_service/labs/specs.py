@@ -1,51 +1,63 @@
 """Reads lab specifications; knows no check, so that what runs submissions can use it."""
 
-import tomllib
-from importlib.resources import files
+from collections.abc import Iterable
+from itertools import islice
 
-from pydantic import ValidationError
-
-from grader_service.errors import ConfigurationError, UsageError
+from grader_service.errors import ConfigurationError
+from grader_service.labs.documents import Document, Form, read_document
+from grader_service.labs.form import form_of
+from grader_service.labs.mistakes import Mistake, error_at
+from grader_service.labs.shelf import LabText, installed
 from grader_service.model.lab import LabSpec
 
-_SUFFIX = ".toml"
+_MOST_LINES = 50
 
 
 def lab_ids() -> list[str]:
-    """Ids of the labs that come with the grader."""
-    entries = files(__package__).iterdir()
-    return sorted(entry.name.removesuffix(_SUFFIX) for entry in entries if entry.name.endswith(_SUFFIX))
+    """Ids of the labs that are installed: those of the grader first."""
+    return installed().ids()
 
 
-def lab_text(lab_id: str) -> str:
+def lab_text(lab_id: str) -> LabText:
     """The specification of one lab as it is written.
 
     Raises:
         UsageError: there is no such lab.
+        ConfigurationError: its declaration or its file is wrong.
     """
-    if lab_id not in lab_ids():
-        raise UsageError(f"there is no lab {lab_id!r}; labs are: {', '.join(lab_ids())}")
-    return (files(__package__) / f"{lab_id}{_SUFFIX}").read_text()
+    return installed().text(lab_id)
 
 
-def read_lab(text: str, name: str) -> LabSpec:
-    """Parses one specification; its checks are not looked at.
+def read_lab(text: LabText | str, name: str) -> LabSpec:
+    """Parses one specification; its checks are not looked at. Text without a file is TOML.
 
     Raises:
         ConfigurationError: every mistake that was found, one per line.
     """
-    try:
-        return LabSpec.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{name} is not valid TOML: {error}") from error
-    except ValidationError as error:
-        raise ConfigurationError(f"{name} is not a valid lab specification:\n{listed(error)}") from error
+    lab, _, mistakes = opened(text)
+    if lab is None:
+        raise ConfigurationError(refusal(name, text, mistakes))
+    return lab
 
 
-def listed(error: ValidationError) -> str:
-    """Every problem on a line: where, what, and what stood there."""
-    lines = []
-    for problem in error.errors(include_url=False):
-        place = ".".join(str(part) for part in problem["loc"]) or "(top)"
-        lines.append(f"  {place}: {problem['msg']} (got {str(problem.get('input'))[:80]!r})")
-    return "\n".join(lines)
+def opened(text: LabText | str) -> tuple[LabSpec | None, Document | None, tuple[Mistake, ...]]:
+    """A specification as far as it can be understood without its checks, and what is wrong with it."""
+    content, form = (text.encode(), Form.TOML) if isinstance(text, str) else (text.content, text.form)
+    reading = read_document(content, form)
+    if reading.document is None:
+        return None, None, reading.mistakes
+    formed = form_of(reading.document)
+    if formed.lab is None:
+        return None, reading.document, formed.mistakes
+    if isinstance(text, LabText) and text.id not in {None, formed.lab.id}:
+        message = f'the lab is installed as "{text.id}", and its file says "{formed.lab.id}"'
+        position = reading.document.places.of_value(("id",))
+        return None, reading.document, (error_at(position, "id.differs", message, ("id",)),)
+    return formed.lab, reading.document, ()
+
+
+def refusal(name: str, text: LabText | str, mistakes: Iterable[Mistake]) -> str:
+    """Why a lab cannot be graded, one mistake per line, with the distribution that has to mend it."""
+    file, origin = ("", "") if isinstance(text, str) else (text.name, f" (of {text.origin})")
+    lines = [f"  {mistake.text(file or 'line')}" for mistake in islice(mistakes, _MOST_LINES)]
+    return f"{name}{origin} is not a valid lab specification:\n" + "\n".join(lines)

@@ -3,20 +3,50 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic.config import JsonDict
 
 from grader_service.errors import UsageError
-from grader_service.model.base import Identifier, ShortText, Wire
+from grader_service.model.base import Identifier, LongText, ShortText, Wire, neutralise
+
+Visibility = Literal["full", "outcome", "hidden"]
+"""What the learner reads of a check: its whole feedback; whether it passed, and the code; only that it was graded."""
+
+_POINTS_UNLESS_OPTIONAL: JsonDict = {
+    "if": {"properties": {"optional": {"const": True}}, "required": ["optional"]},
+    "else": {"properties": {"points": {"exclusiveMinimum": 0}}},
+}
+_ONE_IS_NEEDED: JsonDict = {"contains": {"properties": {"optional": {"const": False}}}}
 
 
 class LabCheck(Wire):
-    """One check of a step, with its parameters and how much it counts."""
+    """One check of a step, with its parameters, how much it counts and what the learner reads of it."""
+
+    model_config = ConfigDict(json_schema_extra=_POINTS_UNLESS_OPTIONAL)
 
     id: Identifier
-    points: Annotated[float, Field(gt=0, le=1000)]
-    """What a full pass adds to the step's score."""
+    optional: bool = False
+    """True for advice: judged and shown, but neither the step nor the submission needs it to pass."""
+    points: Annotated[float, Field(ge=0, le=1000)]
+    """What a full pass adds to the step's score; 0 only where `optional` is true."""
     params: Mapping[str, object] = Field(default_factory=dict)
     """Validated by the check's own parameter model when the lab is loaded."""
+    feedback: Visibility = "full"
+
+    @field_validator("points")
+    @classmethod
+    def _points_unless_optional(cls, points: float, info: ValidationInfo) -> float:
+        if points == 0 and not info.data.get("optional", False):
+            raise ValueError("a check needs points above 0, unless it says optional = true")
+        return points
 
 
 class LabStep(Wire):
@@ -24,7 +54,14 @@ class LabStep(Wire):
 
     id: Identifier
     title: ShortText
-    checks: Annotated[tuple[LabCheck, ...], Field(min_length=1)]
+    checks: Annotated[tuple[LabCheck, ...], Field(min_length=1, json_schema_extra=_ONE_IS_NEEDED)]
+
+    @field_validator("checks")
+    @classmethod
+    def _one_is_needed(cls, checks: tuple[LabCheck, ...]) -> tuple[LabCheck, ...]:
+        if all(check.optional for check in checks):
+            raise ValueError("a step needs a check that is not optional: advice alone decides nothing")
+        return checks
 
 
 class PodLimits(Wire):
@@ -119,6 +156,12 @@ class LabSpec(Wire):
     id: Identifier
     version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")]
     title: ShortText
+    summary: Annotated[str, StringConstraints(max_length=2000), AfterValidator(neutralise)] = ""
+    """What the lab is about, in Markdown; shown by `grader labs show`."""
+    handout: LongText = ""
+    """What learners are to hand in, in Markdown; shown by `grader labs show`."""
+    grader: Annotated[str, Field(pattern=r"^>=\d{1,6}(\.\d{1,6}){0,2}$")] | None = None
+    """The oldest grader that can grade this lab, such as `>=0.1`; an older one refuses it."""
     image: ShortText = "grader-lab"
     """Name of the lab image; its digest stands in the verdict."""
     steps: Annotated[tuple[LabStep, ...], Field(min_length=1)]

@@ -69,7 +69,7 @@ class CheckVerdict(Frozen):
     """Stable reason, such as `jpeg.too_few`."""
     score: Annotated[float, Field(ge=0)] | None
     """Points earned; null where the check could not decide, never 0 in its place."""
-    max_score: Annotated[float, Field(gt=0)]
+    max_score: Annotated[float, Field(ge=0)]
     feedback: LongText
     """For the learner: what was seen, what was wanted, what to do next."""
     details: Mapping[str, object] = Field(default_factory=dict)

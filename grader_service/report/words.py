@@ -72,6 +72,7 @@ _STAGES = {
     "unpack": "Unpack the submission",
     "start": "Start the pod",
     "learner": "Run your code",
+    "probes": "Look at what your code left behind",
     "scan": "Look through your images",
     "held_out": "Prepare held-out images",
     "clean_room": "Build your graph in the clean room",
@@ -80,6 +81,7 @@ _STAGES = {
     "host": "Measure what this host can show",
     "content": "Compare what was delivered with the images",
     "proof": "Measure your own DALI code by what it delivers",
+    "graph_probes": "Run your graphs on the grader's images",
     "end": "Clean up",
 }
 _SPELLING = {

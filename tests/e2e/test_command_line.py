@@ -169,7 +169,7 @@ def test_checks_run_judges_lines(state_dir):
 def test_lists_and_schemas(state_dir, tmp_path):
     """Labs and checks can be listed, a lab shown and validated, schemas printed."""
     assert "dali-pipelines" in grader("labs", "list", state_dir=state_dir).stdout
-    shown = json.loads(grader("labs", "show", "dali-pipelines", state_dir=state_dir).stdout)
+    shown = json.loads(grader("labs", "show", "dali-pipelines", "--json", state_dir=state_dir).stdout)
     assert shown["id"] == "dali-pipelines"
     assert "throughput_ratio" in grader("checks", "list", state_dir=state_dir).stdout
     assert json.loads(grader("schema", "verdict", state_dir=state_dir).stdout)["title"] == "Verdict"
@@ -177,7 +177,7 @@ def test_lists_and_schemas(state_dir, tmp_path):
     broken.write_text('schema = "grader.lab/v1"\nid = "x"\n')
     done = grader("labs", "validate", str(broken), state_dir=state_dir)
     assert done.returncode == 2
-    assert "version: Field required" in done.stderr
+    assert "version: missing" in done.stdout
 
 
 def test_doctor_answers(state_dir):

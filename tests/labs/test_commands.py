@@ -1,0 +1,92 @@
+"""`grader labs` in this process: what authors and course staff see."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from grader_service.cli.labs import app
+from grader_service.errors import UsageError
+from grader_service.labs.catalogue import load_lab_file
+from grader_service.labs.specs import lab_text, opened
+from tests.labs.texts import REGISTRY, TOML, YAML
+
+
+def labs(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+
+
+def test_validate_reports_on_every_file(tmp_path):
+    """A wrong file does not keep the others from being looked at; the exit code is that of the worst."""
+    good, bad, other = tmp_path / "good.yaml", tmp_path / "bad.toml", tmp_path / "lab.json"
+    good.write_text(YAML)
+    bad.write_text(TOML.replace("points = 25", 'points = "x"'))
+    other.write_text("{}")
+    done = labs("validate", bad, good, other, tmp_path / "none.toml", tmp_path)
+    assert done.exit_code == 2
+    assert done.output.splitlines() == [
+        f'{bad}:12:10: steps[0].checks[0].points: expected a number from 0 to 1000, got "x"',
+        f"{good}: lab small 1.0.0 is valid: 2 steps, 2 checks",
+        f"{other}:1:1: expected a file whose name ends in .toml, .yaml, .yml",
+        f"{tmp_path / 'none.toml'}:1:1: cannot be read: No such file or directory",
+        f"{tmp_path}:1:1: expected a file whose name ends in .toml, .yaml, .yml",
+    ]
+
+
+def test_validate_passes_with_warnings(tmp_path):
+    """A hint is printed as one, and the exit code is 0."""
+    path = tmp_path / "lab.toml"
+    path.write_text(TOML.replace("threshold = 1.1", "threshold = 0.5"))
+    done = labs("validate", path)
+    assert done.exit_code == 0
+    assert f"{path}:23:13: warning: steps[1].checks[0].params.threshold: 0.5 is below 1" in done.output
+
+
+def test_validate_as_json_prints_nothing_else(tmp_path):
+    """One object per mistake; a valid file has none."""
+    good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
+    good.write_text(TOML)
+    bad.write_text(TOML.replace("points = 25", "point = 25"))
+    assert labs("validate", "--json", good).output == ""
+    done = labs("validate", "--json", good, bad)
+    assert done.exit_code == 2
+    rows = [json.loads(line) for line in done.output.splitlines()]
+    assert [(row["line"], row["code"]) for row in rows] == [(10, "field.missing"), (12, "field.unknown")]
+    assert {row["file"] for row in rows} == {str(bad)}
+
+
+def test_a_directory_with_a_labs_name_is_refused(tmp_path):
+    """So is anything else that is no regular file."""
+    (tmp_path / "x.toml").mkdir()
+    done = labs("validate", tmp_path / "x.toml")
+    assert done.exit_code == 2
+    assert "is no regular file" in done.output
+
+
+def test_show_prints_what_the_lab_is_about(tmp_path):
+    """For people by default, as JSON with defaults, and as TOML as it was written."""
+    shown = labs("show", "dali-pipelines")
+    for word in ("NVIDIA DALI", "grader-service", "throughput_ratio", "threshold = 1.1", "min_wins = 3", "25"):
+        assert word in shown.output
+    document = json.loads(labs("show", "dali-pipelines", "--json").output)
+    assert document["limits"]["memory_mib"] == 8192
+    assert document["steps"][0]["checks"][0]["feedback"] == "full"
+    assert labs("show", "dali-pipelines", "--toml").output == lab_text("dali-pipelines").content.decode()
+    assert isinstance(labs("show", "dali-pipelines", "--toml", "--json").exception, UsageError)
+
+
+def test_labs_are_listed_with_their_origin():
+    """The distribution stands beside each lab."""
+    done = labs("list")
+    assert done.exit_code == 0
+    (row,) = [row for row in done.output.splitlines() if row.startswith("dali-pipelines")]
+    assert row.rstrip().endswith("grader-service 0.1.0")
+
+
+def test_a_file_of_its_own_can_be_graded(tmp_path):
+    """In both languages; a file that is not there is the caller's mistake."""
+    path = tmp_path / "lab.yml"
+    path.write_text(YAML)
+    assert load_lab_file(path, REGISTRY) == opened(TOML)[0]
+    with pytest.raises(UsageError, match="No such file"):
+        load_lab_file(tmp_path / "none.toml", REGISTRY)
