@@ -112,7 +112,11 @@ def open_sandbox(settings: Settings, gpu: Gpu | None) -> SandboxRunner:
 
     image = settings.lab_image or read_lab(lab_text(lab_ids()[0]), "lab").image
     return DockerRunner(
-        image, settings.state_dir, gpu=gpu.index if gpu is not None else None, lab_data=settings.lab_data
+        image,
+        settings.state_dir,
+        gpu=gpu.index if gpu is not None else None,
+        lab_data=settings.lab_data,
+        any_lab=settings.lab_image is not None,
     )
 
 

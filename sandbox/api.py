@@ -163,6 +163,14 @@ class SandboxRunner(Protocol):
         """
         ...
 
+    def of_image(self, image: str) -> "SandboxRunner":
+        """A runner like this one whose pods have another image; this one where images are not its to choose.
+
+        Raises:
+            SandboxUnavailable: the image is not there, or the engine failed.
+        """
+        ...
+
     def sweep(self) -> int:
         """Removes what earlier, killed graders left behind; returns how many things were removed."""
         ...

@@ -1,6 +1,7 @@
 """Runs pods as Docker containers; the policy itself stands in `docker_options`."""
 
 import contextlib
+import copy
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,6 +22,8 @@ from sandbox.run_folder import RunFolder, dead_runs, is_live, remove_tree
 
 __all__ = ["DockerRunSpace", "DockerRunner", "connect_engine"]
 
+_UNUSABLE = "image {!r} cannot be used"
+
 
 class DockerRunner:
     """A runner whose pods are containers of one image.
@@ -30,6 +33,7 @@ class DockerRunner:
         state_dir: folder for run spaces; the engine must see the same folder under the same path.
         gpu: number of the GPU that learner, clean-room and reference pods get; None for a rehearsal.
         lab_data: folder with the JPEGs that the lab hands out, if it has any.
+        any_lab: the image stands for that of every lab, so that `of_image` changes nothing.
     """
 
     def __init__(
@@ -39,8 +43,10 @@ class DockerRunner:
         *,
         gpu: int | None = None,
         lab_data: Path | None = None,
+        any_lab: bool = False,
         client: docker.DockerClient | None = None,
     ) -> None:
+        self._any_lab = any_lab
         self._client = client or connect_engine()
         self._state_dir = state_dir.resolve()
         self._lab_data = lab_data
@@ -48,7 +54,7 @@ class DockerRunner:
             found = self._client.images.get(image)
             info: dict[str, Any] = self._client.info()
         except ENGINE_ERRORS as error:
-            raise unavailable(f"image {image!r} cannot be used", error) from error
+            raise unavailable(_UNUSABLE.format(image), error) from error
         if not any("seccomp" in str(option) for option in info.get("SecurityOptions") or ()):
             raise SandboxUnavailable(
                 "the Docker engine runs without seccomp, which the sandbox relies on; "
@@ -75,6 +81,18 @@ class DockerRunner:
             engine=self._engine,
             gpu_access=self._gpu.name if self._gpu else None,
         )
+
+    def of_image(self, image: str) -> "DockerRunner":
+        """See `SandboxRunner.of_image`."""
+        if self._any_lab or image == self._image:
+            return self
+        other = copy.copy(self)
+        try:
+            other.image_id = self._client.images.get(image).id
+        except ENGINE_ERRORS as error:
+            raise unavailable(_UNUSABLE.format(image), error) from error
+        other._image = image
+        return other
 
     def open_run(self, run_id: str, limits: SpaceLimits) -> "DockerRunSpace":
         """See `SandboxRunner.open_run`."""

@@ -41,6 +41,11 @@ class ProcessRunner:
         """See `SandboxRunner.facts`."""
         return SandboxFacts(name="process", isolated=False, image=None, image_digest=None, engine=None, gpu_access=None)
 
+    def of_image(self, image: str) -> "ProcessRunner":
+        """See `SandboxRunner.of_image`; there are no images here."""
+        del image
+        return self
+
     def open_run(self, run_id: str, limits: SpaceLimits) -> "ProcessRunSpace":
         """See `SandboxRunner.open_run`; scratch folders have no size limit here."""
         del limits

@@ -111,6 +111,7 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
     attempt = attempt_number(desk.store, claim.submission_id)
     plan = RunPlan.model_validate({**claim.plan, "attempt": attempt})
     lab = read_lab(lab_text(submission.lab), f"lab {submission.lab}")
+    sandbox.use_image(lab.image)
     with tempfile.TemporaryDirectory(prefix="grader-artifact-") as folder:
         path = Path(folder) / "artifact"
         desk.artifacts.copy_to(submission.sha256, path)
@@ -130,7 +131,7 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
                 probes=tuple(_probe_task(desk, ref) for ref in plan.probes),
             )
         except SubmissionRejected as rejection:
-            facts = desk.sandbox.facts
+            facts = sandbox.facts
             document = Rejection(
                 run_id=claim.run_id,
                 device=desk.device,

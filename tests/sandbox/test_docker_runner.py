@@ -426,3 +426,18 @@ class TestBadDays:
             user.remove(force=True)
         assert docker_runner.sweep() == 1
         assert nothing_left(engine, state_dir, run_id)
+
+
+def test_a_lab_may_have_an_image_of_its_own(docker_runner, lab_image, engine, state_dir):
+    """A run gets its lab's image, unless the operator has named one for every lab; one that is missing is said."""
+    engine.images.get(lab_image).tag("grader-test-other", "latest")
+    try:
+        other = docker_runner.of_image("grader-test-other")
+        assert (other.facts.image, docker_runner.facts.image) == ("grader-test-other", lab_image)
+        assert docker_runner.of_image(lab_image) is docker_runner
+        fixed = DockerRunner(lab_image, state_dir, any_lab=True)
+        assert fixed.of_image("grader-test-other") is fixed
+        with pytest.raises(SandboxUnavailable, match="'no-such-image' cannot be used"):
+            docker_runner.of_image("no-such-image")
+    finally:
+        engine.images.remove("grader-test-other")
