@@ -1,9 +1,13 @@
 """Says why a submission's code did not get far enough, in words for the learner."""
 
 from checks.api import CheckResult, failed, undecided
+from checks.diagnosis import Diagnosis, diagnose
+from checks.diagnosis.silent import endless_iterator
 from grader_service.model.evidence import Discovery, Ending, Evidence, Place, PodRole
 from grader_service.model.verdict import Outcome, Tier
 
+MAX_ADVICE = 600
+"""Characters that cause and remedy may add to what is said of a stop."""
 _ENDINGS = {
     Ending.TIMED_OUT: (
         "timed_out",
@@ -38,7 +42,7 @@ def no_evidence(evidence: Evidence, check: str) -> CheckResult:
 
 
 def stopped_before(discovery: Discovery) -> str:
-    """One sentence on what stopped the code half-way; empty when it ran to its end."""
+    """What stopped the code half-way, and what to do where that is known; empty when it ran to its end."""
     if discovery.ran == "completed":
         return ""
     if discovery.ran == "exited":
@@ -48,8 +52,10 @@ def stopped_before(discovery: Discovery) -> str:
         return ""
     where = f" at {_place(exception.place)}" if exception.place is not None else ""
     if discovery.ran == "timed_out":
-        return f" Your code was still running{where} when its time was up, and was stopped."
-    return f" Your code stopped{where} with {exception.type}: {exception.message[:600]}"
+        stop = f" Your code was still running{where} when its time was up, and was stopped."
+        return stop + _advice(endless_iterator(discovery), None)
+    stop = f" Your code stopped{where} with {exception.type}: {exception.message[:600]}"
+    return stop + _advice(diagnose(exception), exception.place)
 
 
 def missing(discovery: Discovery, check: str, name: str, wanted: str) -> CheckResult:
@@ -66,6 +72,22 @@ def missing(discovery: Discovery, check: str, name: str, wanted: str) -> CheckRe
         f"{check}.{name}_missing",
         f"`{name}` is not defined. It should hold {wanted}.{stopped_before(discovery)}",
     )
+
+
+def _advice(found: Diagnosis | None, stopped_at: Place | None) -> str:
+    """The likely cause, at its own line where that is another one, and the remedy."""
+    if found is None:
+        return ""
+    where = f", at {_place(found.place)}" if found.place is not None and not _same(found.place, stopped_at) else ""
+    text = f" Likely cause{where}: {found.cause} What to do: {found.remedy}"
+    return text if len(text) <= MAX_ADVICE else text[: MAX_ADVICE - 1] + "…"
+
+
+def _same(place: Place, other: Place | None) -> bool:
+    if other is None or (place.cell, place.line) != (other.cell, other.line):
+        return False
+    # A message names a cell by its own file, and a module without its folder.
+    return place.cell is not None or place.file.rpartition("/")[2] == other.file.rpartition("/")[2]
 
 
 def _place(place: Place) -> str:

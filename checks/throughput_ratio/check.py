@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.diagnosis import silent_mistakes
 from checks.not_carried import no_dali
 from checks.stopped import no_evidence, stopped_before
 from checks.throughput_ratio import by_content, wording
@@ -15,6 +16,9 @@ from grader_service.model.evidence import Evidence, Need
 from grader_service.model.measurement import Decision, HostEffect, Measurement
 from grader_service.model.verdict import Outcome, Tier
 from grader_service.sequential_test import allow_for_host, replay
+
+_MOST_SILENT = 2
+"""Silent mistakes that are told beside the causes; staff see all of them."""
 
 
 class Params(Wire):
@@ -29,6 +33,8 @@ class Observation(Wire):
     measurement: Measurement
     context: Context | None = None
     """What may explain the rates; never an input to the outcome."""
+    silent: Annotated[tuple[str, ...], Field(max_length=64)] = ()
+    """Mistakes that raised nothing, as `checks.diagnosis` tells them from the evidence; never an input either."""
 
 
 class ThroughputRatioCheck:
@@ -46,7 +52,7 @@ class ThroughputRatioCheck:
     """
 
     id: ClassVar[str] = "throughput_ratio"
-    version: ClassVar[str] = "1.1.0"
+    version: ClassVar[str] = "1.2.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Throughput of DALI against PyTorch"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM, Need.MEASUREMENT})
@@ -66,7 +72,11 @@ class ThroughputRatioCheck:
             return result
         if evidence.measurement is None:
             return undecided(Outcome.ERROR, "ratio.not_measured", "The throughput was not measured; this is our fault.")
-        return Observation(measurement=evidence.measurement, context=context_of(evidence, evidence.measurement))
+        return Observation(
+            measurement=evidence.measurement,
+            context=context_of(evidence, evidence.measurement),
+            silent=tuple(mistake.text for mistake in silent_mistakes(evidence)),
+        )
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:
         """See `checks.api.Check.judge`."""
@@ -97,11 +107,13 @@ class ThroughputRatioCheck:
         details = {
             "decision": decision.model_dump(mode="json"),
             "causes": [cause._asdict() for cause in causes],
+            "silent": list(observation.silent),
             **_for_staff(measurement),
         }
         text = f"{wording.explain(measurement, decision, causes)} {by_content.note(measurement)}".strip()
         if decision.outcome == "passed":
             return passed("ratio.ok", text, tier=tier, details=details)
+        text = " ".join((text, *observation.silent[:_MOST_SILENT]))
         if decision.outcome == "failed" and (why := by_content.softened(measurement, decision)) is not None:
             return undecided(Outcome.INCONCLUSIVE, "ratio.inconclusive", f"{text} {why}", tier=tier, details=details)
         if decision.outcome == "failed":

@@ -12,7 +12,7 @@ from grader_service.grading.clean_room import Carried
 from grader_service.model.evidence import CleanRoom, OperatorFacts
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, ArmReport, ClaimBesideMeasurement, LoaderSettings
-from tests.factories import a_batch, a_discovery, a_graph, a_loader, a_measurement, a_scan, an_evidence
+from tests.factories import a_batch, a_discovery, a_graph, a_loader, a_measurement, a_pipeline, a_scan, an_evidence
 
 SLOW = (0.8, 0.82, 0.79, 0.81)
 NOISY = (1.0, 1.25, 1.05, 1.2, 1.1, 1.15, 1.02, 1.22, 1.08, 1.18, 1.0, 1.2)
@@ -356,3 +356,19 @@ def test_the_note_is_read_as_a_run_writes_it(monkeypatch):
     context = context_of(an_evidence(measurement=measurement), measurement)
     assert context.loader_shape == (32, 3, 48, 64)
     assert context.loader == a_loader()
+
+
+def test_silent_mistakes_are_told_where_the_ratio_did_not_pass():
+    """At most two stand in the feedback, all of them in the details, and a pass is not spoiled by any."""
+    discovery = a_discovery(pipelines=(a_pipeline(reader_name=""),))
+    slow = an_evidence(discovery=discovery, measurement=a_measurement(SLOW))
+    observation = CHECK.observe(slow)
+    result = CHECK.judge(observation, Params())
+    assert observation.silent
+    assert observation.silent[0] in result.feedback
+    assert sum(text in result.feedback for text in observation.silent) <= 2
+    assert result.details["silent"] == list(observation.silent)
+    fast = an_evidence(discovery=discovery, measurement=a_measurement())
+    good = CHECK.judge(CHECK.observe(fast), Params())
+    assert good.outcome == "passed"
+    assert not any(text in good.feedback for text in observation.silent)

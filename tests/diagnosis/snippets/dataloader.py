@@ -1,0 +1,169 @@
+"""Mistakes with PyTorch's DataLoader."""
+
+SNIPPETS = {
+    "stack_sizes": """
+loader = DataLoader(datasets.ImageFolder(dataset_dir, transforms.ToTensor()), batch_size=4)
+next(iter(loader))
+""",
+    "stack_sizes#2": """
+loader = DataLoader(datasets.ImageFolder(dataset_dir, transforms.ToTensor()), batch_size=4, num_workers=1)
+next(iter(loader))
+""",
+    "collate_pictures": """
+loader = DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4)
+next(iter(loader))
+""",
+    "grey_images": """
+class Grey(Dataset):
+    def __len__(self):
+        return 10
+    def __getitem__(self, i):
+        image = transforms.ToTensor()(Image.open(f"data/grey/a/{i}.jpg"))
+        return transforms.Normalize([0.5] * 3, [0.5] * 3)(image)
+next(iter(DataLoader(Grey(), batch_size=4)))
+""",
+    "worker_killed": """
+class Killing(Dataset):
+    def __len__(self):
+        return 10
+    def __getitem__(self, i):
+        os.kill(os.getpid(), 9)
+next(iter(DataLoader(Killing(), batch_size=4, num_workers=1)))
+""",
+    "worker_killed#3": """
+class Killing(Dataset):
+    def __len__(self):
+        return 10
+    def __getitem__(self, i):
+        os._exit(3)
+next(iter(DataLoader(Killing(), batch_size=4, num_workers=1)))
+""",
+    "worker_raised": """
+class Broken(Dataset):
+    def __len__(self):
+        return 10
+    def __getitem__(self, i):
+        raise KeyError("images")
+next(iter(DataLoader(Broken(), batch_size=4, num_workers=1)))
+""",
+    "unpicklable": """
+data = datasets.ImageFolder(dataset_dir, lambda image: 1)
+loader = DataLoader(data, batch_size=4, num_workers=1, multiprocessing_context="spawn")
+next(iter(loader))
+""",
+    "unpicklable#2": """
+def make():
+    class Local(Dataset):
+        def __len__(self):
+            return 10
+        def __getitem__(self, i):
+            return 1
+    return Local()
+next(iter(DataLoader(make(), batch_size=4, num_workers=1, multiprocessing_context="spawn")))
+""",
+    "main_guard": """
+import multiprocessing as mp
+mp.process.current_process()._inheriting = True
+process = mp.get_context("spawn").Process(target=print)
+process.start()
+""",
+    "prefetch_without_workers": """
+DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4, num_workers=0, prefetch_factor=2)
+""",
+    "persistent_without_workers": """
+DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4, num_workers=0, persistent_workers=True)
+""",
+    "sampler_and_shuffle": """
+data = datasets.ImageFolder(dataset_dir)
+DataLoader(data, batch_size=4, shuffle=True, sampler=torch.utils.data.SequentialSampler(data))
+""",
+    "no_class_folders": """
+datasets.ImageFolder("data/flat")
+""",
+    "no_class_folders#2": """
+datasets.ImageFolder("data/nothing")
+""",
+    "empty_class_folders": """
+datasets.ImageFolder("data/no_images")
+""",
+    "image_folder_missing": """
+datasets.ImageFolder("data/nowhere")
+""",
+    "empty_dataset": """
+DataLoader([], batch_size=4, shuffle=True)
+""",
+    "next_of_loader": """
+batch = next(DataLoader(datasets.ImageFolder(dataset_dir)))
+""",
+    "loader_subscripted": """
+batch = DataLoader(datasets.ImageFolder(dataset_dir))[0]
+""",
+    "old_iterator_next": """
+batch = iter(DataLoader(datasets.ImageFolder(dataset_dir))).next()
+""",
+    "batch_is_a_list#3": """
+transform = transforms.Compose([transforms.Resize((32, 32)), transforms.ToTensor()])
+loader = DataLoader(datasets.ImageFolder(dataset_dir, transform))
+for batch in loader:
+    batch.cuda()
+""",
+    "batch_is_a_list#4": """
+transform = transforms.Compose([transforms.Resize((32, 32)), transforms.ToTensor()])
+loader = DataLoader(datasets.ImageFolder(dataset_dir, transform))
+size = next(iter(loader)).shape[0]
+""",
+    "dataset_incomplete": """
+class Images(Dataset):
+    def __getitem__(self, i):
+        return 1
+loader = DataLoader(Images(), batch_size=4, shuffle=True)
+""",
+    "dataset_incomplete#2": """
+class Images(Dataset):
+    def __len__(self):
+        return 8
+next(iter(DataLoader(Images(), batch_size=4)))
+""",
+    "worker_timeout": """
+class Slow(Dataset):
+    def __len__(self):
+        return 8
+    def __getitem__(self, i):
+        time.sleep(1.5)
+next(iter(DataLoader(Slow(), batch_size=4, num_workers=1, timeout=1)))
+""",
+    "loader_argument": """
+DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4, workers=4)
+""",
+    "loader_number": """
+DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4, num_workers=-1)
+""",
+    "loader_number#2": """
+DataLoader(datasets.ImageFolder(dataset_dir), batch_size=0)
+""",
+    "random_crop_too_large": """
+transforms.RandomCrop(224)(Image.new("RGB", (60, 50)))
+""",
+    "shared_memory": """
+class Bus(Dataset):
+    def __len__(self):
+        return 10
+    def __getitem__(self, i):
+        os.kill(os.getpid(), 7)
+batches = iter(DataLoader(Bus(), batch_size=4, num_workers=1))
+time.sleep(20)
+""",
+    "worker_killed#2": """
+class Killing(Dataset):
+    def __len__(self):
+        return 10
+    def __getitem__(self, i):
+        os.kill(os.getpid(), 9)
+batches = iter(DataLoader(Killing(), batch_size=4, num_workers=1))
+time.sleep(20)
+""",
+    "pil_truncated#3": """
+loader = DataLoader(datasets.ImageFolder("data/cut", transforms.ToTensor()), batch_size=2, num_workers=1)
+next(iter(loader))
+""",
+}

@@ -1,0 +1,170 @@
+"""Mistakes with a DALI iterator and its batches."""
+
+SNIPPETS = {
+    "epoch_over": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
+for batch in dali_iter:
+    pass
+first_batch = next(dali_iter)
+""",
+    "output_map_short": """
+dali_iter = DALIGenericIterator(good(), ["data"], reader_name="Reader")
+first_batch = next(dali_iter)
+""",
+    "output_map_long": """
+dali_iter = DALIGenericIterator(good(), ["data", "label", "index"], reader_name="Reader")
+first_batch = next(dali_iter)
+""",
+    "output_map_duplicate": """
+dali_iter = DALIGenericIterator(good(), ["data", "data"], reader_name="Reader")
+""",
+    "output_map_missing": """
+dali_iter = DALIGenericIterator(good(), reader_name="Reader")
+""",
+    "size_beside_reader_name": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader", size=100)
+""",
+    "size_zero": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], size=0)
+""",
+    "padded_beside_reader_name": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader", last_batch_padded=True)
+""",
+    "batch_sizes_of_pipelines": """
+dali_iter = DALIGenericIterator([good(), good(batch_size=8)], ["data", "label"], reader_name="Reader")
+""",
+    "auto_reset_value": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader", auto_reset="always")
+""",
+    "last_batch_policy_type": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader", last_batch_policy="PARTIAL")
+""",
+    "sizes_differ_in_batch": """
+@pipeline_def(batch_size=4, num_threads=1, device_id=None)
+def pipeline():
+    jpegs, labels = fn.readers.file(file_root=dataset_dir, name="Reader")
+    return fn.decoders.image(jpegs), labels
+dali_iter = DALIGenericIterator(pipeline(), ["data", "label"], reader_name="Reader")
+""",
+    "reader_name_unknown": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="reader")
+""",
+    "batch_is_a_list": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
+first_batch = next(dali_iter)
+print(first_batch.shape)
+""",
+    "batch_is_a_list#2": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
+for batch in dali_iter:
+    images = batch["data"]
+""",
+    "batch_is_a_dict": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
+first_batch = next(dali_iter)[0]
+assert first_batch.is_cuda
+""",
+    "batch_key#2": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
+images = next(dali_iter)[0][0]
+""",
+    "batch_not_a_pair": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
+for images, labels in dali_iter:
+    pass
+""",
+    "batch_not_a_pair#2": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
+images, labels = next(dali_iter)
+""",
+    "batch_key": """
+dali_iter = DALIGenericIterator(good(), ["images", "labels"], reader_name="Reader")
+first_batch = next(dali_iter)[0]["data"]
+""",
+    "list_into_model": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
+model = nn.Conv2d(3, 8, 3)
+for batch in dali_iter:
+    model(batch)
+""",
+    "function_into_iterator": """
+dali_iter = DALIGenericIterator(good, ["data", "label"], reader_name="Reader")
+""",
+    "iterator_subscripted": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
+first_batch = dali_iter[0]
+""",
+    "iterator_length_zero": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"])
+seconds_per_batch = 1.0 / len(dali_iter)
+""",
+    "pipeline_iterated": """
+pipe = good()
+pipe.build()
+for batch in pipe:
+    pass
+""",
+    "tensor_list_used": """
+pipe = good()
+pipe.build()
+images, labels = pipe.run()
+first_batch = images.cuda()
+""",
+    "output_map_text": """
+dali_iter = DALIGenericIterator(good(), "data", reader_name="Reader")
+next(dali_iter)
+""",
+    "as_cpu_renamed": """
+pipe = good()
+pipe.build()
+images, labels = pipe.run()
+print(images.asCPU())
+""",
+    "iterator_attribute": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
+first_batch = iter(dali_iter).next_batch()
+""",
+    "iterator_argument": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader", batch_size=32)
+""",
+    "classification_outputs": """
+dali_iter = DALIClassificationIterator(good(), ["data", "label"], reader_name="Reader")
+""",
+    "iterator_argument#2": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader", drop_last=True)
+""",
+    "size_needed": """
+dali_iter = DALIGenericIterator([good(), good()], ["data", "label"])
+""",
+    "epoch_over#2": """
+batches = iter(DataLoader([1, 2]))
+while True:
+    batch = next(batches)
+""",
+    "no_data_in_pipeline": """
+dali_iter = DALIGenericIterator(
+    good(batch_size=64, num_shards=8), ["data", "label"], reader_name="Reader", last_batch_policy=LastBatchPolicy.DROP
+)
+next(dali_iter)
+""",
+    "variable_batch_size": """
+@pipeline_def(batch_size=4, num_threads=1, device_id=None)
+def pipeline():
+    return fn.external_source(source=lambda: [np.zeros((2, 2))] * 3)
+dali_iter = DALIGenericIterator(pipeline(), ["data"], size=12)
+""",
+    "tensor_indexed_by_text": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
+first_batch = next(dali_iter)[0]["data"]
+print(first_batch["label"])
+""",
+    "size_called": """
+dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
+count = next(dali_iter)[0]["data"].shape()
+""",
+    "tensor_indexed_by_text#2": """
+transform = transforms.Compose([transforms.Resize((32, 32)), transforms.ToTensor()])
+for batch in DataLoader(datasets.ImageFolder(dataset_dir, transform)):
+    images = batch[0]["data"]
+""",
+}

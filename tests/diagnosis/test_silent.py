@@ -1,0 +1,281 @@
+"""Mistakes that raise nothing: each is seen where its fact is, and not without it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checks.diagnosis import silent_mistakes
+from checks.diagnosis.rows import MAX_TEXT, silent_rows
+from checks.diagnosis.silent import endless_iterator
+from checks.throughput_ratio.causes import Cause, likely_causes
+from checks.throughput_ratio.context import context_of
+from grader_service.model.evidence import FirstBatch, ImageSize
+from grader_service.model.measurement import ClaimBesideMeasurement
+from tests.factories import (
+    a_batch,
+    a_clean_room,
+    a_discovery,
+    a_loader,
+    a_measurement,
+    a_pipeline,
+    a_run,
+    a_scan,
+    an_evidence,
+)
+
+PHOTO = ImageSize(width=500, height=375, size_bytes=60_000)
+ICON = ImageSize(width=48, height=32, size_bytes=900)
+
+
+def loader(**changes):
+    return a_loader(dataset_length=640, **changes)
+
+
+def evidence(*, loaders=None, pipelines=None, scan=None, measurement=None, room=None, run=None, **discovery):
+    """A run about which there is nothing to say, but for the changes."""
+    found = a_discovery(
+        loaders=(loader(),) if loaders is None else loaders,
+        pipelines=(a_pipeline(reader_name="Reader"),) if pipelines is None else pipelines,
+        **discovery,
+    )
+    return an_evidence(
+        discovery=found,
+        scan=a_scan(**({"distinct": 640} | (scan or {}))),
+        measurement=measurement or a_measurement(),
+        clean_room=a_clean_room(batch=a_batch(**(room or {}))),
+        run=a_run(host={"cpus_per_arm": 8}, **(run or {})),
+    )
+
+
+def first(**changes):
+    return FirstBatch(**({"status": "present", "shape": (32, 3, 224, 224), "device": "cuda:0"} | changes))
+
+
+def claims(pytorch=500.0, dali=1000.0):
+    """Claims beside a measurement of 500 and 1,000 images/s."""
+    return a_measurement(
+        claims=(
+            ClaimBesideMeasurement(name="pytorch_throughput", claimed=pytorch, measured=500.0),
+            ClaimBesideMeasurement(name="dali_throughput", claimed=dali, measured=1000.0),
+        )
+    )
+
+
+def transforms(*names):
+    return (loader(transform="Compose(\n" + "".join(f"    {name}(size=8)\n" for name in names) + ")"),)
+
+
+# Per row: evidence that has the fact, then evidence that is like it and has not.
+CASES = {
+    "iterator_without_end": (
+        evidence(pipelines=(a_pipeline(),)),
+        [evidence(), evidence(pipelines=(a_pipeline(iterator_type=""),))],
+    ),
+    "pipeline_without_iterator": (
+        evidence(pipelines=(a_pipeline(iterator_type=""),)),
+        [
+            evidence(pipelines=()),
+            evidence(pipelines=(a_pipeline(iterator_type=""),), ran="raised"),
+            evidence(pipelines=(a_pipeline(iterator_type=""),), factories=("build_dali_iterator",)),
+        ],
+    ),
+    "many_pipelines": (
+        evidence(pipelines=(a_pipeline(reader_name="Reader"),) * 4),
+        [evidence(pipelines=(a_pipeline(reader_name="Reader"),) * 3)],
+    ),
+    "batch_sizes_of_both_sides": (
+        evidence(loaders=(loader(batch_size=64),)),
+        [evidence(), evidence(loaders=(loader(batch_size=64), loader()))],
+    ),
+    "drop_last_on_one_side": (
+        evidence(loaders=(a_loader(dataset_length=650, drop_last=True),)),
+        [evidence(loaders=(loader(drop_last=True),)), evidence(loaders=(a_loader(dataset_length=650),))],
+    ),
+    "no_pinned_memory": (
+        evidence(loaders=(loader(pin_memory=False),)),
+        [evidence(), evidence(loaders=(loader(pin_memory=False),), run={"device": "cpu"})],
+    ),
+    "one_batch_per_worker": (
+        evidence(loaders=(loader(prefetch_factor=1),)),
+        [evidence(), evidence(loaders=(loader(prefetch_factor=1, num_workers=0),))],
+    ),
+    "loader_without_batches": (evidence(loaders=(loader(batch_size=None),)), [evidence(loaders=())]),
+    "more_workers_than_cores": (
+        evidence(loaders=(loader(num_workers=9),)),
+        [evidence(loaders=(loader(num_workers=8),))],
+    ),
+    "baseline_without_files": (
+        evidence(loaders=(loader(dataset_type="TensorDataset"),)),
+        [evidence(loaders=(loader(dataset_type="MyImages"),))],
+    ),
+    "different_data": (
+        evidence(loaders=(a_loader(dataset_length=500),)),
+        [
+            evidence(),
+            evidence(loaders=(a_loader(dataset_length=500),), scan={"stopped_early": "enough"}),
+            evidence(loaders=(a_loader(dataset_length=700),), scan={"rejected": {"copy": 60}}),
+        ],
+    ),
+    "augmentation_at_full_size": (
+        evidence(loaders=transforms("ColorJitter", "RandomResizedCrop", "ToTensor")),
+        [
+            evidence(loaders=transforms("RandomResizedCrop", "ColorJitter", "ToTensor")),
+            evidence(loaders=transforms("ColorJitter", "ToTensor")),
+        ],
+    ),
+    "loader_resizes_twice": (
+        evidence(loaders=transforms("Resize", "RandomResizedCrop", "ToTensor")),
+        [evidence(loaders=transforms("RandomResizedCrop", "ToTensor")), evidence(loaders=transforms("Resize"))],
+    ),
+    "normalised_on_one_side": (
+        evidence(loaders=transforms("RandomResizedCrop", "ToTensor")),
+        [
+            evidence(loaders=transforms("RandomResizedCrop", "ToTensor", "Normalize")),
+            evidence(loaders=transforms("RandomResizedCrop", "ToTensor"), room={"low": 0.0, "high": 1.0}),
+        ],
+    ),
+    "first_batch_on_cpu": (
+        evidence(first_batch=first(device="cpu")),
+        [evidence(), evidence(first_batch=first(device="cpu"), run={"device": "cpu"})],
+    ),
+    "first_batch_is_labels": (
+        evidence(first_batch=first(shape=(32, 1))),
+        [evidence(), evidence(first_batch=first(shape=(32, 10)))],
+    ),
+    "first_batch_channels_last": (
+        evidence(first_batch=first(shape=(32, 224, 224, 3))),
+        [evidence(), evidence(first_batch=first(shape=(32, 3, 224, 3)))],
+    ),
+    "first_batch_of_bytes": (
+        evidence(first_batch=first(dtype="torch.uint8")),
+        [evidence(first_batch=first(dtype="torch.float16"))],
+    ),
+    "first_batch_from_elsewhere": (
+        evidence(first_batch=first(shape=(16, 3, 224, 224))),
+        [evidence(), evidence(first_batch=first(shape=(16, 1)))],
+    ),
+    "batches_counted": (
+        evidence(measurement=claims(dali=31.0)),
+        [evidence(measurement=claims(dali=90.0)), evidence(measurement=claims(dali=31.0), pipelines=())],
+    ),
+    "seconds_not_rate": (
+        evidence(measurement=claims(pytorch=1.25)),
+        [evidence(measurement=claims(pytorch=4.0)), evidence(measurement=claims(pytorch=None))],
+    ),
+    "rate_per_millisecond": (
+        evidence(measurement=claims(dali=1.1), scan={"distinct": 6400}),
+        [evidence(measurement=claims(dali=110.0), scan={"distinct": 6400})],
+    ),
+    "clock_around_nothing": (
+        evidence(measurement=claims(dali=90_000.0)),
+        [evidence(measurement=claims(dali=9_000.0)), evidence(measurement=claims(dali=-5.0))],
+    ),
+    "one_figure_twice": (
+        evidence(measurement=claims(pytorch=700.0, dali=700.0)),
+        [evidence(), evidence(measurement=claims(pytorch=None, dali=None))],
+    ),
+    "tiny_epoch": (
+        evidence(scan={"distinct": 100}, loaders=()),
+        [evidence(), evidence(scan={"distinct": 100}, loaders=(), pipelines=())],
+    ),
+    "tiny_images": (
+        evidence(scan={"sizes": (ICON, ICON, PHOTO)}),
+        [evidence(scan={"sizes": (ICON, PHOTO, PHOTO)}), evidence(scan={"sizes": ()})],
+    ),
+    "broken_files_below": (
+        evidence(scan={"rejected": {"truncated": 2, "copy": 3}}),
+        [evidence(scan={"rejected": {"copy": 3}}), evidence(scan={"problem": "missing", "rejected": {"empty": 1}})],
+    ),
+}  # fmt: skip
+
+
+CLEAN = evidence()
+
+
+def ids(found):
+    return [diagnosis.id for diagnosis in found]
+
+
+def test_every_silent_row_has_its_case():
+    """No row is without a condition, and no condition without a row."""
+    assert set(CASES) == set(silent_rows())
+
+
+@pytest.mark.parametrize("row", CASES)
+def test_a_mistake_is_seen_where_its_fact_is(row):
+    """Its texts are filled in, and are as short as feedback needs them."""
+    [found] = [found for found in silent_mistakes(CASES[row][0]) if found.id == row]
+    assert len(found.text) <= MAX_TEXT
+    assert "``" not in found.text
+    assert "  " not in found.text
+
+
+@pytest.mark.parametrize(("row", "other"), [(row, other) for row, (_, others) in CASES.items() for other in others])
+def test_a_mistake_is_not_seen_without_its_fact(row, other):
+    """The same run with the fact changed does not have this mistake."""
+    assert row not in ids(silent_mistakes(other))
+
+
+def test_a_clean_run_has_no_mistake():
+    """Nothing is said about what is right."""
+    assert silent_mistakes(CLEAN) == ()
+
+
+def test_values_are_quoted():
+    """Numbers and names come from the evidence."""
+    texts = [diagnosis.text for diagnosis in silent_mistakes(CASES["drop_last_on_one_side"][0])]
+    assert any("10 of 650 images" in text for text in texts)
+    [endless] = silent_mistakes(CASES["iterator_without_end"][0])
+    assert "len(dali_iter) is 0" in endless.cause
+    [counted] = silent_mistakes(CASES["batches_counted"][0])
+    assert "`dali_throughput` is 31, and 31 batches of 32" in counted.cause
+
+
+def test_a_run_without_words_has_no_mistakes():
+    """Where the learner's pod said nothing, nothing is known."""
+    assert silent_mistakes(an_evidence(discovery=None)) == ()
+    bare = an_evidence(discovery=a_discovery(loaders=(), pipelines=()), scan=None, clean_room=None, measurement=None)
+    assert silent_mistakes(bare) == ()
+
+
+def test_only_an_iterator_without_a_reader_is_endless():
+    """A bare pipeline, and an iterator that knows its reader, end."""
+    assert endless_iterator(a_discovery(pipelines=(a_pipeline(reader_name="Reader"),))) is None
+    assert endless_iterator(a_discovery(pipelines=(a_pipeline(iterator_type=""),))) is None
+    assert endless_iterator(a_discovery(pipelines=(a_pipeline(name="loop"),))).cause.startswith("`loop` has no")
+
+
+@pytest.mark.parametrize("row", CASES)
+def test_the_causes_of_a_rate_are_not_repeated(row):
+    """What the check of the ratio says under a code of its own is not said again here."""
+    given_evidence = CASES[row][0]
+    measurement = given_evidence.measurement
+    causes = likely_causes(measurement, measurement.decision, context_of(given_evidence, measurement))
+    assert all(isinstance(cause, Cause) for cause in causes)
+    assert not {cause.code for cause in causes} & set(silent_rows())
+
+
+@given(
+    name=st.text(max_size=200),
+    kind=st.sampled_from(["DALIGenericIterator", ""]),
+    transform=st.text(max_size=300) | st.lists(st.sampled_from(["Resize(", "ColorJitter(", "x", "\n"])).map("".join),
+    shape=st.lists(st.integers(0, 2**40), max_size=6).map(tuple),
+    pair=st.tuples(*[st.floats(allow_nan=False, allow_infinity=False) | st.none()] * 2),
+    length=st.integers(0, 2**53) | st.none(),
+)
+def test_any_evidence_is_looked_at_safely(name, kind, transform, shape, pair, length):
+    """Claims and names of every kind give short texts, never an error."""
+    discovery = CLEAN.discovery.model_copy(
+        update={
+            "pipelines": (a_pipeline(name=name, iterator_type=kind),),
+            "loaders": (a_loader(transform=transform, dataset_length=length, dataset_type=name),),
+            "first_batch": first(shape=shape),
+        }
+    )
+    beside = [
+        claim.model_copy(update={"claimed": rate}) for claim, rate in zip(CLEAN.measurement.claims, pair, strict=True)
+    ]
+    measurement = CLEAN.measurement.model_copy(update={"claims": tuple(beside)})
+    for found in silent_mistakes(CLEAN.model_copy(update={"discovery": discovery, "measurement": measurement})):
+        assert len(found.text) <= MAX_TEXT
+        assert "\n" not in found.text
