@@ -373,18 +373,6 @@ class Evidence(Wire):
         return next((record for record in self.probes if record.id == probe_id), None)
 
 
-class Rejection(Wire):
-    """Why a submission could not be run at all; stored in the place of evidence."""
-
-    schema_id: Literal["grader.rejection/v1"] = Field(default="grader.rejection/v1", alias="schema")
-    run_id: Identifier
-    device: Literal["cuda", "cpu"]
-    sandbox: ShortText
-    isolated: bool
-    code: Code
-    feedback: LongText
-
-
 class Need(StrEnum):
     """A part of the evidence that a check looks at; a run collects only what its checks need."""
 

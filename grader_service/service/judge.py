@@ -10,7 +10,8 @@ from grader_service.errors import GraderError, InfrastructureError, SubmissionRe
 from grader_service.judge_process import JudgeProcess
 from grader_service.judging import judge as judge_evidence
 from grader_service.labs.catalogue import load_lab
-from grader_service.model.evidence import Evidence, Rejection
+from grader_service.model.evidence import Evidence
+from grader_service.model.rejection import Rejection
 from grader_service.model.verdict import Mode, Verdict
 from grader_service.service.keeper import Keeper
 from grader_service.service.retry import RetryPolicy

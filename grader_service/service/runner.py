@@ -18,8 +18,9 @@ from grader_service.grading.run import execute
 from grader_service.host import Gpu
 from grader_service.ingest.artifact import Artifact
 from grader_service.labs.specs import lab_text, read_lab
-from grader_service.model.evidence import Evidence, ProbeRef, Rejection, RunPlan
+from grader_service.model.evidence import Evidence, ProbeRef, RunPlan
 from grader_service.model.probe import ProbeTask
+from grader_service.model.rejection import Rejection
 from grader_service.service.gate import Gate
 from grader_service.service.keeper import Keeper
 from grader_service.service.retry import RetryPolicy
