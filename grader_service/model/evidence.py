@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, StringConstraints
 
 from grader_service.model.base import (
-    Code,
     Count,
     Identifier,
     LongText,
