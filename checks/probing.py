@@ -53,14 +53,15 @@ def read_probe(evidence: Evidence, word: str, probe_id: str, model: type[ModelT]
 
 
 def _without(record: ProbeRecord, word: str) -> CheckResult:
+    status = "unreadable" if record.status == "ok" else record.status  # `ok` without observations says nothing
     details = {"probe": record.id, "status": record.status, "text": record.text}
-    if record.status == "no_graph":
+    if status == "no_graph":
         text = f"Your DALI pipeline could not be run again by the grader. {record.text}"
         return undecided(Outcome.UNVERIFIED, f"{word}.not_carried", text, tier=Tier.CLAIMS, details=details)
-    if record.status == "graph_failed":
+    if status == "graph_failed":
         text = f"Your DALI pipeline stopped on the grader's own images: {record.text}"
         return failed(f"{word}.graph_failed", text, tier=Tier.GRAPH, details=details)
-    if record.site is ProbeSite.GRAPH and record.status in ("raised", "unreadable"):
+    if record.site is ProbeSite.GRAPH and status in ("raised", "unreadable"):
         text = "The grader's own probe failed, so this was not looked at; this is our fault."
         return undecided(Outcome.ERROR, f"{word}.probe_failed", text, details=details)
     texts = {
@@ -72,8 +73,8 @@ def _without(record: ProbeRecord, word: str) -> CheckResult:
     codes = {"raised": "probe_failed"}
     return undecided(
         Outcome.UNVERIFIED,
-        f"{word}.{codes.get(record.status, record.status)}",
-        texts[record.status].strip(),
+        f"{word}.{codes.get(status, status)}",
+        texts[status].strip(),
         tier=Tier.CLAIMS,
         details=details,
     )

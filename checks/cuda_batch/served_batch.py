@@ -35,8 +35,9 @@ def judge(served: ServedBatch, first_batch: FirstBatch, min_batch: int, dimensio
         return undecided(
             Outcome.UNVERIFIED,
             "batch.not_proved",
-            f"{seen}. Only {served.distinct} different new images were recognised in what it delivered afterwards, so "
-            "it is not known to hold decoded images. Check that it reads the folder that it is given.",
+            f"{seen}. Only {served.distinct} different new images per batch were recognised in what it delivered "
+            "afterwards, so it is not known to hold decoded images, or that later batches are as large as the first. "
+            "Check that it reads the folder that it is given, and that every batch has batch_size images.",
             tier=Tier.CLAIMS,
             details=details,
         )

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
@@ -10,11 +10,13 @@ from grader_service.grading.contents import Delivered, fetch_contents, sample_pl
 from grader_service.grading.dialogue import Mark, Problem, Stopped, WindowDone, ask, hear, parse, trusted
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import BatchFacts, GraphFacts, LoaderFacts, Shape
-from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, LoaderSettings, Window
 from sandbox.api import Pod
 
 MIN_WINDOW_TIMEOUT_S = 30.0
+_SLOWEST = 12.0
+"""A window may take this many times what its plan says before its arm counts as stuck."""
+_PREPARE_S = 120.0
 _MOST_BATCHES = 100_000
 
 
@@ -44,6 +46,11 @@ class Settled(Protocol):
     """An arm that was warmed up before the blocks: its next window counts."""
 
     settled: bool
+
+
+def window_timeout_s(seconds: float) -> float:
+    """How long to wait for a window that is meant to last so many seconds."""
+    return max(MIN_WINDOW_TIMEOUT_S, _SLOWEST * seconds)
 
 
 @dataclass
@@ -88,12 +95,12 @@ class DaliArm:
         """See `TimedArm.window`. A graph that breaks while it runs is the learner's, not ours."""
         copies = sample_places(batches, self._batch_size)
         request = {"kind": "window", "discard": self._queue_depth, "batches": batches, "copies": copies}
-        outcome = _timed(self._pod, self.arm, request, timeout_s)
+        outcome = timed_window(self._pod, self.arm, request, timeout_s)
         if isinstance(outcome, Window):
             self._pace.saw(batches, outcome.seconds)
             contents = fetch_contents(self._pod, {"kind": "contents"})
             if isinstance(contents, Stopped):
-                return _lost(contents)
+                return lost(contents)
             self.delivered.append(contents)
         return outcome
 
@@ -101,7 +108,7 @@ class DaliArm:
         """What the graph delivers with its colours left alone; the graph itself runs no more after this."""
         places = sample_places(batches, self._batch_size, copies)
         contents = fetch_contents(self._pod, {"kind": "twin_contents", "batches": batches, "copies": places})
-        return _lost(contents) if isinstance(contents, Stopped) else contents
+        return lost(contents) if isinstance(contents, Stopped) else contents
 
     def batches_for(self, seconds: float) -> int:
         """See `TimedArm.batches_for`."""
@@ -122,7 +129,7 @@ class LearnerArm:
         """See `TimedArm.window`."""
         self._pod.resume()
         request = {"kind": "window", "discard": self.facts.queue_depth, "batches": batches}
-        outcome = _timed(self._pod, self.arm, request, timeout_s)
+        outcome = timed_window(self._pod, self.arm, request, timeout_s)
         self._pod.pause()
         if isinstance(outcome, Window):
             self._pace.saw(batches, outcome.seconds)
@@ -164,23 +171,25 @@ class ReferenceArm:
         return self._pace.batches_for(seconds)
 
 
-def _timed(pod: Pod, arm: Arm, request: Mapping[str, object], timeout_s: float) -> Window | ArmLost:
+def timed_window(pod: Pod, arm: Arm, request: Mapping[str, object], timeout_s: float) -> Window | ArmLost:
+    """Asks for a window, and times by the host's clock what lies between its two marks."""
     first = ask(pod, request, timeout_s=timeout_s)
     opened = first if isinstance(first, Stopped) else parse(pod, first, Mark, Problem)
     if not isinstance(opened, Mark):
-        return _lost(opened)
+        return lost(opened)
     started = time.monotonic()
     message = hear(pod, timeout_s)
     seconds = time.monotonic() - started
     done = message if isinstance(message, Stopped) else parse(pod, message, WindowDone, Problem)
     if not isinstance(done, WindowDone):
-        return _lost(done)
+        return lost(done)
     if done.images <= 0 or seconds <= 0:
         return ArmLost(f"it delivered {done.images} images in a window")
     return Window(arm=arm, images=done.images, seconds=seconds)
 
 
-def _lost(answer: Wire | Stopped) -> ArmLost:
+def lost(answer: Wire | Stopped) -> ArmLost:
+    """Why an arm was lost, in words for the learner."""
     if isinstance(answer, Problem):
         return ArmLost(answer.text)
     if isinstance(answer, Stopped):
@@ -228,10 +237,18 @@ class GraphRefusedAnswer(Wire):
     text: str
 
 
-def prepare_reference(
-    pod: Pod, arm: Arm, settings: LoaderSettings, files: list[str], plan: Mapping[str, object], device: str
-) -> ReferenceArm:
+def warm_reference(
+    pod: Pod, arm: Arm, settings: LoaderSettings, files: Sequence[str], plan: Mapping[str, object], device: str
+) -> ReferencePrepared:
     """Builds one reference loader and waits until its workers deliver.
+
+    Args:
+        pod: the reference's.
+        arm: its name from here on.
+        settings: of the loader.
+        files: images, as the pod sees them.
+        plan: the job; see `reference_plan`.
+        device: where batches go.
 
     Raises:
         SandboxUnavailable: the pod ended.
@@ -239,22 +256,22 @@ def prepare_reference(
     request = {
         "kind": "prepare",
         "name": arm.value,
-        "files": files,
+        "files": list(files),
         "plan": dict(plan),
         "settings": settings.model_dump(),
         "device": device,
     }
-    message = ask(pod, request, timeout_s=120.0)
-    ready = trusted(message if isinstance(message, Stopped) else parse(pod, message, ReferencePrepared), pod)
+    message = ask(pod, request, timeout_s=_PREPARE_S)
+    return trusted(message if isinstance(message, Stopped) else parse(pod, message, ReferencePrepared), pod)
+
+
+def prepare_reference(
+    pod: Pod, arm: Arm, settings: LoaderSettings, files: Sequence[str], plan: Mapping[str, object], device: str
+) -> ReferenceArm:
+    """One reference loader that stays in its pod; see `warm_reference`.
+
+    Raises:
+        SandboxUnavailable: the pod ended.
+    """
+    ready = warm_reference(pod, arm, settings, files, plan, device)
     return ReferenceArm(pod, arm, settings, ready.queue_depth)
-
-
-def fair_settings(plan: MeasurementPlan, cpus: int, batch_size: int) -> LoaderSettings:
-    """How anyone would configure a DataLoader on this pod."""
-    return LoaderSettings(
-        batch_size=batch_size,
-        num_workers=min(plan.fair_workers, cpus),
-        pin_memory=True,
-        persistent_workers=True,
-        prefetch_factor=2,
-    )

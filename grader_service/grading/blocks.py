@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from grader_service.grading.arms import MIN_WINDOW_TIMEOUT_S, ArmLost, Settled, TimedArm
+from grader_service.grading.arms import MIN_WINDOW_TIMEOUT_S, ArmLost, Settled, TimedArm, window_timeout_s
 from grader_service.grading.gpu_use import Span
 from grader_service.grading.lookout import Lookout
 from grader_service.grading.progress import Progress
@@ -15,8 +15,6 @@ from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, ArmReport, Block, Decision, GpuUse, LoaderSettings, Window
 from grader_service.sequential_test import decide
 
-_SLOWEST = 12.0
-"""A window may take this many times what its plan says before its arm counts as stuck."""
 _SETTLED = 0.05
 """Two windows of the DALI arm in a row that differ by less are taken for its steady rate."""
 _SETTLE_WINDOWS = 6
@@ -231,8 +229,7 @@ def _settle(arm: TimedArm, plan: MeasurementPlan, timed: Timed) -> bool:
 
 
 def _window(arm: TimedArm, plan: MeasurementPlan, timed: Timed) -> Window | None:
-    timeout_s = max(MIN_WINDOW_TIMEOUT_S, _SLOWEST * plan.block_s)
-    outcome = arm.window(arm.batches_for(plan.block_s), timeout_s=timeout_s)
+    outcome = arm.window(arm.batches_for(plan.block_s), timeout_s=window_timeout_s(plan.block_s))
     if isinstance(outcome, ArmLost):
         _lose(arm, outcome, timed)
         return None

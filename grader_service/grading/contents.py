@@ -52,9 +52,11 @@ def sample_places(batches: int, batch_size: int, copies: int = COPIES) -> list[t
 def fetch_contents(pod: Pod, request: Mapping[str, object]) -> Delivered | Stopped:
     """Asks for what was kept; never inside a timed window."""
     message = ask(pod, request, timeout_s=_TIMEOUT_S)
-    answer = message if isinstance(message, Stopped) else parse(pod, message, Contents)
-    if isinstance(answer, Stopped) or isinstance(message, Stopped):
-        return answer if isinstance(answer, Stopped) else Stopped(pod.reject("unreachable"))
+    if isinstance(message, Stopped):
+        return message
+    answer = parse(pod, message, Contents)
+    if isinstance(answer, Stopped):
+        return answer
     height, width, depth = answer.shape
     means_bytes, copy_bytes = 4 * answer.images * answer.channels, height * width * depth
     wrong_places = any(place >= answer.images for place in answer.places)

@@ -1,8 +1,6 @@
 """Tier A: whether what a graph delivered in the clean room is the decoded shard, told from the pixels."""
 
-import random
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -10,13 +8,11 @@ from grader_service.grading.arms import ArmLost
 from grader_service.grading.clean_room import Carried
 from grader_service.grading.contents import Delivered
 from grader_service.grading.work_parity import expected_area, lesser_job, standard_area
-from grader_service.held_out.audit import Audit, audit_image
-from grader_service.held_out.drawing import draw_jpeg
 from grader_service.held_out.figures import Figures, figures
 from grader_service.held_out.identity import Identifier, Identities
-from grader_service.held_out.plan import ShardPlan, marks
+from grader_service.held_out.plan import ShardPlan
 from grader_service.held_out.proof import prove
-from grader_service.held_out.reference import decode
+from grader_service.held_out.spot_check import Image, spot_check
 from grader_service.model.measurement import ContentKind, ContentProof
 
 AUDITS = 24
@@ -26,7 +22,6 @@ _TWIN_IMAGES = 1024
 _LABELS = 1000
 """The reader's labels repeat after this many images (see the clean room), so a larger shard is not told by them."""
 _HIDDEN = ("not_identified", "not_audited", "rendered", "partial_decode", "colours_changed", "no_colour")
-_chance = random.SystemRandom()
 
 
 def collect(carried: Carried, images: int) -> Sequence[Delivered] | ArmLost:
@@ -70,7 +65,7 @@ def prove_graph(
         windows=[len(window.means) for window in delivered],
         epochs=_epochs(len(shard.sizes), carried.batch_size),
     )
-    audits = _audit(delivered, found, shard, threads)
+    audits = spot_check(shard, _copies(delivered, found), AUDITS, threads=threads)
     expected = expected_area(carried.plan, shard.sizes)
     # What the graph itself says of its windows is exact; a sample of areas is compared only where it says nothing.
     proof = prove(audits, counts, expected_area=standard_area(shard.sizes) if expected is None else None)
@@ -103,22 +98,14 @@ def _epochs(images: int, batch_size: int) -> tuple[int, ...]:
     return tuple({length for length in (whole, whole + batch_size) if length})
 
 
-def _audit(delivered: Sequence[Delivered], found: Identities, shard: ShardPlan, threads: int) -> list[Audit]:
+def _copies(delivered: Sequence[Delivered], found: Identities) -> list[Image]:
+    """The images that were kept whole and are known."""
     first = 0
-    kept = []
+    kept: list[Image] = []
     for window in delivered:
         kept += [(int(found.ids[first + place]), pixels) for place, pixels in window.copies]
         first += len(window.means)
-    kept = [(index, pixels) for index, pixels in kept if index >= 0]
-    colours = marks(shard)
-
-    def audit(image: tuple[int, "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]"]) -> Audit:
-        index, pixels = image
-        return audit_image(pixels, decode(draw_jpeg(shard.seed, index, shard.sizes[index], colours[index])))
-
-    # Pillow and numpy let go of the interpreter lock where the time is spent.
-    with ThreadPoolExecutor(max(1, threads)) as pool:
-        return list(pool.map(audit, _chance.sample(kept, min(AUDITS, len(kept)))))
+    return [image for image in kept if image[0] >= 0]
 
 
 def _nothing(note: str) -> ContentProof:

@@ -4,13 +4,12 @@ Measured only when the outcome would not be a pass. Where nobody's graph could b
 """
 
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from grader_service.grading.arms import MIN_WINDOW_TIMEOUT_S, ArmLost, GraphRefusedAnswer, Pace, TimedArm
-from grader_service.grading.dialogue import Mark, Stopped, WindowDone, ask, hear, parse
+from grader_service.grading.arms import ArmLost, GraphRefusedAnswer, Pace, TimedArm, timed_window, window_timeout_s
+from grader_service.grading.dialogue import Stopped, ask, parse
 from grader_service.model.base import Wire
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, Decision, HostBlock, HostEffect, Measurement
@@ -53,19 +52,11 @@ class OwnGraphArm:
         """See `RatedArm.rate`. The pod also holds the learner's graph, so that its end is not surely our failure."""
         batches = self._pace.batches_for(seconds)
         request = {"kind": "window", "graph": "own", "discard": self._queue_depth, "batches": batches}
-        timeout_s = max(MIN_WINDOW_TIMEOUT_S, 12 * seconds)
-        message = ask(self._pod, request, timeout_s=timeout_s)
-        opened = message if isinstance(message, Stopped) else parse(self._pod, message, Mark)
-        if isinstance(opened, Stopped):
-            return ArmLost(f"its pod ended: {opened.ending.value}")
-        started = time.monotonic()
-        message = hear(self._pod, timeout_s)
-        taken_s = time.monotonic() - started
-        done = message if isinstance(message, Stopped) else parse(self._pod, message, WindowDone)
-        if isinstance(done, Stopped):
-            return ArmLost(f"its pod ended: {done.ending.value}")
-        self._pace.saw(batches, taken_s)
-        return done.images / taken_s
+        window = timed_window(self._pod, Arm.DALI, request, window_timeout_s(seconds))
+        if isinstance(window, ArmLost):
+            return window
+        self._pace.saw(batches, window.seconds)
+        return window.images_per_s
 
 
 class LoaderRate:
@@ -76,8 +67,7 @@ class LoaderRate:
 
     def rate(self, seconds: float) -> float | ArmLost:
         """See `RatedArm.rate`."""
-        timeout_s = max(MIN_WINDOW_TIMEOUT_S, 12 * seconds)
-        window = self._arm.window(self._arm.batches_for(seconds), timeout_s=timeout_s)
+        window = self._arm.window(self._arm.batches_for(seconds), timeout_s=window_timeout_s(seconds))
         return window if isinstance(window, ArmLost) else window.images_per_s
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from grader_service.grading.arms import ArmLost, LearnerArm, LoaderReady
+from grader_service.grading.arms import ArmLost, LearnerArm, LoaderReady, lost
 from grader_service.grading.dialogue import Problem, Stopped, ask, hear, parse
 from grader_service.ingest.artifact import Prepared
 from grader_service.model.base import Wire
@@ -89,10 +89,7 @@ def prepare_arm(pod: Pod, discovery: Discovery, shards: str, batch_size: int) ->
     answer = message if isinstance(message, Stopped) else parse(pod, message, LoaderReady, Problem)
     if isinstance(answer, LoaderReady):
         return LearnerArm(pod, answer)
-    if isinstance(answer, Problem):
-        return ArmLost(answer.text)
-    assert isinstance(answer, Stopped)  # noqa: S101 - the only other type
-    return ArmLost(f"its pod ended: {answer.ending.value.replace('_', ' ')}")
+    return lost(answer)
 
 
 def _checked(pod: Pod, answer: Discovered, blob: bytes) -> Found | Stopped:

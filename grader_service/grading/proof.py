@@ -1,6 +1,5 @@
 """Counts what learner code delivered: an image counts once, when it is one that could not be known before the trial."""
 
-import random
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,30 +7,17 @@ from numpy.typing import NDArray
 
 from grader_service.grading.contents import Delivered
 from grader_service.grading.work_parity import standard_area
-from grader_service.held_out.audit import audit_image
-from grader_service.held_out.drawing import draw_jpeg
 from grader_service.held_out.figures import Figures
 from grader_service.held_out.identity import Identifier, Normalisation
-from grader_service.held_out.plan import ShardPlan, marks
+from grader_service.held_out.plan import ShardPlan
 from grader_service.held_out.proof import prove
-from grader_service.held_out.reference import decode
+from grader_service.held_out.spot_check import Image, spot_check
 from grader_service.model.measurement import ContentProof
 
 AUDITS = 64
 _FEWEST_TO_FIT = 48
 _MOST = 0.5
 """Share of all images from which something is what the arm mostly does."""
-_chance = random.SystemRandom()
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One image that was counted and is kept for an audit."""
-
-    index: int
-    """Place in the plan that its colour says."""
-    pixels: NDArray[np.uint8]
-    """[H, W, C]."""
 
 
 @dataclass
@@ -65,7 +51,8 @@ class Ledger:
     per_part: int
     total: Tally = field(default_factory=Tally)
     """Of the windows that count."""
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[Image] = field(default_factory=list)
+    """Images that were counted and are kept for an audit."""
     problem: str | None = None
     """Why identities could not be told in some window that counts."""
 
@@ -108,7 +95,7 @@ class Ledger:
                 fresh.add(row)
         tally.fresh = len(fresh)
         self.total.add(tally)
-        self.samples += [Sample(int(ids[row]), pixels) for row, pixels in content.copies if row in fresh]
+        self.samples += [(int(ids[row]), pixels) for row, pixels in content.copies if row in fresh]
         return tally
 
     def conclude(self) -> ContentProof:
@@ -117,12 +104,7 @@ class Ledger:
         Problems beside those of `held_out.proof.prove`: `replayed` (mostly images that came before), `stale` (mostly
         images from before the trials).
         """
-        chosen = _chance.sample(self.samples, min(AUDITS, len(self.samples)))
-        colours = marks(self.plan)
-        audits = []
-        for sample in chosen:
-            size, mark = self.plan.sizes[sample.index], colours[sample.index]
-            audits.append(audit_image(sample.pixels, decode(draw_jpeg(self.plan.seed, sample.index, size, mark))))
+        audits = spot_check(self.plan, self.samples, AUDITS)
         total = self.total
         figures = Figures(
             delivered=total.delivered,

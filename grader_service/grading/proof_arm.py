@@ -4,11 +4,12 @@ All of them pay for the same transfer. Whatever learner code says about itself i
 host, and the clock runs from the instant at which their files appear to the instant at which the pod is frozen again.
 """
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from grader_service.grading.arms import ArmLost, Pace, ReferencePrepared
+from grader_service.grading.arms import ArmLost, Pace, lost, warm_reference
 from grader_service.grading.delivery import Arrival, receive
 from grader_service.grading.dialogue import Mark, Problem, Stopped, ask, parse, trusted
 from grader_service.grading.proof import Ledger, Spread, Tally
@@ -17,7 +18,8 @@ from grader_service.model.measurement import Arm, LoaderSettings, Window
 from sandbox.api import Pod
 
 _SLACK_IMAGES = 4096
-_PREPARE_S = 120.0
+_FULL_BATCHES = 0.75
+"""Share of the images that batches of the size of the first one would hold, from which they are taken to have it."""
 
 
 class ProofArm:
@@ -43,6 +45,8 @@ class ProofArm:
         """
         self.ledger = Ledger(shards.plan, shards.per_part)
         self.cold = False
+        self.least_batch = batch_size
+        """Images that its batches hold at the least, as the host counted them; see `_batch_held`."""
         self._pod = pod
         self._shards = shards
         self._guest_folder = guest_folder
@@ -90,7 +94,7 @@ class ProofArm:
             "folder": f"{self._guest_folder}/{name}" if self.cold else None,
         }
         if (ending := self._pod.send(request)) is not None:  # read when the pod thaws
-            return _lost(Stopped(ending))
+            return lost(Stopped(ending))
         started = time.monotonic()
         self._pod.resume()
         most = self._batches * self._batch_size + _SLACK_IMAGES
@@ -99,7 +103,8 @@ class ProofArm:
         # Until it is frozen again it can work ahead, so that time is the arm's as well.
         seconds = time.monotonic() - started
         if not isinstance(arrival, Arrival):
-            return _lost(arrival)
+            return lost(arrival)
+        self.least_batch = min(self.least_batch, _batch_held(arrival.images, self._batches, self._batch_size))
         return self.ledger.take(arrival.content, self._shards.shown, only_newest=self.cold), seconds
 
 
@@ -138,21 +143,12 @@ class ReferenceSender:
 def prepare_sender(
     pod: Pod, arm: Arm, settings: LoaderSettings, files: Sequence[str], job: Mapping[str, object], device: str
 ) -> ReferenceSender:
-    """Builds one reference loader and waits until its workers deliver.
+    """One reference loader that delivers its images; see `warm_reference`.
 
     Raises:
         SandboxUnavailable: the pod ended.
     """
-    request = {
-        "kind": "prepare",
-        "name": arm.value,
-        "files": list(files),
-        "plan": dict(job),
-        "settings": settings.model_dump(),
-        "device": device,
-    }
-    message = ask(pod, request, timeout_s=_PREPARE_S)
-    ready = trusted(message if isinstance(message, Stopped) else parse(pod, message, ReferencePrepared), pod)
+    ready = warm_reference(pod, arm, settings, files, job, device)
     return ReferenceSender(pod, arm, settings, ready.queue_depth)
 
 
@@ -190,7 +186,7 @@ def hold_loader(
         request = {"kind": "deliver_loader", "discard": queue_depth, "batches": batches}
         outcome = _sent(pod, request, batches * max(batch_size, 1), timeout_s)
         if not isinstance(outcome, tuple):
-            return _lost(outcome)
+            return lost(outcome)
         images, taken = outcome
         pace.saw(batches, taken)
         if number:
@@ -214,10 +210,12 @@ def _sent(
     return arrival.images, arrival.last_at - started
 
 
-def _lost(answer: Problem | Stopped) -> ArmLost:
-    if isinstance(answer, Problem):
-        return ArmLost(answer.text)
-    return ArmLost(f"its pod ended: {answer.ending.value.replace('_', ' ')}")
+def _batch_held(images: int, batches: int, batch_size: int) -> int:
+    """Images in a batch of one window: as was said, or their mean where it is clearly less.
+
+    The last batch of an epoch may be short, so a mean that is a little below the batch's size says nothing against it.
+    """
+    return batch_size if images >= _FULL_BATCHES * batches * batch_size else math.ceil(images / batches)
 
 
 def _nothing_new(tally: Tally) -> str:

@@ -11,6 +11,7 @@ from grader_service.grading.measuring import Session, measure
 from grader_service.grading.probing import Prober
 from grader_service.grading.progress import Progress
 from grader_service.grading.stages import StageClock
+from grader_service.held_out.libraries import import_ahead
 from grader_service.held_out.plan import new_seed
 from grader_service.host import Gpu, host_facts
 from grader_service.ingest.artifact import Artifact, prepare
@@ -71,6 +72,8 @@ def execute(
         clock.start("start", "starting pods")
         prober = Prober(probes)
         crew = Crew(space, lab, needs, device, gpu, probes_graphs=prober.wants_graphs)
+        if crew.reference is not None:
+            import_ahead()  # while the learner's code runs
         clock.start("learner", "running the submission, top to bottom")
         found = learner.discover(crew.learner, prepared, space.paths, lab.limits, device)
         seed = new_seed()

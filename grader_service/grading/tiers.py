@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from grader_service.grading import arms, blocks, learner
+from grader_service.grading.comparison import claims_beside, declared_settings, fair_settings, reference_settings
 from grader_service.grading.contradictions import Setting, corroborate
 from grader_service.grading.dialogue import Problem, Stopped, ask, parse
 from grader_service.grading.lookout import Lookout
@@ -26,7 +27,6 @@ from grader_service.model.evidence import CleanRoom, Discovery, ImageSize, Serve
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import (
     Arm,
-    ClaimBesideMeasurement,
     ContentProof,
     LoaderSettings,
     Measurement,
@@ -128,14 +128,15 @@ def measure_by_content(
             bench.learner, shards, bench.shards_path, min(ready.shape[0], per_part), first_look=bench.plan.looks[0]
         )
         tier, tally = _probe(dali, refused)
-        served = ServedBatch(
-            shape=ready.shape, dtype=ready.dtype, device=ready.device, distinct=min(tally.fresh, ready.shape[0])
-        )
-        room = room.model_copy(update={"served": served})
         if tier is None or bench.reference is None:
             content = dali.ledger.conclude() if dali.ledger.total.delivered else None
-            return Proven(room, _nothing(bench, refused, content=content))
-        return Proven(room, _measure(bench, discovery, shards, dali, own, ready, tier, refused))
+            measurement = _nothing(bench, refused, content=content)
+        else:
+            measurement = _measure(bench, discovery, shards, dali, own, ready, tier, refused)
+        # The size of a batch is what all windows held to: the first batch alone may be a show.
+        distinct = min(tally.fresh, ready.shape[0], dali.least_batch)
+        served = ServedBatch(shape=ready.shape, dtype=ready.dtype, device=ready.device, distinct=distinct)
+        return Proven(room.model_copy(update={"served": served}), measurement)
 
 
 def _wanted_batch(discovery: Discovery) -> int:
@@ -161,13 +162,7 @@ def _own_loader(bench: Bench, discovery: Discovery, batch_size: int) -> "_OwnLoa
         if isinstance(ready, arms.ArmLost):
             return _OwnLoader(None, None, f"could not be re-measured: {ready.reason}"[:200])
         facts = ready.facts.loader
-        settings = LoaderSettings(
-            batch_size=min(facts.batch_size or batch_size, 4096),
-            num_workers=min(facts.num_workers, 32),
-            pin_memory=facts.pin_memory,
-            persistent_workers=facts.persistent_workers,
-            prefetch_factor=min(facts.prefetch_factor, 16) if facts.prefetch_factor else None,
-        )
+        settings = declared_settings(facts, batch_size)
         held = hold_loader(
             bench.learner,
             settings.batch_size,
@@ -243,13 +238,11 @@ def _measure(
     refused: Sequence[TierRefused],
 ) -> Measurement:
     assert bench.reference is not None  # noqa: S101 - asked before
-    fair = arms.fair_settings(bench.plan, bench.cpus, ready.shape[0])
+    fair = fair_settings(bench.plan, bench.cpus, ready.shape[0])
     declared = own.settings or fair
-    wanted = [(Arm.DECLARED, declared)]
-    if fair.num_workers != declared.num_workers:
-        wanted.append((Arm.FAIR, fair))
+    wanted = reference_settings(declared, fair)
     timed_arms: list[arms.TimedArm] = [own.arm] if own.arm is not None else []
-    for arm, settings in wanted:
+    for arm, settings in wanted.items():
         timed_arms.append(prepare_sender(bench.reference, arm, settings, bench.files, _job(ready), bench.device))
     # Queued images are charged to the blocks of the first look (`Spread`), so nothing may end before it.
     floors = {"declared_floor": _DECLARED_FLOOR, "fair_floor": _FAIR_FLOOR}
@@ -258,27 +251,14 @@ def _measure(
         dali, timed_arms, plan, bench.threshold, bench.progress, attempt=bench.attempt, lookout=bench.lookout
     )
     notes = {Arm.LEARNER: [own.note], Arm.DALI: [f"{FACTORY}, tier {tier}: images that were proved to be new"]}
-    used = dict(wanted)
-    if own.settings is not None:
-        used[Arm.LEARNER] = own.settings
+    used = wanted if own.settings is None else {**wanted, Arm.LEARNER: own.settings}
     reports = blocks.reports(timed, used, notes)
     rates = {report.arm: report.images_per_s for report in reports}
-    sizes = shards.plan.sizes
     setting = Setting(
         device=bench.device,
         cpus=bench.cpus,
-        pixels_per_image=sum(width * height for width, height in sizes) / max(1, len(sizes)),
+        pixels_per_image=shards.plan.mean_pixels,
         decodes_on_gpu=False,  # without a graph nobody knows where the learner's code decodes
-    )
-    claims = (
-        ClaimBesideMeasurement(
-            name="pytorch_throughput",
-            claimed=discovery.pytorch_throughput.value,
-            measured=rates.get(Arm.LEARNER) or rates.get(Arm.DECLARED),
-        ),
-        ClaimBesideMeasurement(
-            name="dali_throughput", claimed=discovery.dali_throughput.value, measured=rates.get(Arm.DALI)
-        ),
     )
     return Measurement(
         device=bench.device,
@@ -289,7 +269,7 @@ def _measure(
         blocks=tuple(timed.blocks),
         decision=timed.decision,
         dali_settings={"batch_size": ready.shape[0], "shape": list(ready.shape), "source": ready.type},
-        claims=claims,
+        claims=claims_beside(discovery, rates),
         problem=timed.lost.get(Arm.DALI),
         measured_s=timed.seconds,
         tier=tier,

@@ -47,21 +47,6 @@ def standard_area(sizes: Sizes) -> float:
     return area
 
 
-def unequal_area(content_area: float | None, expected: float) -> str | None:
-    """Says that the delivered images show clearly less of their sources than they should; None when they do not.
-
-    Args:
-        content_area: mean share of the source that was found in the delivered pixels; None when it was not measured.
-        expected: mean share of the same for the reference loader with the same job, see `expected_area`.
-    """
-    if content_area is None or content_area >= AREA_FLOOR * expected:
-        return None
-    return (
-        f"The images show {content_area:.0%} of their source on average, where the reference loader with the same job "
-        f"shows {expected:.0%}: less was decoded per image."
-    )
-
-
 def lesser_job(plan: Mapping[str, object], sizes: Sizes) -> str | None:
     """Says that the graph decodes clearly less of each image than the standard job; None when it does not.
 
@@ -69,8 +54,8 @@ def lesser_job(plan: Mapping[str, object], sizes: Sizes) -> str | None:
     `RandomResizedCrop` shows of it. A loader of PyTorch decodes whole images whatever it shows, so a graph that decodes
     tiny windows wins by doing less, not by being faster. What the learner's own loader is said to do makes no
     difference, since that is a claim. A window cut out after decoding is not limited, for it saves no decoding. A
-    window that cannot be read from the graph, or one of several decoders, is not judged here but by its pixels: compare
-    the area found in them with `standard_area`, by `unequal_area`.
+    window that cannot be read from the graph, or one of several decoders, is not judged here but by its pixels: see
+    `held_out.proof.prove`, which compares the area found in them with `standard_area`.
     """
     decoded, standard = decoded_area(plan, sizes), standard_area(sizes)
     if decoded is None or decoded >= AREA_FLOOR * standard:

@@ -5,6 +5,7 @@ and a half-scale decode has not*, both seen through the crop that was found. An 
 decode, drawn from its mark, or copied from another one has nothing of it.
 """
 
+import functools
 import itertools
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader_service.held_out.reference import Box, Reference, Sampling
-from grader_service.held_out.registration import Place, locate
+from grader_service.held_out.registration import Place, correlation, locate
 from grader_service.model.measurement import ContentKind
 
 _LEAST_RMS = 0.9
@@ -108,7 +109,7 @@ def _best_views(luma: NDArray[np.float32], reference: Reference, place: Place) -
     fits: list[tuple[float, list[NDArray[np.float32]]]] = []
     for way in ways:
         full = reference.view(0, place.box, (luma.shape[0], luma.shape[1]), way)
-        fits.append((_correlation(luma, full), [full]))
+        fits.append((correlation(luma, full), [full]))
     best = max(range(len(ways)), key=lambda number: fits[number][0])
     views = fits[best][1]
     views += [reference.view(scale, place.box, (luma.shape[0], luma.shape[1]), ways[best]) for scale in (1, 2, 3)]
@@ -116,23 +117,35 @@ def _best_views(luma: NDArray[np.float32], reference: Reference, place: Place) -
 
 
 class _Band:
-    """What one scale has and the next lacks, looked for in the delivered image: the whole of it, and block by block."""
+    """What one scale has and the next lacks, looked for in the delivered image when it is asked for."""
 
     def __init__(self, luma: NDArray[np.float32], finer: NDArray[np.float32], coarser: NDArray[np.float32]) -> None:
-        detail = finer - coarser
-        self.rms = float(_without_gratings(detail).std())
-        self.whole = _partial(luma, coarser, detail)
-        self.worst = self.whole
-        height, width = luma.shape
+        self._luma, self._coarser, self._detail = luma, coarser, finer - coarser
+
+    @functools.cached_property
+    def rms(self) -> float:
+        """How much of it there is to be seen, levels."""
+        return float(_without_gratings(self._detail).std())
+
+    @functools.cached_property
+    def whole(self) -> float:
+        """How much of it the whole image has; see `Audit.texture`."""
+        return _partial(self._luma, self._coarser, self._detail)
+
+    @functools.cached_property
+    def worst(self) -> float:
+        """The least of it in any block; as `whole` in an image that is too small for blocks."""
+        height, width = self._luma.shape
+        if min(height, width) < _GRID * _LEAST_BLOCK_PX:
+            return self.whole
         rows = np.linspace(0, height, _GRID + 1).astype(int)
         columns = np.linspace(0, width, _GRID + 1).astype(int)
-        if min(height, width) >= _GRID * _LEAST_BLOCK_PX:
-            blocks = (
-                (slice(y0, y1), slice(x0, x1))
-                for y0, y1 in itertools.pairwise(rows)
-                for x0, x1 in itertools.pairwise(columns)
-            )
-            self.worst = min(_partial(luma[block], coarser[block], detail[block]) for block in blocks)
+        blocks = (
+            (slice(y0, y1), slice(x0, x1))
+            for y0, y1 in itertools.pairwise(rows)
+            for x0, x1 in itertools.pairwise(columns)
+        )
+        return min(_partial(self._luma[block], self._coarser[block], self._detail[block]) for block in blocks)
 
 
 def _partial(luma: NDArray[np.float32], known: NDArray[np.float32], detail: NDArray[np.float32]) -> float:
@@ -142,7 +155,7 @@ def _partial(luma: NDArray[np.float32], known: NDArray[np.float32], detail: NDAr
     if power > 0:
         wanted = wanted - base * (float(base @ wanted) / power)
         part = part - base * (float(base @ part) / power)
-    return _correlation(wanted, part)
+    return correlation(wanted, part)
 
 
 def _without_gratings(plane: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -150,9 +163,3 @@ def _without_gratings(plane: NDArray[np.float32]) -> NDArray[np.float32]:
     centred = plane - plane.mean(axis=0)
     flat: NDArray[np.float32] = centred - centred.mean(axis=1, keepdims=True)
     return flat
-
-
-def _correlation(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
-    a, b = one.ravel() - one.mean(), other.ravel() - other.mean()
-    scale = float(np.sqrt(float(a @ a) * float(b @ b)))
-    return float(a @ b) / scale if scale > 1e-9 else 0.0

@@ -31,6 +31,11 @@ class ShardPlan:
     """(width, height) of each image, pixels."""
 
     @property
+    def mean_pixels(self) -> float:
+        """Mean number of pixels of an image; 0 for a plan without images."""
+        return sum(width * height for width, height in self.sizes) / max(1, len(self.sizes))
+
+    @property
     def size_text(self) -> str:
         """Range of the sizes, for a person."""
         widths, heights = zip(*self.sizes, strict=True)

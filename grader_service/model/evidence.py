@@ -274,7 +274,7 @@ class ServedBatch(Wire):
     dtype: ShortText
     device: Literal["cuda", "cpu"]
     distinct: Count
-    """Different new images that were proved to come, counted up to the size of one batch."""
+    """Different new images that were proved to come, counted up to the size of a batch as all windows held to it."""
 
 
 class CleanRoom(Wire):

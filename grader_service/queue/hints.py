@@ -41,32 +41,36 @@ def announce(app: Celery, hint: Hint) -> bool:
 def holding(app: Celery) -> list[tuple[Stage, str]] | None:
     """Stages and purposes whose queue holds hints that nobody took yet; None when the broker does not answer."""
     try:
-        with app.backend.client.pipeline(transaction=False) as pipe:  # the result store is the broker's Redis
-            for kind in _KINDS:
-                pipe.llen(_queue(*kind))
-            return [kind for kind, length in zip(_KINDS, pipe.execute(), strict=True) if length]
+        lengths = _lengths(app, [_queue(*kind) for kind in _KINDS])
     except (RedisError, OSError) as error:
         log.warning("broker_away", error=str(error)[:200])
         return None
+    return [kind for kind, length in zip(_KINDS, lengths, strict=True) if length]
 
 
 def lying(app: Celery, queues: Sequence[str]) -> int | None:
     """How many hints lie in these queues; None when the broker does not answer."""
     try:
-        with app.backend.client.pipeline(transaction=False) as pipe:
-            for queue in queues:
-                pipe.llen(queue)
-            return sum(int(length) for length in pipe.execute())
+        return sum(_lengths(app, queues))
     except (RedisError, OSError):
         return None
 
 
 def plenty(app: Celery, stage: Stage, purpose: str) -> bool:
     """Whether so many hints wait that runners have no need of more now; each run that ends sends what is missing."""
-    try:
-        return int(app.backend.client.llen(_queue(stage, purpose))) >= _PLENTY
-    except (RedisError, OSError):
-        return False
+    return (lying(app, [_queue(stage, purpose)]) or 0) >= _PLENTY
+
+
+def _lengths(app: Celery, queues: Sequence[str]) -> list[int]:
+    """How many hints lie in each of these queues.
+
+    Raises:
+        RedisError, OSError: the broker does not answer.
+    """
+    with app.backend.client.pipeline(transaction=False) as pipe:  # the result store is the broker's Redis
+        for queue in queues:
+            pipe.llen(queue)
+        return [int(length) for length in pipe.execute()]
 
 
 def _queue(stage: Stage, purpose: str) -> str:

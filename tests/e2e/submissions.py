@@ -68,3 +68,32 @@ def external(read="path", opened="np.fromfile({}, dtype=np.uint8)"):
     """The external source that reads each file when it is needed, or as told."""
     kept = EXTERNAL.replace("READ(path)", read).replace("OPEN(self.jpegs[path])", opened.format("self.jpegs[path]"))
     return GRAPH + kept
+
+
+NATIVE_CLOCK = """
+import ctypes, mmap, struct, time
+
+# Every clock of the C library goes on from here a thousand times too slowly, for native code as well: the function's
+# first instructions jump to these, which ask the kernel and divide by 1024 what passed since `since`.
+since = [int(time.clock_gettime(number)) + 1 if number in (0, 1, 4, 5, 6, 7) else 0 for number in range(16)]
+table = ctypes.create_string_buffer(struct.pack("<16q", *since))
+stub = bytes.fromhex("b8e4000000 0f05 83ff0f 773c 49b8") + struct.pack("<Q", ctypes.addressof(table)) + bytes.fromhex(
+    "89fa 4d8b0cd0 488b06 4c29c8 4889c1 81e1ff030000 48c1f80a 4c01c8 488906 4869c900ca9a3b 48034e08 48c1e90a 48894e08"
+    "31c0 c3"
+)
+page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+page.write(stub)
+target = ctypes.addressof(ctypes.c_char.from_buffer(page))
+for kept in (page, table):
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))  # until the process ends, for clocks are read even then
+libc = ctypes.CDLL(None)
+function = ctypes.cast(libc.clock_gettime, ctypes.c_void_p).value
+start = function & -4096
+libc.mprotect(ctypes.c_void_p(start), ctypes.c_size_t(8192), 7)
+ctypes.memmove(function, b"\\x48\\xb8" + struct.pack("<Q", target) + b"\\xff\\xe0", 12)
+"""
+
+
+def native_clock():
+    """(C03) A detour of `clock_gettime` in the C library of the process, x86-64; all clocks nearly stand still."""
+    return NATIVE_CLOCK

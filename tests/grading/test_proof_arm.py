@@ -24,8 +24,8 @@ def serve(tmp_path):
     opened = []
 
     def start(behaviour, *, cold=False, extra=None, probes=2):
-        folder = tmp_path / "shards"
-        folder.mkdir()
+        folder = tmp_path / str(len(opened)) / "shards"
+        folder.mkdir(parents=True)
         shards = TrialShards("ab" * 16, SIZES, PER_PART, 12, folder)
         opened.append(shards)
         shards.make_next()
@@ -175,6 +175,47 @@ def test_decoding_ahead_of_delivery_gains_nothing(serve):
     assert done[1].images_per_s > 5 / pause, "the burst itself looks like a very fast pipeline"
     # Four windows, and images decoded in three of them.
     assert sum(window.images for window in done) <= 3 * PER_PART
+
+
+def test_sleeping_through_the_warm_up_shortens_no_window(serve):
+    """(C07) Who is slow while it is warmed up, so that less is asked of it later, is asked for as much as anybody.
+
+    It delivers the few batches that it hopes are enough, over and over.
+    """
+    honest, asked = Honest(), []
+
+    def sleeper(folder, batches):
+        asked.append(batches)
+        if len(asked) <= 2:  # the probes
+            time.sleep(0.3)
+            return honest(folder, batches)
+        few = list(Honest()(folder, 1))
+        return (few[0] for _ in range(batches))
+
+    arm, _ = serve(sleeper)
+    wanted = [arm.window(arm.batches_for(seconds), timeout_s=20.0).images for seconds in (0.0, 0.01, 1.0, 60.0)]
+    assert set(asked) == {PER_PART // BATCH}
+    assert wanted == [BATCH] * 4, "one batch is new in each window, and one batch counts"
+    assert arm.ledger.conclude().problem == "replayed"
+
+
+def test_batches_have_the_size_that_windows_show(serve):
+    """(T09) One image at a time after a full batch is a batch of one; the short last batch of an epoch is allowed.
+
+    The iterator's word for its size is that of its first batch.
+    """
+
+    def singles(folder, batches):
+        return (batch[:1] for batch in Honest()(folder, batches))
+
+    def short_last(folder, batches):
+        *full, last = Honest()(folder, batches)
+        yield from full
+        yield last[:1]
+
+    assert serve(Honest())[0].least_batch == BATCH
+    assert serve(short_last)[0].least_batch == BATCH
+    assert serve(singles)[0].least_batch == 1
 
 
 def test_extra_images_after_the_window_count_nothing(serve):

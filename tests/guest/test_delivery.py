@@ -5,9 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+from sandbox.guest import delivery
+from tests.conftest import missing
 
-from sandbox.guest import delivery  # noqa: E402 - after the skip
+try:
+    import torch
+except ImportError:
+    missing("torch is not installed")
 
 pytestmark = pytest.mark.lab
 IMAGES = torch.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5).to(torch.uint8)

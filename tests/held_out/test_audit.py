@@ -112,6 +112,20 @@ def test_the_crop_is_found():
 
 
 @pytest.mark.parametrize(
+    "crop", [(1, 1, 499, 375), (0, 0, 499, 374), (2, 1, 498, 374), (3, 2, 497, 373), (0, 3, 496, 375)]
+)
+def test_a_crop_of_nearly_everything_is_no_reduced_decode(crop):
+    """A crop that leaves out a pixel or two is found where it is, and not taken for the whole frame."""
+    size = (500, 375)
+    _, files = a_shard(size, 2)
+    pixels = honest()(_source(files, size), crop, (224, 224), np.random.default_rng(0))
+    for audit in audited([pixels, pixels[:, ::-1]], [files[0], files[0]]):
+        assert audit.kind is FULL
+        assert audit.texture > 0.9
+        assert audit.box == pytest.approx(crop, abs=0.3)
+
+
+@pytest.mark.parametrize(
     "change",
     [
         lambda x: x.astype(np.float32) / 255,

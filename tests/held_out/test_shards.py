@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from grader_service.held_out import shards
+from grader_service.held_out.plan import new_seed, plan_shard
 from grader_service.model.evidence import ImageSize
 
 SIZES = (ImageSize(width=320, height=240, size_bytes=1), ImageSize(width=5000, height=20, size_bytes=1))
@@ -18,7 +19,7 @@ SIZES = (ImageSize(width=320, height=240, size_bytes=1), ImageSize(width=5000, h
 def make(tmp_path, seed, images=24, sizes=SIZES):
     folder = tmp_path / seed[:8]
     folder.mkdir()
-    plan = shards.plan_shard(seed, sizes, images)
+    plan = plan_shard(seed, sizes, images)
     return plan, folder, shards.make_shard(plan, folder)
 
 
@@ -71,7 +72,7 @@ def test_bits_per_pixel_are_like_photographs(tmp_path):
 
 def test_seeds_do_not_repeat():
     """Each is 128 bits from the operating system."""
-    seeds = {shards.new_seed() for _ in range(100)}
+    seeds = {new_seed() for _ in range(100)}
     assert len(seeds) == 100
     assert all(len(seed) == 32 for seed in seeds)
 
@@ -79,12 +80,12 @@ def test_seeds_do_not_repeat():
 def test_unwritable_folder_is_an_error(tmp_path):
     """A folder that is not there is our failure, and loud."""
     with pytest.raises(OSError, match="No such file"):
-        shards.make_shard(shards.plan_shard("06" * 16, (), 2), tmp_path / "absent")
+        shards.make_shard(plan_shard("06" * 16, (), 2), tmp_path / "absent")
 
 
 def test_making_goes_on_in_the_background(tmp_path):
     """`begin_shard` returns before the images are there, and `names` waits for the last of them."""
-    plan = shards.plan_shard("07" * 16, (), 200)
+    plan = plan_shard("07" * 16, (), 200)
     with shards.begin_shard(plan, tmp_path, threads=1) as pending:
         assert not pending.done()
         names = pending.names()
@@ -94,7 +95,7 @@ def test_making_goes_on_in_the_background(tmp_path):
 
 def test_closing_stops_the_making(tmp_path):
     """A run that ends early leaves no thread behind, and asking for the names afterwards is an error."""
-    plan = shards.plan_shard("08" * 16, (), 2000)
+    plan = plan_shard("08" * 16, (), 2000)
     pending = shards.begin_shard(plan, tmp_path, threads=1)
     pending.close()
     assert len(list(tmp_path.rglob("*.jpg"))) < 2000
@@ -105,7 +106,7 @@ def test_closing_stops_the_making(tmp_path):
 
 def test_errors_of_the_background_are_raised(tmp_path):
     """A file that cannot be written is an error of `names`."""
-    plan = shards.plan_shard("09" * 16, (), 4)
+    plan = plan_shard("09" * 16, (), 4)
     (tmp_path / "class_1" / "00001.jpg").mkdir(parents=True)
     with pytest.raises(IsADirectoryError):
         shards.make_shard(plan, tmp_path)
@@ -113,7 +114,7 @@ def test_errors_of_the_background_are_raised(tmp_path):
 
 def test_parts_share_names_and_nothing_else(tmp_path):
     """Two parts of a plan can be exchanged for one another: same names, other images."""
-    plan = shards.plan_shard("0a" * 16, SIZES, 16)
+    plan = plan_shard("0a" * 16, SIZES, 16)
     for name, part in (("a", range(8)), ("b", range(8, 16))):
         (tmp_path / name).mkdir()
         with shards.begin_shard(plan, tmp_path / name, part=part) as pending:

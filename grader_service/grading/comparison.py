@@ -1,0 +1,62 @@
+"""What learner code is compared with: loaders with declared and with fair settings, and what it claims of itself."""
+
+from collections.abc import Mapping
+
+from grader_service.model.evidence import Discovery, LoaderFacts
+from grader_service.model.lab import MeasurementPlan
+from grader_service.model.measurement import Arm, ClaimBesideMeasurement, LoaderSettings
+
+_MOST_WORKERS = 32
+_MOST_BATCH = 4096
+_MOST_PREFETCH = 16
+
+
+def declared_settings(loader: LoaderFacts, batch_size: int) -> LoaderSettings:
+    """The settings of the learner's own loader, within what a pod can bear.
+
+    Args:
+        loader: what is known of it.
+        batch_size: taken where the loader has none of its own, such as with a batch sampler.
+    """
+    return LoaderSettings(
+        batch_size=min(loader.batch_size or batch_size, _MOST_BATCH),
+        num_workers=min(loader.num_workers, _MOST_WORKERS),
+        pin_memory=loader.pin_memory,
+        persistent_workers=loader.persistent_workers,
+        prefetch_factor=min(loader.prefetch_factor, _MOST_PREFETCH) if loader.prefetch_factor else None,
+    )
+
+
+def fair_settings(plan: MeasurementPlan, cpus: int, batch_size: int) -> LoaderSettings:
+    """How anyone would configure a DataLoader on this pod."""
+    return LoaderSettings(
+        batch_size=batch_size,
+        num_workers=min(plan.fair_workers, cpus),
+        pin_memory=True,
+        persistent_workers=True,
+        prefetch_factor=2,
+    )
+
+
+def reference_settings(declared: LoaderSettings, fair: LoaderSettings) -> dict[Arm, LoaderSettings]:
+    """The references to time, in order; without the fair one where it has as many workers as the declared one."""
+    wanted = {Arm.DECLARED: declared}
+    if fair.num_workers != declared.num_workers:
+        wanted[Arm.FAIR] = fair
+    return wanted
+
+
+def claims_beside(
+    discovery: Discovery, rates: Mapping[Arm, float | None]
+) -> tuple[ClaimBesideMeasurement, ClaimBesideMeasurement]:
+    """The learner's two numbers next to ours; where its loader was not timed, the reference stands in for it."""
+    return (
+        ClaimBesideMeasurement(
+            name="pytorch_throughput",
+            claimed=discovery.pytorch_throughput.value,
+            measured=rates.get(Arm.LEARNER) or rates.get(Arm.DECLARED),
+        ),
+        ClaimBesideMeasurement(
+            name="dali_throughput", claimed=discovery.dali_throughput.value, measured=rates.get(Arm.DALI)
+        ),
+    )
