@@ -91,7 +91,7 @@ class DockerRunner:
             other.image_id = self._client.images.get(image).id
         except ENGINE_ERRORS as error:
             raise unavailable(_UNUSABLE.format(image), error) from error
-        other._image = image
+        other._image = image  # noqa: SLF001 - a copy of this object
         return other
 
     def open_run(self, run_id: str, limits: SpaceLimits) -> "DockerRunSpace":

@@ -14,6 +14,17 @@ from tests.services.docker_engine import ensure_engine, missing_packages
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
+TAKE_TURNS = (
+    "tests/authoring",
+    "tests/e2e",
+    "tests/images",
+    "tests/platform",
+    "tests/sandbox",
+    "tests/service",
+    "tests/stack",
+)
+"""Folders whose tests measure, wait for each other's containers, or hurt servers: one at a time, on a machine of their
+own. All others run beside each other, one worker per core."""
 
 
 def main() -> int:
@@ -45,9 +56,22 @@ def main() -> int:
                 "stand-ins", [str(BIN / "grader"), "images", "build", "stand-ins"], environment
             ):
                 return 1
-        passed = _run("tests", [sys.executable, "-m", "pytest", *sys.argv[1:]], environment)
+        results = [_run(name, command, environment) for name, command in _test_parts(sys.argv[1:])]
+        passed = all(results)
     _say(f"{'passed' if passed else 'FAILED'} after {time.monotonic() - started:.0f} s")
     return 0 if passed else 1
+
+
+def _test_parts(arguments: list[str]) -> list[tuple[str, list[str]]]:
+    """Both halves of the tests; just the tests that were asked for, when any were."""
+    pytest = [sys.executable, "-m", "pytest"]
+    if arguments:
+        return [("tests", [*pytest, *arguments])]
+    beside = [f"--ignore={folder}" for folder in TAKE_TURNS]
+    return [
+        ("tests beside each other", [*pytest, "-n", "auto", "--dist", "loadfile", *beside]),
+        ("tests one at a time", [*pytest, *TAKE_TURNS]),
+    ]
 
 
 def _run(name: str, command: list[str], environment: dict[str, str]) -> bool:

@@ -8,7 +8,7 @@ from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.cuda_batch import served_batch
 from checks.not_carried import no_dali, not_carried
 from checks.stopped import missing, no_evidence, stopped_before
-from grader_service.model.base import Wire
+from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import BatchFacts, Evidence, FirstBatch, GraphFacts, Need, ServedBatch
 from grader_service.model.verdict import Outcome, Tier
 
@@ -26,7 +26,7 @@ class Observation(Wire):
     Where the graph could not be carried, what the learner's own code delivered on held-out images (`served`) instead.
     """
 
-    pipeline: str
+    pipeline: ShortText
     batch: BatchFacts | None = None
     graph: GraphFacts | None = None
     served: ServedBatch | None = None

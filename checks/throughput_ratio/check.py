@@ -11,7 +11,7 @@ from checks.stopped import no_evidence, stopped_before
 from checks.throughput_ratio import by_content, wording
 from checks.throughput_ratio.causes import likely_causes
 from checks.throughput_ratio.context import Context, context_of
-from grader_service.model.base import Wire
+from grader_service.model.base import LongText, Wire
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.measurement import Decision, HostEffect, Measurement
 from grader_service.model.verdict import Outcome, Tier
@@ -33,7 +33,7 @@ class Observation(Wire):
     measurement: Measurement
     context: Context | None = None
     """What may explain the rates; never an input to the outcome."""
-    silent: Annotated[tuple[str, ...], Field(max_length=64)] = ()
+    silent: Annotated[tuple[LongText, ...], Field(max_length=64)] = ()
     """Mistakes that raised nothing, as `checks.diagnosis` tells them from the evidence; never an input either."""
 
 

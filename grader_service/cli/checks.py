@@ -1,4 +1,4 @@
-"""`grader checks`: what is installed, and judging given observations without a run."""
+"""`grader checks`: what is installed, judging given observations without a run, and the author kit's commands."""
 
 import json
 import sys
@@ -12,13 +12,20 @@ from rich.table import Table
 
 from checks.registry import LoadedCheck, Registry
 from grader_service import rubric
+from grader_service.cli import authoring
 from grader_service.cli.output import console
 from grader_service.errors import ConfigurationError, JudgeFailed, UsageError
 from grader_service.judging import Judged
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.lab import LabCheck, LabStep
 
-app = typer.Typer(help="Checks: list them, try one on given observations.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Checks: list them, make and test one, try one on given observations.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.command("new")(authoring.new)
+app.command("test")(authoring.check_conformance)
 _MAX_LINE = 4 << 20
 
 

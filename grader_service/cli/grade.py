@@ -6,7 +6,10 @@ from typing import Annotated
 
 import typer
 
-from checks.registry import Registry
+from checks.authoring.target import probe_folders
+from checks.probe_files import ProbeFiles
+from checks.registry import LoadedCheck, Registry, load_file
+from grader_service.authoring.trying import OneCheck, read_params, with_tried
 from grader_service.cli.arguments import fresh_id, step_ids
 from grader_service.cli.output import ProgressDisplay, console, error_console, write_text
 from grader_service.cli.render import show_verdict
@@ -68,16 +71,25 @@ def grade(  # noqa: PLR0917 - one parameter per option
     submission_id: Annotated[str | None, typer.Option(help="Id to put into the verdict.")] = None,
     learner: Annotated[str | None, typer.Option(help="Learner to put into the verdict.")] = None,
     cohort: Annotated[str | None, typer.Option(help="Cohort to put into the verdict.")] = None,
+    check: Annotated[
+        Path | None, typer.Option(metavar="FILE.py", help="Try this check without installing it, as the step `tried`.")
+    ] = None,
+    param: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A parameter of that check, its value as in TOML.")
+    ] = None,
 ) -> None:
     """Grade one submission and print the verdict.
+
+    With --check the lab gets a last step `tried`, and the verdict names the file; --steps tried grades nothing else.
 
     Exit codes: 0 passed, 1 failed, 2 usage, 3 our fault, 4 inconclusive or unverified, 5 rejected.
     """
     if not path.is_file():
         raise UsageError(f"{path} is not a file; expected a .py, .ipynb, .zip, .tar or .tar.gz submission")
     settings = Settings()
-    registry = Registry()
-    spec = load_lab(lab, registry)
+    loaded = None if check is None else load_file(check)
+    registry = Registry() if loaded is None else OneCheck(loaded)
+    spec = _with_tried(load_lab(lab, Registry()), loaded, param or [], step_ids(steps))
     artifact = measure(path)
     submission = Submission(
         submission_id=submission_id or fresh_id("local", path),
@@ -98,7 +110,16 @@ def grade(  # noqa: PLR0917 - one parameter per option
             style="yellow",
         )
     runner.sweep()
-    bench = Bench(spec, registry, runner, chosen, Signer.from_folder(settings.key_dir), gpu)
+    bench = Bench(
+        spec,
+        registry,
+        runner,
+        chosen,
+        Signer.from_folder(settings.key_dir),
+        gpu,
+        ProbeFiles(folders=() if check is None else probe_folders(check)),
+        () if check is None else (check.resolve(),),
+    )
     quiet = json_file == "-" and not error_console().is_terminal
     with ProgressDisplay(quiet=quiet) as progress:
         graded = grade_submission(submission, artifact, bench, progress)
@@ -118,6 +139,19 @@ def grade(  # noqa: PLR0917 - one parameter per option
     if graded.failure is not None:
         raise graded.failure
     raise typer.Exit(EXIT_CODES[verdict.status])
+
+
+def _with_tried(spec: LabSpec, loaded: LoadedCheck | None, param: list[str], steps: tuple[str, ...]) -> LabSpec:
+    if loaded is None:
+        if param:
+            raise UsageError("--param sets parameters of a check that is tried; name its file with --check")
+        return spec
+    error_console().print(
+        f"grader: check {loaded.check.id} is tried from a {loaded.distribution}; the verdict says so",
+        style="yellow",
+        markup=False,
+    )
+    return with_tried(spec, loaded, read_params(param), steps)
 
 
 def _device(choice: DeviceChoice) -> tuple[Device, Gpu | None]:

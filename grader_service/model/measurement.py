@@ -45,7 +45,7 @@ class Block(Frozen):
     index: Count
     order: tuple[Arm, ...]
     windows: tuple[Window, ...]
-    log_ratio: float
+    log_ratio: Annotated[float, Field(ge=-50, le=50)]
     """`ln(DALI / effective baseline)` of this block."""
     baseline: Arm
     """The arm that set the effective baseline."""

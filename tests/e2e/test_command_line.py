@@ -92,7 +92,7 @@ def test_the_reference_passes_in_the_embedded_mode(state_dir, tmp_path):
     ("arguments", "text"),
     [
         (["grade", "/nonexistent.py"], "is not a file"),
-        (["grade", REFERENCE, "--lab", "nope"], "labs are: dali-pipelines"),
+        (["grade", REFERENCE, "--lab", "nope"], "labs are: dali-classification-training, dali-pipelines"),
         (["grade", REFERENCE, "--steps", "nope", "--sandbox", "process"], "its steps are: baseline"),
         (["grade", REFERENCE, "--device", "tpu"], "Invalid value"),
         (["grade", REFERENCE, "--device", "cuda", "--sandbox", "process"], "no NVIDIA driver"),

@@ -69,7 +69,7 @@ def test_a_lab_of_a_plugin_is_read_without_its_code(site, file, text):
     """The package is nested, and each part would end the process if it were imported."""
     site.install("course-labs", {"small": "course_a.inner.labs"}, package("course_a.inner.labs", **{file: text}))
     shelf = site.shelf()
-    assert shelf.ids() == ["dali-pipelines", "small"]
+    assert shelf.ids() == ["dali-classification-training", "dali-pipelines", "small"]
     assert shelf.origin("small") == "course-labs 1.0"
     assert read_lab(shelf.text("small"), "lab small").title == "A small lab"
     assert not [name for name in sys.modules if name.startswith("course_a")]
@@ -156,7 +156,7 @@ def test_two_distributions_block_each_other_and_nobody_else(site):
     with pytest.raises(ConfigurationError, match=r"declared by grader-service .*, third 1.0"):
         shelf.text("dali-pipelines")
     assert read_lab(shelf.text("fine"), "fine").id == "fine"
-    with pytest.raises(UsageError, match="labs are: dali-pipelines, fine, small"):
+    with pytest.raises(UsageError, match="labs are: dali-classification-training, dali-pipelines, fine, small"):
         shelf.text("nope")
 
 
@@ -198,4 +198,4 @@ print(json.dumps([lab_ids(), title, loaded]))
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(site.folder)}
     )
-    assert json.loads(done.stdout) == [["dali-pipelines", "small"], "A small lab", []]
+    assert json.loads(done.stdout) == [["dali-classification-training", "dali-pipelines", "small"], "A small lab", []]

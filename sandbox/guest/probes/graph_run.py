@@ -1,5 +1,6 @@
 """Runs a learner's graph on images that a probe chose, and gives back what came out as numpy arrays."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ from .running import GraphProblem
 
 _FLAGS = ("pad_last_batch", "stick_to_shard", "random_shuffle", "shuffle_after_epoch")
 _NUMBERS = ("shard_id", "num_shards", "initial_fill", "seed")
+_FOLDERS = re.compile(r'"/[^"\n]*/([^"/\n]+)"')
+"""Of files in a message: where a pod has them is nobody's business."""
 MAX_VALUES = 1 << 28
 """Array elements that one run may keep: 1 GiB of floats."""
 
@@ -80,7 +83,7 @@ def run_graph(
     except GraphProblem:
         raise
     except Exception as error:
-        raise GraphProblem(str(error)[:3000]) from error
+        raise GraphProblem(_FOLDERS.sub(r'"\1"', str(error))[:3000]) from error
     return Run(kept, [layout for layout, _ in facts], [dtype for _, dtype in facts], devices)
 
 

@@ -1,0 +1,124 @@
+"""Keeps what a version of a check answers, so that a changed answer is never published under an old version."""
+
+import hashlib
+import json
+from typing import Any
+
+from checks.api import probes_of
+from checks.authoring.material import (
+    LOCK_FILE,
+    OBSERVATIONS_FILE,
+    Lock,
+    LockedProbe,
+    LockedResult,
+    Recorded,
+    read_lock,
+)
+from checks.authoring.report import Property, examples, failed, passed, skipped
+from checks.authoring.target import Target
+from checks.authoring.trial import Report
+from grader_service.errors import ConfigurationError, UsageError
+
+_NAME = "version"
+
+
+def compare(target: Target, recorded: tuple[Recorded, ...], report: Report, *, accept: bool) -> Property:
+    """Whether the recorded observations give what the lock says of this version.
+
+    Raises:
+        UsageError: `accept` for a check whose source is not kept here.
+    """
+    now = lock_of(target, recorded, report)
+    if accept:
+        return _accepted(target, now)
+    if not recorded and not now.probes:
+        return skipped(_NAME, "without recorded observations no change can be seen", f"Write {OBSERVATIONS_FILE}.")
+    try:
+        before = read_lock(target)
+    except ConfigurationError as error:
+        return failed(_NAME, str(error), "Run `grader checks test --accept`.")
+    if before is None:
+        return skipped(_NAME, f"there is no {LOCK_FILE}", "Run `grader checks test --accept`, and keep the file.")
+    if before.check != now.check:
+        return failed(_NAME, f"{LOCK_FILE} is that of {before.check}", "Run `grader checks test --accept`.")
+    return _compared(before, now)
+
+
+def _compared(before: Lock, now: Lock) -> Property:
+    changed = [
+        f"{name}: {before.results[name].result}, now {result.result}"
+        for name, result in now.results.items()
+        if name in before.results
+        and before.results[name].input == result.input
+        and before.results[name].result != result.result
+    ]
+    if changed and before.version == now.version:
+        return failed(
+            _NAME,
+            f"results changed, and the version is still {now.version}: {examples(changed)}",
+            "Raise `version` of the check, then run `grader checks test --accept`.",
+        )
+    stale = [
+        f"{name} {probe.version}"
+        for name, probe in now.probes.items()
+        if name in before.probes and before.probes[name].version == probe.version and before.probes[name] != probe
+    ]
+    if stale:
+        return failed(
+            _NAME,
+            f"the source of a probe changed, and its version did not: {', '.join(stale)}",
+            "Raise VERSION if it could observe something else; then run `grader checks test --accept`.",
+        )
+    if before != now:
+        what = f"{LOCK_FILE} is that of {before.version}" if before.version != now.version else _drift(before, now)
+        return failed(_NAME, what, "Run `grader checks test --accept`, and keep the file with your change.")
+    return passed(_NAME, f"{now.version}: {len(now.results)} recorded results and {len(now.probes)} probes as locked")
+
+
+def _drift(before: Lock, now: Lock) -> str:
+    names = sorted(set(before.results) ^ set(now.results)) or sorted(
+        name for name in now.results if before.results[name] != now.results[name]
+    )
+    return (
+        f"{LOCK_FILE} does not know these recorded observations as they are: {examples(names)}"
+        if names
+        else (f"{LOCK_FILE} is not that of these probes")
+    )
+
+
+def lock_of(target: Target, recorded: tuple[Recorded, ...], report: Report) -> Lock:
+    """What the check answers now."""
+    inputs = {line.name: _digest(line.model_dump(mode="json", exclude={"name", "expect"})) for line in recorded}
+    results = {
+        one.name: LockedResult(input=inputs[one.name], result=one.result or f"{one.status}: {one.problem}"[:200])
+        for one in report.happened
+        if one.group == "recorded"
+    }
+    probes = {}
+    for probe_id in probes_of(target.loaded.check):
+        try:
+            probe = target.probe(probe_id)
+        except ConfigurationError:
+            continue  # reported by another property
+        probes[probe_id] = LockedProbe(version=probe.version, sha256=probe.sha256)
+    return Lock(
+        check=target.loaded.check.id,
+        version=target.loaded.check.version,
+        digest=_digest({name: result.result for name, result in results.items()}),
+        results=results,
+        probes=probes,
+    )
+
+
+def _accepted(target: Target, now: Lock) -> Property:
+    if target.kept_in is None:
+        raise UsageError(f"{target.name} is installed; give --accept the folder in which its source is kept")
+    beside = target.material(LOCK_FILE) or target.material(OBSERVATIONS_FILE)
+    path = (beside.parent if beside is not None else target.kept_in) / LOCK_FILE
+    path.write_text(json.dumps(now.model_dump(mode="json"), indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    return passed(_NAME, f"{now.version} with {len(now.results)} recorded results was written to {path}")
+
+
+def _digest(value: Any) -> str:
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()

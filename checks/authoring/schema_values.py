@@ -1,0 +1,113 @@
+"""Draws values for a JSON schema, as pydantic writes it; what a pattern or a validator wants may still refuse them."""
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_WORDS = (
+    "",
+    "word",
+    "float32",
+    "CHW",
+    "cuda",
+    "jpeg.ok",
+    "0" * 64,
+    "1.0.0",
+    "a" * 120,
+    "Zeile\u00fc \u2014 \U0001f600",
+)
+_NUMBERS = (0.0, 1.0, -1.0, 0.5, 255.0, 1e-300, 1e300)
+_WHOLE = (0, 1, 2, 3, 7, 16, 255, 1000, -1, 2**31, 2**53)
+_DEPTH = 8
+_MOST_ITEMS = 4
+
+
+def values_for(schema: Mapping[str, Any], numbers: random.Random, count: int) -> Iterator[Any]:
+    """So many values, the first ones with every optional field left out and put in."""
+    definitions = schema.get("$defs", {})
+    drawing = _Drawing(definitions, numbers)
+    for number in range(count):
+        drawing.optional = {0: 0.0, 1: 1.0}.get(number, 0.7)
+        yield drawing.value(schema, _DEPTH)
+
+
+class _Drawing:
+    def __init__(self, definitions: Mapping[str, Any], numbers: random.Random) -> None:
+        self._definitions = definitions
+        self._numbers = numbers
+        self.optional = 0.7
+
+    def value(self, schema: Any, depth: int) -> Any:
+        if not isinstance(schema, Mapping) or depth == 0:
+            return None
+        if "$ref" in schema:
+            return self.value(self._definitions.get(str(schema["$ref"]).rpartition("/")[2], {}), depth - 1)
+        if "const" in schema:
+            return schema["const"]
+        if schema.get("enum"):
+            return self._numbers.choice(schema["enum"])
+        for name in ("anyOf", "oneOf"):
+            if schema.get(name):
+                return self.value(self._numbers.choice(schema[name]), depth)
+        if schema.get("allOf"):
+            return self.value(schema["allOf"][0], depth)
+        return self._typed(schema, depth)
+
+    def _typed(self, schema: Mapping[str, Any], depth: int) -> Any:
+        kind = schema.get("type")
+        if kind == "object":
+            return self._object(schema, depth)
+        if kind == "array":
+            return self._array(schema, depth)
+        if kind == "string":
+            return self._string(schema)
+        if kind == "integer":
+            return int(self._bounded(schema, self._numbers.choice((*_WHOLE, self._numbers.randrange(100)))))
+        if kind == "number":
+            return self._bounded(schema, self._numbers.choice((*_NUMBERS, self._numbers.uniform(0, 300))))
+        if kind == "boolean":
+            return self._numbers.random() < 0.5
+        return None
+
+    def _object(self, schema: Mapping[str, Any], depth: int) -> Any:
+        fields = schema.get("properties", {})
+        needed = set(schema.get("required", ()))
+        drawn = {
+            name: self.value(inner, depth - 1)
+            for name, inner in fields.items()
+            if name in needed or self._numbers.random() < self.optional
+        }
+        further = schema.get("additionalProperties")
+        if isinstance(further, Mapping):
+            for _ in range(self._numbers.randrange(3)):
+                drawn[self._numbers.choice(("a", "reader", "word_two"))] = self.value(further, depth - 1)
+        return drawn
+
+    def _array(self, schema: Mapping[str, Any], depth: int) -> Any:
+        if schema.get("prefixItems"):
+            return [self.value(inner, depth - 1) for inner in schema["prefixItems"]]
+        low = int(schema.get("minItems", 0))
+        high = min(int(schema.get("maxItems", low + _MOST_ITEMS)), low + _MOST_ITEMS)
+        return [self.value(schema.get("items", {}), depth - 1) for _ in range(self._numbers.randint(low, high))]
+
+    def _string(self, schema: Mapping[str, Any]) -> str:
+        text = self._numbers.choice(_WORDS)
+        low, high = int(schema.get("minLength", 0)), int(schema.get("maxLength", 10_000))
+        if self._numbers.random() < 0.1:
+            text = "long " * (min(high, 8192) // 5)
+        return text[:high] + "x" * max(0, low - len(text))
+
+    def _bounded(self, schema: Mapping[str, Any], drawn: float) -> float:
+        low = schema.get("minimum", schema.get("exclusiveMinimum"))
+        high = schema.get("maximum", schema.get("exclusiveMaximum"))
+        whole = schema.get("type") == "integer"
+        step = 1 if whole else 1e-6
+        if low is not None and "exclusiveMinimum" in schema:
+            low = low + step
+        if high is not None and "exclusiveMaximum" in schema:
+            high = high - step
+        if low is not None and drawn < low:
+            drawn = low
+        if high is not None and drawn > high:
+            drawn = high
+        return drawn

@@ -1,0 +1,267 @@
+"""The conformance suite, as far as it needs no sandbox: everything about judging, decided from two trial processes."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from checks.api import probes_of
+from checks.authoring import locking
+from checks.authoring.material import Controls, Recorded, read_controls, read_recorded
+from checks.authoring.report import Property, advice, examples, failed, kinds, passed, skipped
+from checks.authoring.target import Target
+from checks.authoring.trial import CASE_LIMIT_S, Happened, Job, Report
+from grader_service.errors import ConfigurationError
+
+TRIAL_LIMIT_S = 300.0
+_PROMISES = ("Points:", "Cannot detect:")
+
+
+def examine(target: Target, *, accept: bool = False) -> list[Property]:
+    """Looks at everything but the controls.
+
+    Args:
+        target: a check that loads.
+        accept: writes what the recorded observations give now into the lock.
+
+    Raises:
+        ConfigurationError: the author's files beside the check are wrong.
+        UsageError: `accept` for a check whose source is not kept here.
+    """
+    found = [loads(target), docstring(target), *probes(target)]
+    recorded = read_recorded(target)
+    controls = read_controls(target)
+    params = dict(controls[1].params) if controls is not None else {}
+    problem = _params_problem(target, recorded, controls[1] if controls is not None else None)
+    if problem is not None:
+        return [*found, problem]
+    trials = _trials(target, params)
+    if isinstance(trials, Property):
+        return [*found, trials]
+    first, second = trials
+    found += [
+        pure(first),
+        deterministic(first, second),
+        answers(first, "missing"),
+        answers(first, "hostile"),
+        within_limits(first),
+        leaks_nothing(first),
+        as_recorded(first, recorded),
+    ]
+    if accept and any(one.status == "failed" for one in found):
+        text = "nothing was accepted while other properties fail"
+        return [*found, failed("version", text, "Mend them, then run `grader checks test --accept` again.")]
+    return [*found, locking.compare(target, recorded, first, accept=accept)]
+
+
+def loads(target: Target) -> Property:
+    """The contract was met when it was loaded; says what was met."""
+    check = target.loaded.check
+    return passed("loads", f"check API {check.api_version}, from {target.loaded.distribution}")
+
+
+def docstring(target: Target) -> Property:
+    """A judge says what it cannot see."""
+    text = type(target.loaded.check).__doc__ or ""
+    lacking = [word for word in _PROMISES if word not in text]
+    if not lacking:
+        return passed("docstring", "says how points are given and what the check cannot detect")
+    return advice(
+        "docstring",
+        f"the class docstring lacks {' and '.join(lacking)}",
+        "Say in the docstring of the class how points are given, and what passes although it should not.",
+    )
+
+
+def probes(target: Target) -> list[Property]:
+    """Each probe that the check names is a probe."""
+    wanted = probes_of(target.loaded.check)
+    problems = []
+    read = []
+    for probe_id in wanted:
+        try:
+            probe = target.probe(probe_id)
+        except ConfigurationError as error:
+            problems.append(str(error))
+        else:
+            read.append(f"{probe_id} {probe.version} (site {probe.site.value}, {probe.budget_s:g} s)")
+    if problems:
+        return [failed("probes", examples(problems), "Mend the probe's file, or its entry point in `grader.probes`.")]
+    return [passed("probes", ", ".join(read))] if wanted else []
+
+
+def pure(report: Report) -> Property:
+    """Judging touches nothing outside its arguments."""
+    changed = [f"{one.name}: {one.mutated}" for one in report.happened if one.mutated]
+    if report.impure:
+        return failed(
+            "purity",
+            f"while judging it {examples(report.impure)}",
+            "Take all it needs from the observation and the parameters; what must be looked up belongs into a probe.",
+        )
+    if changed:
+        return failed("purity", examples(changed), "Work on copies, and keep nothing from one judgement to the next.")
+    return passed("purity", "no files, network, processes, clocks, chance or environment; arguments unchanged")
+
+
+def deterministic(first: Report, second: Report) -> Property:
+    """Another process with another hash seed, order, folder and time zone answers the same."""
+    other = {one.name: one for one in second.happened}
+    differing = [
+        f"{one.name}: {_difference(one, other[one.name])}"
+        for one in first.happened
+        if one.name in other and (one.status, one.digest) != (other[one.name].status, other[one.name].digest)
+    ]
+    if differing:
+        return failed(
+            "determinism",
+            f"two processes answered differently on {len(differing)} cases: {examples(differing)}",
+            "Sort what comes from sets; keep out of the result what the machine, the time or the order decides.",
+        )
+    return passed("determinism", f"{len(first.happened)} cases, two processes, the same answers byte by byte")
+
+
+def answers(report: Report, group: str) -> Property:
+    """Whatever comes is answered by a result, or refused by a model."""
+    groups = {"missing": ("missing",), "hostile": ("hostile", "generated", "hidden")}[group]
+    cases = [one for one in report.happened if one.group in groups]
+    bad = [(one.name, one.problem) for one in cases if one.status not in ("answered", "refused")]
+    what = {"missing": "parts missing from the evidence", "hostile": "hostile and generated values"}[group]
+    if bad:
+        todo = {
+            "missing": "Answer with a CheckResult where a part is not there: see `read_probe`, `no_evidence` and "
+            "`no_dali`.",
+            "hostile": "Bound every field of the observation's model (ShortText, Count, max_length), and let the model "
+            f"refuse what does not fit. One case may take {CASE_LIMIT_S:g} s.",
+        }[group]
+        return failed(group, f"{len(bad)} of {len(cases)} cases with {what} got no answer: {kinds(bad)}", todo)
+    counted = Counter(one.status for one in cases)
+    return passed(
+        group,
+        f"{len(cases)} cases with {what}: {counted['answered']} answered, {counted['refused']} refused by a model",
+    )
+
+
+def within_limits(report: Report) -> Property:
+    """Results have the form that a verdict can carry."""
+    bad = [(one.name, f"{one.code}: {problem}") for one in report.happened for problem in one.limits]
+    if bad:
+        return failed(
+            "limits", kinds(bad), "Use passed(), failed() and undecided(); keep details small, plain and finite."
+        )
+    codes = sorted({one.code for one in report.happened if one.code})
+    return passed("limits", f"feedback, details, scores and codes have their form; {len(codes)} codes were seen")
+
+
+def leaks_nothing(report: Report) -> Property:
+    """Feedback holds nothing that is for staff only."""
+    bad = [(one.name, f"{one.code} shows {leak}") for one in report.happened for leak in one.leaks]
+    if bad:
+        return failed("leaks", kinds(bad), "Put it into `details`, which only staff read.")
+    hidden = sorted({one.name.partition("=")[0] for one in report.happened if one.group == "hidden"})
+    marked = f"; hidden parameters {', '.join(hidden)} included" if hidden else ""
+    return passed("leaks", f"feedback shows no seed, log, host, path or held-out file{marked}")
+
+
+def as_recorded(report: Report, recorded: tuple[Recorded, ...]) -> Property:
+    """Recorded observations give their known results."""
+    if not recorded:
+        return skipped(
+            "observations",
+            "there is no observations.jsonl beside the check",
+            "Record at least one observation for each code, with the result that it has to give.",
+        )
+    seen = {one.name: one for one in report.happened if one.group == "recorded"}
+    bad = []
+    for line in recorded:
+        one = seen.get(line.name)
+        came = (
+            "nothing" if one is None else f"{one.outcome} {one.code}" if one.outcome else f"{one.status}: {one.problem}"
+        )
+        wanted = f"{line.expect.outcome.value} {line.expect.code}"
+        if came != wanted:
+            bad.append(f"{line.name}: expected {wanted}, got {came}")
+    if bad:
+        return failed("observations", examples(bad), "Mend the check, or what observations.jsonl expects of it.")
+    outcomes = Counter(line.expect.outcome.value for line in recorded)
+    return passed(
+        "observations", f"{len(recorded)} recorded: " + ", ".join(f"{n} {word}" for word, n in outcomes.items())
+    )
+
+
+def _params_problem(target: Target, recorded: tuple[Recorded, ...], controls: Controls | None) -> Property | None:
+    """Parameters that the check does not take would make every case a refusal."""
+    own = dict(controls.params) if controls is not None else {}
+    tried: list[tuple[str, Mapping[str, Any]]] = [("controls.toml" if own else "the defaults", own)]
+    tried += [(f"observations.jsonl, {line.name}", {**own, **line.params}) for line in recorded]
+    tried += (
+        [(f"control {control.file}", {**own, **control.params}) for control in controls.control] if controls else []
+    )
+    for where, params in tried:
+        try:
+            target.loaded.parse_params(params)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            text = f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            todo = "Give every parameter a default, or set `params` at the top of controls/controls.toml."
+            return failed("parameters", text, todo)
+    return None
+
+
+def _trials(target: Target, params: Mapping[str, Any]) -> tuple[Report, Report] | Property:
+    """Both processes, at once; or what is wrong where one of them does not come to its end."""
+    with tempfile.TemporaryDirectory(prefix="grader-trial-") as folder:
+        running = [
+            _start(Path(folder), Job(target=target.text, params=params, backwards=backwards, watch=not backwards))
+            for backwards in (False, True)
+        ]
+        reports = []
+        for process, result in running:
+            try:
+                _, errors = process.communicate(timeout=TRIAL_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                for other, _ in running:
+                    other.kill()
+                    other.communicate()
+                return failed(
+                    "judging", f"judging all cases took more than {TRIAL_LIMIT_S:g} s", "Make `judge` faster."
+                )
+            if process.returncode != 0 or not result.is_file():
+                for other, _ in running:
+                    other.kill()
+                    other.communicate()
+                last = errors.decode(errors="replace").strip().splitlines()[-1:] or [""]
+                text = f"the process in which it judged ended with {process.returncode}: {last[0][:500]}"
+                return failed("judging", text, "A check must not end, crash or block the process that it judges in.")
+            reports.append(Report.model_validate_json(result.read_text()))
+    return reports[0], reports[1]
+
+
+def _start(folder: Path, job: Job) -> tuple["subprocess.Popen[bytes]", Path]:
+    name = "second" if job.backwards else "first"
+    order, result = folder / f"{name}.job.json", folder / f"{name}.json"
+    order.write_text(job.model_dump_json())
+    environment = {**os.environ, "PYTHONHASHSEED": "4711" if job.backwards else "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    if job.backwards:
+        environment |= {"TZ": "Pacific/Apia", "LANG": "C", "HOME": str(folder), "USER": "somebody"}
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "checks.authoring.trial", str(order), str(result)],
+        cwd=folder if job.backwards else None,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    return process, result
+
+
+def _difference(one: Happened, other: Happened) -> str:
+    if one.status != other.status or one.result != other.result:
+        return f"{one.result or one.status} and {other.result or other.status}"
+    return "the same outcome with another text or other details"

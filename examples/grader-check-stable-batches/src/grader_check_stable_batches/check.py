@@ -1,0 +1,125 @@
+"""The check `stable_batches`: every batch of an epoch has the same shape and type."""
+
+from typing import Annotated, ClassVar
+
+from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.probing import read_probe
+from grader_service.model.base import ShortText, Wire
+from grader_service.model.evidence import Evidence, Need
+from grader_service.model.verdict import Tier
+from pydantic import Field
+
+Size = Annotated[int, Field(ge=0, le=2**31)]
+Shape = Annotated[tuple[Size, ...], Field(max_length=8)]
+
+
+class Params(Wire):
+    """What a lab may set."""
+
+    batches: Annotated[int, Field(ge=2, le=16)] = 4
+    """Batches that the grader draws; the probe reads it too."""
+
+
+class Batch(Wire):
+    """One batch of the image output."""
+
+    images: Annotated[int, Field(ge=0, le=2**20)]
+    shapes: Annotated[tuple[Shape, ...], Field(min_length=1, max_length=8)]
+    """Different shapes of its images."""
+
+
+class Place(Wire):
+    """A line of the learner's that decides on the size of images."""
+
+    operator: ShortText
+    file: ShortText
+    line: Annotated[int, Field(ge=0, le=10_000_000)] | None
+
+
+class Observation(Wire):
+    """What the probe returns."""
+
+    batches: Annotated[tuple[Batch, ...], Field(min_length=2, max_length=16)]
+    dtype: ShortText
+    places: Annotated[tuple[Place, ...], Field(max_length=8)] = ()
+
+
+class StableBatchesCheck:
+    """Judges whether every batch of an epoch has the same shape, whatever the sizes of the JPEGs are.
+
+    A shape that changes makes cuDNN search for its algorithms again and torch.compile compile again.
+
+    Evidence:
+        batches: drawn by the grader from the learner's graph, on JPEGs of eight sizes, in a pod
+            without learner code.
+        places: operators of the graph that resize or crop, with the learner's own line.
+    Points: all or nothing.
+    Errors: 0 false accepts and 0 false rejects on the controls in `controls/`.
+    Cannot detect: a graph that changes its shape after more batches than were drawn, and what the learner's own
+        iterator does to the last batch.
+    """
+
+    id: ClassVar[str] = "stable_batches"
+    version: ClassVar[str] = "1.0.0"
+    api_version: ClassVar[int] = API_VERSION
+    title: ClassVar[str] = "Every batch has one shape"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
+    probes: ClassVar[tuple[str, ...]] = ("stable_batches",)
+    params_model = Params
+    observation_model = Observation
+
+    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+        """Takes what the probe observed, or answers at once where it could not."""
+        return read_probe(evidence, "stable_batches", "stable_batches", Observation)
+
+    def judge(self, observation: Observation, params: Params) -> CheckResult:
+        """Decides; the same observation and parameters give the same result."""
+        details = observation.model_dump(mode="json") | {
+            "wanted_batches": params.batches
+        }
+        ragged = next(
+            (batch for batch in observation.batches if len(batch.shapes) > 1), None
+        )
+        if ragged is not None:
+            return failed(
+                "stable_batches.ragged",
+                f"A batch of {ragged.images} images holds images of different shapes: "
+                f"{_listed(ragged.shapes)}. {_advice(observation)}",
+                tier=Tier.GRAPH,
+                details=details,
+            )
+        shapes = list(
+            dict.fromkeys(
+                (batch.images, *batch.shapes[0]) for batch in observation.batches
+            )
+        )
+        if len(shapes) > 1:
+            return failed(
+                "stable_batches.changes",
+                f"The shape changes from batch to batch: {_listed(shapes)}. {_advice(observation)}",
+                tier=Tier.GRAPH,
+                details=details,
+            )
+        return passed(
+            "stable_batches.ok",
+            f"All {len(observation.batches)} batches that the grader drew, from JPEGs of eight sizes, are "
+            f"{observation.dtype} {list(shapes[0])}.",
+            tier=Tier.GRAPH,
+            details=details,
+        )
+
+
+def _listed(shapes: "list[tuple[int, ...]] | tuple[tuple[int, ...], ...]") -> str:
+    return ", ".join(str(list(shape)) for shape in shapes[:3])
+
+
+def _advice(observation: Observation) -> str:
+    wanted = "Bring every image to one size in the graph, with fn.resize(size=...) or a crop of a fixed size."
+    named = [place for place in observation.places if place.line]
+    if not named:
+        return wanted
+    place = named[-1]
+    return f"{wanted} The last operator that decides on sizes is {place.operator} at {place.file}, line {place.line}."
+
+
+CHECK = StableBatchesCheck()

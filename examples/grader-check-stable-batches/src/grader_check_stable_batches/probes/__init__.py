@@ -1,0 +1,1 @@
+"""The probe, which runs in a pod and is never imported here."""

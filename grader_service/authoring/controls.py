@@ -1,0 +1,140 @@
+"""Runs the control submissions of a check and compares what comes out with what is known of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from checks.api import CheckResult
+from checks.authoring.material import CONTROLS, CONTROLS_FILE, Control, read_controls
+from checks.authoring.planted import leaks
+from checks.authoring.report import Property, advice, examples, failed, passed, skipped
+from checks.authoring.target import Target
+from grader_service.authoring.trying import judge_evidence, run_submission
+from grader_service.errors import SubmissionRejected
+from grader_service.grading.crew import Device
+from grader_service.grading.progress import Progress, Silent
+from grader_service.model.evidence import Evidence
+from grader_service.model.verdict import Outcome
+from sandbox.api import SandboxRunner
+
+
+@dataclass(frozen=True)
+class JudgedControl:
+    """A control that was run and judged."""
+
+    control: Control
+    evidence: Evidence | None
+    """None where the submission was rejected."""
+    result: CheckResult | None
+    problem: str
+    """How it came out otherwise than expected; empty when it did not."""
+
+
+@dataclass(frozen=True)
+class ControlCase:
+    """A control that can be run."""
+
+    target: Target
+    folder: Path
+    control: Control
+    params: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Its file below the folder of controls."""
+        return self.control.file
+
+
+def control_cases(target: Target) -> list[ControlCase]:
+    """Every control of a check.
+
+    Raises:
+        ConfigurationError: `controls.toml` is wrong.
+    """
+    read = read_controls(target)
+    if read is None:
+        return []
+    folder, controls = read
+    return [ControlCase(target, folder, control, {**controls.params, **control.params}) for control in controls.control]
+
+
+def judge_control(case: ControlCase, *, device: Device = "cpu", runner: SandboxRunner | None = None) -> JudgedControl:
+    """Runs one control and judges it."""
+    control = case.control
+    try:
+        evidence = run_submission(case.target, case.folder / control.file, case.params, device=device, runner=runner)
+    except SubmissionRejected as error:
+        return JudgedControl(control, None, None, f"{control.file} was rejected: {error}")
+    result = judge_evidence(case.target.loaded, evidence, case.params)
+    problem = ""
+    if (result.outcome, result.code) != (control.outcome, control.code):
+        problem = (
+            f"{control.file}: expected {control.outcome.value} {control.code}, got {result.outcome.value} "
+            f"{result.code} ({result.feedback[:300]}){_why(evidence)}"
+        )
+    elif secret := _leaked(case, evidence, result):
+        problem = f"{control.file}: the feedback shows {secret}"
+    return JudgedControl(control, evidence, result, problem)
+
+
+def examine_controls(
+    target: Target,
+    *,
+    device: Device = "cpu",
+    runner: SandboxRunner | None = None,
+    progress: Progress | None = None,
+) -> Property:
+    """Whether every control comes out as its file says.
+
+    Raises:
+        ConfigurationError: `controls.toml` is wrong.
+        InfrastructureError: a pod of ours does not start.
+    """
+    name = CONTROLS
+    cases = control_cases(target)
+    if not cases:
+        return skipped(
+            name,
+            f"there is no {CONTROLS}/{CONTROLS_FILE} beside the check",
+            "Keep one submission that passes and one that fails, with the codes that they give.",
+        )
+    progress = progress or Silent()
+    bad = []
+    for case in cases:
+        progress.stage(f"control {case.name}")
+        judged = judge_control(case, device=device, runner=runner)
+        if judged.problem:
+            bad.append(judged.problem)
+    if bad:
+        return failed(name, examples(bad), f"Mend the check, its probe, or what {CONTROLS_FILE} expects.")
+    outcomes = {case.control.outcome for case in cases}
+    text = f"{len(cases)} submissions came out as expected: " + ", ".join(
+        f"{case.name} {case.control.code}" for case in cases[:6]
+    )
+    if not {Outcome.PASSED, Outcome.FAILED} <= outcomes:
+        return advice(name, text, "Keep at least one control that passes and one that fails.")
+    return passed(name, text)
+
+
+def _why(evidence: Evidence) -> str:
+    """What else is known, for the author."""
+    parts = []
+    discovery = evidence.discovery
+    if discovery is not None and discovery.exception is not None:
+        parts.append(f"the submission raised {discovery.exception.type}: {discovery.exception.message[:300]}")
+    parts += [
+        f"probe {record.id}: {record.status} {record.text[:300]}".strip()
+        for record in evidence.probes
+        if record.status != "ok"
+    ]
+    return f"; {'; '.join(parts)}" if parts else ""
+
+
+def _leaked(case: ControlCase, evidence: Evidence, result: CheckResult) -> str:
+    if found := leaks(result.feedback, case.target.folders):
+        return found[0]
+    for what, mark in (("the seed", evidence.run.seed), ("the run's id", evidence.run.run_id)):
+        if mark in result.feedback:
+            return what
+    return "a file of the probe's" if "/probe-" in result.feedback else ""

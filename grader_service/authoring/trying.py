@@ -1,0 +1,172 @@
+"""Tries a check that is not part of any lab: as a step of its own, with its probes, on one submission."""
+
+import tomllib
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from checks.api import CheckResult
+from checks.authoring.target import Target
+from checks.registry import LoadedCheck, Registry
+from grader_service.errors import ConfigurationError, UsageError
+from grader_service.grading.crew import Device
+from grader_service.grading.progress import Progress, Silent
+from grader_service.grading.run import execute
+from grader_service.ingest.artifact import measure
+from grader_service.model.evidence import Evidence
+from grader_service.model.lab import LabCheck, LabSpec, LabStep, PodLimits, threshold_of
+from grader_service.probe_plan import wanted_probes
+from grader_service.settings import Settings
+from sandbox.api import SandboxRunner
+
+STEP = "tried"
+POINTS = 1.0
+LEARNER_LIMIT_S = 300.0
+
+
+class OneCheck(Registry):
+    """The installed checks, and one that is not."""
+
+    def __init__(self, loaded: LoadedCheck) -> None:
+        super().__init__()
+        self._loaded[loaded.check.id] = loaded
+
+
+def tried_step(check_id: str, params: Mapping[str, Any]) -> LabStep:
+    """A step with nothing but this check."""
+    return LabStep(
+        id=STEP,
+        title="A check that is tried",
+        checks=(LabCheck(id=check_id, points=POINTS, params=dict(params)),),
+    )
+
+
+def with_tried(lab: LabSpec, loaded: LoadedCheck, params: Mapping[str, Any], steps: Sequence[str]) -> LabSpec:
+    """The lab with the check as a last step, `tried`.
+
+    Args:
+        lab: a lab.
+        loaded: the check.
+        params: its parameters.
+        steps: the steps that are asked for; all if empty.
+
+    Raises:
+        UsageError: the check does not take the parameters, or the lab has a check of this id among those steps.
+    """
+    check_id = loaded.check.id
+    try:
+        loaded.parse_params(params)
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(map(str, problem['loc'])) or 'it'}: {problem['msg']}"
+            for problem in error.errors(include_url=False)[:5]
+        ]
+        raise UsageError(f"check {check_id!r} does not take these parameters: {'; '.join(problems)}") from error
+    others = [step for step in lab.steps if not steps or step.id in steps]
+    if any(check.id == check_id for step in others for check in step.checks):
+        raise UsageError(
+            f"lab {lab.id} has a check {check_id!r} of its own; with `--steps {STEP}` the file is tried alone"
+        )
+    kept = [step for step in lab.steps if all(check.id != check_id for check in step.checks)]
+    return lab.model_copy(update={"steps": (*kept, tried_step(check_id, params))})
+
+
+def read_params(pairs: Sequence[str]) -> dict[str, Any]:
+    """Parameters from `key=value`, whose values are written as in TOML; a bare word is a string.
+
+    Raises:
+        UsageError: a pair is not of that form, or a key stands twice.
+    """
+    params: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key.isidentifier():
+            raise UsageError(f"--param {pair!r}: expected key=value, such as --param least=3")
+        if key in params:
+            raise UsageError(f"--param {key} stands there twice")
+        try:
+            params[key] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError as error:
+            if not text.replace("_", "").replace("-", "").isalnum():
+                raise UsageError(f"--param {pair!r}: {text!r} is no TOML value: {error}") from error
+            params[key] = text
+    return params
+
+
+def run_submission(
+    target: Target,
+    submission: Path,
+    params: Mapping[str, Any] | None = None,
+    *,
+    device: Device = "cpu",
+    runner: SandboxRunner | None = None,
+    progress: Progress | None = None,
+) -> Evidence:
+    """Runs a submission with what one check needs, and returns what was seen.
+
+    Args:
+        target: the check.
+        submission: a file that can be graded; it is trusted unless the runner isolates.
+        params: of the check; probes see them.
+        device: `cpu` for a rehearsal.
+        runner: where pods run; plain processes of this machine if absent.
+        progress: hears about stages.
+
+    Raises:
+        SubmissionRejected: it is no submission.
+        InfrastructureError: ours.
+    """
+    loaded = target.loaded
+    step = tried_step(loaded.check.id, params or {})
+    lab = LabSpec(
+        schema_id="grader.lab/v1",
+        id=STEP,
+        version="0.0.0",
+        title=step.title,
+        steps=(step,),
+        limits=PodLimits(learner_timeout_s=LEARNER_LIMIT_S),
+    )
+    if not submission.is_file():
+        raise UsageError(f"{submission} is not a file; expected a .py, .ipynb, .zip, .tar or .tar.gz submission")
+    outcome = execute(
+        measure(submission),
+        lab,
+        loaded.check.needs,
+        runner or process_runner(),
+        device,
+        progress or Silent(),
+        run_id=uuid.uuid4().hex,
+        threshold=threshold_of(lab),
+        probes=wanted_probes(lab.steps, OneCheck(loaded), target.probes),
+    )
+    return outcome.evidence
+
+
+def judge_evidence(loaded: LoadedCheck, evidence: Evidence, params: Mapping[str, Any] | None = None) -> CheckResult:
+    """What a check answers to evidence, in this process; what the check raises is raised.
+
+    Raises:
+        ConfigurationError: it does not take the parameters, or answers with something else than a result.
+    """
+    try:
+        parsed = loaded.parse_params(params or {})
+    except ValidationError as error:
+        raise ConfigurationError(f"check {loaded.check.id!r} does not take these parameters: {error}") from error
+    observed = loaded.check.observe(evidence)
+    result = observed if isinstance(observed, CheckResult) else loaded.check.judge(observed, parsed)
+    if not isinstance(result, CheckResult):
+        raise ConfigurationError(f"check {loaded.check.id!r} answered {type(result).__name__}, not a CheckResult")
+    return result
+
+
+def process_runner() -> SandboxRunner:
+    """Pods as plain processes, of the interpreter that the settings name."""
+    from sandbox.process_runner import ProcessRunner  # noqa: PLC0415 - only where something is run
+
+    settings = Settings()
+    if settings.lab_python is not None:
+        return ProcessRunner(settings.state_dir, python=settings.lab_python, lab_data=settings.lab_data)
+    return ProcessRunner(settings.state_dir, lab_data=settings.lab_data)

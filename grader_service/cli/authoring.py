@@ -1,0 +1,72 @@
+"""`grader checks new` and `grader checks test`: the author kit on the command line."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from checks.authoring.report import Conformance
+from checks.authoring.scaffold import ProbeChoice, create
+from checks.authoring.target import find_targets
+from grader_service.cli.output import ProgressDisplay, console
+
+_INDENT = 26
+
+
+def new(
+    name: Annotated[str, typer.Argument(help="Id of the check, such as batch_layout.")],
+    probe: Annotated[
+        ProbeChoice,
+        typer.Option(help="Where the check's probe runs: on the graph, beside the learner's code, or none."),
+    ] = ProbeChoice.GRAPH,
+    into: Annotated[Path, typer.Option(metavar="DIR", help="Folder in which the project's folder is made.")] = Path(),
+) -> None:
+    """Make an installable project for a new check: package, probe, controls, observations, lab and tests."""
+    folder = create(name, probe, into)
+    typer.echo(f"{folder} was made. Next:\n")
+    for line in (f"cd {folder}", "grader checks test", "pip install -e .", "pytest"):
+        typer.echo(f"  {line}")
+
+
+def check_conformance(
+    check: Annotated[str, typer.Argument(metavar="NAME|PATH", help="An installed check, a file, or a project.")] = ".",
+    accept: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool, typer.Option("--accept", help="Write conformance.lock: results may change with this version.")
+    ] = False,
+    skip_controls: Annotated[  # noqa: FBT002 - see above
+        bool, typer.Option("--skip-controls", help="Do not run the control submissions.")
+    ] = False,
+    as_json: Annotated[  # noqa: FBT002 - see above
+        bool, typer.Option("--json", help="Print one JSON object per check.")
+    ] = False,
+) -> None:
+    """Test a check for conformance: does it load, judge purely, refuse what is hostile, and know its controls?
+
+    Control submissions run as plain processes, so use it for checks and controls that you trust.
+    Exit codes: 0 everything holds, 1 something does not, 2 there is no such check or its files are wrong.
+    """
+    from grader_service.authoring.conformance import conform  # noqa: PLC0415 - imports the whole flow
+
+    reports = []
+    for target in find_targets(check):
+        with ProgressDisplay(quiet=as_json) as progress:
+            report = conform(target, accept=accept, controls=not skip_controls, progress=progress)
+        reports.append(report)
+        if as_json:
+            sys.stdout.write(json.dumps({**report.model_dump(mode="json"), "passed": report.passed}) + "\n")
+        else:
+            _show(report)
+    raise typer.Exit(0 if all(report.passed for report in reports) else 1)
+
+
+def _show(report: Conformance) -> None:
+    lines = [f"{report.check} {report.version} ({report.source})"]
+    for one in report.properties:
+        lines.append(f"  {one.status:8} {one.name:14} {one.text}")
+        if one.todo:
+            lines.append(f"{'':{_INDENT}}To do: {one.todo}")
+    count = sum(one.status == "failed" for one in report.properties)
+    lines.append(f"{count} of {len(report.properties)} properties failed." if count else "Nothing failed.")
+    console().print("\n".join(lines), markup=False, soft_wrap=True)
