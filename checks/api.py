@@ -19,6 +19,9 @@ API_VERSION = 2
 ACCEPTED_VERSIONS = (1, 2)
 """Versions that this grader serves. Version 1 knows no probes and is otherwise the same."""
 
+MAX_FEEDBACK = 8192
+"""Characters; what a learner's own text makes longer is cut."""
+
 ParamsT_contra = TypeVar("ParamsT_contra", bound=BaseModel, contravariant=True)
 ObservationT = TypeVar("ObservationT", bound=BaseModel)
 
@@ -40,7 +43,7 @@ class CheckResult(Frozen):
 def passed(code: str, feedback: str, *, tier: Tier | None = None, details: Details | None = None) -> CheckResult:
     """A full pass."""
     return CheckResult(
-        outcome=Outcome.PASSED, code=code, score=1.0, feedback=feedback, details=details or {}, tier=tier
+        outcome=Outcome.PASSED, code=code, score=1.0, feedback=feedback[:MAX_FEEDBACK], details=details or {}, tier=tier
     )
 
 
@@ -49,7 +52,12 @@ def failed(
 ) -> CheckResult:
     """A failure that the learner can mend; `score` is the share earned all the same."""
     return CheckResult(
-        outcome=Outcome.FAILED, code=code, score=score, feedback=feedback, details=details or {}, tier=tier
+        outcome=Outcome.FAILED,
+        code=code,
+        score=score,
+        feedback=feedback[:MAX_FEEDBACK],
+        details=details or {},
+        tier=tier,
     )
 
 
@@ -59,7 +67,9 @@ def undecided(
     """`inconclusive`, `unverified`, `skipped` or `error`: no score at all, which is not the same as 0."""
     if outcome in (Outcome.PASSED, Outcome.FAILED):
         raise ValueError(f"undecided() is for outcomes without a score, got {outcome.value}")
-    return CheckResult(outcome=outcome, code=code, score=None, feedback=feedback, details=details or {}, tier=tier)
+    return CheckResult(
+        outcome=outcome, code=code, score=None, feedback=feedback[:MAX_FEEDBACK], details=details or {}, tier=tier
+    )
 
 
 @runtime_checkable

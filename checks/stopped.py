@@ -60,18 +60,20 @@ def stopped_before(discovery: Discovery) -> str:
 
 def missing(discovery: Discovery, check: str, name: str, wanted: str) -> CheckResult:
     """The result when a name that the check needs is not there: a failure, or for a rehearsal perhaps no answer."""
-    if discovery.needs_gpu:
+    return without_name(check, name, wanted, needs_gpu=discovery.needs_gpu, stopped=stopped_before(discovery))
+
+
+def without_name(check: str, name: str, wanted: str, *, needs_gpu: str, stopped: str) -> CheckResult:
+    """The same from the two facts that it depends on; see `Discovery.needs_gpu` and `stopped_before`."""
+    if needs_gpu:
         return undecided(
             Outcome.UNVERIFIED,
             f"{check}.needs_gpu",
             f"`{name}` was not set, because your code does something that a rehearsal without a GPU cannot do: "
-            f"{discovery.needs_gpu[:600]} Grade it on a host with a GPU.",
+            f"{needs_gpu[:600]} Grade it on a host with a GPU.",
             tier=Tier.CLAIMS,
         )
-    return failed(
-        f"{check}.{name}_missing",
-        f"`{name}` is not defined. It should hold {wanted}.{stopped_before(discovery)}",
-    )
+    return failed(f"{check}.{name}_missing", f"`{name}` is not defined. It should hold {wanted}.{stopped}")
 
 
 def _advice(found: Diagnosis | None, stopped_at: Place | None) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from checks.reference import page
 from checks.registry import Registry
 from grader_service.cli.schema import Document, schema_text
 from grader_service.settings import Settings
@@ -39,6 +40,11 @@ def test_every_check_says_what_it_cannot_detect():
         text = type(registry.load(check_id).check).__doc__ or ""
         for word in ("Points:", "Cannot detect:"):
             assert word in text, f"{check_id} lacks {word!r}"
+
+
+def test_the_page_of_checks_is_current():
+    """`docs/checks.md` holds what the checks say of themselves; `make pages` writes it."""
+    assert (ROOT / "docs" / "checks.md").read_text() == page()
 
 
 def test_modules_stay_small():

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed
 from checks.jpeg_dataset import wording
-from checks.stopped import missing, no_evidence, stopped_before
-from grader_service.model.base import Wire
+from checks.stopped import missing, no_evidence, stopped_before, without_name
+from grader_service.model.base import LongText, Wire
 from grader_service.model.evidence import Claim, Evidence, Need, PathClaim, Scan
 
 
@@ -29,8 +29,8 @@ class Observation(Wire):
     """Live `DataLoader` objects; a factory counts as one."""
     stopped: str = ""
     """One sentence on what stopped the code, if anything did."""
-    without_baseline: CheckResult | None = None
-    """The answer where `pytorch_throughput` is missing and a baseline is wanted."""
+    needs_gpu: LongText = ""
+    """What a rehearsal could not carry to the CPU; empty when nothing."""
 
 
 class JpegDatasetCheck:
@@ -59,22 +59,26 @@ class JpegDatasetCheck:
             return no_evidence(evidence, "jpeg")
         if discovery.dataset_dir.status == "missing":
             return missing(discovery, "jpeg", "dataset_dir", "the folder with your JPEG files, as a string or Path")
-        wanted = "the images per second of your DataLoader"
-        absent = discovery.pytorch_throughput.status == "missing"
         return Observation(
             dataset_dir=discovery.dataset_dir,
             pytorch_throughput=discovery.pytorch_throughput,
             scan=evidence.scan,
             loaders=len(discovery.loaders) + ("build_pytorch_loader" in discovery.factories),
             stopped=stopped_before(discovery),
-            without_baseline=missing(discovery, "jpeg", "pytorch_throughput", wanted) if absent else None,
+            needs_gpu=discovery.needs_gpu,
         )
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:
         """See `checks.api.Check.judge`."""
         scan = observation.scan
-        if params.baseline and observation.without_baseline is not None:
-            return observation.without_baseline
+        if params.baseline and observation.pytorch_throughput.status == "missing":
+            return without_name(
+                "jpeg",
+                "pytorch_throughput",
+                "the images per second of your DataLoader",
+                needs_gpu=observation.needs_gpu,
+                stopped=observation.stopped,
+            )
         if observation.dataset_dir.status != "present" or scan is None:
             return failed(
                 "jpeg.dataset_dir_unreadable",

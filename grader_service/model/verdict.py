@@ -48,7 +48,7 @@ class Tier(StrEnum):
     """Learner code, counted by the content that it delivered."""
     COLD_PROOF = "C"
     CLAIMS = "D"
-    """Nothing could be measured again: never a pass."""
+    """Nothing could be measured again: what the code says of itself. Never a pass of a check that measures."""
 
 
 class Mode(StrEnum):

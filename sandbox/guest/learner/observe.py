@@ -72,7 +72,7 @@ def live_loaders(module: ModuleType) -> list[tuple[str, Any]]:
     if data is None:
         return []
     found: list[tuple[str, Any]] = []
-    for name, value in _reachable(module):
+    for name, value in reachable(module):
         if coerce.is_a(value, data.DataLoader) and all(value is not other for _, other in found):
             found.append((name, value))
     found.reverse()
@@ -123,13 +123,13 @@ def pipelines(module: ModuleType, recorder: Recorder) -> tuple[list[dict[str, An
             seen.add(id(record))
             named.append((rank, name, iterator, reader, record))
 
-    for name, value in reversed(_reachable(module)):
+    for name, value in _newest_first(module):
         if base is not None and coerce.is_a(value, base._DaliBaseIterator):
             inside = value.__dict__
             for pipe in [pipe for pipe in inside.get("_pipes") or () if coerce.is_a(pipe, core.Pipeline)][:4]:
                 reader = coerce.text(inside.get("_reader_name") or "", 100)
                 add(0, name, coerce.type_name(value), reader, recorder.record_of(pipe))
-    for name, value in reversed(_reachable(module)):
+    for name, value in _newest_first(module):
         if coerce.is_a(value, core.Pipeline):
             add(1, name, "", "", recorder.record_of(value))
     for record in reversed(recorder.records):
@@ -162,7 +162,7 @@ def pipelines(module: ModuleType, recorder: Recorder) -> tuple[list[dict[str, An
     return facts, graphs
 
 
-def _reachable(module: ModuleType) -> list[tuple[str, Any]]:
+def reachable(module: ModuleType) -> list[tuple[str, Any]]:
     """Objects of the namespace and, one level down, of its containers and of the attributes of its own objects."""
     found: list[tuple[str, Any]] = []
     for name, value in list(module.__dict__.items())[:5000]:
@@ -177,6 +177,12 @@ def _reachable(module: ModuleType) -> list[tuple[str, Any]]:
         elif _is_learners(kind) and type(inside := _read(partial(getattr, value, "__dict__"))) is dict:
             found += [(f"{name}.{coerce.text(key, 60)}", item) for key, item in list(inside.items())[:64]]
     return found
+
+
+def _newest_first(module: ModuleType) -> list[tuple[str, Any]]:
+    """What is reachable, later definitions first; a variable of its own before the place of a container."""
+    newest = reachable(module)[::-1]
+    return sorted(newest, key=lambda pair: "[" in pair[0] or "." in pair[0])
 
 
 def _is_learners(kind: type) -> bool:

@@ -133,6 +133,7 @@ def _patch_cuda_module(torch: Any) -> None:
         "memory_summary": "",
         "utilization": 0,
         "is_bf16_supported": True,
+        "is_current_stream_capturing": False,
         "current_stream": _Stream(),
         "default_stream": _Stream(),
     }

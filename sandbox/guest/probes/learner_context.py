@@ -23,6 +23,7 @@ class LearnerContext:
         folder: str,
         budget: Budget,
     ) -> None:
+        self._module = module
         self.names: Mapping[str, Any] = MappingProxyType(module.__dict__)
         """The namespace."""
         self.loaders = tuple(loaders)
@@ -44,13 +45,13 @@ class LearnerContext:
 
     @property
     def iterators(self) -> list[tuple[str, Any]]:
-        """(name, DALI iterator) of the namespace."""
+        """(name, DALI iterator) of the namespace and, one level down, of its containers and of its own objects."""
         base = sys.modules.get("nvidia.dali.plugin.base_iterator")
         return [] if base is None else self._found(base._DaliBaseIterator)
 
     @property
     def pipelines(self) -> list[tuple[str, Any]]:
-        """(name, `nvidia.dali.Pipeline`) of the namespace."""
+        """(name, `nvidia.dali.Pipeline`), found in the same places."""
         core = sys.modules.get("nvidia.dali.pipeline")
         return [] if core is None else self._found(core.Pipeline)
 
@@ -64,7 +65,11 @@ class LearnerContext:
         return coerce.text(value, limit)
 
     def _found(self, kind: type) -> list[tuple[str, Any]]:
-        return [(name, value) for name, value in list(self.names.items()) if coerce.is_a(value, kind)]
+        found: list[tuple[str, Any]] = []
+        for name, value in observe.reachable(self._module):
+            if coerce.is_a(value, kind) and all(value is not other for _, other in found):
+                found.append((name, value))
+        return found
 
 
 def dataset_dir_of(module: ModuleType) -> str | None:

@@ -1,0 +1,1 @@
+"""The check `acceptance_metric`."""

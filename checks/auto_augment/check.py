@@ -1,0 +1,123 @@
+"""The check `auto_augment`: does the graph hold one of DALI's automatic augmentations, and does it act?"""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, Field
+
+from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.output_contract.check import no_such_graph
+from checks.probing import read_probe
+from checks.random_augmentation.check import not_run
+from checks.random_augmentation.samples import Augmentation, AugmentedGraph
+from grader_service.model.base import ShortText, Wire
+from grader_service.model.evidence import Evidence, Need
+from grader_service.model.verdict import Tier
+
+_WORD = "auto_augment"
+_POLICIES = ("auto_augment", "rand_augment", "trivial_augment")
+_LEAST_MADE = 8
+"""Operators that DALI's own modules make for the smallest useful list of augmentations."""
+_LEAST_SPLITS = 2
+_CALLS = {
+    "auto_augment": "auto_augment.auto_augment(images)",
+    "rand_augment": "rand_augment.rand_augment(images, n=2, m=9)",
+    "trivial_augment": "trivial_augment.trivial_augment_wide(images)",
+}
+
+
+class Params(Wire):
+    """Which automatic augmentation the lab asks for."""
+
+    policy: Literal["any", "auto_augment", "rand_augment", "trivial_augment"] = "any"
+    min_different: Annotated[int, Field(ge=2, le=32)] = 4
+    """How many visibly different samples of 32 a picture of one colour must give at least."""
+    graph: ShortText | None = None
+    """Variable of the training pipeline or iterator; the best candidate that is not for validation if absent."""
+
+
+class AutoAugmentCheck:
+    """Judges whether a graph augments by AutoAugment, RandAugment or TrivialAugment, as DALI builds them.
+
+    Evidence:
+        probe `augmentation`: which files of `nvidia.dali.auto_aug` made how many operators of the learner's graph, how
+            many of them split a batch by a condition, and how many different samples one picture gives, in a pod of
+            ours. DALI 2.4 builds 178 operators for TrivialAugment, 195 to 340 for AutoAugment, 336 for RandAugment.
+    Points: all or nothing.
+    Errors: 0 false accepts on 8 failing and 0 false rejects on 8 passing controls in
+        `tests/builtin_graph/test_auto_augment.py`.
+    Cannot detect: an automatic augmentation that the learner wrote without DALI's modules: it is not found. Origins are
+        file names that the learner's process wrote into the graph: files of these names, with as many operators and a
+        visible effect, would pass.
+    """
+
+    id: ClassVar[str] = "auto_augment"
+    version: ClassVar[str] = "1.0.0"
+    api_version: ClassVar[int] = API_VERSION
+    title: ClassVar[str] = "Automatic augmentation"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
+    probes: ClassVar[tuple[str, ...]] = ("augmentation",)
+    params_model: ClassVar[type[BaseModel]] = Params
+    observation_model: ClassVar[type[BaseModel]] = Augmentation
+
+    def observe(self, evidence: Evidence) -> Augmentation | CheckResult:
+        """See `checks.api.Check.observe`."""
+        return read_probe(evidence, _WORD, "augmentation", Augmentation)
+
+    def judge(self, observation: Augmentation, params: Params) -> CheckResult:
+        """See `checks.api.Check.judge`."""
+        graph = observation.training(params.graph)
+        if graph is None:
+            return no_such_graph(_WORD, params.graph)
+        details = {"graph": graph.name, "operators": graph.operators, "splits": graph.splits} | dict(graph.origins)
+        found = policy_of(graph)
+        call = _CALLS.get(params.policy, "auto_augment, rand_augment or trivial_augment")
+        if found is None:
+            more = (
+                " It has conditions of its own; DALI's nvidia.dali.auto_aug was not used."
+                if graph.splits >= _LEAST_SPLITS
+                else ""
+            )
+            return failed(
+                f"{_WORD}.not_found",
+                f"`{graph.name}` holds none of DALI's automatic augmentations among its {graph.operators} operators."
+                f"{more} Import one from nvidia.dali.auto_aug, define the pipeline with enable_conditionals=True, and "
+                f"return what it gives: {call}.",
+                tier=Tier.GRAPH, details=details,
+            )  # fmt: skip
+        if params.policy not in ("any", found):
+            return failed(
+                f"{_WORD}.wrong_policy",
+                f"`{graph.name}` uses {found}; {params.policy} was wanted: images = {call}.",
+                tier=Tier.GRAPH, details=details,
+            )  # fmt: skip
+        if not graph.runs:
+            return not_run(_WORD, graph)
+        different = max(build.distinct[2] for build in graph.runs)
+        details |= {"policy": found, "different": different}
+        if different < params.min_different:
+            return failed(
+                f"{_WORD}.no_effect",
+                f"`{graph.name}` holds {found}, but a picture of one colour came out in {different} visibly different "
+                f"way(s); at least {params.min_different} were expected. Return the augmented images, and check the "
+                "magnitude and the list of augmentations.",
+                tier=Tier.GRAPH, details=details,
+            )  # fmt: skip
+        return passed(
+            f"{_WORD}.ok",
+            f"`{graph.name}` augments by {found} ({graph.operators} operators); 32 samples of one picture came out in "
+            f"{different} different ways.",
+            tier=Tier.GRAPH, details=details,
+        )  # fmt: skip
+
+
+def policy_of(graph: AugmentedGraph) -> str | None:
+    """Which of DALI's automatic augmentations made operators of this graph; None when none did."""
+    made = sum(graph.origins.values())
+    if made < _LEAST_MADE or graph.splits < _LEAST_SPLITS:
+        return None
+    counts = {policy: graph.origins.get(f"{policy}.py", 0) for policy in _POLICIES}
+    best = max(counts, key=lambda policy: counts[policy])
+    return best if counts[best] else None
+
+
+CHECK = AutoAugmentCheck()

@@ -1,0 +1,1 @@
+"""The check `dali_proxy`."""

@@ -1,0 +1,93 @@
+"""What the probe `epoch_order` observed: in which order numbered images came from every carried graph."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from checks.epoch_coverage.iterating import Reader
+from grader_service.model.base import ShortText, Wire
+
+Number = Annotated[int, Field(ge=0, lt=64)]
+Stream = Annotated[
+    tuple[Annotated[tuple[Number, ...], Field(min_length=1, max_length=16)], ...], Field(min_length=1, max_length=64)
+]
+"""Per batch, the numbers of its images."""
+
+
+class Line(Wire):
+    """Where a reader stands in the learner's source."""
+
+    file: ShortText
+    line: int | None
+
+
+class Shards(Wire):
+    """The graph run as each of its shards; the shard's number is set by the probe."""
+
+    files: Annotated[int, Field(ge=1, lt=64)]
+    numbers: Annotated[tuple[Stream | None, ...], Field(min_length=1, max_length=4)]
+
+
+class OrderedGraph(Wire):
+    """One carried graph."""
+
+    name: ShortText
+    refused: Annotated[str, Field(max_length=600)]
+    reader_name: ShortText = ""
+    """A claim, as the learner's process says."""
+    iterator_type: ShortText = ""
+    declared_batch_size: int = 0
+    readers: Annotated[tuple[Mapping[ShortText, bool | int | ShortText], ...], Field(max_length=8)] = ()
+    """Arguments as the learner wrote them."""
+    lines: Annotated[tuple[Line, ...], Field(max_length=8)] = ()
+    problem: Annotated[str, Field(max_length=600)] = ""
+    streams: Annotated[tuple[Stream | None, ...], Field(max_length=2)] = ()
+    """Two epochs, and one of a second build, with the graph's own seed; null where the images cannot be told apart."""
+    shards: Shards | None = None
+
+    def flag(self, name: str) -> bool:
+        """A reader's argument that is on or off."""
+        return any(reader.get(name) is True for reader in self.readers)
+
+    def number(self, name: str, default: int) -> int:
+        """A reader's argument that is a number."""
+        return next((value for reader in self.readers if type(value := reader.get(name)) is int), default)
+
+    @property
+    def shard_count(self) -> int:
+        """`num_shards` as the learner wrote it; 1 where it is left out."""
+        return max(1, self.number("num_shards", 1))
+
+    @property
+    def is_for_validation(self) -> bool:
+        """Whether its variable says so."""
+        return any(word in self.name.lower() for word in ("val", "eval", "test"))
+
+    @property
+    def where(self) -> str:
+        """The reader's line, for feedback; empty where the graph does not say."""
+        placed = [line for line in self.lines if line.line is not None and line.file]
+        return f" (the reader in {placed[0].file}, line {placed[0].line})" if placed else ""
+
+    def reader(self, files: int, shard: int | None = None) -> Reader:
+        """The reader as DALI's iterator sees it, on so many files."""
+        count = self.shard_count
+        number = self.number("shard_id", 0) if shard is None else shard
+        return Reader(files, count, number, self.flag("pad_last_batch"), self.flag("stick_to_shard"))
+
+
+class Order(Wire):
+    """The observations of `epoch_order`."""
+
+    batch_size: Annotated[int, Field(ge=1, le=64)]
+    files: Annotated[int, Field(ge=2, lt=64)]
+    graphs: Annotated[tuple[OrderedGraph, ...], Field(max_length=16)]
+
+    def usable(self) -> list[OrderedGraph]:
+        """The graphs that ran, best candidate first."""
+        return [graph for graph in self.graphs if not graph.refused]
+
+    def chosen(self, name: str | None) -> OrderedGraph | None:
+        """The graph that the lab names, else the best candidate."""
+        return next((graph for graph in self.usable() if name in (None, graph.name)), None)

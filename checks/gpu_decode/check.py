@@ -1,0 +1,187 @@
+"""The check `gpu_decode`: JPEGs are decoded on the GPU."""
+
+from typing import ClassVar
+
+from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.not_carried import no_dali, not_carried
+from checks.stopped import no_evidence, stopped_before
+from grader_service.model.base import Count, LongText, ShortText, Wire
+from grader_service.model.evidence import Evidence, GraphFacts, Need, OperatorFacts
+from grader_service.model.measurement import Arm, GpuUse, Measurement
+from grader_service.model.verdict import Outcome, Tier
+
+_ON_GPU = ("mixed", "gpu")
+_IDLE_PERCENT = 1.0
+"""Below this an engine did not move; one decoded batch in a window is more."""
+_FUSED = ("Crop", "RandomCrop", "Slice")
+
+
+class Params(Wire):
+    """What the lab asks for."""
+
+    fused: bool = False
+    """Whether the decoder has to cut out the window itself: decoders.image_random_crop, image_crop or image_slice."""
+
+
+class Seen(Wire):
+    """What NVML saw while the graph was timed."""
+
+    samples: Count
+    sm_percent: float | None = None
+    jpg_percent: float | None = None
+    flag: LongText = ""
+    """The run's own note that the GPU did not move; empty when there is none."""
+
+
+class Observation(Wire):
+    """The learner's graph, and what the host saw of the GPU."""
+
+    pipeline: ShortText
+    graph: GraphFacts
+    official: bool
+    """False in a rehearsal, which has no GPU."""
+    seen: Seen | None = None
+    """Null where nothing was timed or watched."""
+
+
+class GpuDecodeCheck:
+    """Judges whether every image decoder of the learner's graph runs on the GPU.
+
+    Evidence:
+        graph.operators: name, device and line of each decoder, read in the learner's graph by the grader (a fact).
+        seen: mean use of the SMs and of the JPEG engine in the windows of the DALI side, in percent, by NVML on the
+            host. Where it contradicts the graph nothing is decided, for a person has to look. A lab that judges no
+            throughput keeps its measurement short.
+    Points: all or nothing.
+    Errors: 0 false accepts of 12 and 0 false rejects of 10 graphs in `tests/builtin_claims/test_gpu_decode.py`.
+    Cannot detect: which share of the images the JPEG engine took, and which a CUDA kernel or, for rare kinds of JPEG,
+        the CPU: `mixed` leaves that to the decoder.
+    """
+
+    id: ClassVar[str] = "gpu_decode"
+    version: ClassVar[str] = "1.0.0"
+    api_version: ClassVar[int] = API_VERSION
+    title: ClassVar[str] = "Decoding on the GPU"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM, Need.MEASUREMENT})
+    params_model = Params
+    observation_model = Observation
+
+    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+        """See `checks.api.Check.observe`."""
+        discovery, room = evidence.discovery, evidence.clean_room
+        if discovery is None:
+            return no_evidence(evidence, "decode")
+        if (result := no_dali("decode", discovery, stopped_before(discovery))) is not None:
+            return result
+        if room is None:
+            return no_evidence(evidence, "decode")
+        if room.graph is None:
+            return not_carried("decode", room)
+        return Observation(
+            pipeline=room.pipeline,
+            graph=room.graph,
+            official=evidence.run.device == "cuda",
+            seen=_seen(evidence.measurement),
+        )
+
+    def judge(self, observation: Observation, params: Params) -> CheckResult:
+        """See `checks.api.Check.judge`."""
+        decoders = [operator for operator in observation.graph.operators if is_decoder(operator.name)]
+        details = {
+            "decoders": [f"{decoder.name}: {decoder.device}" for decoder in decoders[:20]],
+            "seen": observation.seen.model_dump(mode="json") if observation.seen is not None else None,
+        }
+        if not decoders:
+            text = (
+                f"`{observation.pipeline}` decodes no JPEG. Decode inside the pipeline with "
+                "fn.decoders.image(..., device='mixed')."
+            )
+            return failed("decode.no_decoder", text, tier=Tier.GRAPH, details=details)
+        on_cpu = [decoder for decoder in decoders if decoder.device not in _ON_GPU]
+        if on_cpu:
+            return failed(
+                "decode.on_cpu" if len(on_cpu) == len(decoders) else "decode.some_on_cpu",
+                _on_cpu(on_cpu, observation.graph),
+                tier=Tier.GRAPH,
+                details=details,
+            )
+        if params.fused and not any(_is_fused(decoder.name) for decoder in decoders):
+            text = (
+                f"{_told(decoders[0])} decodes whole images, of which a crop keeps a part. Let the decoder "
+                f"cut it out: "
+                "fn.decoders.image_random_crop (with random_area and random_aspect_ratio), image_crop or "
+                "image_slice, "
+                "followed by fn.resize."
+            )
+            return failed("decode.not_fused", text, tier=Tier.GRAPH, details=details)
+        if observation.official and observation.seen is not None and _idle(observation.seen):
+            text = (
+                f"Your graph decodes on the GPU ({_told(decoders[0])}), but the host saw neither its SMs "
+                f"nor its JPEG "
+                "engine work while your graph ran, so this is left to a person. Nothing is wrong with your "
+                "code as far "
+                "as the graph shows."
+            )
+            return undecided(Outcome.INCONCLUSIVE, "decode.gpu_idle", text, tier=Tier.GRAPH, details=details)
+        text = f"{_told(decoders[0])} decodes with device='{decoders[0].device}'. {_corroborated(observation)}"
+        return passed("decode.ok", text, tier=Tier.GRAPH, details=details)
+
+
+def is_decoder(name: str) -> bool:
+    """Whether an operator decodes images, by its schema name; such as `decoders__ImageRandomCrop`."""
+    plain = name.removeprefix("experimental__").removeprefix("legacy__")
+    return plain.startswith(("decoders__Image", "ImageDecoder"))
+
+
+def _is_fused(name: str) -> bool:
+    return name.endswith(_FUSED)
+
+
+def _told(decoder: OperatorFacts) -> str:
+    where = f" ({decoder.file}, line {decoder.line})" if decoder.file and decoder.line else ""
+    return f"{decoder.name}{where}"
+
+
+def _on_cpu(on_cpu: list[OperatorFacts], graph: GraphFacts) -> str:
+    names = ", ".join(_told(decoder) for decoder in on_cpu[:4])
+    text = f"{names} runs on the CPU. Write fn.decoders.image(..., device='mixed')"
+    if "gpu" in graph.output_devices:
+        return (
+            f"{text}: sending decoded pixels on with .gpu() leaves the decoding to the CPU and copies "
+            f"about ten times "
+            "as many bytes as the JPEG has."
+        )
+    return f"{text}, and take its result on the GPU from there."
+
+
+def _idle(seen: Seen) -> bool:
+    if seen.flag:
+        return True
+    return (
+        seen.samples > 0
+        and seen.sm_percent is not None
+        and seen.sm_percent < _IDLE_PERCENT
+        and (seen.jpg_percent or 0.0) < _IDLE_PERCENT
+    )
+
+
+def _corroborated(observation: Observation) -> str:
+    if not observation.official:
+        return "Told from the graph alone, since a rehearsal has no GPU to watch."
+    seen = observation.seen
+    if seen is None or seen.sm_percent is None or not seen.samples:
+        return "Told from the graph alone: the host's look at the GPU gave nothing in this run."
+    engine = f", its JPEG engine {seen.jpg_percent:.0f} %" if seen.jpg_percent is not None else ""
+    return f"While it ran, the host saw the GPU's SMs {seen.sm_percent:.0f} % busy{engine}."
+
+
+def _seen(measurement: Measurement | None) -> Seen | None:
+    corroboration = measurement.corroboration if measurement is not None else None
+    if corroboration is None:
+        return None
+    use = next((use for use in corroboration.uses if use.arm is Arm.DALI), None) or GpuUse(arm=Arm.DALI, samples=0)
+    flag = next((flag for flag in corroboration.flags if flag.startswith("the graph decodes on the GPU, but")), "")
+    return Seen(samples=use.samples, sm_percent=use.sm_percent, jpg_percent=use.jpg_percent, flag=flag)
+
+
+CHECK = GpuDecodeCheck()

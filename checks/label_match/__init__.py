@@ -1,0 +1,1 @@
+"""The check `label_match`."""

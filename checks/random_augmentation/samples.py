@@ -1,0 +1,146 @@
+"""What the probe `augmentation` observed, and how often images were flipped, cropped and changed in colour."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from grader_service.model.base import ShortText, Wire
+
+Number = Annotated[float, Field(ge=-1e12, le=1e12)]
+Ends = tuple[Number | None, Number | None]
+"""Level in the middle, and growth from one end to the other, in grey levels of the ramp that went in."""
+MOVED = 8.0
+"""Grey levels of a ramp of 255: three per cent of an image's side."""
+STEEP = 16.0
+"""Less growth than this says nothing about the direction."""
+RECOLOURED = 4.0
+
+
+class RandomOperator(Wire):
+    """An operator that draws numbers, as the learner's graph says it."""
+
+    name: ShortText
+    file: ShortText
+    line: int | None
+    probability: Number | None
+
+
+class Build(Wire):
+    """The samples of one build of the graph."""
+
+    span: Number | None
+    """From black to white, in the values that come out."""
+    distinct: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]
+    """How many visibly different samples came of the ramp across, the ramp down and the plain colour."""
+    distinct_per_batch: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(max_length=64)]
+    across: Annotated[tuple[Ends, ...], Field(max_length=256)]
+    down: Annotated[tuple[Ends, ...], Field(max_length=256)]
+    turned: Annotated[tuple[Number | None, ...], Field(max_length=256)]
+    """Growth of the ramp across in the direction down: not zero where the image was rotated."""
+    colours: Annotated[tuple[Annotated[tuple[Number | None, ...], Field(max_length=4)], ...], Field(max_length=256)]
+    filled: Annotated[tuple[Number | None, ...], Field(max_length=256)]
+
+
+class AugmentedGraph(Wire):
+    """One carried graph."""
+
+    name: ShortText
+    refused: Annotated[str, Field(max_length=600)]
+    problem: Annotated[str, Field(max_length=600)] = ""
+    random: Annotated[tuple[RandomOperator, ...], Field(max_length=32)] = ()
+    operators: Annotated[int, Field(ge=0)] = 0
+    crops: Annotated[tuple[ShortText, ...], Field(max_length=64)] = ()
+    splits: Annotated[int, Field(ge=0)] = 0
+    """Operators that split a batch by a condition."""
+    origins: dict[ShortText, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    """Files of DALI's automatic augmentation, and how many operators they made."""
+    runs: Annotated[tuple[Build, ...], Field(max_length=2)] = ()
+    """One; empty where it did not run."""
+    equal_runs: bool = False
+    """Whether a second build gave the same samples, as a fixed seed makes it."""
+
+    @property
+    def is_for_validation(self) -> bool:
+        """Whether its variable says so."""
+        return any(word in self.name.lower() for word in ("val", "eval", "test"))
+
+    @property
+    def changes(self) -> bool:
+        """Whether samples of one image differ visibly."""
+        return any(max(build.distinct) > 1 for build in self.runs)
+
+    @property
+    def where(self) -> str:
+        """The learner's line of the first random operator."""
+        placed = [one for one in self.random if one.line is not None and one.file]
+        return f" ({placed[0].file}, line {placed[0].line})" if placed else ""
+
+
+class Augmentation(Wire):
+    """The observations of `augmentation`."""
+
+    graphs: Annotated[tuple[AugmentedGraph, ...], Field(max_length=16)]
+    batch_size: Annotated[int, Field(ge=1, le=4096)]
+
+    def training(self, name: str | None) -> AugmentedGraph | None:
+        """The graph that the lab names, else the best candidate that is not for validation."""
+        usable = [graph for graph in self.graphs if not graph.refused]
+        if name is not None:
+            return next((graph for graph in usable if graph.name == name), None)
+        return next((graph for graph in usable if not graph.is_for_validation), usable[0] if usable else None)
+
+
+@dataclass(frozen=True)
+class Flips:
+    """How often the direction of a ramp was reversed."""
+
+    reversed: int
+    samples: int
+
+
+def flips(ends: Sequence[Ends]) -> Flips:
+    """Counts samples whose ramp runs the other way; those that are nearly flat are left out."""
+    growths = [growth for _, growth in ends if growth is not None and abs(growth) >= STEEP]
+    return Flips(sum(growth < 0 for growth in growths), len(growths))
+
+
+def crops(builds: Sequence[Build]) -> bool:
+    """Whether samples hold different parts of the image."""
+    for build in builds:
+        for ends in (build.across, build.down):
+            levels = [level for level, _ in ends if level is not None]
+            growths = [abs(growth) for _, growth in ends if growth is not None]
+            if _range(levels) > MOVED or _range(growths) > MOVED:
+                return True
+    return False
+
+
+def recolours(builds: Sequence[Build]) -> bool:
+    """Whether the plain colour came out as different colours."""
+    for build in builds:
+        for channel in range(4):
+            if _range(
+                [c for colour in build.colours if channel < len(colour) and (c := colour[channel]) is not None]
+            ) > (RECOLOURED):
+                return True
+    return False
+
+
+def binomial_p(successes: int, trials: int, probability: float) -> float:
+    """Two-sided p-value: the chance of a count that is no likelier than this one."""
+    if not 0 < probability < 1:
+        return 1.0 if successes == round(probability * trials) else 0.0
+
+    def log_chance(count: int) -> float:
+        ways = math.lgamma(trials + 1) - math.lgamma(count + 1) - math.lgamma(trials - count + 1)
+        return ways + count * math.log(probability) + (trials - count) * math.log1p(-probability)
+
+    limit = log_chance(successes) + 1e-9
+    return min(1.0, math.fsum(math.exp(c) for count in range(trials + 1) if (c := log_chance(count)) <= limit))
+
+
+def _range(values: Sequence[float]) -> float:
+    return max(values) - min(values) if values else 0.0

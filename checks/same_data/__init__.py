@@ -1,0 +1,1 @@
+"""The check `same_data`."""

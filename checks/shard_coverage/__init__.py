@@ -1,0 +1,1 @@
+"""The check `shard_coverage`."""

@@ -1,0 +1,1 @@
+"""The check `shuffle_determinism`."""

@@ -1,0 +1,187 @@
+"""The check `shuffle_determinism`: is data shuffled anew each epoch, and does a seed repeat the order?"""
+
+import itertools
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel
+
+from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.epoch_coverage.order import Order, OrderedGraph
+from checks.output_contract.check import no_such_graph
+from checks.probing import read_probe
+from grader_service.model.base import ShortText, Wire
+from grader_service.model.evidence import Evidence, Need
+from grader_service.model.verdict import Outcome, Tier
+
+_WORD = "shuffle"
+_IN_ORDER = 0.7
+"""Share of neighbours that follow each other in the files' own order; of 13 shuffled ones about 0.08 do."""
+
+
+class Params(Wire):
+    """What the lab asks of the order."""
+
+    shuffle: bool = True
+    """Whether the pipeline shuffles; false for one that must not."""
+    deterministic: bool = False
+    """Whether two builds of the same graph must give the same order, by a fixed seed."""
+    validation: Literal["if_found", "required", "ignored"] = "if_found"
+    """Whether pipelines with `val`, `eval` or `test` in their name must read in the files' order."""
+    graph: ShortText | None = None
+    """Variable of the training pipeline or iterator; the best candidate that is not for validation if absent."""
+
+
+class ShuffleDeterminismCheck:
+    """Judges the order in which the learner's reader gives its files: shuffled or not, new each epoch, repeatable.
+
+    Evidence:
+        probe `epoch_order`: numbers of 13 files over two epochs, and over one of a second build, of the learner's graph
+            with its own seed, in a pod of ours.
+    Points: all or nothing; the training pipeline is judged before those for validation.
+    Errors: 0 false accepts on 8 failing and 0 false rejects on 9 passing controls in
+        `tests/builtin_graph/test_shuffle_determinism.py`. A shuffled reader comes out in the files' order, or twice in
+        the same, with a probability of about 1 in 13!, which is below 1e-9.
+    Cannot detect: a list of files that Python shuffled before the pipeline was built: it has one order for ever, and
+        counts as not shuffled. Whether a fixed seed was chosen on purpose.
+    """
+
+    id: ClassVar[str] = "shuffle_determinism"
+    version: ClassVar[str] = "1.0.0"
+    api_version: ClassVar[int] = API_VERSION
+    title: ClassVar[str] = "Shuffling and seeds"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
+    probes: ClassVar[tuple[str, ...]] = ("epoch_order",)
+    params_model: ClassVar[type[BaseModel]] = Params
+    observation_model: ClassVar[type[BaseModel]] = Order
+
+    def observe(self, evidence: Evidence) -> Order | CheckResult:
+        """See `checks.api.Check.observe`."""
+        return read_probe(evidence, _WORD, "epoch_order", Order)
+
+    def judge(self, observation: Order, params: Params) -> CheckResult:
+        """See `checks.api.Check.judge`."""
+        usable = observation.usable()
+        training = [graph for graph in usable if not graph.is_for_validation] or usable
+        graph = observation.chosen(params.graph) if params.graph is not None else next(iter(training), None)
+        if graph is None:
+            return no_such_graph(_WORD, params.graph)
+        result = _judge(graph, observation, params)
+        if result is not None:
+            return result
+        others = [other for other in usable if other.is_for_validation and other is not graph]
+        if params.validation == "required" and not others:
+            return failed(
+                f"{_WORD}.no_validation",
+                "No pipeline for validation was found. Build a second one with random_shuffle=False, in a "
+                "variable with "
+                "`val` in its name.",
+                tier=Tier.GRAPH,
+            )
+        wrong = None if params.validation == "ignored" else next(filter(_is_shuffled, others), None)
+        if wrong is not None:
+            return failed(
+                f"{_WORD}.validation_shuffled",
+                f"`{wrong.name}` is for validation and shuffles its files{wrong.where}. Leave random_shuffle "
+                "out there: "
+                "every run should see the same images in the same order.",
+                tier=Tier.GRAPH,
+            )
+        return _passed(graph, others, observation, params)
+
+
+def _judge(graph: OrderedGraph, order: Order, params: Params) -> CheckResult | None:
+    """What is wrong with one graph; None when nothing is."""
+    flat = [_flat(stream) for stream in graph.streams if stream is not None]
+    if not flat or len(flat) < len(graph.streams):
+        return undecided(
+            Outcome.UNVERIFIED,
+            f"{_WORD}.no_numbers",
+            f"The images of `{graph.name}` cannot be told apart, so their order is not known. Return the "
+            "reader's labels "
+            f"from the pipeline. {graph.problem}".strip(),
+            tier=Tier.GRAPH,
+        )
+    details = {"graph": graph.name, "orders": [one[: order.files] for one in flat]}
+    shuffled = not _in_file_order(flat[0], order.files)
+    if params.shuffle and not shuffled:
+        return failed(
+            f"{_WORD}.off",
+            f"`{graph.name}` reads its files in their own order, epoch after epoch{graph.where}. Set "
+            "random_shuffle=True "
+            "in fn.readers.file; a list that Python shuffles once has the same order in every epoch.",
+            tier=Tier.GRAPH, details=details,
+        )  # fmt: skip
+    if not params.shuffle and shuffled:
+        return failed(
+            f"{_WORD}.on",
+            f"`{graph.name}` shuffles its files{graph.where}, and the lab wants them in their own order. Leave out "
+            "random_shuffle and shuffle_after_epoch.",
+            tier=Tier.GRAPH, details=details,
+        )  # fmt: skip
+    first, second = _epochs(flat[0], graph, order)
+    if params.shuffle and first == second:
+        return failed(
+            f"{_WORD}.same_each_epoch",
+            f"`{graph.name}` gives the same order in both epochs{graph.where}. Set random_shuffle=True without "
+            "resetting the pipeline between epochs.",
+            tier=Tier.GRAPH, details=details,
+        )  # fmt: skip
+    if params.deterministic and len(flat) > 1 and flat[0][: len(flat[1])] != flat[1][: len(flat[0])]:
+        return failed(
+            f"{_WORD}.not_reproducible",
+            f"Two builds of `{graph.name}` give different orders. Give the pipeline a seed, as in "
+            f"@pipeline_def(..., seed=42).",
+            tier=Tier.GRAPH, details=details,
+        )  # fmt: skip
+    if params.deterministic and len(flat) < 2:
+        return undecided(
+            Outcome.UNVERIFIED,
+            f"{_WORD}.no_numbers",
+            f"`{graph.name}` ran only once, so two builds could not be compared. {graph.problem}".strip(),
+            tier=Tier.GRAPH, details=details,
+        )  # fmt: skip
+    return None
+
+
+def _passed(graph: OrderedGraph, others: Sequence[OrderedGraph], order: Order, params: Params) -> CheckResult:
+    said = [
+        f"`{graph.name}` " + ("shuffles its files, anew each epoch" if params.shuffle else "keeps the files' order")
+    ]
+    if params.deterministic:
+        said.append("two builds give the same order")
+    if others and params.validation != "ignored":
+        said.append(f"{', '.join(f'`{other.name}`' for other in others)} is not shuffled")
+    flat = [_flat(stream)[: order.files] for stream in graph.streams if stream is not None]
+    return passed(f"{_WORD}.ok", "; ".join(said) + ".", tier=Tier.GRAPH, details={"graph": graph.name, "orders": flat})
+
+
+def _is_shuffled(graph: OrderedGraph) -> bool:
+    stream = next((stream for stream in graph.streams if stream is not None), None)
+    return stream is not None and not _in_file_order(_flat(stream), 1 + max(map(max, stream)))
+
+
+def _flat(stream: Sequence[Sequence[int]]) -> list[int]:
+    return [number for batch in stream for number in batch]
+
+
+def _in_file_order(numbers: Sequence[int], files: int) -> bool:
+    """Whether nearly all neighbours follow each other; repeats that pad a batch are left out."""
+    steps = [(after - before) % max(files, 1) for before, after in itertools.pairwise(numbers) if after != before]
+    return not steps or sum(step == 1 for step in steps) >= _IN_ORDER * len(steps)
+
+
+def _epochs(numbers: list[int], graph: OrderedGraph, order: Order) -> tuple[list[int], list[int]]:
+    """The order of the first two epochs, without the repeats that pad them."""
+    reader = graph.reader(order.files)
+    sizes = reader.sizes()
+    first = sizes[reader.shard % reader.shards]
+    length = -(-max(sizes) // order.batch_size) * order.batch_size if reader.padded else first
+    return _once(numbers[:length]), _once(numbers[length : 2 * length])
+
+
+def _once(numbers: Sequence[int]) -> list[int]:
+    return list(dict.fromkeys(numbers))
+
+
+CHECK = ShuffleDeterminismCheck()

@@ -1,0 +1,115 @@
+"""One learner's process for all tests of this folder: torch and DALI are imported once."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checks.api import CheckResult
+from checks.probe_files import ProbeFile, read_probe_file
+from grader_service.model.evidence import Evidence, ProbeRecord
+from tests.conftest import missing
+from tests.factories import a_discovery, a_run, an_evidence
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def probe_file(name: str) -> ProbeFile:
+    """A built-in probe."""
+    return read_probe_file(name, ROOT / "checks" / "probes" / f"{name}.py", "tests")
+
+
+class Learner:
+    """A process in which submissions run and are probed, one after another."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "tests.builtin_claims.learner_process"],
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def run(
+        self,
+        source: str | list[str],
+        *probes: str,
+        params: Mapping[str, Mapping[str, object]] | None = None,
+        files: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Runs a module, or the cells of a notebook, and then probes; the answer as the process gives it."""
+        cells = [textwrap.dedent(cell) for cell in source] if isinstance(source, list) else None
+        texts = dict(files or {})
+        if cells is None:
+            texts["submission.py"] = textwrap.dedent(str(source))
+        found = [probe_file(name) for name in probes]
+        request = {
+            "files": texts,
+            "cells": cells,
+            "params": params or {},
+            "probes": [
+                {"id": probe.id, "source": probe.source.decode(), "budget_s": probe.budget_s} for probe in found
+            ],
+        }
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, "the learner's process ended"
+        return json.loads(line)
+
+    def evidence(self, source: str | list[str], probe: str, **options: Any) -> Evidence:
+        """Evidence of a submission that ran to its end, with what one probe made of it."""
+        answer = self.run(source, probe, **options)
+        assert answer["exception"] is None, answer["exception"]
+        return evidence_with(probe, **answer["probes"][probe])
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def evidence_with(probe: str, status: str = "ok", text: str = "", observations: Any = None, **changes: Any) -> Evidence:
+    """Evidence that holds this record of a probe."""
+    file = probe_file(probe)
+    record = ProbeRecord(
+        id=probe,
+        version=file.version,
+        site=file.site,
+        sha256=file.sha256,
+        status=status,
+        text=text,
+        observations=observations,
+    )
+    values = {"discovery": a_discovery(), "run": a_run(device="cpu")} | changes
+    return an_evidence(**values, probes=(record,))
+
+
+def judged(check: Any, evidence: Evidence, **params: object) -> CheckResult:
+    """What a check answers on evidence."""
+    seen = check.observe(evidence)
+    if isinstance(seen, CheckResult):
+        return seen
+    return check.judge(seen, check.params_model.model_validate(params))
+
+
+@pytest.fixture(scope="session")
+def learner() -> Iterator[Learner]:
+    """The process; see `Learner`."""
+    if any(importlib.util.find_spec(name) is None for name in ("torch", "torchvision", "nvidia")):
+        missing("torch, torchvision or DALI is not installed (the `lab` extra)")
+    process = Learner()
+    yield process
+    process.close()

@@ -1,0 +1,110 @@
+"""DALI Proxy as the documentation shows it, and as it goes wrong."""
+
+import pytest
+
+from checks.dali_proxy.check import CHECK
+from grader_service.model.verdict import Outcome, Tier
+from tests.builtin_claims.conftest import judged
+from tests.builtin_claims.figures import assert_figures
+from tests.builtin_claims.jpegs import START
+
+PIPELINE = """
+from nvidia.dali.plugin.pytorch.experimental import proxy as dali_proxy
+
+# The server looks every five seconds whether it is to stop; that is long for a test.
+if not hasattr(dali_proxy.DALIServer, "slow"):
+    dali_proxy.DALIServer.slow = dali_proxy.DALIServer._get_input_batches
+    dali_proxy.DALIServer._get_input_batches = lambda self, most, timeout=None: self.slow(most, timeout and 0.1)
+
+
+@pipeline_def(batch_size=6, num_threads=1, device_id=0)
+def pipeline():
+    jpegs = fn.external_source(name="images", no_copy=True)
+    images = fn.resize(fn.decoders.image(jpegs, device="mixed"), size=(16, 16))
+    return fn.crop_mirror_normalize(images, dtype=types.FLOAT)
+
+
+def read(path):
+    return np.fromfile(path, dtype=np.uint8)
+
+
+pipe = pipeline(prefetch_queue_depth=4)
+"""
+LOOP = """
+with dali_proxy.DALIServer(pipe) as server:
+    dataset = ImageFolder(dataset_dir, transform=server.proxy, loader=read)
+    loader = dali_proxy.DataLoader(server, dataset, batch_size=6, num_workers=1, shuffle=True, drop_last=True)
+    for images, labels in loader:
+        break
+"""
+TORCH = LOOP.replace("dali_proxy.DataLoader(server, ", "DataLoader(").replace(
+    "        break", "        images = server.produce_data(images)\n        break"
+)
+WHOLE = START + PIPELINE + LOOP
+GOOD = {
+    "the proxy's loader": WHOLE,
+    "torch's loader": START + PIPELINE + TORCH,
+    "in order": WHOLE.replace("shuffle=True, ", ""),
+    "by hand": START + PIPELINE + "server = dali_proxy.DALIServer(pipe, deterministic=True)\nserver.start_thread()\n"
+    + LOOP.replace("with dali_proxy.DALIServer(pipe) as server:", "if True:") + "server.stop_thread()\n",
+    "only the loader is left": WHOLE + "del server, pipe\n",
+}  # fmt: skip
+BAD = {
+    "not at all": (START, {}, "not_used"),
+    "imported only": (START + PIPELINE, {}, "not_used"),
+    "a server without a loader": (START + PIPELINE + "server = dali_proxy.DALIServer(pipe)\n", {}, "no_loader"),
+    "a loader beside it": (
+        START + PIPELINE + "server = dali_proxy.DALIServer(pipe)\n"
+        "loader = DataLoader(ImageFolder(dataset_dir, transform), batch_size=6)\n",
+        {},
+        "no_loader",
+    ),
+    "no workers": (START + PIPELINE + TORCH.replace("num_workers=1", "num_workers=0"), {}, "no_workers"),
+    "too few workers": (WHOLE, {"min_workers": 4}, "no_workers"),
+    "never stopped": (
+        START + PIPELINE + "server = dali_proxy.DALIServer(pipe)\nserver.start_thread()\n"
+        + LOOP.replace("with dali_proxy.DALIServer(pipe) as server:", "if True:"),
+        {},
+        "not_stopped",
+    ),
+    "on the CPU": (WHOLE.replace('device="mixed"', 'device="cpu"'), {}, "wrong_device"),
+    "files gone": (WHOLE + "import shutil\nshutil.rmtree(dataset_dir)\n", {}, "no_batch"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def evidence(learner):
+    """Evidence of every control, by name."""
+    sources = {**GOOD, **{name: source for name, (source, _, _) in reversed(BAD.items())}}
+    return {name: learner.evidence(source, "dali_proxy") for name, source in sources.items()}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_proxies_that_work_pass_as_claims(evidence, name):
+    """A batch comes through the server again, with the labels that its sampler asked for."""
+    result = judged(CHECK, evidence[name])
+    assert (result.code, result.tier) == ("proxy.ok", Tier.CLAIMS), (result.feedback, result.details)
+    assert "in the order of its sampler" in result.feedback
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_other_uses_do_not(evidence, name):
+    """What is missing or wrong has its own code; a batch that cannot be drawn again is no failure."""
+    _, params, reason = BAD[name]
+    result = judged(CHECK, evidence[name], **params)
+    assert result.code == f"proxy.{reason}", (result.feedback, result.details)
+    assert result.outcome is (Outcome.UNVERIFIED if reason == "no_batch" else Outcome.FAILED)
+
+
+def test_the_figures_of_the_docstring_are_counted_here(evidence):
+    """Error figures on the submissions above."""
+    good = [judged(CHECK, evidence[name]) for name in GOOD]
+    assert_figures(CHECK, good, [judged(CHECK, evidence[name], **params) for name, (_, params, _) in BAD.items()])
+
+
+def test_labels_of_another_order_are_seen(evidence):
+    """Labels that are not those of the sampler's indices fail."""
+    whole = evidence["in order"]
+    seen = CHECK.observe(whole)
+    batch = seen.batch.model_copy(update={"labels": tuple(1 - label for label in seen.batch.labels)})
+    assert CHECK.judge(seen.model_copy(update={"batch": batch}), CHECK.params_model()).code == "proxy.order"

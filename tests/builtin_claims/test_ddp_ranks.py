@@ -1,0 +1,69 @@
+"""Ranks in processes of their own: judged from recordings of real runs, one of which is run again."""
+
+import json
+
+import pytest
+
+from checks.ddp_ranks.check import CHECK
+from grader_service.model.verdict import Outcome, Tier
+from tests.builtin_claims.conftest import evidence_with, judged
+from tests.builtin_claims.figures import assert_figures
+from tests.builtin_claims.rank_functions import BAD, GOOD, RECORDED
+
+RUNS = json.loads(RECORDED.read_text(encoding="utf-8"))
+
+
+def recorded(name):
+    """Evidence of a recorded run."""
+    return evidence_with("ddp_ranks", **RUNS[name])
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_ranks_that_share_the_files_pass_as_claims(name):
+    """Padded, partial and dropped last batches are all fine, as long as ranks step together."""
+    result = judged(CHECK, recorded(name))
+    assert (result.code, result.tier) == ("ranks.ok", Tier.CLAIMS), (result.feedback, result.details)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_usual_mistakes_of_ranks_fail_by_name(name):
+    """Shards, devices, steps and iterators that go wrong each have their own code."""
+    result = judged(CHECK, recorded(name))
+    assert (result.outcome, result.code) == (Outcome.FAILED, f"ranks.{BAD[name][1]}"), (result.feedback, result.details)
+
+
+def test_the_figures_of_the_docstring_are_counted_here():
+    """Error figures on the recorded runs."""
+    assert_figures(CHECK, [judged(CHECK, recorded(name)) for name in GOOD], [judged(CHECK, recorded(n)) for n in BAD])
+
+
+def test_devices_are_not_looked_at_where_the_lab_does_not_ask():
+    """`devices` turns the rule off."""
+    assert judged(CHECK, recorded("one device"), devices=False).outcome is Outcome.PASSED
+
+
+def test_a_notebook_runs_for_real_in_two_processes_without_its_other_cells(learner):
+    """The function is cut out of its cells, two ranks meet over 127.0.0.1, and the lab itself does not run again.
+
+    The last cell opens a file that must not exist yet, so a second run of it would raise.
+    """
+    evidence = learner.evidence(GOOD["cells"], "ddp_ranks")
+    assert judged(CHECK, evidence).code == "ranks.ok", evidence.probe("ddp_ranks")
+    live = evidence.probe("ddp_ranks").observations["ranks"]
+    kept = RUNS["cells"]["observations"]["ranks"]
+    for key in ("steps", "ended", "asked", "readers", "error", "stage"):
+        assert [rank[key] for rank in live] == [rank[key] for rank in kept]
+    assert sorted({n for rank in live for batch in rank["batches"] for n in batch}) == list(range(25))
+
+
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        ("x = 1", "ranks.missing"),
+        ("build_rank_iterator = 5", "ranks.missing"),
+        ("exec('def build_rank_iterator(d, b, r, w): return None')", "ranks.not_separable"),
+    ],
+)
+def test_what_cannot_be_run_apart_is_not_a_failure_unless_it_is_missing(learner, source, code):
+    """A missing function fails; one without a source of its own is left undecided."""
+    assert judged(CHECK, learner.evidence(source, "ddp_ranks")).code == code

@@ -1,0 +1,183 @@
+"""Stated placement against the operators of a graph."""
+
+import pytest
+
+from checks.placement_table.check import CHECK, Observation, Params, Stated
+from grader_service.model.evidence import CleanRoom, OperatorFacts
+from grader_service.model.verdict import Outcome
+from tests.builtin_claims.conftest import evidence_with, judged
+from tests.builtin_claims.figures import assert_figures
+from tests.factories import a_clean_room, a_discovery, a_graph
+
+
+def graph(*operators: str):
+    """A graph with operators given as `name@device`; each stands on a line of its own."""
+    pairs = [text.split("@") for text in operators]
+    facts = tuple(
+        OperatorFacts(name=name, device=device, file="submission.py", line=10 + number)
+        for number, (name, device) in enumerate(pairs)
+    )
+    return a_graph(operators=facts, output_devices=("gpu", "cpu"))
+
+
+PLAIN = graph(
+    *("readers__File@cpu", "decoders__Image@mixed", "Resize@gpu", "random__CoinFlip@cpu", "CropMirrorNormalize@gpu")
+)
+LAB = graph(
+    *("readers__File@cpu", "decoders__Image@mixed", "Resize@gpu", "RandomResizedCrop@gpu", "random__CoinFlip@cpu"),
+    "CropMirrorNormalize@gpu",
+)
+FUSED = graph("readers__File@cpu", "decoders__ImageRandomCrop@mixed", "Resize@gpu", "CropMirrorNormalize@gpu")
+ON_CPU = graph("readers__File@cpu", "decoders__Image@cpu", "Resize@cpu", "CropMirrorNormalize@gpu")
+COLOUR = graph(
+    *("readers__File@cpu", "decoders__Image@mixed", "Resize@gpu", "random__Uniform@cpu", "ColorTwist@gpu", "Flip@gpu"),
+    *("Rotate@gpu", "Cast@gpu", "Normalize@gpu", "Crop@gpu"),
+)
+
+RIGHT = [
+    (PLAIN, {"read": "cpu", "decode": "mixed", "resize": "gpu", "normalize": "gpu"}),
+    (
+        PLAIN,
+        {"fn.readers.file": "CPU", "fn.decoders.image": "Mixed", "fn.resize": "GPU", "crop_mirror_normalize": "GPU"},
+    ),
+    (PLAIN, {"File reading": "cpu", "JPEG decoding": "cpu -> gpu", "Resizing": "cuda", "Normalisation": "cuda:0"}),
+    (PLAIN, {"reader": "host", "decoder": "mixed (nvJPEG)", "Resize": "gpu", "CropMirrorNormalize": "gpu"}),
+    (PLAIN, {"load files": "cpu", "image decode": ["cpu", "gpu"], "resize + normalize": "gpu"}),
+    (PLAIN, {"readers.file": "cpu", "decoders.image": "mixed", "augmentations": "gpu"}),
+    (PLAIN, {"cpu": ["reader"], "mixed": ["decoder"], "gpu": ["resize", "normalize"]}),
+    (PLAIN, {"reader": "cpu", "coin_flip": "cpu", "decode": "mixed", "resize": "gpu", "cmn": "gpu", "output": "gpu"}),
+    (LAB, {"read": "cpu", "decode": "mixed", "resize": "gpu", "random_resized_crop": "gpu", "normalize": "gpu"}),
+    (LAB, {"read": "cpu", "decode": "mixed", "resize": "gpu", "random crop": "gpu", "mirror + normalise": "gpu"}),
+    (FUSED, {"read": "cpu", "decode": "mixed", "crop": "mixed", "resize": "gpu", "normalise": "gpu"}),
+    (FUSED, {"reading": "cpu", "image_random_crop": "mixed", "resize": "gpu", "crop_mirror_normalize": "gpu"}),
+    (ON_CPU, {"read": "cpu", "decode": "cpu", "resize": "cpu", "normalize": "gpu"}),
+    (
+        COLOUR,
+        {
+            "read": "cpu",
+            "decode": "mixed",
+            "resize": "gpu",
+            "color twist": "gpu",
+            "flip": "gpu",
+            "rotation": "gpu",
+            "normalize": "gpu",
+            "crop": "gpu",
+            "training": "gpu",
+        },
+    ),
+    (COLOUR, {"readers": "cpu", "decoders": "mixed", "transforms": "gpu", "labels": "cpu"}),
+]
+WRONG = [
+    (PLAIN, {"read": "gpu", "decode": "mixed", "resize": "gpu", "normalize": "gpu"}, "wrong"),
+    (PLAIN, {"read": "cpu", "decode": "cpu", "resize": "gpu", "normalize": "gpu"}, "wrong"),
+    (PLAIN, {"read": "cpu", "decode": "gpu", "resize": "gpu", "normalize": "gpu"}, "wrong"),
+    (PLAIN, {"read": "cpu", "decode": "mixed", "resize": "cpu", "normalize": "cpu"}, "wrong"),
+    (PLAIN, {"read": "cpu", "decode": "mixed", "resize": "gpu"}, "incomplete"),
+    (PLAIN, {"decode": "mixed"}, "incomplete"),
+    (PLAIN, {"read": "cpu", "decode": "mixed", "resize": "gpu", "normalize": "fast"}, "wrong"),
+    (PLAIN, {"training": "gpu", "optimizer": "gpu"}, "empty"),
+    (PLAIN, {}, "empty"),
+    (ON_CPU, {"read": "cpu", "decode": "mixed", "resize": "gpu", "normalize": "gpu"}, "wrong"),
+    (LAB, {"read": "cpu", "decode": "mixed", "resize": "gpu", "normalize": "gpu"}, "incomplete"),
+    (PLAIN, {"cpu": ["reader", "decoder"], "gpu": ["resize", "normalize"]}, "wrong"),
+    (COLOUR, {"read": "cpu", "decode": "mixed", "resize": "gpu", "normalize": "gpu"}, "incomplete"),
+    (PLAIN, {"read": "cpu", "decode": "mixed", "resize": "gpu", "normalize": "gpu", "output": "cpu"}, "wrong"),
+]
+
+
+def judge(facts, table, **params):
+    """What the check says about a table and a graph."""
+    rows = tuple((key, tuple(value) if isinstance(value, list) else (value,)) for key, value in table.items())
+    stated = Stated(status="present", rows=rows)
+    return CHECK.judge(Observation(pipeline="dali_iter", stated=stated, graph=facts), Params(**params))
+
+
+@pytest.mark.parametrize(("facts", "table"), RIGHT)
+def test_right_tables_pass_whatever_their_words(facts, table):
+    """Names of stages and of devices are understood as people write them."""
+    result = judge(facts, table)
+    assert (result.outcome, result.code) == (Outcome.PASSED, "placement.ok"), result.feedback
+
+
+@pytest.mark.parametrize(("facts", "table", "reason"), WRONG)
+def test_wrong_and_incomplete_tables_fail(facts, table, reason):
+    """An entry that contradicts the graph, and a stage without an entry, are told apart."""
+    result = judge(facts, table)
+    assert (result.outcome, result.code) == (Outcome.FAILED, f"placement.{reason}"), result.feedback
+
+
+def test_the_figures_of_the_docstring_are_counted_here():
+    """The docstring's error figures are those of the tables above."""
+    assert_figures(CHECK, [judge(*pair) for pair in RIGHT], [judge(facts, table) for facts, table, _ in WRONG])
+
+
+def test_a_wrong_entry_is_named_with_the_learners_line_and_earns_the_rest():
+    """The feedback leads to the operator; the other stages still earn their share."""
+    result = judge(PLAIN, {"read": "cpu", "decode": "cpu", "resize": "gpu", "normalize": "gpu"})
+    assert "`decode`: you state cpu" in result.feedback
+    assert "submission.py, line 11" in result.feedback
+    assert result.score == pytest.approx(0.75)
+
+
+def test_gpu_for_a_mixed_decoder_passes_where_the_lab_allows_it():
+    """`gpu_for_mixed` decides what a learner's `gpu` for the decoder is worth."""
+    table = {"read": "cpu", "decode": "gpu", "resize": "gpu", "normalize": "gpu"}
+    assert judge(PLAIN, table, gpu_for_mixed=True).outcome is Outcome.PASSED
+    assert judge(PLAIN, table).outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "placement = {'read': 'cpu', 'decode': 'mixed', 'resize': 'gpu', 'normalize': 'gpu'}",
+        "placement = [('read', 'cpu'), ('decode', 'mixed'), ('resize', 'gpu'), ('normalize', 'gpu')]",
+        "placement = [{'stage': n, 'device': d} for n, d in "
+        "(('read', 'cpu'), ('decode', 'mixed'), ('resize', 'gpu'), ('normalize', 'gpu'))]",
+        "placement = '- read: cpu\\n- decode: mixed\\n- resize -> gpu\\n- normalize = gpu'",
+        "import collections\nplacement = collections.OrderedDict(read='cpu', decode='mixed', resize='gpu', "
+        "normalize='gpu')",
+        "import enum\nclass D(str, enum.Enum):\n    CPU = 'cpu'\n    GPU = 'gpu'\n    MIXED = 'mixed'\n"
+        "placement = dict(read=D.CPU, decode=D.MIXED, resize=D.GPU, normalize=D.GPU)",
+    ],
+)
+def test_tables_of_many_types_are_read(learner, source):
+    """Dicts, pairs, records and texts all become a table."""
+    evidence = learner.evidence(source, "placement_table")
+    evidence = evidence.model_copy(update={"clean_room": a_clean_room(graph=PLAIN)})
+    assert judged(CHECK, evidence).code == "placement.ok"
+
+
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        ("other = 1", "placement.missing"),
+        ("placement = 7", "placement.unreadable"),
+        ("class E:\n    def __getattribute__(self, n): 1/0\n    def __str__(self): 1/0\nplacement = E()",
+         "placement.unreadable"),
+        ("class K:\n    def __str__(self): raise SystemExit\n    def __hash__(self): return 1\nplacement = {K(): K()}",
+         "placement.empty"),
+    ],
+)  # fmt: skip
+def test_what_is_no_table_fails_without_an_error(learner, source, code):
+    """A missing name, other types and objects that raise are the learner's to mend."""
+    result = judged(CHECK, learner.evidence(source, "placement_table"))
+    assert (result.outcome, result.code) == (Outcome.FAILED, code)
+
+
+def test_another_name_is_read_where_the_lab_says_so(learner):
+    """The variable's name is a parameter that reaches the probe."""
+    params = {"placement_table": {"name": "where_it_runs"}}
+    evidence = learner.evidence("where_it_runs = {'decode': 'mixed'}", "placement_table", params=params)
+    evidence = evidence.model_copy(update={"clean_room": a_clean_room(graph=PLAIN)})
+    assert judged(CHECK, evidence, name="where_it_runs").code == "placement.incomplete"
+
+
+def test_without_a_graph_nothing_is_decided():
+    """A graph that could not be read is no fault of the table."""
+    room = CleanRoom(pipeline="dali_iter", problem="operator_not_allowed", problem_text="fn.python_function")
+    evidence = evidence_with(
+        "placement_table", observations={"status": "present", "shown": "", "rows": []}, clean_room=room
+    )
+    assert judged(CHECK, evidence).outcome is Outcome.UNVERIFIED
+    nothing = evidence_with("placement_table", discovery=a_discovery(pipelines=()))
+    assert judged(CHECK, nothing).code == "placement.no_pipeline"

@@ -1,0 +1,172 @@
+"""Pipelines given as source text, probed by the real probes, as the evidence that a check judges."""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from checks.api import CheckResult, probes_of
+from checks.probe_files import read_probe_file
+from grader_service.model.evidence import Evidence, PipelineFacts, ProbeRecord
+from tests.factories import a_discovery, an_evidence
+
+ROOT = Path(__file__).parents[2]
+
+START = """
+import random
+from nvidia.dali import Pipeline, fn, pipeline_def, types
+from nvidia.dali.plugin.pytorch import DALIClassificationIterator, DALIGenericIterator, LastBatchPolicy
+
+dataset_dir = {folder!r}
+MEAN, STD = [0.485 * 255, 0.456 * 255, 0.406 * 255], [0.229 * 255, 0.224 * 255, 0.225 * 255]
+"""
+
+PIPELINE = """
+@pipeline_def(batch_size={batch}, num_threads=2, device_id=0{options})
+def {name}_pipeline({arguments}):
+    jpegs, labels = fn.readers.file(file_root=dataset_dir, name="Reader"{reader})
+    images = fn.decoders.{decode}(jpegs, device="mixed"{decoder})
+{body}
+    return {returned}
+
+"""
+
+
+def pipeline(
+    *steps: str,
+    name: str = "train",
+    reader: str = ", random_shuffle=True",
+    decode: str = "image",
+    decoder: str = "",
+    options: str = "",
+    arguments: str = "",
+    returned: str = "images, labels.gpu()",
+    batch: int = 4,
+) -> str:
+    """The source of one `@pipeline_def` function, `<name>_pipeline`, written for the GPU."""
+    body = "\n".join(f"    {line}" for step in steps for line in step.splitlines())
+    return PIPELINE.format(
+        name=name, reader=reader, decode=decode,
+        decoder=decoder, options=options, arguments=arguments, returned=returned, batch=batch,
+        body=body,
+    )  # fmt: skip
+
+
+def iterator(
+    *steps: str,
+    name: str = "train",
+    iterate: str = 'reader_name="Reader", last_batch_policy=LastBatchPolicy.PARTIAL, auto_reset=True',
+    **options: Any,
+) -> str:
+    """A pipeline in an iterator, in a variable `<name>_iter`."""
+    made = f'{name}_iter = DALIGenericIterator({name}_pipeline(), ["data", "label"], {iterate})\n'
+    return pipeline(*steps, name=name, **options) + made
+
+
+def bare(*steps: str, name: str = "train", **options: Any) -> str:
+    """A pipeline that is only built, in a variable `<name>_pipe`."""
+    return pipeline(*steps, name=name, **options) + f"{name}_pipe = {name}_pipeline()\n"
+
+
+class Workshop:
+    """The child process and what it has answered so far."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="grader-workshop-")
+        for number in range(10):
+            folder = Path(self._folder.name) / f"class_{number % 2}"
+            folder.mkdir(exist_ok=True)
+            picture = np.full((48, 64, 3), 20 * number, dtype=np.uint8)
+            Image.fromarray(picture).save(folder / f"{number}.jpg")
+        self._log = Path(self._folder.name) / "log.txt"
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "tests.builtin_graph.workshop"],
+            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log.open("w"), text=True,
+        )  # fmt: skip
+        self._known: dict[str, dict[str, Any]] = {}
+
+    def close(self) -> None:
+        """Ends the child."""
+        self._child.communicate()
+        self._folder.cleanup()
+
+    def ask(self, source: str, probe: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        """`pipelines` and the probe's `answer` for a submission of this text, behind the usual imports."""
+        text = START.format(folder=self._folder.name) + source
+        request = json.dumps({"source": text, "probe": probe, "params": params or {}})
+        if request not in self._known:
+            self._child.stdin.write(request + "\n")
+            self._child.stdin.flush()
+            line = self._child.stdout.readline()
+            assert line, self._log.read_text()[-3000:]
+            self._known[request] = json.loads(line)
+            assert "problem" not in self._known[request], self._known[request]["problem"]
+        return self._known[request]
+
+    def result(self, source: str) -> Any:
+        """The variable `result` that the source leaves behind."""
+        return self.ask(source, "")["answer"]
+
+    def evidence(self, source: str, check: Any, params: dict[str, Any] | None = None) -> Evidence:
+        """What a run of this submission would hand to the judge of a check with these parameters."""
+        whole = {check.id: check.params_model.model_validate(params or {}).model_dump(mode="json")}
+        answers = {probe: self.ask(source, probe, whole if probe in NEED_PARAMS else {}) for probe in probes_of(check)}
+        pipelines = next(iter(answers.values()))["pipelines"]
+        return evidence_of({probe: one["answer"] for probe, one in answers.items()}, pipelines)
+
+    def judge(self, source: str, check: Any, **params: Any) -> CheckResult:
+        """The check's result on this submission."""
+        return judge(check, self.evidence(source, check, params), **params)
+
+
+NEED_PARAMS = ("torchvision_agreement",)
+"""Probes whose observations depend on the lab's parameters."""
+
+
+def evidence_of(answers: dict[str, dict[str, Any]], pipelines: list[dict[str, Any]]) -> Evidence:
+    """Evidence with these probes' answers."""
+    facts = tuple(PipelineFacts(**{**pipe, "graph": pipe["graph"]}) for pipe in pipelines)
+    records = tuple(_record(probe, answer) for probe, answer in answers.items())
+    return an_evidence(discovery=a_discovery(pipelines=facts, loaders=()), probes=records)
+
+
+def judge(check: Any, evidence: Evidence, **params: Any) -> CheckResult:
+    """As `grader_service.judging` does it."""
+    observation = check.observe(evidence)
+    if isinstance(observation, CheckResult):
+        return observation
+    # Observations are stored and read again before they are judged.
+    again = check.observation_model.model_validate_json(observation.model_dump_json())
+    result = check.judge(again, check.params_model.model_validate(params))
+    json.dumps(result.model_dump(mode="json"), allow_nan=False)
+    return result
+
+
+def judged_alone(check: Any, observation: dict[str, Any], **params: Any) -> CheckResult:
+    """The result on one probe's observations, of a submission with one pipeline."""
+    answers = {probe: {"status": "ok", "text": "", "observations": observation} for probe in probes_of(check)[:1]}
+    return judge(check, evidence_of(answers, [PIPELINE_FACTS]), **params)
+
+
+PIPELINE_FACTS = {"name": "train_iter", "batch_size": 4, "num_threads": 2, "graph": 0}
+
+
+def counted(check: Any) -> tuple[int, int, int, int]:
+    """What a check's docstring says of its controls: false accepts, failing, false rejects, passing."""
+    said = re.search(r"(\d+) false accepts on (\d+) failing and (\d+) false rejects on (\d+) passing", check.__doc__)
+    assert said is not None, "the docstring gives no figures"
+    return tuple(int(number) for number in said.groups())
+
+
+def _record(probe: str, answer: dict[str, Any]) -> ProbeRecord:
+    file = read_probe_file(probe, ROOT / "checks" / "probes" / f"{probe}.py", "this project")
+    return ProbeRecord(
+        id=probe, version=file.version, site=file.site, sha256=file.sha256, wall_s=1.0, status=answer["status"],
+        text=answer["text"], observations=answer["observations"],
+    )  # fmt: skip

@@ -1,0 +1,88 @@
+"""`epoch_coverage`: what the last batch of an epoch holds decides whether every file comes exactly once."""
+
+import pytest
+
+from checks.epoch_coverage.check import CHECK
+from grader_service.model.verdict import Outcome
+from tests.builtin_graph.controls import CONDITIONS, CROP, FLIP, NORMALISE, RESIZE, TRIVIAL, Control, Controls
+from tests.builtin_graph.graphs import bare, iterator
+
+PADDED = ", random_shuffle=True, pad_last_batch=True"
+BY_NAME = 'reader_name="Reader", auto_reset=True'
+CLASSIFICATION = """
+train_iter = DALIClassificationIterator(train_pipeline(), reader_name="Reader", auto_reset=True,
+                                        last_batch_policy=LastBatchPolicy.PARTIAL)
+loaders = {"train": train_iter}
+"""
+
+
+def policy(name, more=BY_NAME):
+    """Arguments of an iterator with this policy."""
+    return f"{more}, last_batch_policy=LastBatchPolicy.{name}"
+
+
+CONTROLS = Controls(
+    CHECK,
+    "epoch",
+    passing=[
+        Control("partial and padded", iterator(RESIZE, NORMALISE, reader=PADDED), "ok"),
+        Control("partial, in the files' order", iterator(RESIZE, reader=""), "ok"),
+        Control("partial by size", iterator(RESIZE, reader=PADDED,
+                iterate=policy("PARTIAL", "size=10, last_batch_padded=True")), "ok"),
+        Control("one-hot labels, told apart by their images",
+                iterator(RESIZE, NORMALISE, reader=PADDED, returned="images, fn.one_hot(labels, num_classes=2)"), "ok"),
+        Control("two shards, padded", iterator(RESIZE, reader=PADDED + ", shard_id=0, num_shards=2"), "ok"),
+        Control("automatic augmentation", iterator(CROP, TRIVIAL, NORMALISE, reader=PADDED, options=CONDITIONS), "ok"),
+        Control("filled where repeats are allowed", iterator(RESIZE, iterate=policy("FILL")), "ok",
+                {"policy": "covers"}),
+        Control("dropped where that is wanted", iterator(RESIZE, reader=PADDED, iterate=policy("DROP")), "ok",
+                {"policy": "drop"}),
+    ],
+    failing=[
+        Control("filled by default", iterator(RESIZE, FLIP, iterate=BY_NAME), "repeats"),
+        Control("filled by padding", iterator(RESIZE, reader=PADDED, iterate=BY_NAME), "repeats"),
+        Control("dropped", iterator(RESIZE, reader=PADDED, iterate=policy("DROP")), "drops_files"),
+        Control("dropped where files must be covered", iterator(RESIZE, iterate=policy("DROP")), "drops_files",
+                {"policy": "covers"}),
+        Control("partial and shuffled without padding", iterator(RESIZE, NORMALISE, options=", seed=4"), "not_padded"),
+        Control("endless", iterator(RESIZE, iterate="auto_reset=True"), "endless"),
+        Control("a size that is not the reader's", iterator(RESIZE, iterate=policy("PARTIAL", "size=8")), "wrong_size"),
+        Control("partial wanted, filled", iterator(RESIZE, reader=PADDED, iterate=BY_NAME), "wrong_policy",
+                {"policy": "partial"}),
+        Control("two shards, filled", iterator(RESIZE, reader=", shard_id=1, num_shards=2", iterate=BY_NAME),
+                "repeats"),
+    ],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("control", [*CONTROLS.passing, *CONTROLS.failing], ids=lambda control: control.name)
+def test_control(workshop, control):
+    """Every control gets its own outcome and code."""
+    CONTROLS.assert_right(workshop, control)
+
+
+def test_figures_in_the_docstring(workshop):
+    """The docstring counts these controls and their errors."""
+    CONTROLS.assert_counted(workshop)
+
+
+def test_iterators_in_containers_are_found(workshop):
+    """An iterator in a dictionary, or of the class for classification, has its settings read as well."""
+    named = bare(RESIZE, reader=PADDED) + CLASSIFICATION
+    assert workshop.judge(named, CHECK).code == "epoch.ok"
+    only_in_a_list = iterator(RESIZE, reader=PADDED) + "loaders = [train_iter]\ndel train_iter\n"
+    assert workshop.judge(only_in_a_list, CHECK).code == "epoch.ok"
+
+
+def test_a_pipeline_without_an_iterator_is_not_decided(workshop):
+    """Where an epoch ends is not known without an iterator, which is no failure."""
+    result = workshop.judge(bare(RESIZE), CHECK)
+    assert (result.outcome, result.code) == (Outcome.UNVERIFIED, "epoch.no_iterator")
+
+
+def test_feedback_counts_images(workshop):
+    """The learner hears how many images an epoch had, and what to set."""
+    result = workshop.judge(iterator(RESIZE, FLIP, iterate=BY_NAME), CHECK)
+    assert "13 numbered files" in result.feedback
+    assert "16 images in epoch 1" in result.feedback
+    assert "LastBatchPolicy.PARTIAL" in result.feedback

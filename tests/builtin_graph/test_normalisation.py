@@ -1,0 +1,106 @@
+"""`normalisation` on graphs of learners, run by DALI: every usual mistake gets its own name."""
+
+import pytest
+
+from checks.normalisation.check import CHECK
+from checks.normalisation.fit import error, nearest, right
+from tests.builtin_graph.controls import (
+    CONDITIONS,
+    CROP,
+    FLIP,
+    JITTER,
+    NORMALISE,
+    OLD_STYLE,
+    RESIZE,
+    TRIVIAL,
+    Control,
+    Controls,
+)
+from tests.builtin_graph.graphs import bare
+
+M01, S01 = "[0.485, 0.456, 0.406]", "[0.229, 0.224, 0.225]"
+
+
+def cmn(arguments):
+    """The usual last operator, with these arguments."""
+    return f"images = fn.crop_mirror_normalize(images{arguments})"
+
+
+CONTROLS = Controls(
+    CHECK,
+    "normalisation",
+    passing=[
+        Control("the lab's own pipeline", bare(RESIZE, CROP, FLIP), "ok"),
+        Control("old style", OLD_STYLE, "ok"),
+        Control("channels last", bare(RESIZE, NORMALISE.replace("STD)", 'STD, output_layout="HWC")')), "ok"),
+        Control("by arithmetic", bare(RESIZE, f"images = (images / 255.0 - types.Constant({M01})) / "
+                                              f"types.Constant({S01})"), "ok"),
+        Control("scaled first", bare(RESIZE, "images = images / 255.0", cmn(f", mean={M01}, std={S01}")), "ok"),
+        Control("scaled by the operator", bare(RESIZE, cmn(f", mean=MEAN, std={S01}, scale=1 / 255")), "ok"),
+        Control("fn.normalize", bare(RESIZE, "import numpy as np",
+                "images = fn.normalize(images, mean=np.float32(MEAN).reshape(1, 1, 3), "
+                "stddev=np.float32(STD).reshape(1, 1, 3))"), "ok"),
+        Control("half precision", bare(RESIZE, NORMALISE.replace("STD)", "STD, dtype=types.FLOAT16)")), "ok"),
+        Control("blue first, statistics too", bare(RESIZE, cmn(", mean=MEAN[::-1], std=STD[::-1]"),
+                                                   decoder=", output_type=types.BGR"), "ok"),
+        Control("colours at random", bare(RESIZE, JITTER, FLIP), "ok"),
+        Control("automatic augmentation", bare(CROP, TRIVIAL, NORMALISE, options=CONDITIONS + ", seed=6"), "ok"),
+        Control("other statistics wanted", bare(RESIZE, cmn(", mean=[127.5], std=[127.5]")), "ok",
+                {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}),
+    ],
+    failing=[
+        Control("nothing", bare(RESIZE), "raw"),
+        Control("only another layout", bare(RESIZE, cmn("")), "raw"),
+        Control("scaled to 0..1", bare(RESIZE, cmn(", std=[255]")), "unit_range"),
+        Control("scaled to -1..1", bare(RESIZE, cmn(", mean=[127.5], std=[127.5]")), "minus_one_to_one"),
+        Control("both in the scale 0..1", bare(RESIZE, cmn(f", mean={M01}, std={S01}")), "scale_01"),
+        Control("mean in the scale 0..1", bare(RESIZE, cmn(f", mean={M01}, std=STD")), "mean_scale_01"),
+        Control("std in the scale 0..1", bare(RESIZE, cmn(f", mean=MEAN, std={S01}")), "std_scale_01"),
+        Control("no std", bare(RESIZE, cmn(", mean=MEAN")), "std_missing"),
+        Control("no std after scaling", bare(RESIZE, "images = images / 255.0", cmn(f", mean={M01}")), "std_missing"),
+        Control("no mean", bare(RESIZE, cmn(", std=STD")), "mean_missing"),
+        Control("statistics of BGR on RGB", bare(RESIZE, cmn(", mean=MEAN[::-1], std=STD[::-1]")), "bgr_stats"),
+        Control("statistics of RGB on BGR", bare(RESIZE, NORMALISE, decoder=", output_type=types.BGR"), "bgr_stats"),
+        Control("twice", bare(RESIZE, "images = images / 255.0", cmn(f", mean={M01}, std={S01}"),
+                              cmn(f", mean={M01}, std={S01}")), "twice"),
+        Control("cut off", bare(RESIZE, cmn(", mean=MEAN, std=STD, dtype=types.UINT8")), "not_linear"),
+        Control("by each image's own statistics", bare(RESIZE, "images = fn.normalize(images)"), "per_image"),
+        Control("statistics of another data set", bare(RESIZE, cmn(", mean=[125, 123, 114], std=[63, 62, 67]")),
+                "other"),
+    ],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("control", [*CONTROLS.passing, *CONTROLS.failing], ids=lambda control: control.name)
+def test_control(workshop, control):
+    """Every control gets its own outcome and code."""
+    CONTROLS.assert_right(workshop, control)
+
+
+def test_figures_in_the_docstring(workshop):
+    """The docstring counts these controls and their errors."""
+    CONTROLS.assert_counted(workshop)
+
+
+def test_arguments_behind_random_colours_are_judged_too(workshop):
+    """A graph whose colours vary does not hide wrong statistics, nor two places that apply them."""
+    wrong = bare(RESIZE, JITTER, cmn(f", mean={M01}, std={S01}"))
+    assert workshop.judge(wrong, CHECK).code == "normalisation.scale_01"
+    twice = bare(RESIZE, JITTER, NORMALISE, NORMALISE)
+    assert workshop.judge(twice, CHECK).code == "normalisation.colours_vary"
+
+
+def test_feedback_names_the_line_and_both_statistics(workshop):
+    """The learner hears what was measured, what was wanted, and where the operator stands."""
+    result = workshop.judge(bare(RESIZE, cmn(f", mean={M01}, std={S01}")), CHECK)
+    assert "crop_mirror_normalize in submission" in result.feedback
+    assert "[0.485, 0.456, 0.406]" in result.feedback
+    assert "255" in result.feedback
+
+
+def test_tolerance_is_in_grey_levels():
+    """A mean that is one grey level off is one grey level away, whatever the standard deviation."""
+    mean, std = (0.5, 0.5, 0.5), (0.2, 0.25, 0.3)
+    moved = right(tuple(value + 1 / 255 for value in mean), std)
+    assert error(moved, right(mean, std)) == pytest.approx(1.0)
+    assert nearest(right((0, 0, 0), (1, 1, 1)), mean, std)[0] == "unit_range"

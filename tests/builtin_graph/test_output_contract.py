@@ -1,0 +1,88 @@
+"""`output_contract` on graphs of learners, run by DALI: forms that fit, and forms that do not."""
+
+import pytest
+
+from checks.output_contract.check import CHECK
+from tests.builtin_graph.controls import (
+    CONDITIONS,
+    CROP,
+    FLIP,
+    JITTER,
+    NORMALISE,
+    OLD_STYLE,
+    RESIZE,
+    TRIVIAL,
+    Control,
+    Controls,
+)
+from tests.builtin_graph.graphs import bare
+
+FLOAT = "images = fn.cast(images, dtype=types.FLOAT)"
+ANY = {"layout": "any", "dtype": "any", "channel_order": "any"}
+CONTROLS = Controls(
+    CHECK,
+    "output",
+    passing=[
+        Control("the lab's own pipeline", bare(RESIZE, CROP, FLIP), "ok"),
+        Control("old style", OLD_STYLE, "ok"),
+        Control("transposed by hand", bare(RESIZE, FLOAT, "images = fn.transpose(images, perm=[2, 0, 1])"), "ok"),
+        Control("labels first", bare(CROP, NORMALISE, returned="labels, images"), "ok"),
+        Control("fused decoder", bare(RESIZE, NORMALISE, decode="image_random_crop"), "ok"),
+        Control("colours at random", bare(RESIZE, JITTER, NORMALISE), "ok"),
+        Control("rotated", bare(RESIZE, "images = fn.rotate(images, angle=fn.random.uniform(range=(-30, 30)))",
+                                "images = fn.crop(images, crop=(40, 40))", NORMALISE), "ok"),
+        Control("automatic augmentation", bare(CROP, TRIVIAL, NORMALISE, options=CONDITIONS + ", seed=6"), "ok"),
+        Control("channels last wanted", bare(RESIZE), "ok", {"layout": "HWC", "dtype": "uint8"}),
+        Control("half precision", bare(RESIZE, NORMALISE.replace("STD)", "STD, dtype=types.FLOAT16)")), "ok"),
+        Control("blue first wanted, and a size",
+                bare("images = fn.resize(images, size=[48, 64])", NORMALISE, decoder=", output_type=types.BGR"), "ok",
+                {"channel_order": "BGR", "height": 48, "width": 64}),
+    ],
+    failing=[
+        Control("channels last", bare(RESIZE, NORMALISE.replace("STD)", 'STD, output_layout="HWC")')), "layout"),
+        Control("channels first where last are wanted", bare(RESIZE, NORMALISE), "layout", {"layout": "HWC"}),
+        Control("reshaped instead of transposed", bare(RESIZE, FLOAT, "images = fn.reshape(images, shape=[3, 64, 64])"),
+                "mixed"),
+        Control("height and width exchanged", bare(RESIZE, FLOAT, "images = fn.transpose(images, perm=[2, 1, 0])"),
+                "transposed"),
+        Control("blue first", bare(RESIZE, NORMALISE, decoder=", output_type=types.BGR"), "channel_order"),
+        Control("red first where blue is wanted", bare(RESIZE, NORMALISE), "channel_order", {"channel_order": "BGR"}),
+        Control("one channel", bare(RESIZE, "images = fn.crop_mirror_normalize(images, mean=[124], std=[58])",
+                                    decoder=", output_type=types.GRAY"), "channels"),
+        Control("three equal channels", bare(RESIZE, "images = fn.cat(images, images, images, axis=2)",
+                                             "images = fn.crop_mirror_normalize(images, mean=[124], std=[58])",
+                                             decoder=", output_type=types.GRAY"), "channel_order"),
+        Control("another colour space", bare(RESIZE, NORMALISE, decoder=", output_type=types.YCbCr"), "channel_order"),
+        Control("whole numbers", bare(RESIZE, "images = fn.transpose(images, perm=[2, 0, 1])"), "dtype"),
+        Control("half precision where single is wanted", bare(RESIZE, NORMALISE.replace("STD)",
+                "STD, dtype=types.FLOAT16)")), "dtype", {"dtype": "float32"}),
+        Control("another size", bare(RESIZE, NORMALISE), "size", {"height": 224, "width": 224}),
+        Control("sizes differ", bare(NORMALISE, decode="image_random_crop"), "ragged"),
+        Control("no images", bare(returned="fn.reductions.mean(images), labels"), "no_images"),
+    ],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("control", [*CONTROLS.passing, *CONTROLS.failing], ids=lambda control: control.name)
+def test_control(workshop, control):
+    """Every control gets its own outcome and code."""
+    CONTROLS.assert_right(workshop, control)
+
+
+def test_figures_in_the_docstring(workshop):
+    """The docstring counts these controls and their errors."""
+    CONTROLS.assert_counted(workshop)
+
+
+def test_another_graph_may_be_named(workshop):
+    """A lab can ask for the form of one pipeline, and hears when there is none of that name."""
+    source = bare(RESIZE, NORMALISE) + bare(RESIZE, name="val")
+    assert workshop.judge(source, CHECK).code == "output.ok"
+    assert workshop.judge(source, CHECK, graph="val_pipe").code == "output.layout"
+    assert workshop.judge(source, CHECK, graph="nothing").code == "output.no_such_graph"
+
+
+def test_names_decide_nothing(workshop):
+    """A layout that DALI is told, and that the values do not have, is not believed."""
+    source = bare(RESIZE, FLOAT, 'images = fn.reinterpret(images, layout="CHW")')
+    assert workshop.judge(source, CHECK).code == "output.layout"

@@ -1,0 +1,83 @@
+"""`shard_coverage`: what the learner wrote about shards, and what the shards then read."""
+
+import pytest
+
+from checks.shard_coverage.check import CHECK
+from grader_service.model.verdict import Outcome
+from tests.builtin_graph.controls import CROP, FLIP, RESIZE, Control, Controls
+from tests.builtin_graph.graphs import pipeline
+
+SHARDED = ", random_shuffle=True, shard_id=rank, num_shards=world, pad_last_batch=True"
+RANKS = "rank=0, world=1"
+
+
+def ranks(calls, *steps, reader=SHARDED, iterate="", arguments=RANKS):
+    """One pipeline, built as these calls say, in a list; in iterators where `iterate` says how."""
+    made = ", ".join(f"train_pipeline({call})" for call in calls)
+    source = pipeline(*(steps or (RESIZE,)), reader=reader, arguments=arguments) + f"pipes = [{made}]\n"
+    if not iterate:
+        return source
+    return source + f'iterators = [DALIGenericIterator(pipe, ["data", "label"], {iterate}) for pipe in pipes]\n'
+
+
+TWO = ("0, 2", "1, 2")
+PLAIN = SHARDED.replace(", pad_last_batch=True", "")
+PARTIAL = 'reader_name="Reader", last_batch_policy=LastBatchPolicy.PARTIAL'
+CONTROLS = Controls(
+    CHECK,
+    "shards",
+    passing=[
+        Control("one pipeline per rank", ranks(TWO), "ok"),
+        Control("in iterators", ranks(TWO, CROP, FLIP, iterate=PARTIAL), "ok"),
+        Control("not padded, but the iterators are told the reader", ranks(TWO, reader=PLAIN, iterate=PARTIAL), "ok"),
+        Control("three ranks", ranks(("0, 3", "1, 3", "2, 3")), "ok", {"shards": 3}),
+        Control("every rank sticks to its shard", ranks(TWO, reader=SHARDED + ", stick_to_shard=True"), "ok",
+                {"stick_to_shard": True}),
+        Control("one pipeline, where one is enough", ranks(("1, 2",)), "ok", {"pipelines": "one"}),
+    ],
+    failing=[
+        Control("no shards", ranks(("", "")), "not_sharded"),
+        Control("a shard's number without a count", ranks(TWO, reader=", shard_id=0", arguments="rank, world"),
+                "not_sharded"),
+        Control("shard 0 on every rank", ranks(TWO, reader=", shard_id=0, num_shards=world, pad_last_batch=True"),
+                "same_shard"),
+        Control("no shard's number", ranks(TWO, reader=", num_shards=world, pad_last_batch=True"), "same_shard"),
+        Control("only the first rank", ranks(("0, 2",)), "missing"),
+        Control("another number of shards", ranks(("0, 3", "1, 3", "2, 3")), "wrong_count"),
+        Control("neither padded nor told the reader", ranks(TWO, reader=PLAIN), "unequal_steps"),
+        Control("sticks where it must rotate", ranks(TWO, reader=SHARDED + ", stick_to_shard=True"), "sticks",
+                {"stick_to_shard": False}),
+        Control("settings of ranks differ", ranks(TWO, reader=SHARDED.replace("=True", "=rank == 0")),
+                "mixed_settings"),
+    ],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("control", [*CONTROLS.passing, *CONTROLS.failing], ids=lambda control: control.name)
+def test_control(workshop, control):
+    """Every control gets its own outcome and code."""
+    CONTROLS.assert_right(workshop, control)
+
+
+def test_figures_in_the_docstring(workshop):
+    """The docstring counts these controls and their errors."""
+    CONTROLS.assert_counted(workshop)
+
+
+def test_what_the_grader_set_is_said(workshop):
+    """A pass of one pipeline does not claim that the learner wrote the other shards."""
+    result = workshop.judge(ranks(("1, 2",)), CHECK, pipelines="one")
+    assert "You built a pipeline for shard 1; the grader set shard_id for the others." in result.feedback
+
+
+def test_unequal_steps_may_be_allowed(workshop):
+    """A lab that does not look at steps passes the same pipelines."""
+    assert workshop.judge(ranks(TWO, reader=PLAIN), CHECK, equal_steps=False).code == "shards.ok"
+
+
+def test_with_as_many_pipelines_as_are_carried_a_missing_shard_is_not_certain(workshop):
+    """A fifth pipeline may have read it."""
+    result = workshop.judge(ranks(("0, 4", "1, 4", "2, 4", "2, 4", "3, 4")[:4]), CHECK, shards=4)
+    assert result.code == "shards.same_shard"
+    result = workshop.judge(ranks(("0, 3", "1, 3", "", "")), CHECK, shards=3)
+    assert (result.outcome, result.code) == (Outcome.UNVERIFIED, "shards.too_many")

@@ -1,0 +1,89 @@
+"""`shuffle_determinism`: the order of files over epochs, builds and pipelines."""
+
+import pytest
+
+from checks.epoch_coverage.order import Order
+from checks.shuffle_determinism.check import CHECK
+from tests.builtin_graph.controls import NORMALISE, RESIZE, Control, Controls
+from tests.builtin_graph.graphs import bare, iterator, judged_alone
+
+SEED = ", seed=42"
+PADDED = ", random_shuffle=True, pad_last_batch=True"
+IN_PYTHON = """
+import glob
+paths = glob.glob(dataset_dir + "/**/*.jpg", recursive=True)
+random.Random(3).shuffle(paths)
+
+@pipeline_def(batch_size=4, num_threads=2, device_id=0)
+def listed():
+    jpegs, labels = fn.readers.file(files=paths)
+    return fn.resize(fn.decoders.image(jpegs, device="mixed"), size=[64, 64]), labels.gpu()
+
+train_pipe = listed()
+"""
+CONTROLS = Controls(
+    CHECK,
+    "shuffle",
+    passing=[
+        Control("shuffled", bare(RESIZE, NORMALISE), "ok"),
+        Control("shuffled and padded, in an iterator", iterator(RESIZE, reader=PADDED), "ok"),
+        Control("shuffled after every epoch", bare(RESIZE, reader=", shuffle_after_epoch=True"), "ok"),
+        Control("by a small buffer", bare(RESIZE, reader=", random_shuffle=True, initial_fill=2"), "ok"),
+        Control("a shard, shuffled", bare(RESIZE, reader=PADDED + ", shard_id=1, num_shards=2"), "ok"),
+        Control("seeded", bare(RESIZE, options=SEED), "ok", {"deterministic": True}),
+        Control("in the files' order, as wanted", bare(RESIZE, reader=""), "ok",
+                {"shuffle": False, "deterministic": True}),
+        Control("in the files' order and padded, as wanted", iterator(RESIZE, reader=", pad_last_batch=True"), "ok",
+                {"shuffle": False}),
+        Control("with a pipeline for validation", bare(RESIZE) + bare(RESIZE, name="val", reader=""), "ok",
+                {"validation": "required"}),
+    ],
+    failing=[
+        Control("not shuffled", bare(RESIZE, NORMALISE, reader=""), "off"),
+        Control("a shard, not shuffled", bare(RESIZE, reader=", shard_id=1, num_shards=2"), "off"),
+        Control("shuffled once, by Python", IN_PYTHON, "off"),
+        Control("shuffled where it is not wanted", bare(RESIZE), "on", {"shuffle": False}),
+        Control("shuffled after epochs where it is not wanted", bare(RESIZE, reader=", shuffle_after_epoch=True"), "on",
+                {"shuffle": False}),
+        Control("no seed", bare(RESIZE), "not_reproducible", {"deterministic": True}),
+        Control("validation shuffled as well", bare(RESIZE) + bare(RESIZE, name="val"), "validation_shuffled"),
+        Control("no validation", bare(RESIZE), "no_validation", {"validation": "required"}),
+    ],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("control", [*CONTROLS.passing, *CONTROLS.failing], ids=lambda control: control.name)
+def test_control(workshop, control):
+    """Every control gets its own outcome and code."""
+    CONTROLS.assert_right(workshop, control)
+
+
+def test_figures_in_the_docstring(workshop):
+    """The docstring counts these controls and their errors."""
+    CONTROLS.assert_counted(workshop)
+
+
+def test_the_same_shuffled_order_in_both_epochs_fails(workshop):
+    """No reader of DALI does it; a graph that starts again after every epoch would."""
+    observation = workshop.ask(bare(RESIZE), "epoch_order")["answer"]["observations"]
+    graph = observation["graphs"][0]
+    once = [5, 2, 9, 0, 12, 3, 7, 11, 1, 8, 4, 10, 6] * 4
+    graph["streams"] = [[once[start : start + 4] for start in range(0, 40, 4)]] * 2
+    assert judged_alone(CHECK, observation).code == "shuffle.same_each_epoch"
+
+
+def test_a_graph_whose_images_cannot_be_told_apart_is_not_decided(workshop):
+    """Without labels or brightness there is no order to look at."""
+    source = bare(RESIZE, "images = images * 0", returned="images, labels * 0")
+    assert workshop.judge(source, CHECK).code == "shuffle.no_numbers"
+
+
+def test_observation_holds_what_the_probe_says(workshop):
+    """The reader's arguments arrive as the learner wrote them."""
+    source = bare(RESIZE, reader=PADDED + ", shard_id=1, num_shards=2")
+    order = Order.model_validate(workshop.ask(source, "epoch_order")["answer"]["observations"])
+    graph = order.graphs[0]
+    assert (graph.shard_count, graph.number("shard_id", 0)) == (2, 1)
+    assert graph.flag("pad_last_batch")
+    assert graph.reader(17).sizes() == [8, 9]
+    assert graph.where.startswith(" (the reader in submission_")

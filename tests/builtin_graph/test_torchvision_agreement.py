@@ -1,0 +1,98 @@
+"""`torchvision_agreement`: validation graphs beside torchvision's transforms, and the usual ways to differ."""
+
+import pytest
+
+from checks.torchvision_agreement.check import CHECK
+from grader_service.model.verdict import Outcome
+from tests.builtin_graph.controls import CONDITIONS, CROP, FLIP, NORMALISE, TRIVIAL, Control, Controls
+from tests.builtin_graph.graphs import bare
+
+SHORTER = "images = fn.resize(images, resize_shorter=256{})"
+MIDDLE = "images = fn.crop_mirror_normalize(images, crop=(224, 224), mean=MEAN, std=STD{})"
+
+
+def validation(*steps, **options):
+    """A pipeline for validation."""
+    return bare(*steps, name="val", reader="", **options)
+
+
+def shorter(arguments=""):
+    """Resizes the shorter side, with these arguments, then crops the middle."""
+    return validation(SHORTER.format(arguments), MIDDLE.format(""))
+
+
+GOOD = shorter()
+CONTROLS = Controls(
+    CHECK,
+    "agreement",
+    passing=[
+        Control("resize_shorter and a crop while normalising", GOOD, "ok"),
+        Control("not_smaller and fn.crop", validation("images = fn.resize(images, size=256, mode='not_smaller')",
+                "images = fn.crop(images, crop=(224, 224))", NORMALISE), "ok"),
+        Control("triangular filter", shorter(", interp_type=types.INTERP_TRIANGULAR"), "ok"),
+        Control("floating point between", shorter(", dtype=types.FLOAT"), "ok"),
+        Control("channels last", validation(SHORTER.format(""), MIDDLE.format(', output_layout="HWC"')), "ok"),
+        Control("beside a training pipeline", bare(CROP, FLIP) + GOOD, "ok"),
+        Control("another size", validation("images = fn.resize(images, resize_shorter=232)",
+                MIDDLE.format("").replace("224", "192")), "ok", {"resize": 232, "crop": 192}),
+        Control("without antialiasing, as wanted", shorter(", antialias=False"), "ok", {"antialias": False}),
+        Control("bicubic, as wanted", shorter(", interp_type=types.INTERP_CUBIC"), "ok", {"interpolation": "bicubic"}),
+    ],
+    failing=[
+        Control("no antialiasing", shorter(", antialias=False"), "no_antialias"),
+        Control("antialiasing that is not wanted", GOOD, "antialias", {"antialias": False}),
+        Control("bicubic", shorter(", interp_type=types.INTERP_CUBIC"), "interpolation"),
+        Control("nearest", shorter(", interp_type=types.INTERP_NN"), "interpolation"),
+        Control("squashed", validation("images = fn.resize(images, size=[224, 224])", NORMALISE), "squashed"),
+        Control("squashed, then cropped", validation("images = fn.resize(images, resize_x=256, resize_y=256)",
+                MIDDLE.format("")), "squashed_then_cropped"),
+        Control("resized to the crop", validation("images = fn.resize(images, resize_shorter=224)", MIDDLE.format("")),
+                "resized_to_crop"),
+        Control("not resized", validation(MIDDLE.format("")), "not_resized"),
+        Control("upper left corner", validation(SHORTER.format(""), MIDDLE.format(", crop_pos_x=0.0, crop_pos_y=0.0")),
+                "corner"),
+        Control("half a pixel", validation(SHORTER.format(""), MIDDLE.format(""),
+                "images = fn.warp_affine(fn.transpose(images, perm=[1, 2, 0]), matrix=[1, 0, 0.5, 0, 1, 0.5])"),
+                "half_pixel"),
+        Control("not normalised", validation(SHORTER.format(""), MIDDLE.format("").replace("mean=MEAN, std=STD", "")),
+                "normalisation"),
+        Control("no crop to the size", validation("images = fn.resize(images, size=[256, 256])", NORMALISE), "size"),
+        Control("only a random pipeline", bare(CROP, FLIP), "no_validation_graph"),
+    ],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("control", [*CONTROLS.passing, *CONTROLS.failing], ids=lambda control: control.name)
+def test_control(workshop, control):
+    """Every control gets its own outcome and code."""
+    CONTROLS.assert_right(workshop, control)
+
+
+def test_figures_in_the_docstring(workshop):
+    """The docstring counts these controls and their errors."""
+    CONTROLS.assert_counted(workshop)
+
+
+def test_passing_graphs_are_far_nearer_than_any_mistake(workshop):
+    """The tolerance lies between both, with room on either side for a GPU's decoder."""
+    worst = max(CONTROLS.judged(workshop, control).details["errors"]["wanted"] for control in CONTROLS.passing)
+    nearest = min(
+        errors["wanted"]
+        for control in CONTROLS.failing
+        if (errors := CONTROLS.judged(workshop, control).details.get("errors"))
+    )
+    assert worst <= 0.3
+    assert nearest >= 1.2
+
+
+def test_an_automatic_augmentation_is_no_validation_graph(workshop):
+    """Conditions count as random, although no operator of that name stands at the end."""
+    source = bare(CROP, TRIVIAL, NORMALISE, options=CONDITIONS)
+    assert workshop.judge(source, CHECK).code == "agreement.no_validation_graph"
+
+
+def test_a_named_graph_is_taken(workshop):
+    """A lab that names a variable hears about that one, or that it is not there."""
+    assert workshop.judge(bare(CROP, FLIP) + GOOD, CHECK, graph="val_pipe").code == "agreement.ok"
+    absent = workshop.judge(GOOD, CHECK, graph="test_pipe")
+    assert (absent.outcome, absent.code) == (Outcome.UNVERIFIED, "agreement.no_such_graph")
