@@ -101,3 +101,8 @@ class Check(Protocol[ParamsT_contra, ObservationT]):
 def probes_of(check: Check[BaseModel, BaseModel]) -> tuple[str, ...]:
     """Names of the probes that a check wants; none for a check of API version 1."""
     return tuple(getattr(check, "probes", ())) if check.api_version > 1 else ()
+
+
+def is_hidden(extra: object) -> bool:
+    """Whether a field's `json_schema_extra` marks it as hidden from learners."""
+    return isinstance(extra, Mapping) and extra.get("hidden") is True

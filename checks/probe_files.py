@@ -13,6 +13,7 @@ and defines `probe(context)`, which returns observations as a dict of JSON value
 
 import ast
 import hashlib
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -153,10 +154,11 @@ def _asked(finder: Any, name: str, search: list[str] | None) -> ModuleSpec | Non
 def _constants(tree: ast.Module) -> dict[str, object]:
     said: dict[str, object] = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            name = node.targets[0].id
-            if name in _CONSTANTS and isinstance(node.value, ast.Constant):
-                said[name] = node.value.value
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)):
+            continue
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Name) and target.id in _CONSTANTS and isinstance(node.value, ast.Constant):
+                said[target.id] = node.value.value
     return said
 
 
@@ -165,7 +167,7 @@ def _problems(said: dict[str, object], tree: ast.Module) -> list[str]:
     if "PROBE_API" in said and said["PROBE_API"] != PROBE_API:
         problems.append(f"it is written for probe API {said['PROBE_API']!r}, this grader has {PROBE_API}")
     version = said.get("VERSION", "0.0.0")
-    if not isinstance(version, str) or len(version.split(".")) != 3 or not version.replace(".", "").isdigit():
+    if not isinstance(version, str) or not re.fullmatch(r"\d+\.\d+\.\d+", version, re.ASCII):
         problems.append(f"VERSION must be three numbers with dots, got {version!r}")
     sites = [site.value for site in ProbeSite]
     if said.get("SITE", "graph") not in sites:

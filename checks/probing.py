@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from checks.api import CheckResult, failed, undecided
+from checks.api import CheckResult, undecided
 from checks.not_carried import no_dali
 from checks.stopped import no_evidence, stopped_before
 from grader_service.model.evidence import Evidence, ProbeRecord, ProbeSite
@@ -59,8 +59,9 @@ def _without(record: ProbeRecord, word: str) -> CheckResult:
         text = f"Your DALI pipeline could not be run again by the grader. {record.text}"
         return undecided(Outcome.UNVERIFIED, f"{word}.not_carried", text, tier=Tier.CLAIMS, details=details)
     if status == "graph_failed":
+        # As in the clean room: what could not be observed is not known to be wrong.
         text = f"Your DALI pipeline stopped on the grader's own images: {record.text}"
-        return failed(f"{word}.graph_failed", text, tier=Tier.GRAPH, details=details)
+        return undecided(Outcome.UNVERIFIED, f"{word}.graph_failed", text, tier=Tier.CLAIMS, details=details)
     if record.site is ProbeSite.GRAPH and status in ("raised", "unreadable"):
         text = "The grader's own probe failed, so this was not looked at; this is our fault."
         return undecided(Outcome.ERROR, f"{word}.probe_failed", text, details=details)

@@ -110,7 +110,7 @@ def load_file(path: Path) -> LoadedCheck:
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         found = runpy.run_path(str(path), run_name=path.stem).get("CHECK")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigurationError(f"check file {path} does not run: {type(error).__name__}: {error}") from error
     if found is None:
         raise ConfigurationError(f"check file {path} defines no CHECK; expected `CHECK = MyCheck()` at its end")

@@ -8,9 +8,11 @@ import faulthandler
 import json
 import os
 import resource
+import signal
 import socket
 import struct
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,10 @@ from grader_service.errors import GraderError, JudgeFailed
 from grader_service.judging import judge_one
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabCheck
+from grader_service.rubric import plain
 
 HEADER = struct.Struct(">Q")
+_GRACE_S = 5.0
 
 
 def main() -> None:
@@ -28,8 +32,17 @@ def main() -> None:
     connection = socket.socket(fileno=int(sys.argv[1]))
     registry = Registry(files=[Path(name) for name in sys.argv[2:]])
     faulthandler.enable()
-    quiet = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
-    sys.stdout = sys.stderr = quiet  # what a check prints goes nowhere
+    os.set_blocking(2, False)  # who writes there without end is not waited for
+    errors = sys.stderr
+    sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - what a check prints goes nowhere
+    try:
+        _serve(connection, registry)
+    except Exception:  # noqa: BLE001 - said to whoever started this process
+        traceback.print_exc(file=errors)
+        raise SystemExit(1) from None
+
+
+def _serve(connection: socket.socket, registry: Registry) -> None:
     limited = False
     while (request := receive(connection)) is not None:
         if not limited:
@@ -42,19 +55,27 @@ def main() -> None:
                 registry.load(check.id)
         send(connection, {"loaded": len(checks)})  # from here on it is the checks' own time that passes
         for check in checks:
-            send(connection, _answer(registry, evidence, check))
+            # Whoever watches the time may be gone by then; the signal's default ends this process whatever it does.
+            signal.setitimer(signal.ITIMER_REAL, request["check_timeout_s"] + _GRACE_S)
+            answer = _answer(registry, evidence, check)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            send(connection, answer)
 
 
 def _answer(registry: Registry, evidence: Evidence, wanted: LabCheck) -> dict[str, Any]:
     try:
-        result = judge_one(registry.load(wanted.id), evidence, wanted)
+        loaded = registry.load(wanted.id)
+        result = judge_one(loaded, evidence, wanted)
+        said = {**result.model_dump(mode="json", exclude={"details"}), "details": plain(result.details)}
     except JudgeFailed as error:
         return {"failed": error.reason[:4000]}
     except GraderError as error:
         return {"failed": str(error)[:4000]}
     except MemoryError:
         return {"failed": "it needed more memory than a judge has"}
-    return {"result": result.model_dump(mode="json")}
+    except Exception as error:  # noqa: BLE001 - details may hold anything
+        return {"failed": f"it answered what cannot be written down: {type(error).__name__}: {error}"[:4000]}
+    return {"result": said, "version": loaded.check.version, "version_text": loaded.version_text}
 
 
 def send(connection: socket.socket, message: dict[str, Any]) -> None:

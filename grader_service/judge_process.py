@@ -16,16 +16,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from checks.api import CheckResult
+import structlog
+
+from checks.api import CheckResult, undecided
 from checks.registry import Registry
 from grader_service.errors import InfrastructureError, JudgeFailed
 from grader_service.judge_child import receive, send
 from grader_service.judging import Judged
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabCheck, LabStep
+from grader_service.model.verdict import Outcome
 
 _KEPT_ENVIRONMENT = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
 _ERROR_BYTES = 4000
+_NO_ADVICE = "This advice could not be given; that is our fault and costs nothing."
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,7 @@ class JudgeProcess:
                 "evidence": evidence.model_dump_json(),
                 "checks": [check.model_dump(mode="json") for _, check in places],
                 "memory_mib": self._limits.memory_mib,
+                "check_timeout_s": self._limits.check_timeout_s,
             }
         )
         try:
@@ -118,14 +125,32 @@ class JudgeProcess:
                 answer = child.receive(self._limits.check_timeout_s)
             except _Silent as silence:
                 raise JudgeFailed(check.id, loaded.distribution, str(silence)) from None
-            if "failed" in answer:
-                failures.append(JudgeFailed(check.id, loaded.distribution, answer["failed"]))
-                continue
-            result = CheckResult.model_validate_json(json.dumps(answer["result"]))
-            judged.append(Judged(step, check, loaded.check.version, loaded.version_text, result))
+            try:
+                result = _result(answer)
+            except ValueError as error:
+                failure = JudgeFailed(check.id, loaded.distribution, str(error)[:2000])
+                if not check.optional:
+                    failures.append(failure)
+                    continue
+                # Advice that fails costs nobody a verdict.
+                log.warning("advice_failed", check=check.id, distribution=loaded.distribution, reason=failure.reason)
+                result = undecided(Outcome.ERROR, "judge.failed", _NO_ADVICE)
+            version, text = answer.get("version"), answer.get("version_text")
+            judged.append(Judged(step, check, version or loaded.check.version, text or loaded.version_text, result))
         if failures:
             raise failures[0]
         return judged
+
+
+def _result(answer: dict[str, Any]) -> CheckResult:
+    """What a check answered.
+
+    Raises:
+        ValueError: nothing, or what is no result.
+    """
+    if "failed" in answer:
+        raise ValueError(answer["failed"])
+    return CheckResult.model_validate_json(json.dumps(answer["result"]))
 
 
 class _Silent(Exception):
@@ -198,6 +223,8 @@ class _Child:
             self._process.stderr.close()
 
     def _last_words(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
         self._process.kill()
         _, errors = self._process.communicate()
         text = errors.decode(errors="replace")[-_ERROR_BYTES:]

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from checks.api import probes_of
+from checks.api import is_hidden, probes_of
 from checks.probe_files import ProbeFiles
-from checks.registry import Registry
-from grader_service.model.evidence import ProbeRef
-from grader_service.model.lab import LabStep
+from checks.registry import LoadedCheck, Registry
+from grader_service.model.evidence import ProbeRef, ProbeSite
+from grader_service.model.lab import LabCheck, LabStep
 from grader_service.model.probe import ProbeTask
 
 
@@ -20,9 +20,9 @@ def wanted_probes(steps: Iterable[LabStep], registry: Registry, files: ProbeFile
     for step in steps:
         for check in step.checks:
             loaded = registry.load(check.id)
-            params = loaded.parse_params(check.params).model_dump(mode="json")
             for probe_id in probes_of(loaded.check):
-                asked.setdefault(probe_id, {})[check.id] = params
+                in_learners = files.load(probe_id).site is ProbeSite.LEARNER
+                asked.setdefault(probe_id, {})[check.id] = _params(loaded, check, hide=in_learners)
     tasks = []
     for probe_id, params_by_check in asked.items():
         probe = files.load(probe_id)
@@ -36,3 +36,10 @@ def wanted_probes(steps: Iterable[LabStep], registry: Registry, files: ProbeFile
         )
         tasks.append(ProbeTask(ref, probe.source))
     return tuple(tasks)
+
+
+def _params(loaded: LoadedCheck, check: LabCheck, *, hide: bool) -> dict[str, object]:
+    """A lab's parameters for a check; where learner code runs, without those that are hidden from learners."""
+    fields = loaded.check.params_model.model_fields
+    hidden = {name for name, field in fields.items() if hide and is_hidden(field.json_schema_extra)}
+    return loaded.parse_params(check.params).model_dump(mode="json", exclude=hidden)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from grader_service.judging import Judged
+from grader_service.model.base import neutralise
 from grader_service.model.lab import LabStep
 from grader_service.model.verdict import CheckVerdict, Outcome, Status, StepVerdict
 
@@ -58,7 +59,7 @@ def check_verdict(judged: Judged) -> CheckVerdict:
         step=judged.step.id,
         outcome=result.outcome,
         code=result.code,
-        score=None if result.score is None else result.score * points,
+        score=None if result.score is None else round(result.score * points, 4),
         max_score=points,
         feedback=_shown(judged),
         details=details,
@@ -122,9 +123,9 @@ def total(scores: Sequence[float | None]) -> float | None:
 def plain(value: Any) -> Any:
     """Details as JSON values: tuples become lists, mappings dicts; anything else is shown as text."""
     if isinstance(value, dict) or hasattr(value, "items"):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {neutralise(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if value is None or isinstance(value, (bool, int, float)):
         return value
-    return str(value)
+    return neutralise(str(value))

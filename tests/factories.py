@@ -160,7 +160,7 @@ def a_measurement(
         "device": "cuda",
         "plan": plan,
         "images": 160,
-        "image_sizes": "500-500 x 375-375",
+        "image_sizes": "500-500 × 375-375 px",
         "arms": (
             ArmReport(arm=Arm.DALI, images_per_s=1000.0, low=950.0, high=1050.0),
             ArmReport(arm=Arm.LEARNER, images_per_s=500.0, low=480.0, high=520.0, settings=settings),

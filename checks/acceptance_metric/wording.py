@@ -178,7 +178,8 @@ def cleaned(text: str) -> str:
 def _compared(text: str) -> str:
     for pattern in (_QUANTITY, _WRITTEN):
         for found in pattern.finditer(text):
-            if _COUNTED.search(text[max(0, found.start() - 40) : found.start()]):
+            counted = _COUNTED.search(text[max(0, found.start() - 40) : found.start()])
+            if counted is not None and not _COMPARES.search(counted.group()):
                 continue  # so long a warm-up, so many seconds of timing: a condition
             before = re.split(r"[.;!?](?!\d)", text[max(0, found.start() - _REACH) : found.start()])[-1]
             after = re.split(r"[.;!?](?!\d)", text[found.end() : found.end() + _REACH // 2])[0]

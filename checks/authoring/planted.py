@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from checks.api import is_hidden
 from checks.authoring.evidence import EvidenceBuilder
 
 SEED = "5eedc0de5eedc0de5eedc0de5eedc0de"
@@ -58,11 +59,6 @@ def leaks(feedback: str, folders: tuple[Path, ...] = ()) -> list[str]:
 def shows(feedback: str, mark: str) -> bool:
     """Whether a text holds a mark; a number counts where it stands alone."""
     return re.search(rf"(?<![\w.]){re.escape(mark)}(?![\w]|\.\d)", feedback) is not None
-
-
-def is_hidden(extra: object) -> bool:
-    """Whether a field's `json_schema_extra` marks it as hidden from learners."""
-    return isinstance(extra, Mapping) and extra.get("hidden") is True
 
 
 def hidden_variants(model: type[BaseModel], params: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.not_carried import no_dali, not_carried
+from checks.operator_names import fn_name
 from checks.stopped import no_evidence, stopped_before
 from grader_service.model.base import Count, LongText, ShortText, Wire
 from grader_service.model.evidence import Evidence, GraphFacts, Need, OperatorFacts
@@ -139,7 +140,7 @@ def _is_fused(name: str) -> bool:
 
 def _told(decoder: OperatorFacts) -> str:
     where = f" ({decoder.file}, line {decoder.line})" if decoder.file and decoder.line else ""
-    return f"{decoder.name}{where}"
+    return f"{fn_name(decoder.name)}{where}"
 
 
 def _on_cpu(on_cpu: list[OperatorFacts], graph: GraphFacts) -> str:

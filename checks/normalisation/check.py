@@ -88,8 +88,8 @@ class NormalisationCheck:
         if graph is None:
             return no_such_graph(_WORD, params.graph)
         if graph.problem:
-            return failed(f"{_WORD}.graph_failed", f"`{graph.name}` stopped on the grader's images: {graph.problem}",
-                          tier=Tier.GRAPH)  # fmt: skip
+            text = f"`{graph.name}` stopped on the grader's images: {graph.problem}"
+            return undecided(Outcome.UNVERIFIED, f"{_WORD}.graph_failed", text, tier=Tier.CLAIMS)
         image = next((image for image in graph.images if image.output < len(graph.outputs)), None)
         axes = image.axes if image is not None else ()
         if image is None or not axes:

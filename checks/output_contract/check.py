@@ -67,8 +67,8 @@ class OutputContractCheck:
         if graph is None:
             return no_such_graph(_WORD, params.graph)
         if graph.problem:
-            return failed(f"{_WORD}.graph_failed", f"`{graph.name}` stopped on the grader's images: {graph.problem}",
-                          tier=Tier.GRAPH)  # fmt: skip
+            text = f"`{graph.name}` stopped on the grader's images: {graph.problem}"
+            return undecided(Outcome.UNVERIFIED, f"{_WORD}.graph_failed", text, tier=Tier.CLAIMS)
         image = next((image for image in graph.images if image.output < len(graph.outputs)), None)
         if image is None:
             came = "; ".join(f"{output.dtype} {list(output.shape)}" for output in graph.outputs[:8]) or "nothing"

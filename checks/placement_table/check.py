@@ -6,6 +6,7 @@ from pydantic import Field, StringConstraints
 
 from checks.api import API_VERSION, CheckResult, failed, passed
 from checks.not_carried import no_dali, not_carried
+from checks.operator_names import fn_name
 from checks.placement_table.stages import device_of, is_device, meant, stage_of
 from checks.probing import read_probe
 from checks.stopped import missing, no_evidence, stopped_before
@@ -131,7 +132,7 @@ class PlacementTableCheck:
             text = " ".join(wrong[:6]) + aside
             return failed("placement.wrong", text, score=min(score, 0.99), tier=Tier.GRAPH, details=details)
         if left:
-            names = ", ".join(f"{stages[place].name}{_where(graph, place)}" for place in left[:6])
+            names = ", ".join(f"{fn_name(stages[place].name)}{_where(graph, place)}" for place in left[:6])
             text = f"What you state is right, but your pipeline also has {names}. Add an entry for each.{aside}"
             return failed("placement.incomplete", text, score=min(score, 0.99), tier=Tier.GRAPH, details=details)
         text = f"Your table fits the graph of `{observation.pipeline}`: {len(stages)} stages, all stated right.{aside}"
@@ -165,7 +166,7 @@ def _wrong(row: _Row, graph: GraphFacts, params: Params) -> str:
     place = row.places[0]
     operator = graph.operators[place]
     return (
-        f"`{row.key}`: you state {row.device}, but {operator.name}{_where(graph, place)} "
+        f"`{row.key}`: you state {row.device}, but {fn_name(operator.name)}{_where(graph, place)} "
         f"{_MEANS.get(_device(graph, place), _device(graph, place))}."
     )
 

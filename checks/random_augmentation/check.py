@@ -114,7 +114,7 @@ def _constant(graph: AugmentedGraph) -> CheckResult | None:
     if not graph.changes:
         return failed(
             f"{_WORD}.constant",
-            f"`{graph.name}` makes the same of an image every time. {_why_constant(graph)}",
+            f"`{graph.name}` gives the same result for an image every time. {_why_constant(graph)}",
             tier=Tier.GRAPH, details=_details(graph),
         )  # fmt: skip
     per_batch = [count for build in graph.runs for count in build.distinct_per_batch]

@@ -104,10 +104,11 @@ def _numbering(
     if params.pipelines == "one" and not missing:
         return None
     if twice and missing:
-        names = ", ".join(f"`{graph.name}`" for graph in sharded if graph.number("shard_id", 0) == twice[0])
+        same = sorted(f"`{graph.name}`" for graph in sharded if graph.number("shard_id", 0) == twice[0])
+        names = " and ".join((", ".join(same[:-1]), same[-1])) + (" both" if len(same) == 2 else " all")
         return failed(
             f"{_WORD}.same_shard",
-            f"{names} all read shard {twice[0]} of {params.shards}{sharded[0].where}, and nobody reads shard "
+            f"{names} read shard {twice[0]} of {params.shards}{sharded[0].where}, and nobody reads shard "
             f"{', '.join(map(str, missing))}. Make shard_id a parameter of the pipeline and pass the rank.",
             tier=Tier.GRAPH, details=_details(sharded),
         )  # fmt: skip

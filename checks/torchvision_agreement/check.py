@@ -221,8 +221,10 @@ def _cause(observation: Observation, params: Params) -> tuple[str, str]:
 
 def _places(observation: Observation) -> str:
     """The learner's lines that resize and crop."""
-    placed = [f"line {place.line}" for place in observation.operators if place.line is not None]
-    return f" ({', '.join(dict.fromkeys(placed[:4]))})" if placed else ""
+    placed = [place for place in observation.operators if place.line is not None]
+    lines = list(dict.fromkeys(str(place.line) for place in placed[:4]))
+    file = f"{placed[0].file}, " if placed and placed[0].file else ""
+    return f" ({file}line{'s' if len(lines) > 1 else ''} {' and '.join(lines)})" if lines else ""
 
 
 CHECK = TorchvisionAgreementCheck()

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 
 from grader_service.grading.clean_room import await_ready
 from grader_service.grading.crew import Crew
-from grader_service.grading.dialogue import Stopped, ask, parse
+from grader_service.grading.dialogue import Problem, Stopped, ask, parse
 from grader_service.grading.learner import Found
 from grader_service.model.base import LongText, Wire
 from grader_service.model.evidence import Ending, ProbeRecord, ProbeSite
@@ -127,9 +127,12 @@ def _run(task: ProbeTask, pod: Pod, device: str) -> tuple[ProbeRecord, bool]:
     seconds = time.monotonic() - started
     if isinstance(message, Stopped):
         return _stopped(task, message, seconds), True
-    answer = parse(pod, message, Probed)
+    answer = parse(pod, message, Probed, Problem)
     if isinstance(answer, Stopped):
         return _stopped(task, answer, seconds), True
+    if isinstance(answer, Problem):
+        return _record(task, "raised", answer.text, seconds), False
+    assert isinstance(answer, Probed)  # noqa: S101 - the only other type
     if answer.status == "ok" and (problem := _unusable(answer)):
         return _record(task, "unreadable", problem, seconds), False
     return _record(task, answer.status, answer.text, seconds, answer.observations), False
@@ -139,7 +142,10 @@ def _unusable(answer: Probed) -> str:
     """The guest bounds this as well; in the learner's pod the guest may have been changed."""
     if answer.observations is None:
         return "it sent no observations"
-    size = len(json.dumps(answer.observations))
+    try:
+        size = len(json.dumps(answer.observations, ensure_ascii=False).encode())
+    except UnicodeEncodeError:
+        return "it sent text that UTF-8 cannot carry"
     return f"it sent {size} bytes; at most {MAX_JSON} are taken" if size > MAX_JSON else ""
 
 

@@ -91,6 +91,9 @@ def execute(
             evidence.clean_room, evidence.measurement = measure(session)
             if prober.wants_graphs:
                 clock.start("graph_probes", "running your DALI graphs on the grader's images")
+                for pod in (crew.learner, crew.reference, crew.clean_room):
+                    if pod is not None:
+                        pod.end()  # the GPU's memory is the probes'; what these pods had to say was heard
                 prober.visit_graphs(crew, found)
         clock.start("end", "ending pods")
         records = tuple(pod.end() for pod in crew.pods)

@@ -18,6 +18,7 @@ from grader_service.interchange.standing import (
     name_of,
     numbers,
     seconds,
+    shown,
     summary,
     trace,
 )
@@ -83,7 +84,8 @@ class GradescopeResults(Frozen):
 def gradescope(verdict: Verdict) -> GradescopeResults:
     """The verdict for Gradescope: visible to its learner, every text plain, what is printed to stdout hidden."""
     grade = grade_of(verdict)
-    tests = [_test(check, number, grade) for check, number in zip(verdict.checks, numbers(verdict.checks), strict=True)]
+    checks = shown(verdict)
+    tests = [_test(check, number, grade) for check, number in zip(checks, numbers(checks), strict=True)]
     if not tests and grade is None:
         tests = [GradescopeTest(name=f"Submission: {verdict.status.value}", tags=("submission",))]
     return GradescopeResults(

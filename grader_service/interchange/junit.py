@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from grader_service.errors import GraderError
 from grader_service.interchange.junit_schema import violations
-from grader_service.interchange.standing import grade_of, seconds, trace
+from grader_service.interchange.standing import grade_of, seconds, shown, trace
 from grader_service.interchange.text import one_line, plain
 from grader_service.model.verdict import Outcome, Status, Verdict
 
@@ -57,7 +57,7 @@ def _suite(root: Element, verdict: Verdict) -> Element:
         SubElement(properties, "property", {"name": name, "value": value})
     kinds = []
     names: dict[str, int] = {}
-    for check in verdict.checks:
+    for check in shown(verdict):
         kind = _OF_OUTCOME[check.outcome]
         _case(suite, verdict, _unused(names, f"{check.step}/{check.id}"), kind, check.code, check.feedback)
         kinds.append(kind)

@@ -9,7 +9,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from grader_service.interchange.standing import Grade, Trace, grade_of, name_of, summary, trace
+from grader_service.interchange.standing import Grade, Trace, grade_of, name_of, shown, summary, trace
 from grader_service.interchange.text import plain
 from grader_service.model.base import Fraction, Frozen
 from grader_service.model.verdict import CheckVerdict, Verdict
@@ -65,7 +65,7 @@ class PrairieLearnResults(Frozen):
 def prairielearn(verdict: Verdict) -> PrairieLearnResults:
     """The verdict for PrairieLearn, within its size limit: long texts are cut first, then the checks are left out."""
     for most in _TEXT_LENGTHS:
-        results = _results(verdict, verdict.checks, most)
+        results = _results(verdict, shown(verdict), most)
         if len(results.model_dump_json(indent=2, exclude_none=True).encode()) < MOST_BYTES:
             return results
     return _results(verdict, (), _TEXT_LENGTHS[-1])
@@ -74,8 +74,8 @@ def prairielearn(verdict: Verdict) -> PrairieLearnResults:
 def _results(verdict: Verdict, checks: tuple[CheckVerdict, ...], most: int) -> PrairieLearnResults:
     grade = grade_of(verdict)
     lines = summary(verdict, grade, most)
-    if len(checks) < len(verdict.checks):
-        lines = (*lines, f"The {len(verdict.checks)} checks are too many to be shown here.")
+    if len(checks) < len(shown(verdict)):
+        lines = (*lines, f"The {len(shown(verdict))} checks are too many to be shown here.")
     tests = tuple(_test(check, grade, most) for check in checks) or None
     if grade is None:
         return PrairieLearnResults(gradable=False, format_errors=lines, tests=tests, grader=trace(verdict))

@@ -9,6 +9,7 @@ from grader_service.model.base import Frozen
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Status, Verdict
 from grader_service.report.formats import points
 from grader_service.report.words import STATUS_MEANING, title
+from grader_service.rubric import OPTIONAL, VISIBILITY
 
 _DECIDED = frozenset({Outcome.PASSED, Outcome.FAILED})
 _GRADING = frozenset({Status.PASSED, Status.FAILED})
@@ -56,9 +57,20 @@ def grade_of(verdict: Verdict) -> Grade | None:
     """
     if verdict.status not in _GRADING or verdict.score is None or verdict.max_score is None:
         return None
-    if any(check.outcome not in _DECIDED or check.score is None for check in verdict.checks):
+    if any(check.outcome not in _DECIDED or check.score is None for check in verdict.checks if not _open_advice(check)):
         return None
     return Grade(verdict.score, verdict.max_score)
+
+
+def shown(verdict: Verdict) -> tuple[CheckVerdict, ...]:
+    """The checks that a learner's page shows: neither those that the lab hides, nor advice that could not be given."""
+    return tuple(
+        check for check in verdict.checks if check.details.get(VISIBILITY) != "hidden" and not _open_advice(check)
+    )
+
+
+def _open_advice(check: CheckVerdict) -> bool:
+    return bool(check.details.get(OPTIONAL)) and check.outcome not in _DECIDED
 
 
 def summary(verdict: Verdict, grade: Grade | None, most: int) -> tuple[str, ...]:

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from checks.api import probes_of
+from checks.probe_files import ProbeFiles
 from checks.registry import Registry
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.labs.documents import SUFFIXES, Document, Form
@@ -92,6 +95,12 @@ def inspect_lab(content: bytes, form: Form, registry: Registry) -> Inspection:
     return Inspection(lab, _in_order(tuple(hints(lab, document, registry))))
 
 
+@cache
+def _probe_files() -> ProbeFiles:
+    """Those that are installed; a lab whose probe is missing could not be graded."""
+    return ProbeFiles()
+
+
 def _on_checks(document: Document, registry: Registry) -> Iterator[Mistake]:
     """Checks that are not installed or do not load, and parameters that they do not take."""
     for step_place, step in tables(document.data.get("steps"), ("steps",)):
@@ -113,6 +122,8 @@ def _on_check(
         return
     try:
         loaded = registry.load(check_id)
+        for probe_id in probes_of(loaded.check):
+            _probe_files().load(probe_id)
     except ConfigurationError as error:
         yield error_at(position, "check.broken", str(error)[:1000], location)
         return

@@ -33,7 +33,7 @@ TIER_MEANING = {
     Tier.PROOF: "your own code ran, and what it delivered was counted by its content.",
     Tier.COLD_PROOF: "your own code ran from a cold start, and what it delivered was counted by its content. "
     "Start-up is part of the time.",
-    Tier.CLAIMS: "nothing could be measured again, so only your own figures are known. They never suffice to pass.",
+    Tier.CLAIMS: "this is what your own code says of itself. Nothing of it could be measured again.",
 }
 
 MeasuredTier = Literal["A", "B", "C"]

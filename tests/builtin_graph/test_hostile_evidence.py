@@ -158,11 +158,11 @@ def test_missing_evidence(check):
 @pytest.mark.parametrize("check", CHECKS, ids=CHECK_IDS)
 @pytest.mark.parametrize("status", ["raised", "graph_failed", "timed_out", "pod_ended", "unreadable"])
 def test_a_probe_that_did_not_end_well(check, status):
-    """Only a graph that stopped on our images fails; all else is not decided."""
+    """Nothing is decided on what was not observed."""
     answers = {probe: {"status": status, "text": "why", "observations": None} for probe in probes_of(check)}
     result = judge(check, evidence_of(answers, [PIPELINE_FACTS]))
     assert_is_answer(result)
-    assert (result.outcome is Outcome.FAILED) == (status == "graph_failed")
+    assert result.score is None
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=CHECK_IDS)
@@ -174,11 +174,11 @@ def test_judging_is_repeatable_and_leaves_the_observation_alone(real, check):
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=CHECK_IDS)
-def test_a_graph_that_stops_on_our_images_fails_with_its_message(workshop, check):
+def test_a_graph_that_stops_on_our_images_is_told_its_message(workshop, check):
     """DALI's message, which names the learner's line, reaches the learner."""
     source = bare("images = fn.crop(images, crop=(5000, 5000))", NORMALISE)
     result = workshop.judge(source, check)
-    assert (result.outcome, result.code.rpartition(".")[2]) == (Outcome.FAILED, "graph_failed")
+    assert (result.outcome, result.code.rpartition(".")[2]) == (Outcome.UNVERIFIED, "graph_failed")
     assert "fn.crop" in result.feedback
 
 

@@ -52,7 +52,7 @@ def test_observations_come_as_the_model_of_the_check():
     ("record", "outcome", "code"),
     [
         (a_record(status="no_graph", text="python_function", observations=None), "unverified", "look.not_carried"),
-        (a_record(status="graph_failed", text="crop too large", observations=None), "failed", "look.graph_failed"),
+        (a_record(status="graph_failed", text="crop too large", observations=None), "unverified", "look.graph_failed"),
         (a_record(status="raised", text="KeyError: 1", observations=None), "error", "look.probe_failed"),
         (a_record(status="unreadable", text="a set", observations=None), "error", "look.probe_failed"),
         (a_record(status="timed_out", text="12 s", observations=None), "unverified", "look.timed_out"),
@@ -68,7 +68,7 @@ def test_observations_come_as_the_model_of_the_check():
     ],
 )
 def test_what_is_missing_has_a_reason(record, outcome, code):
-    """A fault of ours is an error, a doubt is unverified, and only a graph that stops has failed."""
+    """A fault of ours is an error, a doubt is unverified, and nothing has failed that was not seen."""
     result = read(record)
     assert isinstance(result, CheckResult)
     assert (result.outcome, result.code) == (outcome, code)

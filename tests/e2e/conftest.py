@@ -20,18 +20,28 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def grade_with(tmp_path):
     """`grade_with(runner, code or path, steps, **limits)` → `Graded`, in a rehearsal.
 
-    `measurement` changes fields of the plan, `threshold` the ratio that the lab wants.
+    `measurement` changes fields of the plan, `threshold` the ratio that the lab wants; `lab` is another lab's id.
     """
     registry = Registry()
     signer = Signer.from_folder(tmp_path / "keys")
 
-    def run(runner, source, steps=(), *, filename="submission.py", measurement=None, threshold=None, **limits):
+    def run(
+        runner,
+        source,
+        steps=(),
+        *,
+        lab="dali-pipelines",
+        filename="submission.py",
+        measurement=None,
+        threshold=None,
+        **limits,
+    ):
         if isinstance(source, Path):
             path = source
         else:
             path = tmp_path / filename
             path.write_bytes(textwrap.dedent(source).encode() if isinstance(source, str) else source)
-        lab = load_lab("dali-pipelines", registry)
+        lab = load_lab(lab, registry)
         lab = lab.model_copy(update={"limits": lab.limits.model_copy(update=limits)})
         lab = lab.model_copy(update={"measurement": lab.measurement.model_copy(update=measurement or {})})
         if threshold is not None:

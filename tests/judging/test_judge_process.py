@@ -1,7 +1,11 @@
 """Checks judge in a process of their own: what they do there stays there, and the next submission is judged."""
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from checks.registry import Registry
@@ -62,6 +66,7 @@ def test_the_answers_are_those_of_judging_here():
         ("crashes", "status -11"),
         ("raises", "ZeroDivisionError"),
         ("writes", "File too large"),
+        ("exits", "status 3"),
     ],
 )
 def test_a_rogue_is_named_and_the_next_is_judged(process, registry, rogue, reason):
@@ -96,3 +101,63 @@ def test_a_process_that_was_killed_meanwhile_is_replaced(process, registry):
     process._child._process.kill()
     process._child._process.wait()
     assert process.judge(an_evidence(), [step_of("counts")], registry)[0].result.feedback == "1"
+
+
+def test_details_of_any_kind_are_written_down(process, registry):
+    """As in the worker itself: numbers of numpy, sets, and text that UTF-8 cannot carry."""
+    result = process.judge(an_evidence(), [step_of("details")], registry)[0].result
+    assert result.details["number"] == 1.5
+    assert result.details["set"] == "{1}"
+
+
+def test_a_check_that_shouts_is_not_waited_for(process, registry):
+    """The pipe of its standard error holds 64 KiB and nobody reads it meanwhile."""
+    assert process.judge(an_evidence(), [step_of("shouts")], registry)[0].result.outcome == "passed"
+
+
+def test_advice_that_fails_costs_no_verdict(process, registry):
+    """An optional check that crashes is answered for; the checks beside it are judged."""
+    checks = (LabCheck(id="raises", points=0, optional=True), LabCheck(id="counts", points=1))
+    step = LabStep(id="rogue", title="Rogue", checks=checks)
+    advice, needed = process.judge(an_evidence(), [step], registry)
+    assert (advice.result.outcome, advice.result.code) == ("error", "judge.failed")
+    assert needed.result.outcome == "passed"
+
+
+def test_the_version_is_that_of_the_code_that_judged(tmp_path):
+    """A plugin that was upgraded under a running worker is named as it judged, not as the worker knew it."""
+    file = tmp_path / "counts.py"
+    text = (ROGUES / "counts.py").read_text()
+    file.write_text(text)
+    known = Registry(files=[file])
+    file.write_text(text.replace('"1.0.0"', '"2.0.0"'))
+    with JudgeProcess(LIMITS, [file]) as judging:
+        assert judging.judge(an_evidence(), [step_of("counts")], known)[0].version == "2.0.0"
+
+
+def test_a_judge_whose_worker_is_gone_ends_by_itself(files):
+    """Nobody watches the time any more; the process does."""
+    code = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from checks.registry import Registry\n"
+        "from grader_service.judge_process import JudgeLimits, JudgeProcess\n"
+        "from tests.factories import an_evidence\n"
+        "from tests.judging.test_judge_process import step_of\n"
+        "import threading, time\n"
+        f"files = [Path({str(ROGUES / 'spins.py')!r})]\n"
+        "judging = JudgeProcess(JudgeLimits(check_timeout_s=1.0), files)\n"
+        "judging.start()\n"
+        "print(judging._child._process.pid, flush=True)\n"
+        "threading.Timer(4.0, os._exit, (9,)).start()\n"
+        "judging._child.receive = lambda timeout_s: (time.sleep(600))\n"
+        "judging.judge(an_evidence(), [step_of('spins')], Registry(files=files))\n"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 9, done.stderr
+    pid = int(done.stdout)
+    deadline = time.monotonic() + 30
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline, "the orphan still runs"
+        time.sleep(0.2)

@@ -142,7 +142,7 @@ def measurement(ratios=(1.30, 1.41, 1.48, 1.40, 1.34, 1.40), **changes):
             "device": "cuda",
             "plan": PLAN,
             "images": 160,
-            "image_sizes": "500-500 x 375-375",
+            "image_sizes": "500-500 × 375-375 px",
             "arms": tuple(arm(which) for which in Arm),
             "blocks": tuple(block(index, ratio) for index, ratio in enumerate(ratios)),
             "decision": decision(blocks_used=len(ratios)),

@@ -124,7 +124,7 @@ def test_measurement_tells_the_decision(page):
         "batch 32, 2 workers, prefetch 2, pinned memory",
         "prefetch queue depth 2, 2",
         "9,000 820 10.98×",
-        "160 JPEGs, 500-500 x 375-375 px",
+        "160 JPEGs, 500-500 × 375-375 px",
         "The baseline of every block was your DataLoader.",
     ):
         assert expected in text

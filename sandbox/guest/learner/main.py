@@ -129,6 +129,14 @@ def _serve(
 
 
 def _probe(request: dict[str, Any], module: ModuleType, loaders: list[tuple[str, Any]]) -> dict[str, Any]:
+    """What became of a probe; no folder to be had, or a guest that was tampered with, is one more thing to say."""
+    try:
+        return _looked_at(request, module, loaders)
+    except Exception as error:
+        return {"status": "raised", "text": coerce.text(error, 500), "observations": None}
+
+
+def _looked_at(request: dict[str, Any], module: ModuleType, loaders: list[tuple[str, Any]]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="probe-") as folder:
         context = LearnerContext(
             module,

@@ -1,5 +1,6 @@
 """Runs a learner's graph on images that a probe chose, and gives back what came out as numpy arrays."""
 
+import os
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +11,11 @@ from ..graph.model import Graph
 from ..graph.wire import WireError
 from ..trusted.batches import Batches
 from ..trusted.clean_room import build
-from .running import GraphProblem
+from .running import GraphProblem, NoGraph
 
 _FLAGS = ("pad_last_batch", "stick_to_shard", "random_shuffle", "shuffle_after_epoch")
 _NUMBERS = ("shard_id", "num_shards", "initial_fill", "seed")
-_FOLDERS = re.compile(r'"/[^"\n]*/([^"/\n]+)"')
+_FOLDERS = re.compile(r"(?:/[^/\s\"']+)+/([^/\s\"']+)")
 """Of files in a message: where a pod has them is nobody's business."""
 MAX_VALUES = 1 << 28
 """Array elements that one run may keep: 1 GiB of floats."""
@@ -63,8 +64,13 @@ def run_graph(
             except that the set is not sharded.
 
     Raises:
-        GraphProblem: the graph may not be carried, or stopped on these files.
+        NoGraph: the graph may not be carried.
+        GraphProblem: it stopped on these files, or delivers more than one run may keep.
+        ValueError: the caller's: a file that is not there, or a reader argument that may not be set.
     """
+    absent = next((file for file in files if not os.path.isfile(file)), None)
+    if absent is not None:
+        raise ValueError(f"there is no file {os.path.basename(absent)}")
     graph = _pointed(data, files, labels, reader)
     edit.restrain(graph, Budget(threads))
     if batch_size is not None:
@@ -83,7 +89,7 @@ def run_graph(
     except GraphProblem:
         raise
     except Exception as error:
-        raise GraphProblem(_FOLDERS.sub(r'"\1"', str(error))[:3000]) from error
+        raise GraphProblem(_FOLDERS.sub(r"\1", str(error))[:3000]) from error
     return Run(kept, [layout for layout, _ in facts], [dtype for _, dtype in facts], devices)
 
 
@@ -107,7 +113,7 @@ def _pointed(data: bytes, files: list[str], labels: list[int], reader: dict[str,
         own = {name: kept for name in _FLAGS if (kept := _flag(graph, name)) is not None}
         edit.repoint(graph, files, labels)
     except GraphRefused as refusal:
-        raise GraphProblem(str(refusal)) from refusal
+        raise NoGraph(str(refusal)) from refusal
     except WireError as error:
         raise GraphProblem(f"The serialized graph is broken: {error}") from error
     for operator in graph.operators:

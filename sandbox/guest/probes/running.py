@@ -11,6 +11,7 @@ from typing import Any
 MAX_BYTES = 256 << 10
 _TEXT = 4000
 _DEPTH = 12
+_LARGEST = 1 << 63
 
 
 class ProbeTimeout(BaseException):
@@ -83,21 +84,30 @@ def _observations(found: Any) -> dict[str, Any]:
 
 
 def to_plain(value: Any, depth: int = _DEPTH) -> Any:
-    """A JSON value with finite numbers: NaN and infinities become null, numpy and torch scalars become numbers.
+    """A JSON value that any reader takes.
+
+    NaN and infinities become null, numpy and torch scalars numbers, and characters that UTF-8 cannot carry, as in file
+    names of other encodings, question marks.
 
     Raises:
-        ValueError: it is nested too deeply, or of a type that JSON does not have.
+        ValueError: it is nested too deeply, of a type that JSON does not have, or an integer of more than 63 bits.
     """
     if depth == 0:
         raise ValueError(f"it is nested more than {_DEPTH} levels deep")
-    if value is None or type(value) in (bool, int, str):
+    if value is None or type(value) is bool:
+        return value
+    if type(value) is str:
+        return _carried(value)
+    if type(value) is int:
+        if abs(value) >= _LARGEST:
+            raise ValueError("it holds an integer of more than 63 bits")
         return value
     if type(value) is float:
         return value if math.isfinite(value) else None
     if type(value) in (list, tuple):
         return [to_plain(item, depth - 1) for item in value]
     if type(value) is dict:
-        return {str(key): to_plain(item, depth - 1) for key, item in value.items()}
+        return {_carried(str(key)): to_plain(item, depth - 1) for key, item in value.items()}
     if callable(getattr(value, "item", None)) and getattr(value, "shape", None) in ((), (1,)):
         return to_plain(value.item(), depth - 1)
     if callable(getattr(value, "tolist", None)):
@@ -105,8 +115,12 @@ def to_plain(value: Any, depth: int = _DEPTH) -> Any:
     raise ValueError(f"it holds a {type(value).__name__}, which JSON does not have")
 
 
+def _carried(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
 def _problem(status: str, text: str) -> dict[str, Any]:
-    return {"status": status, "text": text[:_TEXT], "observations": None}
+    return {"status": status, "text": _carried(text[:_TEXT]), "observations": None}
 
 
 def _said(error: BaseException) -> str:
