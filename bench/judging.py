@@ -24,7 +24,7 @@ from grader_service.judge_process import JudgeProcess
 from grader_service.judging import judge
 from grader_service.labs.catalogue import lab_ids, load_lab
 from grader_service.model.evidence import Evidence
-from grader_service.model.lab import LabStep
+from grader_service.model.lab import LabCheck, LabStep
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCES = {
@@ -93,6 +93,10 @@ def main() -> None:
         evidence = [Evidence.model_validate_json(file.read_bytes()) for file in files]
     registry = Registry()
     steps = tuple(step for lab in lab_ids() for step in load_lab(lab, registry).steps)
+    named = {check.id for step in steps for check in step.checks}
+    others = tuple(LabCheck(id=check_id, points=1) for check_id in registry.ids() if check_id not in named)
+    if others:
+        steps += (LabStep(id="others", title="Checks that neither lab names", checks=others),)
     rounds(evidence, steps, registry, options.repeat)
 
 

@@ -47,6 +47,8 @@ class Shown:
     outcome: str | None
     """What came of the ratio; null without a decision, and where the images do not count as delivered."""
     threshold: float | None
+    graded: bool
+    """Whether a check judged the ratio; a lab may time a graph for what the host sees meanwhile."""
     mean: float | None
     """Geometric mean of the ratios of the counted blocks."""
     spoiled: int
@@ -73,7 +75,8 @@ def shown(verdict: Verdict) -> Shown | None:
     measurement = verdict.measurement
     if measurement is None:
         return None
-    decision, outcome = _decision(verdict.checks, measurement)
+    graded = not verdict.checks or any(map(_judges_ratio, verdict.checks))
+    decision, outcome = _decision(verdict.checks, measurement) if graded else (None, None)
     rows = _rows(measurement.blocks, decision)
     ratios = [row.ratio for row in rows if row.counted]
     mean = decision.ratio if decision is not None else math.exp(fmean(map(math.log, ratios))) if ratios else None
@@ -86,10 +89,15 @@ def shown(verdict: Verdict) -> Shown | None:
         decision=decision,
         outcome=outcome,
         threshold=decision.threshold if decision is not None else None,
+        graded=graded,
         mean=mean,
         spoiled=sum(block.spoiled is not None for block in measurement.blocks),
         medians={arm.arm: arm.images_per_s for arm in measurement.arms if arm.images_per_s is not None},
     )
+
+
+def _judges_ratio(check: CheckVerdict) -> bool:
+    return check.id == "throughput_ratio" or "decision" in check.details
 
 
 def _decision(checks: Sequence[CheckVerdict], measurement: Measurement) -> tuple[Decision | None, str | None]:

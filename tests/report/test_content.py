@@ -358,3 +358,26 @@ def _table(page, caption):
     table = next(item for item in page.all("table") if caption in item.text)
     rows = [element for element in table.walk() if element.tag == "tr"]
     return [[cell.text for cell in row.children] for row in rows]
+
+
+def test_a_ratio_that_no_check_judges_decides_nothing():
+    """A lab may time a graph without grading its speed: no threshold, no rule, no outcome stands there."""
+    text = Page(render_report(verdict(checks=(check(),), steps=(step("baseline"),)))).text
+    assert "its speed is not graded in this lab" in text
+    assert "was needed" not in text
+    assert "How it was decided" not in text
+
+
+def test_a_hidden_check_shows_nothing_but_its_name():
+    """Neither outcome, points, code nor the staff's text; a check that shows its outcome keeps the text back."""
+    hidden = check(
+        "jpeg_dataset", outcome=Outcome.FAILED, code="jpeg.hidden_reason", feedback="Graded.",
+        details={"visibility": "hidden", "staff_feedback": "The whole truth."},
+    )  # fmt: skip
+    bare = check("cuda_batch", code="batch.ok", details={"visibility": "outcome", "staff_feedback": "More truth."})
+    advice = check("reflections", details={"optional": True})
+    page = Page(render_report(verdict(checks=(hidden, bare, advice), steps=(step("baseline"),), measurement=None)))
+    assert "jpeg.hidden_reason" not in page.text
+    assert "truth" not in page.text
+    assert "batch.ok" in page.text
+    assert "advice" in page.text
