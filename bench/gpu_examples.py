@@ -2,8 +2,8 @@
 
     python bench/gpu_examples.py [--device cuda] [--sandbox docker] [--only TEXT] [--json FOLDER]
 
-Each line holds status, points, the codes that are not a pass, and seconds of wall clock. The references are graded whole,
-examples of the second lab by the step that they are about, as `examples/README.md` has it.
+Each line holds status, points, the codes that are not a pass, and seconds of wall clock. The references are graded
+whole, examples of the second lab by the step that they are about, as `examples/README.md` has it.
 """
 
 import argparse

@@ -1,5 +1,6 @@
 """Makes verdicts: from judged checks, from a rejection, and from a failure of ours."""
 
+import re
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,6 +15,9 @@ from grader_service.model.submission import Submission
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Provenance, Status, Verdict
 from sandbox.api import SandboxFacts
 
+_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
+_WORTH_SAYING_ONCE = 40
+"""Characters; shorter sentences are no bother, and may mean something else in another place."""
 _PASSED_FEEDBACK = "Every step passed."
 
 
@@ -177,7 +181,18 @@ def _summary(steps: Sequence[LabStep], checks: Sequence[CheckVerdict]) -> str:
             parts.append(f"{len(shown) - len(_open(shown))} of {len(shown)} checks passed.")
         parts += [f"Step {check.step}: {check.feedback}" for check in (*_open(shown), *hidden)]
     parts += [f"Advice on step {check.step}, not needed to pass: {check.feedback}" for check in _open(advice)]
-    return " ".join(parts)[:8000]
+    return " ".join(_said_once(parts))[:8000]
+
+
+def _said_once(parts: Sequence[str]) -> list[str]:
+    """The same texts without the long sentences that one before has said, such as where the code stopped."""
+    said: set[str] = set()
+    kept = []
+    for part in parts:
+        sentences = _SENTENCE.split(part)
+        kept.append(" ".join(text for text in sentences if text not in said))
+        said.update(text for text in sentences if len(text) >= _WORTH_SAYING_ONCE)
+    return [part for part in kept if part]
 
 
 def _open(checks: Sequence[CheckVerdict]) -> list[CheckVerdict]:

@@ -77,8 +77,8 @@ def test_a_hidden_check_is_the_same_whatever_came_out():
     texts = {composed([(outcome.value, {"feedback": "hidden"})]).checks[0].feedback for outcome in Outcome}
     assert texts == {"This check was graded; the lab does not show its result."}
     verdict = composed([("failed", {"feedback": "hidden"}), ("passed", {}), ("failed", {"feedback": "hidden"})])
-    assert verdict.feedback == "1 of 1 checks passed." + 2 * (
-        " Step s0: This check was graded; the lab does not show its result."
+    assert verdict.feedback == (
+        "1 of 1 checks passed. Step s0: This check was graded; the lab does not show its result."
     )
     assert verdict.code == "grade.failed"
     assert verdict.status is Status.FAILED
@@ -157,3 +157,11 @@ def test_laws_of_every_verdict(steps):
     said = json.dumps([verdict.feedback, [check.feedback for check in verdict.checks]])
     kept = {check.id for check, fields in flat if fields.get("feedback", "full") != "full"}
     assert kept.isdisjoint(re.findall(r"secret of (\w+)", said))
+
+
+def test_what_several_checks_say_alike_is_said_once():
+    """Where the code stopped stands in each check's feedback, and once in the summary."""
+    stopped = "Your code stopped at submission.py, line 4 (`1 / 0`) with ZeroDivisionError: division by zero."
+    texts = [f"Step {step}: `{name}` is not defined. {stopped}" for step, name in (("one", "a"), ("two", "b"))]
+    assert verdicts._said_once(texts) == [texts[0], "Step two: `b` is not defined."]
+    assert verdicts._said_once(["Short. Same.", "Short. Same."]) == ["Short. Same.", "Short. Same."]
