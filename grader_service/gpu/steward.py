@@ -74,7 +74,7 @@ class Steward:
         try:
             snapshot = self.monitor.snapshot()
         except GpuGone as error:
-            return str(error)
+            self._retire(str(error))  # waiting brings no GPU back
         self._before = snapshot.memory_used_mib
         if snapshot.recovery_action is not None:
             return f"the driver asks for {snapshot.recovery_action}"

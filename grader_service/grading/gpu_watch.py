@@ -3,9 +3,13 @@
 import time
 from collections.abc import Callable
 
+import structlog
+
 from grader_service.gpu.monitor import GpuGone
 from grader_service.gpu.poll import GpuPoll
 from grader_service.gpu.xid import Blame, blame, explain
+
+log = structlog.get_logger(__name__)
 
 
 class GpuWatch:
@@ -61,9 +65,10 @@ class GpuWatch:
             pid for sample in samples for pid, home in sample.homes.items() if home not in (self._known or frozenset())
         }
         if foreign:
-            # Process ids of the host are for its operator; learners see the reason only.
+            # Process ids of the host are for its operator, whose log has them; a verdict is read by others too.
             if new := sorted(foreign - self._noted):
-                self._note(f"foreign processes used the GPU: {', '.join(map(str, new[:5]))}")
+                log.warning("foreign_gpu_processes", pids=new[:50])
+                self._note(f"foreign processes used the GPU: {len(new)} that had not been seen before")
             self._noted |= foreign
             return "a process that is not of this run used the GPU"
         return None

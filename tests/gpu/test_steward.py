@@ -50,6 +50,14 @@ def test_an_unclean_gpu_is_quarantined_with_its_reason(steward, gpu, retired, ch
     assert reason in retired[0]
 
 
+def test_a_gpu_that_is_gone_is_not_waited_for(gpu, retired):
+    """No patience brings it back."""
+    gpu.gone = True
+    with pytest.raises(GpuUnfit):
+        Steward(gpu, retired.append, patience_s=3600.0).admit()
+    assert len(retired) == 1
+
+
 def test_a_dying_process_is_waited_for(gpu, retired):
     """Memory of a run that was just killed may take a moment to be freed."""
     gpu.processes = [1]
