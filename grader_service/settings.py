@@ -3,8 +3,9 @@
 import os
 from functools import cached_property
 from pathlib import Path
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from grader_service.errors import ConfigurationError
@@ -46,7 +47,7 @@ class Settings(BaseSettings):
     """URL prefixes, separated by spaces, from which a message may have its artifact fetched."""
     gpu: str = "auto"
     """UUID of the one GPU of `worker run`, `auto` for the only one of the host, or `none` for rehearsals."""
-    sandbox: str = "docker"
+    sandbox: Literal["docker", "process"] = "docker"
     """`docker`, or `process` for trusted code."""
     lease_s: float = Field(default=60.0, ge=1.0)
     """A worker that does not renew its claim for this long is taken for dead."""
@@ -68,6 +69,21 @@ class Settings(BaseSettings):
     """Time between two looks for lost hints, expired leases and undelivered answers."""
     intake_threads: int = Field(default=4, ge=1, le=64)
     metrics_port: int = Field(default=9464, ge=1, le=65535)
+
+    def __init__(self, **values: Any) -> None:
+        """Reads the environment.
+
+        Raises:
+            ConfigurationError: a variable holds what it must not; every one of them is named.
+        """
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            problems = (
+                f"GRADER_{'_'.join(map(str, problem['loc'])).upper()}: {problem['msg']}, got {problem['input']!r}"
+                for problem in error.errors(include_url=False)
+            )
+            raise ConfigurationError("; ".join(problems)[:2000]) from None
 
     @cached_property
     def key_dir(self) -> Path:

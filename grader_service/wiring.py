@@ -11,6 +11,7 @@ from grader_service.grading.crew import Device
 from grader_service.host import Gpu, find_gpus
 from grader_service.labs.specs import lab_ids, lab_text, read_lab
 from grader_service.queue.address import redis_url
+from grader_service.sandboxes import open_runner
 from grader_service.service.gate import Gate
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.runner import RunnerDesk
@@ -97,27 +98,15 @@ def chosen_gpu(settings: Settings) -> Gpu | None:
 
 
 def open_sandbox(settings: Settings, gpu: Gpu | None) -> SandboxRunner:
-    """The runner of pods."""
-    if settings.sandbox == "process":
-        from sandbox.process_runner import ProcessRunner  # noqa: PLC0415 - only the runner in use is imported
+    """The runner of pods; each run asks it for the image of its own lab.
 
-        if settings.production:
-            raise ConfigurationError(
-                "GRADER_SANDBOX=process has no isolation and is refused with GRADER_PRODUCTION=true"
-            )
-        if settings.lab_python is not None:
-            return ProcessRunner(settings.state_dir, python=settings.lab_python, lab_data=settings.lab_data)
-        return ProcessRunner(settings.state_dir, lab_data=settings.lab_data)
-    from sandbox.docker_runner import DockerRunner  # noqa: PLC0415
-
-    image = settings.lab_image or read_lab(lab_text(lab_ids()[0]), "lab").image
-    return DockerRunner(
-        image,
-        settings.state_dir,
-        gpu=gpu.index if gpu is not None else None,
-        lab_data=settings.lab_data,
-        any_lab=settings.lab_image is not None,
-    )
+    Raises:
+        ConfigurationError: a sandbox without isolation in production.
+    """
+    if settings.sandbox == "process" and settings.production:
+        raise ConfigurationError("GRADER_SANDBOX=process has no isolation and is refused with GRADER_PRODUCTION=true")
+    image = read_lab(lab_text(lab_ids()[0]), "lab").image
+    return open_runner(settings.sandbox, image, settings, gpu)
 
 
 def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str, gate: Gate) -> RunnerDesk:

@@ -23,9 +23,9 @@ from grader_service.labs.catalogue import load_lab
 from grader_service.model.lab import LabSpec
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Status
+from grader_service.sandboxes import open_runner
 from grader_service.settings import Settings
 from grader_service.signing import Signer
-from sandbox.api import SandboxRunner
 
 EXIT_CODES = {
     Status.PASSED: 0,
@@ -103,7 +103,7 @@ def grade(  # noqa: PLR0917 - one parameter per option
     )
     spec.selected(submission.steps)
     chosen, gpu = _device(device)
-    runner = _runner(sandbox, spec, settings, gpu)
+    runner = open_runner(sandbox.value, spec.image, settings, gpu)
     if sandbox is SandboxChoice.PROCESS:
         error_console().print(
             "grader: --sandbox process runs the submission without isolation; use it for code that you trust",
@@ -163,20 +163,3 @@ def _device(choice: DeviceChoice) -> tuple[Device, Gpu | None]:
     if choice is DeviceChoice.CUDA:
         raise ConfigurationError("--device cuda: no NVIDIA driver or GPU answers on this host; see `grader doctor`")
     return "cpu", None
-
-
-def _runner(choice: SandboxChoice, lab: LabSpec, settings: Settings, gpu: Gpu | None) -> SandboxRunner:
-    if choice is SandboxChoice.PROCESS:
-        from sandbox.process_runner import ProcessRunner  # noqa: PLC0415 - only the runner in use is imported
-
-        if settings.lab_python is not None:
-            return ProcessRunner(settings.state_dir, python=settings.lab_python, lab_data=settings.lab_data)
-        return ProcessRunner(settings.state_dir, lab_data=settings.lab_data)
-    from sandbox.docker_runner import DockerRunner  # noqa: PLC0415
-
-    return DockerRunner(
-        settings.lab_image or lab.image,
-        settings.state_dir,
-        gpu=gpu.index if gpu is not None else None,
-        lab_data=settings.lab_data,
-    )

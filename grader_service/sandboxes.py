@@ -1,0 +1,36 @@
+"""Opens the sandbox that a command or a worker runs pods in."""
+
+from typing import Literal
+
+from grader_service.host import Gpu
+from grader_service.settings import Settings
+from sandbox.api import SandboxRunner
+
+
+def open_runner(kind: Literal["docker", "process"], image: str, settings: Settings, gpu: Gpu | None) -> SandboxRunner:
+    """A runner of pods.
+
+    Args:
+        kind: `process` has no isolation.
+        image: of the lab; where the settings name one, that one is taken for every lab.
+        settings: folders, image and interpreter.
+        gpu: the one that pods get; None for rehearsals.
+
+    Raises:
+        SandboxUnavailable: the engine, the image or the GPU cannot be had.
+    """
+    if kind == "process":
+        from sandbox.process_runner import ProcessRunner  # noqa: PLC0415 - only the runner in use is imported
+
+        if settings.lab_python is not None:
+            return ProcessRunner(settings.state_dir, python=settings.lab_python, lab_data=settings.lab_data)
+        return ProcessRunner(settings.state_dir, lab_data=settings.lab_data)
+    from sandbox.docker_runner import DockerRunner  # noqa: PLC0415
+
+    return DockerRunner(
+        settings.lab_image or image,
+        settings.state_dir,
+        gpu=gpu.index if gpu is not None else None,
+        lab_data=settings.lab_data,
+        any_lab=settings.lab_image is not None,
+    )
