@@ -90,21 +90,24 @@ class JudgeProcess:
             InfrastructureError: no process can be started.
         """
         places = [(step, check) for step in steps for check in step.checks]
-        self.start()
-        child = self._child
-        assert child is not None  # noqa: S101 - just started
+        judged: list[Judged] = []
         try:
-            return self._ask(child, evidence, places, registry)
+            while len(judged) < len(places):  # once, unless advice takes a process down
+                self._some(evidence, places[len(judged) :], registry, judged)
         except BaseException:
             self.close()  # what it would answer later belongs to nobody
             raise
-        finally:
-            if self._child is not None and child.jobs >= self._limits.most_jobs:
-                self.close()
+        if self._child is not None and self._child.jobs >= self._limits.most_jobs:
+            self.close()
+        return judged
 
-    def _ask(
-        self, child: "_Child", evidence: Evidence, places: Sequence[tuple[LabStep, LabCheck]], registry: Registry
-    ) -> list[Judged]:
+    def _some(
+        self, evidence: Evidence, places: Sequence[tuple[LabStep, LabCheck]], registry: Registry, judged: list[Judged]
+    ) -> None:
+        """Adds the answers of the checks that stand first, all of them if no process is lost."""
+        self.start()
+        child = self._child
+        assert child is not None  # noqa: S101 - just started
         child.send(
             {
                 "evidence": evidence.model_dump_json(),
@@ -117,29 +120,25 @@ class JudgeProcess:
             child.receive(self._limits.start_timeout_s)
         except _Silent as silence:
             raise InfrastructureError(f"the checks could not be loaded for judging: {silence}") from None
-        judged: list[Judged] = []
-        failures: list[JudgeFailed] = []
         for step, check in places:
             loaded = registry.load(check.id)
+            version, version_text = loaded.check.version, loaded.version_text
+            lost = False
             try:
                 answer = child.receive(self._limits.check_timeout_s)
-            except _Silent as silence:
-                raise JudgeFailed(check.id, loaded.distribution, str(silence)) from None
-            try:
                 result = _result(answer)
-            except ValueError as error:
-                failure = JudgeFailed(check.id, loaded.distribution, str(error)[:2000])
+                version, version_text = answer["version"], answer["version_text"]
+            except (_Silent, ValueError) as error:
                 if not check.optional:
-                    failures.append(failure)
-                    continue
+                    raise JudgeFailed(check.id, loaded.distribution, str(error)[:_ERROR_BYTES]) from None
                 # Advice that fails costs nobody a verdict.
-                log.warning("advice_failed", check=check.id, distribution=loaded.distribution, reason=failure.reason)
+                log.warning("advice_failed", check=check.id, distribution=loaded.distribution, reason=str(error)[:2000])
                 result = undecided(Outcome.ERROR, "judge.failed", _NO_ADVICE)
-            version, text = answer.get("version"), answer.get("version_text")
-            judged.append(Judged(step, check, version or loaded.check.version, text or loaded.version_text, result))
-        if failures:
-            raise failures[0]
-        return judged
+                lost = isinstance(error, _Silent)
+            judged.append(Judged(step, check, version, version_text, result))
+            if lost:
+                self.close()
+                return
 
 
 def _result(answer: dict[str, Any]) -> CheckResult:

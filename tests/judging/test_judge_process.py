@@ -115,13 +115,22 @@ def test_a_check_that_shouts_is_not_waited_for(process, registry):
     assert process.judge(an_evidence(), [step_of("shouts")], registry)[0].result.outcome == "passed"
 
 
-def test_advice_that_fails_costs_no_verdict(process, registry):
-    """An optional check that crashes is answered for; the checks beside it are judged."""
-    checks = (LabCheck(id="raises", points=0, optional=True), LabCheck(id="counts", points=1))
-    step = LabStep(id="rogue", title="Rogue", checks=checks)
-    advice, needed = process.judge(an_evidence(), [step], registry)
+@pytest.mark.parametrize("rogue", ["raises", "crashes", "hangs"])
+def test_advice_that_fails_costs_no_verdict(process, registry, rogue):
+    """An optional check that breaks, or takes its process down, is answered for; those around it are judged."""
+    step = LabStep(
+        id="rogue",
+        title="Rogue",
+        checks=(
+            LabCheck(id="chats", points=1),
+            LabCheck(id=rogue, points=0, optional=True),
+            LabCheck(id="counts", points=1),
+        ),
+    )
+    before, advice, after = process.judge(an_evidence(), [step], registry)
     assert (advice.result.outcome, advice.result.code) == ("error", "judge.failed")
-    assert needed.result.outcome == "passed"
+    assert (before.check.id, after.check.id) == ("chats", "counts")
+    assert before.result.outcome == after.result.outcome == "passed"
 
 
 def test_the_version_is_that_of_the_code_that_judged(tmp_path):
