@@ -80,11 +80,16 @@ class Ledger:
         first, end = (shown if only_newest else self._first_part) * self.per_part, (shown + 1) * self.per_part
         tally = Tally(delivered=len(ids))
         fresh: set[int] = set()
+        here: set[bytes] = set()
         for row, index in enumerate(ids.tolist()):
             pixels = content.means[row].tobytes()
-            again = pixels in self._seen
+            again, at_once = pixels in self._seen, pixels in here
             self._seen.add(pixels)
-            if index >= end or (index < 0 and not again):
+            here.add(pixels)
+            if at_once:
+                # A window is one part, in which no file stands twice; whatever it is taken for, it came again.
+                tally.repeated += 1
+            elif index >= end or (index < 0 and not again):
                 tally.unknown += 1
             elif index < 0 or (index >= first and self._counted[index]):
                 tally.repeated += 1
@@ -101,8 +106,8 @@ class Ledger:
     def conclude(self) -> ContentProof:
         """Audits some of the images that were counted, and says whether the arm's images count as delivered work.
 
-        Problems beside those of `held_out.proof.prove`: `replayed` (mostly images that came before), `stale` (mostly
-        images from before the trials).
+        Problems beside those of `held_out.proof.prove`, where most images did not count: `replayed` (more of them had
+        come before), `stale` (more of them were from before the trials).
         """
         audits = spot_check(self.plan, self.samples, AUDITS)
         total = self.total
@@ -118,10 +123,8 @@ class Ledger:
         # The learner's job is not known here, so torchvision's RandomResizedCrop stands in for it.
         proof = prove(audits, figures, expected_area=standard_area(self.plan.sizes))
         problem = proof.problem
-        if total.repeated > _MOST * total.delivered:
-            problem = "replayed"
-        elif total.stale > _MOST * total.delivered:
-            problem = "stale"
+        if total.repeated + total.stale > _MOST * total.delivered:
+            problem = "replayed" if total.repeated >= total.stale else "stale"
         return proof.model_copy(update={"repeated": total.repeated, "problem": problem})
 
     def _identify(self, means: NDArray[np.float32]) -> NDArray[np.int32]:

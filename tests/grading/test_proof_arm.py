@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from grader_service.grading.arms import ArmLost
+from grader_service.grading.contents import Delivered
+from grader_service.grading.proof import Ledger
 from grader_service.grading.proof_arm import ProofArm
 from grader_service.grading.trial_shards import TrialShards
+from grader_service.held_out.plan import codes, plan_shard
 from grader_service.model.evidence import ImageSize
 from grader_service.model.measurement import ContentKind, Window
 from sandbox.frames import Message
@@ -281,3 +284,16 @@ def test_the_clock_includes_the_time_until_the_pod_is_frozen(serve, monkeypatch)
 
     monkeypatch.setattr(pod, "pause", slow)
     assert arm.window(4, timeout_s=20.0).seconds >= 0.2
+
+
+def test_what_comes_twice_in_one_window_is_repeated_whatever_it_is_taken_for():
+    """A file stands once in a part: the same pixels again are no older image, even where their colour is one's."""
+    plan = plan_shard("0e" * 16, (), 4 * 64)
+    ledger = Ledger(plan, 64)
+    ledger.begin(2)
+    old = codes(plan)[5].astype(np.float32)  # an image of part 0
+    window = np.repeat(old[None] + np.float32(0.1) * np.arange(4, dtype=np.float32)[:, None], 16, axis=0)
+    tally = ledger.take(Delivered(window, ()), 2)
+    assert (tally.delivered, tally.fresh) == (64, 0)
+    assert tally.repeated == 60
+    assert ledger.conclude().problem == "replayed"
