@@ -14,16 +14,15 @@ and defines `probe(context)`, which returns observations as a dict of JSON value
 import ast
 import hashlib
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.machinery import ModuleSpec
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
 
 from grader_service.errors import ConfigurationError
 from grader_service.model.evidence import ProbeSite
+from grader_service.plugins.declared import Declared, origin
+from grader_service.plugins.located import module_file
 
 GROUP = "grader.probes"
 PROBE_API = 1
@@ -58,15 +57,13 @@ class ProbeFiles:
             points: the entry points of the group; those that are installed if absent.
             folders: where `NAME.py` is looked for first.
         """
-        self._points: dict[str, list[EntryPoint]] = {}
-        for point in entry_points(group=GROUP) if points is None else points:
-            self._points.setdefault(point.name, []).append(point)
+        self._declared = Declared(GROUP, points)
         self._folders = tuple(folders)
         self._read: dict[str, ProbeFile] = {}
 
     def ids(self) -> list[str]:
         """Names of every installed probe."""
-        return sorted(self._points)
+        return self._declared.names()
 
     def load(self, probe_id: str) -> ProbeFile:
         """One probe's source and what it says about itself.
@@ -84,21 +81,14 @@ class ProbeFiles:
         for folder in self._folders:
             if (folder / f"{probe_id}.py").is_file():
                 return folder / f"{probe_id}.py", str(folder)
-        points = self._points.get(probe_id, [])
-        if not points:
-            known = ", ".join(self.ids()) or "none"
-            raise ConfigurationError(f"no probe {probe_id!r} is installed; installed probes are: {known}")
-        if len(points) > 1:
-            origins = ", ".join(_origin(point) for point in points)
-            raise ConfigurationError(f"probe {probe_id!r} is declared by {origins}; uninstall all of them but one")
-        point = points[0]
-        path = source_path(point.module)
+        point = self._declared.only("probe", probe_id)
+        path = module_file(point.module)
         if path is None:
             raise ConfigurationError(
-                f"probe {probe_id!r} of {_origin(point)} is declared as module {point.module}, "
+                f"probe {probe_id!r} of {origin(point)} is declared as module {point.module}, "
                 "and no file of that name is installed"
             )
-        return path, _origin(point)
+        return path, origin(point)
 
 
 def read_probe_file(probe_id: str, path: Path, origin: str) -> ProbeFile:
@@ -120,35 +110,6 @@ def read_probe_file(probe_id: str, path: Path, origin: str) -> ProbeFile:
     if problems:
         raise ConfigurationError(f"{whose} is no probe: {'; '.join(problems)}")
     return ProbeFile(probe_id, str(said["VERSION"]), ProbeSite(str(said["SITE"])), float(str(said["BUDGET_S"])), source)
-
-
-def source_path(module: str) -> Path | None:
-    """The file of a module, found without importing it or any of its parents.
-
-    Goes through the import system's finders part by part: `importlib.util.find_spec` would import the parents.
-    """
-    search: list[str] | None = None
-    spec: ModuleSpec | None = None
-    name = ""
-    for part in module.split("."):
-        name = f"{name}.{part}" if name else part
-        spec = next((found for finder in sys.meta_path if (found := _asked(finder, name, search)) is not None), None)
-        if spec is None:
-            return None
-        search = list(spec.submodule_search_locations) if spec.submodule_search_locations is not None else None
-        if search is None and name != module:
-            return None
-    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-        return None
-    return Path(spec.origin)
-
-
-def _asked(finder: Any, name: str, search: list[str] | None) -> ModuleSpec | None:
-    try:
-        found: ModuleSpec | None = finder.find_spec(name, search)
-    except (AttributeError, ImportError, KeyError):
-        return None  # a folder without `__init__.py` looks its parent up among the imported modules
-    return found
 
 
 def _constants(tree: ast.Module) -> dict[str, object]:
@@ -178,7 +139,3 @@ def _problems(said: dict[str, object], tree: ast.Module) -> list[str]:
     if not any(isinstance(node, ast.FunctionDef) and node.name == "probe" for node in tree.body):
         problems.append("it does not define a function `probe(context)`")
     return problems
-
-
-def _origin(point: EntryPoint) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist else f"an unknown distribution ({point.value})"

@@ -4,7 +4,7 @@ import hashlib
 import runpy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from checks.api import ACCEPTED_VERSIONS, Check, probes_of
 from grader_service.errors import ConfigurationError
+from grader_service.plugins.declared import Declared, origin
 
 GROUP = "grader.checks"
 _PARTS = ("id", "version", "api_version", "title", "needs", "params_model", "observation_model", "observe", "judge")
@@ -48,10 +49,7 @@ class Registry:
         Raises:
             ConfigurationError: a file does not run, or what it defines breaks the contract.
         """
-        found = entry_points(group=GROUP) if points is None else points
-        self._points: dict[str, list[EntryPoint]] = {}
-        for point in found:
-            self._points.setdefault(point.name, []).append(point)
+        self._declared = Declared(GROUP, points)
         self._loaded: dict[str, LoadedCheck] = {}
         for file in files:
             loaded = load_file(file)
@@ -59,11 +57,11 @@ class Registry:
 
     def ids(self) -> list[str]:
         """Names of every installed check."""
-        return sorted(self._points)
+        return self._declared.names()
 
     def origin(self, check_id: str) -> str:
         """Distribution and version that declare this check, without importing it."""
-        return ", ".join(_origin(point) for point in self._points.get(check_id, ()))
+        return self._declared.origin(check_id)
 
     def load(self, check_id: str) -> LoadedCheck:
         """Imports and verifies one check.
@@ -77,25 +75,17 @@ class Registry:
         return self._loaded[check_id]
 
     def _load(self, check_id: str) -> LoadedCheck:
-        points = self._points.get(check_id, [])
-        if not points:
-            known = ", ".join(self.ids()) or "none"
-            raise ConfigurationError(f"no check {check_id!r} is installed; installed checks are: {known}")
-        if len(points) > 1:
-            raise ConfigurationError(
-                f"check {check_id!r} is declared by {self.origin(check_id)}; uninstall all of them but one"
-            )
-        point = points[0]
+        point = self._declared.only("check", check_id)
         try:
             loaded = point.load()
         except Exception as error:
             raise ConfigurationError(
-                f"check {check_id!r} of {_origin(point)} does not load: {type(error).__name__}: {error}"
+                f"check {check_id!r} of {origin(point)} does not load: {type(error).__name__}: {error}"
             ) from error
         problems = contract_problems(check_id, loaded)
         if problems:
             raise ConfigurationError(
-                f"check {check_id!r} of {_origin(point)} breaks the contract: {'; '.join(problems)}"
+                f"check {check_id!r} of {origin(point)} breaks the contract: {'; '.join(problems)}"
             )
         name, version = (point.dist.name, point.dist.version) if point.dist else ("unknown", "0")
         return LoadedCheck(loaded, name, version)
@@ -154,7 +144,3 @@ def _version_problems(version: object) -> list[str]:
 
 def _kind(value: object) -> str:
     return f"class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__} object"
-
-
-def _origin(point: EntryPoint) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist else f"an unknown distribution ({point.value})"

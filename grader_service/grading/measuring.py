@@ -9,7 +9,6 @@ from grader_service.grading.crew import Crew
 from grader_service.grading.host_effect import Job, measure_host, needs_host_effect, with_host
 from grader_service.grading.lookout import lookout
 from grader_service.grading.stages import StageClock
-from grader_service.held_out.libraries import import_ahead
 from grader_service.held_out.plan import plan_shard
 from grader_service.held_out.shards import begin_shard
 from grader_service.model.evidence import CleanRoom, Scan
@@ -44,8 +43,6 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
     room = crew.clean_room
     if room is None:
         return None, None
-    if crew.reference is not None:
-        import_ahead()
     clock.start("held_out", "making held-out images")
     sizes = session.inventory.sizes if session.inventory else ()
     distinct = session.inventory.distinct if session.inventory else 0

@@ -71,14 +71,12 @@ class Prober:
         if not found.graphs:
             self._without_graphs(found)
             return
-        pod = crew.probe_room
-        fresh = True
+        waiting, pod = crew.probe_room, None
         for task in self._of(ProbeSite.GRAPH):
             if pod is None:
-                pod, fresh = crew.start_probe_room(), True
-            if fresh:
+                pod, waiting = waiting or crew.start_probe_room(), None
                 await_ready(pod)
-                fresh = not _send_graphs(pod, found, crew)
+                _send_graphs(pod, found, crew)
             record, ended = _run(task, pod, crew.device)
             self._records[task.ref.id] = record
             if ended or record.status == "timed_out":
@@ -96,8 +94,8 @@ class Prober:
         return [task for task in self._tasks if task.ref.site is site]
 
 
-def _send_graphs(pod: Pod, found: Found, crew: Crew) -> bool:
-    """Gives every graph to a pod, best candidate first; False when the pod took no more."""
+def _send_graphs(pod: Pod, found: Found, crew: Crew) -> None:
+    """Gives every graph to a pod, best candidate first; that it took no more is seen when it is asked."""
     for pipeline in found.discovery.pipelines:
         if pipeline.graph is None:
             continue
@@ -109,8 +107,7 @@ def _send_graphs(pod: Pod, found: Found, crew: Crew) -> bool:
             "facts": pipeline.model_dump(mode="json"),
         }
         if pod.send(request, found.graphs[pipeline.graph]) is not None:
-            return False
-    return True
+            return
 
 
 def _run(task: ProbeTask, pod: Pod, device: str) -> tuple[ProbeRecord, bool]:

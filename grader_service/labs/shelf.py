@@ -7,7 +7,7 @@ its file lies, as `ID.toml`, `ID.yaml` or `ID.yml`.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from importlib.resources import files
 from pathlib import Path
 
@@ -16,8 +16,9 @@ from pydantic import TypeAdapter, ValidationError
 from grader_service import __version__
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.labs.documents import MAX_BYTES, SUFFIXES, Form
-from grader_service.labs.packages import is_package_name, package_folders
 from grader_service.model.base import Identifier
+from grader_service.plugins.declared import Declared, origin
+from grader_service.plugins.located import is_package_name, package_folders
 
 GROUP = "grader.labs"
 _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
@@ -49,18 +50,16 @@ class Shelf:
             for suffix, form in SUFFIXES.items()
             if entry.name.endswith(suffix)
         }
-        self._points: dict[str, list[EntryPoint]] = {}
-        for point in entry_points(group=GROUP) if points is None else points:
-            self._points.setdefault(point.name, []).append(point)
+        self._declared = Declared(GROUP, points)
 
     def ids(self) -> list[str]:
         """Every declared id, broken labs included: those of the grader first, then those of plugins."""
-        return sorted(self._own) + sorted(set(self._points) - set(self._own))
+        return sorted(self._own) + sorted(set(self._declared.names()) - set(self._own))
 
     def origin(self, lab_id: str) -> str:
         """Distributions and versions that declare this lab."""
         own = [f"grader-service {__version__}"] if lab_id in self._own else []
-        return ", ".join(own + sorted(_origin(point) for point in self._points.get(lab_id, ())))
+        return ", ".join(own + sorted(map(origin, self._declared.of(lab_id))))
 
     def text(self, lab_id: str) -> LabText:
         """The specification of one lab as it is written.
@@ -69,7 +68,7 @@ class Shelf:
             UsageError: there is no such lab.
             ConfigurationError: its declaration or its file is wrong; the message names the distribution.
         """
-        points = self._points.get(lab_id, [])
+        points = self._declared.of(lab_id)
         if len(points) + (lab_id in self._own) > 1:
             raise ConfigurationError(
                 f"lab {lab_id!r} is declared by {self.origin(lab_id)}; uninstall all of them but one"
@@ -106,7 +105,7 @@ def read_at_most(path: Path) -> bytes:
 
 
 def _file_of(point: EntryPoint) -> tuple[Path, Form]:
-    whose = f"lab {point.name!r} of {_origin(point)}"
+    whose = f"lab {point.name!r} of {origin(point)}"
     try:
         _IDENTIFIER.validate_python(point.name)
     except ValidationError:
@@ -133,7 +132,3 @@ def _file_of(point: EntryPoint) -> tuple[Path, Form]:
     raise ConfigurationError(
         f"{whose} has no file: {point.name} with {_SUFFIX_NAMES} was looked for in {', '.join(map(str, folders))}"
     )
-
-
-def _origin(point: EntryPoint) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist else f"an unknown distribution ({point.value})"

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from checks.probe_files import GROUP, MAX_SOURCE, ProbeFiles, read_probe_file, source_path
+from checks.probe_files import GROUP, MAX_SOURCE, ProbeFiles, read_probe_file
 from grader_service.errors import ConfigurationError
 from grader_service.model.evidence import ProbeSite
+from grader_service.plugins.located import module_file
 
 GOOD = '''"""Says one."""
 
@@ -107,6 +108,6 @@ def test_what_is_no_probe_is_refused(tmp_path, source, message):
 
 def test_modules_are_found_where_python_would_find_them():
     """Packages, plain modules and nothing, as the import system has it."""
-    assert source_path("json.decoder") == Path(sys.modules["json"].__file__).parent / "decoder.py"
-    assert source_path("json.nothing") is None
-    assert source_path("sys") is None
+    assert module_file("json.decoder") == Path(sys.modules["json"].__file__).parent / "decoder.py"
+    assert module_file("json.nothing") is None
+    assert module_file("sys") is None

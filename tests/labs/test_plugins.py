@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from grader_service.errors import ConfigurationError, UsageError
-from grader_service.labs.packages import package_folders
 from grader_service.labs.shelf import GROUP, Shelf
 from grader_service.labs.specs import opened, read_lab
+from grader_service.plugins.located import package_folders
 from tests.labs.texts import TOML, YAML
 
 NEVER_IMPORTED = "raise SystemExit('a plugin was imported')\n"

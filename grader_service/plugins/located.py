@@ -1,4 +1,4 @@
-"""Finds the folders of an installed package without importing it or its parents.
+"""Finds the folders of an installed package, and the files of its modules, without importing it or its parents.
 
 `importlib.util.find_spec("a.b")` imports `a`. Here the finders on `sys.meta_path` are asked part by part, each time
 with the folders that the part before was found in, so that no code of a plugin runs.
@@ -7,6 +7,7 @@ with the folders that the part before was found in, so that no code of a plugin 
 import re
 import sys
 from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,17 @@ def package_folders(name: str) -> list[Path]:
     return [Path(folder) for folder in folders or []]
 
 
+def module_file(name: str) -> Path | None:
+    """The source file of a module; None where it is not installed, or no Python source."""
+    parent, _, _ = name.rpartition(".")
+    folders = [str(folder) for folder in package_folders(parent)] if parent else None
+    if folders == []:
+        return None
+    specs = (_spec(finder, name, folders) for finder in sys.meta_path)
+    spec = next((found for found in specs if found is not None), None)
+    return Path(spec.origin) if spec is not None and spec.origin is not None and spec.origin.endswith(".py") else None
+
+
 def _folders(name: str, part: str, parents: Sequence[str] | None) -> list[str]:
     for finder in sys.meta_path:
         found = _asked(finder, name, parents)
@@ -39,10 +51,18 @@ def _folders(name: str, part: str, parents: Sequence[str] | None) -> list[str]:
 
 def _asked(finder: Any, name: str, parents: Sequence[str] | None) -> list[str] | None:
     """The folders of a package by one finder; none for a plain module, None where it knows nothing of that name."""
+    spec = _spec(finder, name, parents)
+    if spec is None or (spec.loader is None and spec.submodule_search_locations is None):
+        return None
     try:
-        spec = finder.find_spec(name, parents)
-        if spec is None or (spec.loader is None and spec.submodule_search_locations is None):
-            return None
         return list(spec.submodule_search_locations or [])
-    except (AttributeError, ImportError, KeyError):
+    except KeyError:
         return None  # a folder without `__init__.py` looks its parent up among the imported modules
+
+
+def _spec(finder: Any, name: str, parents: Sequence[str] | None) -> ModuleSpec | None:
+    try:
+        found: ModuleSpec | None = finder.find_spec(name, parents)
+    except (AttributeError, ImportError, KeyError):
+        return None  # as above
+    return found

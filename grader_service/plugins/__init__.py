@@ -1,0 +1,1 @@
+"""What installed packages declare and where their files lie, found without importing them."""
