@@ -1,0 +1,188 @@
+"""Batches of re-grades: what was selected, how it is judged again, how far it is, and what would change."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from grader_service.model.base import Code, Count, Identifier, LongText, Seconds, Sha256, ShortText, Wire
+from grader_service.model.standing import Standing
+from grader_service.model.verdict import Outcome, Status
+
+MOST_REPEATS = 20
+
+
+class Level(StrEnum):
+    """How a submission is graded again."""
+
+    JUDGE = "judge"
+    """From the evidence that is stored: no GPU, no code of a learner."""
+    RUN = "run"
+    """Executed again."""
+
+
+class BatchState(StrEnum):
+    """Where a batch is."""
+
+    PLANNED = "planned"
+    RUNNING = "running"
+    PAUSED = "paused"
+    FINISHED = "finished"
+    """Every item has its new verdict; the old ones are in force until the batch is applied."""
+    CANCELLED = "cancelled"
+    """Stopped for good; what was done can be looked at."""
+    APPLIED = "applied"
+    REVERTED = "reverted"
+    """Was applied and undone: the verdicts from before are in force again."""
+    DISCARDED = "discarded"
+
+
+class ItemState(StrEnum):
+    """Where one submission of a batch is."""
+
+    WAITING = "waiting"
+    WORKING = "working"
+    """In the hands of a worker, or a run of it waits for a GPU."""
+    DONE = "done"
+    NEEDS_ATTENTION = "needs_attention"
+    """Our failures used up its tries."""
+    CANCELLED = "cancelled"
+
+
+class Selection(Wire):
+    """Which submissions: all conditions must hold; those left empty hold always. Only graded ones are selected."""
+
+    cohorts: tuple[ShortText, ...] = ()
+    labs: tuple[Identifier, ...] = ()
+    learners: tuple[ShortText, ...] = ()
+    submissions: tuple[Identifier, ...] = ()
+    statuses: tuple[Status, ...] = ()
+    """Of the verdict in force."""
+    checks: Mapping[Identifier, Outcome | None] = Field(default_factory=dict)
+    """Check id to the outcome that it must have in the verdict in force; null for any."""
+    codes: tuple[Code, ...] = ()
+    """The verdict's code, or that of one of its checks."""
+    received_from: float | None = None
+    """Seconds since 1970."""
+    received_before: float | None = None
+    image_digests: tuple[ShortText, ...] = ()
+    check_versions: Mapping[Identifier, ShortText] = Field(default_factory=dict)
+    """Check id to the version that judged."""
+    latest_only: bool = False
+    """Of each learner and lab only the submission that came last."""
+
+
+class LevelCount(Wire):
+    """So many submissions at this level for this reason."""
+
+    level: Level | None
+    """Null for submissions that are left out."""
+    reason: Code
+    text: LongText
+    submissions: Count
+
+
+class Estimate(Wire):
+    """What a batch would do, before anything is done."""
+
+    counts: tuple[LevelCount, ...]
+    selected: Count
+    """Submissions that the selection found, those left out included."""
+    items: Count
+    """Verdicts to make: submissions times repetitions."""
+    gpu_s: Seconds
+    """Of one GPU; 0 when every item is judged from stored evidence."""
+    eta_s: Seconds | None
+    """Wall clock; null when no device is ready for what has to run."""
+
+
+class BatchLab(Wire):
+    """The lab document that a batch grades with; kept, so that it cannot change while the batch runs."""
+
+    lab: Identifier
+    version: ShortText
+    sha256: Sha256
+    """Of the document, which lies among the blobs."""
+    form: Literal["toml", "yaml"]
+    origin: ShortText
+    """The installed distribution, or the name of the file that was given."""
+    check_versions: Mapping[Identifier, ShortText]
+
+
+class Batch(Wire):
+    """One batch."""
+
+    batch_id: Identifier
+    state: BatchState
+    reason: LongText
+    author: ShortText
+    created_at: float
+    selection: Selection
+    level: Literal["auto", "judge", "run"]
+    repeats: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 1
+    labs: tuple[BatchLab, ...]
+    estimate: Estimate
+    gpu_budget_s: Seconds | None = None
+    """Seconds of GPU time after which it pauses; null: no limit."""
+    note: LongText = ""
+    """Why it is paused, such as a spent budget; empty when somebody asked for it."""
+    started_at: float | None = None
+    finished_at: float | None = None
+    applied_at: float | None = None
+
+
+class Progress(Wire):
+    """How far a batch is."""
+
+    batch_id: Identifier
+    state: BatchState
+    counts: Mapping[ItemState, Count]
+    gpu_used_s: Seconds = 0.0
+    rate: Annotated[float, Field(ge=0)] | None = None
+    """Items per second, lately; null before there is anything to tell from."""
+    eta_s: Seconds | None = None
+    note: LongText = ""
+
+    @property
+    def total(self) -> int:
+        """All items."""
+        return sum(self.counts.values())
+
+    @property
+    def done(self) -> int:
+        """Items that have their new verdict."""
+        return self.counts.get(ItemState.DONE, 0)
+
+
+class Change(Wire):
+    """One submission of a batch: the verdict in force when it was planned, and what the batch made of it."""
+
+    submission_id: Identifier
+    level: Level
+    reason: Code
+    """Why at this level."""
+    old: Standing
+    new: Standing | None
+    """Of the first repetition, which is the one that `apply` puts in force; null until it is done."""
+    repeats: tuple[Standing, ...] = ()
+    """All repetitions that are done, the first one included, where a batch has several."""
+    state: ItemState = ItemState.DONE
+    """Of the first repetition."""
+    error: LongText = ""
+    """Our failure, when there was one."""
+    outdated: bool = False
+    """Another verdict came in force since the batch was planned (or since it was applied); `apply` leaves it alone."""
+    newer: Count = 0
+    """Submissions of the same learner to the same lab that came after this one."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether a learner would see a difference: status, score, or a check's outcome or points."""
+        return self.new is not None and comparable(self.old) != comparable(self.new)
+
+
+def comparable(standing: Standing) -> tuple[object, ...]:
+    """What has to be equal for two verdicts to say the same."""
+    checks = tuple((check.step, check.id, check.outcome, check.score, check.max_score) for check in standing.checks)
+    return (standing.status, standing.score, standing.max_score, checks)

@@ -1,0 +1,116 @@
+"""What a verdict says, in a few hundred bytes: enough to compare thousands without opening a single document."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from grader_service.model.base import Code, Identifier, ShortText, Wire
+from grader_service.model.measurement import ImagesPerSecond
+from grader_service.model.verdict import Mode, Outcome, Status, StepVerdict, Tier, Verdict
+
+
+class CheckStanding(Wire):
+    """One check's part."""
+
+    id: Identifier
+    step: Identifier
+    version: ShortText
+    outcome: Outcome
+    code: Code
+    score: Annotated[float, Field(ge=0)] | None
+    """Points; null where the check could not decide."""
+    max_score: Annotated[float, Field(ge=0)]
+    tier: Tier | None = None
+
+
+class RatioStanding(Wire):
+    """The measured ratio of DALI over the effective baseline, with its confidence interval."""
+
+    ratio: Annotated[float, Field(gt=0)]
+    low: Annotated[float, Field(gt=0)]
+    high: Annotated[float, Field(gt=0)]
+
+
+class RateStanding(Wire):
+    """Images per second of one arm: median over blocks, lowest and highest."""
+
+    median: ImagesPerSecond
+    low: ImagesPerSecond
+    high: ImagesPerSecond
+
+
+class Standing(Wire):
+    """A verdict without its texts."""
+
+    verdict_id: Identifier
+    submission_id: Identifier
+    run_id: Identifier
+    lab: Identifier
+    lab_version: ShortText | None
+    learner: ShortText | None
+    cohort: ShortText | None
+    mode: Mode
+    status: Status
+    code: Code
+    score: Annotated[float, Field(ge=0)] | None
+    max_score: Annotated[float, Field(gt=0)] | None
+    created_at: float
+    """Seconds since 1970."""
+    steps: tuple[StepVerdict, ...] = ()
+    checks: tuple[CheckStanding, ...] = ()
+    ratio: RatioStanding | None = None
+    rates: Mapping[str, RateStanding] = Field(default_factory=dict)
+    """By arm: `dali`, `learner`, `reference_declared`, …"""
+    image_digest: ShortText | None = None
+    gpu: ShortText | None = None
+    """Model of the GPU; null in a rehearsal."""
+    run_s: Annotated[float, Field(ge=0)] | None = None
+    """Seconds that the whole run took by the host's clock; null when it was not timed."""
+
+
+def standing_of(verdict: Verdict) -> Standing:
+    """The comparable part of a verdict."""
+    measurement, provenance = verdict.measurement, verdict.provenance
+    decision = measurement.decision if measurement is not None else None
+    model = (provenance.gpu or {}).get("model")
+    return Standing(
+        verdict_id=verdict.verdict_id,
+        submission_id=verdict.submission_id,
+        run_id=verdict.run_id,
+        lab=verdict.lab,
+        lab_version=provenance.lab_version,
+        learner=verdict.learner,
+        cohort=verdict.cohort,
+        mode=verdict.mode,
+        status=verdict.status,
+        code=verdict.code,
+        score=verdict.score,
+        max_score=verdict.max_score,
+        created_at=verdict.created_at.timestamp(),
+        steps=verdict.steps,
+        checks=tuple(
+            CheckStanding(
+                id=check.id,
+                step=check.step,
+                version=check.version,
+                outcome=check.outcome,
+                code=check.code,
+                score=check.score,
+                max_score=check.max_score,
+                tier=check.tier,
+            )
+            for check in verdict.checks
+        ),
+        ratio=RatioStanding(ratio=decision.ratio, low=decision.interval.low, high=decision.interval.high)
+        if decision is not None
+        else None,
+        rates={
+            report.arm.value: RateStanding(median=report.images_per_s, low=report.low, high=report.high)
+            for report in (measurement.arms if measurement is not None else ())
+            if report.images_per_s is not None and report.low is not None and report.high is not None
+        },
+        image_digest=provenance.image_digest,
+        gpu=str(model)[:200] if model is not None else None,
+        run_s=sum(provenance.timings_s.values()) if provenance.timings_s else None,
+    )

@@ -1,0 +1,1 @@
+"""Re-grading cohorts: batches whose verdicts stay aside until they are applied."""
