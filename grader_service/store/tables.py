@@ -22,7 +22,7 @@ class RunState(StrEnum):
 class Base(DeclarativeBase):
     """Common base of all tables."""
 
-    type_annotation_map = {str: String(200), float: Float(53), dict[str, Any]: JSON, list[str]: JSON}  # noqa: RUF012
+    type_annotation_map = {str: String(200), float: Float(53), dict[str, Any]: JSON, list[str]: JSON, list[Any]: JSON}  # noqa: RUF012
 
 
 class SubmissionRow(Base):
@@ -98,6 +98,8 @@ class RunRow(Base):
     finished_at: Mapped[float | None]
     published_at: Mapped[float | None]
     """When a hint for it was last put on the queue."""
+    item_id: Mapped[int | None] = mapped_column(ForeignKey("regrade_item.id"))
+    """The item of a re-grade that this run serves: its verdict stays aside until the batch is applied."""
 
 
 class EvidenceRow(Base):
@@ -138,11 +140,19 @@ class VerdictRow(Base):
             sqlite_where=text("current"),
             postgresql_where=text("current"),
         ),
+        # A run is judged once, and once more by every batch that judges its evidence again.
+        Index(
+            "ux_verdict_run",
+            "run_id",
+            unique=True,
+            sqlite_where=text("batch_id is null"),
+            postgresql_where=text("batch_id is null"),
+        ),
     )
 
     verdict_id: Mapped[str] = mapped_column(String(32), primary_key=True)
     submission_id: Mapped[str] = mapped_column(ForeignKey("submission.submission_id"), index=True)
-    run_id: Mapped[str] = mapped_column(ForeignKey("run.run_id"), unique=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("run.run_id"), index=True)
     status: Mapped[str] = mapped_column(String(16))
     mode: Mapped[str] = mapped_column(String(16))
     code: Mapped[str] = mapped_column(String(80))
@@ -153,6 +163,10 @@ class VerdictRow(Base):
     supersedes: Mapped[str | None] = mapped_column(String(32))
     document: Mapped[str] = mapped_column(Text)
     """The signed JSON, byte for byte as it was sent."""
+    standing: Mapped[str | None] = mapped_column(Text)
+    """`Standing` as JSON, so that thousands can be compared; null in rows from before it was kept."""
+    batch_id: Mapped[str | None] = mapped_column(ForeignKey("regrade_batch.batch_id"))
+    """The batch that made it; null for the service's own verdicts."""
     created_at: Mapped[float]
 
 
@@ -207,6 +221,7 @@ class EventRow(Base):
     actor: Mapped[str]
     submission_id: Mapped[str | None] = mapped_column(String(128), index=True)
     run_id: Mapped[str | None] = mapped_column(String(32), index=True)
+    batch_id: Mapped[str | None] = mapped_column(String(32), index=True)
     detail: Mapped[dict[str, Any]]
 
 

@@ -1,0 +1,81 @@
+"""The schema of re-grades: batches and their items."""
+
+from typing import Any
+
+from sqlalchemy import Boolean, ForeignKey, Index, Integer, String, Text, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from grader_service.store.tables import Base
+
+OPEN = text("state in ('waiting', 'working')")
+
+
+class RegradeBatchRow(Base):
+    """One batch; see `grader_service.model.regrade.Batch`."""
+
+    __tablename__ = "regrade_batch"
+
+    batch_id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    state: Mapped[str] = mapped_column(String(16), index=True)
+    reason: Mapped[str] = mapped_column(Text)
+    author: Mapped[str]
+    selection: Mapped[dict[str, Any]]
+    level: Mapped[str] = mapped_column(String(16))
+    repeats: Mapped[int]
+    labs: Mapped[list[Any]]
+    """`BatchLab` documents."""
+    estimate: Mapped[dict[str, Any]]
+    gpu_budget_s: Mapped[float | None]
+    note: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[float]
+    started_at: Mapped[float | None]
+    finished_at: Mapped[float | None]
+    applied_at: Mapped[float | None]
+
+
+class RegradeItemRow(Base):
+    """One repetition of one submission of a batch."""
+
+    __tablename__ = "regrade_item"
+    __table_args__ = (
+        UniqueConstraint("batch_id", "submission_id", "repetition", name="uq_regrade_item"),
+        Index(
+            "ix_regrade_item_open", "batch_id", "state", "level", "id", sqlite_where=OPEN, postgresql_where=OPEN
+        ),
+        Index(
+            "ix_regrade_item_leased",
+            "lease_until",
+            sqlite_where=text("lease_until is not null"),
+            postgresql_where=text("lease_until is not null"),
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
+    batch_id: Mapped[str] = mapped_column(ForeignKey("regrade_batch.batch_id"))
+    submission_id: Mapped[str] = mapped_column(ForeignKey("submission.submission_id"), index=True)
+    repetition: Mapped[int]
+    """1-based; the first one is what `apply` puts in force."""
+    level: Mapped[str] = mapped_column(String(8))
+    reason: Mapped[str] = mapped_column(String(80))
+    base_verdict_id: Mapped[str] = mapped_column(String(32))
+    """The verdict in force when the batch was planned."""
+    base_run_id: Mapped[str] = mapped_column(String(32))
+    """The run whose evidence is judged again."""
+    state: Mapped[str] = mapped_column(String(16))
+    fence: Mapped[int] = mapped_column(Integer, default=0)
+    """Raised by every claim; what an older claim writes is refused."""
+    lease_owner: Mapped[str | None]
+    lease_until: Mapped[float | None]
+    attempts: Mapped[int] = mapped_column(Integer, default=0)
+    not_before: Mapped[float]
+    last_error: Mapped[str | None] = mapped_column(Text)
+    run_id: Mapped[str | None] = mapped_column(String(32))
+    """The run that was made for it, at level `run`."""
+    gpu_s: Mapped[float]
+    """Seconds that its runs held a device."""
+    verdict_id: Mapped[str | None] = mapped_column(String(32))
+    changed: Mapped[bool | None] = mapped_column(Boolean)
+    """Whether a learner would see a difference; null until its verdict is there."""
+    applied: Mapped[bool] = mapped_column(Boolean, default=False)
+    """Whether its verdict was put in force."""
+    finished_at: Mapped[float | None]
