@@ -18,16 +18,22 @@ def record(
     *,
     submission_id: str | None = None,
     run_id: str | None = None,
+    batch_id: str | None = None,
     **detail: Any,
 ) -> None:
     """Adds one event; `detail` holds JSON values."""
-    record_all(connection, kind, actor, [(submission_id, run_id, detail)])
+    record_all(connection, kind, actor, [(submission_id, run_id, detail)], batch_id=batch_id)
 
 
 def record_all(
-    connection: Connection, kind: str, actor: str, happened: Sequence[tuple[str | None, str | None, Mapping[str, Any]]]
+    connection: Connection,
+    kind: str,
+    actor: str,
+    happened: Sequence[tuple[str | None, str | None, Mapping[str, Any]]],
+    *,
+    batch_id: str | None = None,
 ) -> None:
-    """Adds events of one kind: (submission id, run id, detail) each."""
+    """Adds events of one kind: (submission id, run id, detail) each; all of one batch of re-grades, if of any."""
     connection.execute(
         _ADD,
         [
@@ -36,6 +42,7 @@ def record_all(
                 "actor": actor[:200],
                 "submission_id": submission_id,
                 "run_id": run_id,
+                "batch_id": batch_id,
                 "detail": dict(detail),
             }
             for submission_id, run_id, detail in happened

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Float, bindparam, select, upda
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.dml import ReturningUpdate
 
+from grader_service.store import regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record, record_all
@@ -31,6 +32,8 @@ class Claim:
     owner: str
     attempts: int
     plan: Mapping[str, Any] = field(default_factory=dict)
+    item_id: int | None = None
+    """The item of a re-grade that the run serves."""
 
 
 def claim(store: Store, stage: Stage, owner: str, lease_s: float) -> Claim | None:
@@ -54,7 +57,7 @@ def _claim(connection: Connection, stage: Stage, owner: str, lease_s: float, *, 
     if row is None:
         return None
     record_all(connection, f"{stage}_claimed", owner, [(row.submission_id, row.run_id, {"fence": row.fence})])
-    return Claim(row.run_id, row.submission_id, stage, row.fence, owner, row.attempts, row.plan)
+    return Claim(row.run_id, row.submission_id, stage, row.fence, owner, row.attempts, row.plan, row.item_id)
 
 
 @cache
@@ -79,7 +82,7 @@ def _claiming(stage: Stage, *, sqlite: bool) -> ReturningUpdate[Any]:
             lease_until=db_now() + bindparam("lease_s", type_=Float),
             started_at=db_now(),
         )
-        .returning(run.run_id, run.submission_id, run.fence, run.attempts, run.plan)
+        .returning(run.run_id, run.submission_id, run.fence, run.attempts, run.plan, run.item_id)
     )
 
 
@@ -144,6 +147,8 @@ def settle_failure(
     if not done.rowcount:
         return None
     call_learners_next(connection, claim)
+    if claim.item_id is not None:
+        regrade_items.run_failed(connection, claim, error, parked=state is RunState.NEEDS_ATTENTION)
     record(
         connection,
         "needs_attention" if state is RunState.NEEDS_ATTENTION else "failed_by_us",

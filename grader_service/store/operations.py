@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import func, select, update
 
+from grader_service.store import regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
@@ -138,6 +139,7 @@ def retry(store: Store, actor: str, *, run_id: str | None = None) -> int:
                 .values(state=state.value, attempts=0, not_before=db_now(), published_at=None)
             )
             record(connection, "retried", actor, submission_id=row.submission_id, run_id=row.run_id, state=state.value)
+        regrade_items.runs_retried(connection, [row.run_id for row in rows])
     return len(rows)
 
 

@@ -39,9 +39,7 @@ class RegradeItemRow(Base):
     __tablename__ = "regrade_item"
     __table_args__ = (
         UniqueConstraint("batch_id", "submission_id", "repetition", name="uq_regrade_item"),
-        Index(
-            "ix_regrade_item_open", "batch_id", "state", "level", "id", sqlite_where=OPEN, postgresql_where=OPEN
-        ),
+        Index("ix_regrade_item_open", "batch_id", "state", "level", "id", sqlite_where=OPEN, postgresql_where=OPEN),
         Index(
             "ix_regrade_item_leased",
             "lease_until",

@@ -10,14 +10,17 @@ from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
+from grader_service.model.standing import standing_of
 from grader_service.model.verdict import Verdict
+from grader_service.store import regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
 from grader_service.store.leases import Claim, call_learners_next, held
 from grader_service.store.outbox import enqueue
 from grader_service.store.submissions import hold_submission
-from grader_service.store.tables import BlobRow, EvidenceRow, RunRow, RunState, VerdictRow, WaiterRow
+from grader_service.store.tables import BlobRow, EvidenceRow, RunRow, RunState, VerdictRow, WaiterRow, table_of
+from grader_service.store.verdict_rows import verdict_values
 
 EvidenceKind = Literal["evidence", "measured", "rejection"]
 """`measured` is evidence in which the ratio was put to the test: an attempt of the learner; see `store.attempts`."""
@@ -50,8 +53,10 @@ def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: byt
             _fenced(connection, claim)
             return False
         call_learners_next(connection, claim)
+        if claim.item_id is not None:
+            regrade_items.spend(connection, claim)
         for digest, data in blobs.items():
-            _store_blob(connection, digest, data)
+            store_blob(connection, digest, data)
         connection.execute(
             insert(EvidenceRow).values(
                 run_id=claim.run_id,
@@ -88,8 +93,10 @@ def load_evidence(store: Store, run_id: str) -> StoredEvidence | None:
 
 
 def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
-    """Puts a verdict in force, supersedes the one before it, and queues every answer; False when the claim is lost."""
-    document = verdict.model_dump_json()
+    """Puts a verdict in force, supersedes the one before it, and queues every answer; False when the claim is lost.
+
+    The verdict of a run that serves a re-grade is kept aside: the batch decides whether it comes in force.
+    """
     with store.transaction() as connection:
         done = connection.execute(
             update(RunRow)
@@ -99,6 +106,9 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
         if not done.rowcount:
             _fenced(connection, claim)
             return False
+        if claim.item_id is not None:
+            regrade_items.run_judged(connection, claim, verdict)
+            return True
         hold_submission(connection, claim.submission_id)  # whoever comes to wait now is seen below, or sees the verdict
         before = connection.execute(
             select(VerdictRow.verdict_id).where(VerdictRow.submission_id == claim.submission_id, VerdictRow.current)
@@ -106,20 +116,8 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
         if before is not None:
             connection.execute(update(VerdictRow).where(VerdictRow.verdict_id == before).values(current=False))
         connection.execute(
-            insert(VerdictRow).values(
-                verdict_id=verdict.verdict_id,
-                submission_id=claim.submission_id,
-                run_id=claim.run_id,
-                status=verdict.status.value,
-                mode=verdict.mode.value,
-                code=verdict.code,
-                score=verdict.score,
-                max_score=verdict.max_score,
-                current=True,
-                supersedes=before,
-                document=document,
-                created_at=db_now(),
-            )
+            insert(table_of(VerdictRow)).values(created_at=db_now()),
+            [verdict_values(verdict, standing_of(verdict), run_id=claim.run_id, current=True, supersedes=before)],
         )
         waiters = connection.execute(
             select(WaiterRow.task_id, WaiterRow.reply_queue, WaiterRow.reply_task).where(
@@ -141,7 +139,8 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
         return True
 
 
-def _store_blob(connection: Connection, digest: str, data: bytes) -> None:
+def store_blob(connection: Connection, digest: str, data: bytes) -> None:
+    """Keeps bytes under their digest; twice changes nothing."""
     values = {"sha256": digest, "size_bytes": len(data), "data": zlib.compress(data, 6)}
     dialect_insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
     # Two runs may bring the same graph in the same moment.

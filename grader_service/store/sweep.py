@@ -29,7 +29,15 @@ class Hint:
 def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
     """Takes back runs whose worker is gone; returns how many. Bounded tries, then an operator's attention."""
     expired = (
-        select(RunRow.run_id, RunRow.submission_id, RunRow.state, RunRow.fence, RunRow.attempts, RunRow.lease_owner)
+        select(
+            RunRow.run_id,
+            RunRow.submission_id,
+            RunRow.state,
+            RunRow.fence,
+            RunRow.attempts,
+            RunRow.lease_owner,
+            RunRow.item_id,
+        )
         .where(RunRow.lease_until.is_not(None), RunRow.lease_until < db_now(), RunRow.state.in_(_STAGE))
         .limit(_BATCH)
         .with_for_update(skip_locked=True)
@@ -39,7 +47,13 @@ def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
         done = 0
         for row in rows:
             claim = Claim(
-                row.run_id, row.submission_id, _STAGE[row.state], row.fence, row.lease_owner or "unknown", row.attempts
+                row.run_id,
+                row.submission_id,
+                _STAGE[row.state],
+                row.fence,
+                row.lease_owner or "unknown",
+                row.attempts,
+                item_id=row.item_id,
             )
             error = f"{claim.owner} stopped renewing its lease while {row.state}"
             done += settle_failure(connection, claim, error, max_attempts=max_attempts, delay_s=delay_s) is not None

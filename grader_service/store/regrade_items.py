@@ -1,0 +1,132 @@
+"""What happens to an item of a re-grade when the run that serves it gets on."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, Select, insert, select, update
+
+from grader_service.model.regrade import BatchState, ItemState, comparable
+from grader_service.model.standing import Standing, standing_of
+from grader_service.model.verdict import Verdict
+from grader_service.store.clock import db_now
+from grader_service.store.events import record
+from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
+from grader_service.store.tables import RunRow, VerdictRow, table_of
+from grader_service.store.verdict_rows import standing_from, verdict_values
+
+if TYPE_CHECKING:
+    from grader_service.store.leases import Claim
+
+_UNFINISHED = (ItemState.WAITING.value, ItemState.WORKING.value)
+
+
+def spend(connection: Connection, claim: "Claim") -> None:
+    """Charges the time for which a run held its device to the item's batch."""
+    since = select(RunRow.started_at).where(RunRow.run_id == claim.run_id).scalar_subquery()
+    connection.execute(
+        update(RegradeItemRow)
+        .where(RegradeItemRow.id == claim.item_id)
+        .values(gpu_s=RegradeItemRow.gpu_s + (db_now() - since))
+    )
+
+
+def run_judged(connection: Connection, claim: "Claim", verdict: Verdict) -> None:
+    """Keeps the verdict of an item's run aside. A run whose item was given up meanwhile leaves its verdict behind."""
+    item = connection.execute(
+        select(RegradeItemRow.batch_id, RegradeItemRow.base_verdict_id).where(RegradeItemRow.id == claim.item_id)
+    ).one()
+    base = connection.execute(_standing_of(item.base_verdict_id)).one()
+    standing = standing_of(verdict)
+    connection.execute(
+        insert(table_of(VerdictRow)).values(created_at=db_now()),
+        [
+            verdict_values(
+                verdict,
+                standing,
+                run_id=claim.run_id,
+                current=False,
+                supersedes=item.base_verdict_id,
+                batch_id=item.batch_id,
+            )
+        ],
+    )
+    connection.execute(
+        update(RegradeItemRow)
+        .where(RegradeItemRow.id == claim.item_id, RegradeItemRow.run_id == claim.run_id)
+        .values(
+            state=ItemState.DONE.value,
+            verdict_id=verdict.verdict_id,
+            changed=differs(standing_from(base.standing, base.document), standing),
+            finished_at=db_now(),
+            last_error=None,
+        )
+    )
+    record(
+        connection,
+        "regraded_aside",
+        claim.owner,
+        submission_id=claim.submission_id,
+        run_id=claim.run_id,
+        batch_id=item.batch_id,
+        verdict_id=verdict.verdict_id,
+        status=verdict.status.value,
+    )
+
+
+def run_failed(connection: Connection, claim: "Claim", error: str, *, parked: bool) -> None:
+    """A failure of ours in an item's run; parked ones wait for an operator."""
+    if claim.stage == "run":
+        spend(connection, claim)
+    changes: dict[str, object] = {"last_error": error[:4000]}
+    if parked:
+        changes["state"] = ItemState.NEEDS_ATTENTION.value
+    connection.execute(
+        update(RegradeItemRow)
+        .where(RegradeItemRow.id == claim.item_id, RegradeItemRow.run_id == claim.run_id)
+        .values(**changes)
+    )
+
+
+def runs_retried(connection: Connection, run_ids: Collection[str]) -> None:
+    """Parked runs got fresh tries: the items that they serve are in work again, and so are their batches."""
+    parked = (RegradeItemRow.run_id.in_(run_ids), RegradeItemRow.state == ItemState.NEEDS_ATTENTION.value)
+    batches = connection.execute(select(RegradeItemRow.batch_id).where(*parked).distinct()).scalars().all()
+    if not batches:
+        return
+    connection.execute(update(RegradeItemRow).where(*parked).values(state=ItemState.WORKING.value))
+    reopen(connection, batches)
+
+
+def reopen(connection: Connection, batch_ids: Collection[str]) -> None:
+    """Finished batches that have work again are running."""
+    connection.execute(
+        update(RegradeBatchRow)
+        .where(RegradeBatchRow.batch_id.in_(batch_ids), RegradeBatchRow.state == BatchState.FINISHED.value)
+        .values(state=BatchState.RUNNING.value, finished_at=None)
+    )
+
+
+def settle(connection: Connection, batch_id: str, actor: str) -> bool:
+    """Ends a running batch that has nothing left to do; whether it did."""
+    left = (
+        select(RegradeItemRow.id)
+        .where(RegradeItemRow.batch_id == batch_id, RegradeItemRow.state.in_(_UNFINISHED))
+        .exists()
+    )
+    done = connection.execute(
+        update(RegradeBatchRow)
+        .where(RegradeBatchRow.batch_id == batch_id, RegradeBatchRow.state == BatchState.RUNNING.value, ~left)
+        .values(state=BatchState.FINISHED.value, finished_at=db_now())
+    )
+    if done.rowcount:
+        record(connection, "regrade_finished", actor, batch_id=batch_id)
+    return bool(done.rowcount)
+
+
+def differs(old: Standing, new: Standing) -> bool:
+    """Whether a learner would see a difference."""
+    return comparable(old) != comparable(new)
+
+
+def _standing_of(verdict_id: str) -> Select[str | None, str]:
+    return select(VerdictRow.standing, VerdictRow.document).where(VerdictRow.verdict_id == verdict_id)

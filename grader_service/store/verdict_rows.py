@@ -1,0 +1,40 @@
+"""Verdicts as rows, and the standing that a row holds or that its document gives."""
+
+from typing import Any
+
+from grader_service.model.standing import Standing, standing_of
+from grader_service.model.verdict import Verdict
+
+
+def verdict_values(
+    verdict: Verdict,
+    standing: Standing,
+    *,
+    run_id: str,
+    current: bool,
+    supersedes: str | None,
+    batch_id: str | None = None,
+) -> dict[str, Any]:
+    """The columns of the verdict on a run, all but the time of the row."""
+    return {
+        "verdict_id": verdict.verdict_id,
+        "submission_id": verdict.submission_id,
+        "run_id": run_id,
+        "status": verdict.status.value,
+        "mode": verdict.mode.value,
+        "code": verdict.code,
+        "score": verdict.score,
+        "max_score": verdict.max_score,
+        "current": current,
+        "supersedes": supersedes,
+        "document": verdict.model_dump_json(),
+        "standing": standing.model_dump_json(exclude_defaults=True),
+        "batch_id": batch_id,
+    }
+
+
+def standing_from(standing: str | None, document: str) -> Standing:
+    """What a row says; rows from before standings were kept say it in their document."""
+    if standing is not None:
+        return Standing.model_validate_json(standing)
+    return standing_of(Verdict.model_validate_json(document))
