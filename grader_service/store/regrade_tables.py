@@ -60,9 +60,8 @@ class RegradeItemRow(Base):
     base_run_id: Mapped[str] = mapped_column(String(32))
     """The run whose evidence is judged again."""
     state: Mapped[str] = mapped_column(String(16))
-    fence: Mapped[int] = mapped_column(Integer, default=0)
-    """Raised by every claim; what an older claim writes is refused."""
     lease_owner: Mapped[str | None]
+    """Names the claim, a new one each time: what another claim writes is refused."""
     lease_until: Mapped[float | None]
     attempts: Mapped[int] = mapped_column(Integer, default=0)
     not_before: Mapped[float]

@@ -1,5 +1,8 @@
 """Reads stored submissions."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from sqlalchemy import Connection, select
 
 from grader_service.errors import InfrastructureError
@@ -19,6 +22,11 @@ def load_submission(store: Store, submission_id: str) -> Submission:
         row = connection.execute(statement).mappings().one_or_none()
     if row is None:
         raise InfrastructureError(f"submission {submission_id} is not in the store")
+    return submission_from(row)
+
+
+def submission_from(row: Mapping[Any, Any]) -> Submission:
+    """The submission in a row of its table."""
     return Submission(
         submission_id=row["submission_id"],
         lab=row["lab"],

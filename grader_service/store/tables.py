@@ -17,6 +17,8 @@ class RunState(StrEnum):
     DONE = "done"
     NEEDS_ATTENTION = "needs_attention"
     """Our failures used up its tries; an operator decides. Never a learner's failure."""
+    CANCELLED = "cancelled"
+    """Taken back before it began; only runs of re-grades are."""
 
 
 class Base(DeclarativeBase):

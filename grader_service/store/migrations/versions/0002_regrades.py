@@ -42,7 +42,6 @@ def upgrade() -> None:
         sa.Column("base_verdict_id", sa.String(length=32), nullable=False),
         sa.Column("base_run_id", sa.String(length=32), nullable=False),
         sa.Column("state", sa.String(length=16), nullable=False),
-        sa.Column("fence", sa.Integer(), nullable=False),
         sa.Column("lease_owner", sa.String(length=200), nullable=True),
         sa.Column("lease_until", sa.Float(precision=53), nullable=True),
         sa.Column("attempts", sa.Integer(), nullable=False),

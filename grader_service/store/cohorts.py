@@ -1,0 +1,184 @@
+"""Graded submissions, chosen by what they are and by what the verdict in force says of them."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, case, func, select
+
+from grader_service.model.regrade import Selection
+from grader_service.model.standing import Standing
+from grader_service.model.verdict import Status
+from grader_service.store.engine import Store
+from grader_service.store.tables import EvidenceRow, RunRow, SubmissionRow, VerdictRow, table_of
+from grader_service.store.verdict_rows import standing_from
+
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class CohortEntry:
+    """One graded submission with the standing of the verdict in force."""
+
+    standing: Standing
+    received_at: float
+    """Seconds since 1970."""
+    submitted_at: float | None
+    filename: str
+    steps: tuple[str, ...] = ()
+    """Steps that were asked for; empty for all."""
+    plan: Mapping[str, Any] | None = None
+    """What the run behind the verdict collected; see `RunPlan`."""
+    evidence: str | None = None
+    """Kind of the stored evidence; null when there is none."""
+
+
+@dataclass(frozen=True)
+class CohortSummary:
+    """One cohort at one lab."""
+
+    cohort: str | None
+    lab: str
+    submissions: int
+    learners: int
+    passed: int
+    newest_at: float
+    """When the last submission came, seconds since 1970."""
+
+
+def entries(store: Store, selection: Selection, *, size: int = _AT_ONCE) -> Iterator[CohortEntry]:
+    """Graded submissions that the selection names, by submission id; `size` at a time are in memory."""
+    wanted = _by_standing(selection)
+    last = ""
+    while True:
+        with store.transaction() as connection:
+            rows = connection.execute(_page(selection, last, size)).mappings().all()
+        for row in rows:
+            standing = standing_from(row["standing"], row["document"])
+            if wanted(standing):
+                yield CohortEntry(
+                    standing=standing,
+                    received_at=row["received_at"],
+                    submitted_at=row["submitted_at"],
+                    filename=row["filename"],
+                    steps=tuple(row["steps"]),
+                    plan=row["plan"],
+                    evidence=row["kind"],
+                )
+        if len(rows) < size:
+            return
+        last = rows[-1]["submission_id"]
+
+
+def _page(selection: Selection, last: str, size: int) -> Select[Any]:
+    submission, verdict = table_of(SubmissionRow), table_of(VerdictRow)
+    run, evidence = table_of(RunRow), table_of(EvidenceRow)
+    return (
+        select(
+            submission.c.submission_id,
+            submission.c.received_at,
+            submission.c.submitted_at,
+            submission.c.filename,
+            submission.c.steps,
+            verdict.c.standing,
+            case((verdict.c.standing.is_(None), verdict.c.document)).label("document"),
+            run.c.plan,
+            evidence.c.kind,
+        )
+        .select_from(
+            submission.join(verdict, (verdict.c.submission_id == submission.c.submission_id) & verdict.c.current)
+            .join(run, run.c.run_id == verdict.c.run_id)
+            .join(evidence, evidence.c.run_id == verdict.c.run_id, isouter=True)
+        )
+        .where(submission.c.submission_id > last, *_conditions(selection))
+        .order_by(submission.c.submission_id)
+        .limit(size)
+    )
+
+
+def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
+    submission, verdict = table_of(SubmissionRow).c, table_of(VerdictRow).c
+    chosen: list[tuple[Any, Collection[Any]]] = [
+        (submission.cohort, selection.cohorts),
+        (submission.lab, selection.labs),
+        (submission.learner, selection.learners),
+        (submission.submission_id, selection.submissions),
+        (verdict.status, [status.value for status in selection.statuses]),
+    ]
+    conditions = [column.in_(values) for column, values in chosen if values]
+    if selection.received_from is not None:
+        conditions.append(submission.received_at >= selection.received_from)
+    if selection.received_before is not None:
+        conditions.append(submission.received_at < selection.received_before)
+    if selection.latest_only:
+        later = table_of(SubmissionRow).alias("later").c
+        conditions.append(
+            ~select(later.submission_id)
+            .where(
+                later.learner == submission.learner,
+                later.lab == submission.lab,
+                later.received_at > submission.received_at,
+            )
+            .exists()
+        )
+    return conditions
+
+
+def _by_standing(selection: Selection) -> Callable[[Standing], bool]:
+    """The conditions that only a standing can answer."""
+
+    def wanted(standing: Standing) -> bool:
+        outcomes = {check.id: check.outcome for check in standing.checks}
+        versions = {check.id: check.version for check in standing.checks}
+        codes = {standing.code, *(check.code for check in standing.checks)}
+        return (
+            all(
+                check in outcomes and (outcome is None or outcomes[check] is outcome)
+                for check, outcome in selection.checks.items()
+            )
+            and (not selection.codes or not codes.isdisjoint(selection.codes))
+            and (not selection.image_digests or standing.image_digest in selection.image_digests)
+            and all(versions.get(check) == version for check, version in selection.check_versions.items())
+        )
+
+    return wanted
+
+
+def cohorts(store: Store) -> list[CohortSummary]:
+    """Every cohort at every lab, the one with the newest submission first; submissions that wait are counted too."""
+    submission, verdict = table_of(SubmissionRow), table_of(VerdictRow)
+    passed = case((verdict.c.status == Status.PASSED.value, 1), else_=0)
+    newest = func.max(submission.c.received_at)
+    statement = (
+        select(
+            submission.c.cohort,
+            submission.c.lab,
+            func.count().label("submissions"),
+            func.count(submission.c.learner.distinct()).label("learners"),
+            func.sum(passed).label("passed"),
+            newest.label("newest_at"),
+        )
+        .select_from(
+            submission.join(
+                verdict, (verdict.c.submission_id == submission.c.submission_id) & verdict.c.current, isouter=True
+            )
+        )
+        .group_by(submission.c.cohort, submission.c.lab)
+        .order_by(newest.desc(), submission.c.lab)
+    )
+    with store.transaction() as connection:
+        return [CohortSummary(**row) for row in connection.execute(statement).mappings()]
+
+
+def documents(store: Store, verdict_ids: Sequence[str]) -> dict[str, str]:
+    """Signed verdicts by id, byte for byte as they were written; ids that are not there are left out."""
+    found: dict[str, str] = {}
+    with store.transaction() as connection:
+        for first in range(0, len(verdict_ids), _AT_ONCE):
+            rows = connection.execute(
+                select(VerdictRow.verdict_id, VerdictRow.document).where(
+                    VerdictRow.verdict_id.in_(verdict_ids[first : first + _AT_ONCE])
+                )
+            )
+            found.update({row.verdict_id: row.document for row in rows})
+    return found

@@ -1,0 +1,189 @@
+"""Puts the verdicts of a batch in force, and takes them out of force again; each is one transaction."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import JSON, Connection, Select, func, insert, literal, select, update
+
+from grader_service.errors import UsageError
+from grader_service.model.regrade import BatchState, ItemState
+from grader_service.store.clock import db_now
+from grader_service.store.engine import Store
+from grader_service.store.events import record
+from grader_service.store.regrade_states import end, locked
+from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
+from grader_service.store.tables import EventRow, OutboxRow, SubmissionRow, VerdictRow, WaiterRow, table_of
+
+Notify = Literal["changed", "all", "none"]
+_ITEM = table_of(RegradeItemRow).c
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What `apply` did."""
+
+    in_force: int
+    """Verdicts that are in force now."""
+    notified: int
+    """Answers that were queued."""
+    outdated: int
+    """Submissions that got another verdict since the batch was planned; they keep it."""
+    unfinished: int
+    """Items without a new verdict; their submissions keep the old one."""
+
+
+@dataclass(frozen=True)
+class Reverted:
+    """What `revert` did."""
+
+    restored: int
+    """Verdicts from before that are in force again."""
+    notified: int
+    outdated: int
+    """Submissions that got another verdict since the batch was applied; they keep it."""
+
+
+def apply(store: Store, batch_id: str, actor: str, *, unfinished: bool = False, notify: Notify = "changed") -> Applied:
+    """Puts the batch's verdicts in force.
+
+    Args:
+        store: with the batch.
+        batch_id: of the batch.
+        actor: who does it.
+        unfinished: also when some submissions have no new verdict yet; they are given up.
+        notify: whose waiters get the new verdict: of submissions whose verdict says something else, of all, of none.
+
+    Raises:
+        UsageError: the batch's state does not allow it, or it is not finished.
+    """
+    states = (
+        BatchState.RUNNING,
+        BatchState.PAUSED,
+        BatchState.FINISHED,
+        BatchState.CANCELLED,
+        BatchState.REVERTED,
+    )
+    with store.transaction() as connection:
+        batch = locked(connection, batch_id, "applied", states)
+        left = _unfinished(connection, batch_id)
+        if left and not unfinished:
+            raise UsageError(
+                f"batch {batch_id} is {batch.state}, and {left} of its submissions have no new verdict: let it finish "
+                "(`grader regrade watch`, `resume` or `retry`), or apply what there is with --unfinished; the others "
+                "then keep the verdict that they have"
+            )
+        end(connection, batch_id)
+        _hold_submissions(connection, batch_id)
+        ready = (*_of(batch_id), _ITEM.state == ItemState.DONE.value)
+        connection.execute(
+            update(RegradeItemRow)
+            .where(*_of(batch_id))
+            .values(applied=(_ITEM.state == ItemState.DONE.value) & _in_force(_ITEM.base_verdict_id))
+        )
+        _exchange(connection, batch_id, out=_ITEM.base_verdict_id, into=_ITEM.verdict_id)
+        in_force = _count(connection, *_of(batch_id), _ITEM.applied)
+        outdated = _count(connection, *ready, ~_ITEM.applied)
+        notified = _notify(connection, batch_id, _ITEM.verdict_id, notify)
+        _tell(connection, batch_id, "regraded", actor)
+        _set(connection, batch_id, BatchState.APPLIED, applied_at=db_now())
+        done = Applied(in_force, notified, outdated, left)
+        record(connection, "regrade_applied", actor, batch_id=batch_id, notify=notify, **vars(done))
+        return done
+
+
+def revert(store: Store, batch_id: str, actor: str, *, notify: Notify = "changed") -> Reverted:
+    """Puts the verdicts from before an applied batch in force again, where the batch's are still in force.
+
+    Raises:
+        UsageError: the batch is not applied.
+    """
+    with store.transaction() as connection:
+        locked(connection, batch_id, "reverted", (BatchState.APPLIED,))
+        _hold_submissions(connection, batch_id)
+        applied = _count(connection, *_of(batch_id), _ITEM.applied)
+        connection.execute(
+            update(RegradeItemRow).where(*_of(batch_id), _ITEM.applied).values(applied=_in_force(_ITEM.verdict_id))
+        )
+        _exchange(connection, batch_id, out=_ITEM.verdict_id, into=_ITEM.base_verdict_id)
+        restored = _count(connection, *_of(batch_id), _ITEM.applied)
+        notified = _notify(connection, batch_id, _ITEM.base_verdict_id, notify)
+        _tell(connection, batch_id, "regrade_undone", actor)
+        connection.execute(update(RegradeItemRow).where(*_of(batch_id)).values(applied=False))
+        _set(connection, batch_id, BatchState.REVERTED, applied_at=None)
+        done = Reverted(restored, notified, applied - restored)
+        record(connection, "regrade_reverted", actor, batch_id=batch_id, notify=notify, **vars(done))
+        return done
+
+
+def _of(batch_id: str) -> tuple[Any, ...]:
+    """Items that decide: later repetitions only show how much answers vary."""
+    return (_ITEM.batch_id == batch_id, _ITEM.repetition == 1)
+
+
+def _in_force(verdict_id: Any) -> Any:
+    return select(VerdictRow.verdict_id).where(VerdictRow.verdict_id == verdict_id, VerdictRow.current).exists()
+
+
+def _unfinished(connection: Connection, batch_id: str) -> int:
+    return _count(connection, *_of(batch_id), _ITEM.state != ItemState.DONE.value)
+
+
+def _count(connection: Connection, *where: Any) -> int:
+    return int(
+        connection.execute(select(func.count()).select_from(table_of(RegradeItemRow)).where(*where)).scalar_one()
+    )
+
+
+def _hold_submissions(connection: Connection, batch_id: str) -> None:
+    """Until the transaction ends nobody else may add a waiter or a verdict to these; always in the same order."""
+    ids = select(_ITEM.submission_id).where(*_of(batch_id))
+    connection.execute(
+        select(SubmissionRow.submission_id)
+        .where(SubmissionRow.submission_id.in_(ids))
+        .order_by(SubmissionRow.submission_id)
+        .with_for_update(key_share=True)
+    ).all()
+
+
+def _exchange(connection: Connection, batch_id: str, *, out: Any, into: Any) -> None:
+    """Verdicts `out` of force and `into` force; in this order, as a submission has one in force at a time."""
+    for column, current in ((out, False), (into, True)):
+        chosen: Select[Any] = select(column).where(*_of(batch_id), _ITEM.applied)
+        connection.execute(update(VerdictRow).where(VerdictRow.verdict_id.in_(chosen)).values(current=current))
+
+
+def _notify(connection: Connection, batch_id: str, verdict_id: Any, notify: Notify) -> int:
+    if notify == "none":
+        return 0
+    waiting = (
+        select(
+            verdict_id,
+            WaiterRow.task_id,
+            WaiterRow.reply_queue,
+            WaiterRow.reply_task,
+            literal(0),
+            db_now(),
+        )
+        .join(table_of(RegradeItemRow), _ITEM.submission_id == WaiterRow.submission_id)
+        .where(*_of(batch_id), _ITEM.applied)
+        .order_by(WaiterRow.id)
+    )
+    if notify == "changed":
+        waiting = waiting.where(_ITEM.changed)
+    columns = ["verdict_id", "task_id", "reply_queue", "reply_task", "attempts", "not_before"]
+    return int(connection.execute(insert(table_of(OutboxRow)).from_select(columns, waiting)).rowcount)
+
+
+def _tell(connection: Connection, batch_id: str, kind: str, actor: str) -> None:
+    """One event for each submission, so that its own history shows what happened to it."""
+    items = select(
+        db_now(), literal(kind), literal(actor[:200]), _ITEM.submission_id, literal(batch_id), literal({}, JSON)
+    ).where(*_of(batch_id), _ITEM.applied)
+    columns = ["at", "kind", "actor", "submission_id", "batch_id", "detail"]
+    connection.execute(insert(table_of(EventRow)).from_select(columns, items))
+
+
+def _set(connection: Connection, batch_id: str, state: BatchState, **values: Any) -> None:
+    connection.execute(
+        update(RegradeBatchRow).where(RegradeBatchRow.batch_id == batch_id).values(state=state.value, **values)
+    )

@@ -1,0 +1,194 @@
+"""What an operator does with a batch as a whole: start, pause, resume, cancel, discard, retry.
+
+Each is one transaction that locks the batch first, so that two operators never act on the same state.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Connection, Row, select, update
+
+from grader_service.errors import UsageError
+from grader_service.model.regrade import BatchState, ItemState
+from grader_service.store.clock import db_now
+from grader_service.store.engine import Store
+from grader_service.store.events import record
+from grader_service.store.regrade_items import settle
+from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
+from grader_service.store.tables import RunRow, RunState
+
+_UNFINISHED = (ItemState.WAITING.value, ItemState.WORKING.value)
+
+
+def start(store: Store, batch_id: str, actor: str) -> None:
+    """Lets workers take a planned batch.
+
+    Raises:
+        UsageError: it is not planned.
+    """
+    with store.transaction() as connection:
+        locked(connection, batch_id, "started", (BatchState.PLANNED,))
+        _set(connection, batch_id, BatchState.RUNNING, started_at=db_now())
+        record(connection, "regrade_started", actor, batch_id=batch_id)
+        settle(connection, batch_id, actor)  # an empty batch has nothing to wait for
+
+
+def pause(store: Store, batch_id: str, actor: str, note: str = "") -> None:
+    """Stops handing out work; what is in hand is finished, runs that wait for a device are taken back.
+
+    Raises:
+        UsageError: it is not running.
+    """
+    with store.transaction() as connection:
+        locked(connection, batch_id, "paused", (BatchState.RUNNING,))
+        pause_locked(connection, batch_id, actor, note)
+
+
+def pause_locked(connection: Connection, batch_id: str, actor: str, note: str) -> None:
+    """`pause`, inside a transaction that holds the batch."""
+    _take_runs_back(connection, batch_id, ItemState.WAITING)
+    _set(connection, batch_id, BatchState.PAUSED, note=note)
+    record(connection, "regrade_paused", actor, batch_id=batch_id, note=note)
+
+
+def resume(store: Store, batch_id: str, actor: str, *, gpu_budget_s: float | None = None) -> None:
+    """Goes on with a paused batch.
+
+    Args:
+        store: with the batch.
+        batch_id: of the batch.
+        actor: who does it.
+        gpu_budget_s: a new budget of GPU seconds, for the whole batch; unchanged if absent.
+
+    Raises:
+        UsageError: it is not paused.
+    """
+    with store.transaction() as connection:
+        locked(connection, batch_id, "resumed", (BatchState.PAUSED,))
+        budget: dict[str, Any] = {} if gpu_budget_s is None else {"gpu_budget_s": gpu_budget_s}
+        _set(connection, batch_id, BatchState.RUNNING, note="", **budget)
+        record(connection, "regrade_resumed", actor, batch_id=batch_id, **budget)
+        settle(connection, batch_id, actor)
+
+
+def cancel(store: Store, batch_id: str, actor: str) -> None:
+    """Ends a batch for good; verdicts that it has made can still be looked at, and applied when told so.
+
+    Raises:
+        UsageError: it is not planned, running or paused.
+    """
+    with store.transaction() as connection:
+        locked(connection, batch_id, "cancelled", (BatchState.PLANNED, BatchState.RUNNING, BatchState.PAUSED))
+        end(connection, batch_id)
+        _set(connection, batch_id, BatchState.CANCELLED, note="")
+        record(connection, "regrade_cancelled", actor, batch_id=batch_id)
+
+
+def discard(store: Store, batch_id: str, actor: str) -> None:
+    """Gives a batch up: its verdicts never come in force.
+
+    Raises:
+        UsageError: its verdicts are, or were, in force.
+    """
+    allowed = (
+        BatchState.PLANNED,
+        BatchState.RUNNING,
+        BatchState.PAUSED,
+        BatchState.FINISHED,
+        BatchState.CANCELLED,
+    )
+    with store.transaction() as connection:
+        locked(connection, batch_id, "discarded", allowed)
+        end(connection, batch_id)
+        _set(connection, batch_id, BatchState.DISCARDED, note="")
+        record(connection, "regrade_discarded", actor, batch_id=batch_id)
+
+
+def retry(store: Store, batch_id: str, actor: str) -> int:
+    """Gives items that failed through us fresh tries; returns how many.
+
+    Raises:
+        UsageError: the batch is not running, paused or finished.
+    """
+    with store.transaction() as connection:
+        row = locked(connection, batch_id, "tried again", (BatchState.RUNNING, BatchState.PAUSED, BatchState.FINISHED))
+        parked = (RegradeItemRow.batch_id == batch_id, RegradeItemRow.state == ItemState.NEEDS_ATTENTION.value)
+        connection.execute(
+            update(RunRow)
+            .where(
+                RunRow.run_id.in_(select(RegradeItemRow.run_id).where(*parked)),
+                RunRow.state == RunState.NEEDS_ATTENTION.value,
+            )
+            .values(state=RunState.CANCELLED.value)  # each item gets a run of its own again
+        )
+        done = connection.execute(
+            update(RegradeItemRow)
+            .where(*parked)
+            .values(state=ItemState.WAITING.value, attempts=0, not_before=db_now(), run_id=None)
+        ).rowcount
+        if done and row.state == BatchState.FINISHED.value:
+            _set(connection, batch_id, BatchState.RUNNING, finished_at=None)
+        record(connection, "regrade_retried", actor, batch_id=batch_id, items=done)
+        return int(done)
+
+
+def locked(connection: Connection, batch_id: str, done: str, allowed: Collection[BatchState]) -> Row[Any]:
+    """The batch, held until the transaction ends.
+
+    Args:
+        connection: of the transaction.
+        batch_id: of the batch.
+        done: what cannot be done in other states, as a participle for the message.
+        allowed: states in which it can.
+
+    Raises:
+        UsageError: there is no such batch, or its state does not allow it.
+    """
+    row = connection.execute(
+        select(RegradeBatchRow.__table__).where(RegradeBatchRow.batch_id == batch_id).with_for_update()
+    ).one_or_none()
+    if row is None:
+        raise UsageError(f"there is no batch {batch_id[:100]!r}; `grader regrade list` shows those there are")
+    if row.state not in {state.value for state in allowed}:
+        states = " or ".join(state.value for state in allowed)
+        raise UsageError(f"batch {batch_id} is {row.state}; only a batch that is {states} can be {done}")
+    return row
+
+
+def end(connection: Connection, batch_id: str) -> None:
+    """Gives up what has no verdict yet, inside a transaction that holds the batch."""
+    _take_runs_back(connection, batch_id, ItemState.CANCELLED)
+    connection.execute(
+        update(RegradeItemRow)
+        .where(RegradeItemRow.batch_id == batch_id, RegradeItemRow.state.in_(_UNFINISHED))
+        .values(state=ItemState.CANCELLED.value, lease_owner=None, lease_until=None)
+    )
+
+
+def _take_runs_back(connection: Connection, batch_id: str, state: ItemState) -> None:
+    """Runs that wait for a device are cancelled; one that has begun is finished, since its GPU time is spent."""
+    waiting = (
+        select(RunRow.run_id)
+        .join(RegradeItemRow, RegradeItemRow.id == RunRow.item_id)
+        .where(RegradeItemRow.batch_id == batch_id, RunRow.state == RunState.RUN_QUEUED.value)
+    )
+    taken = (
+        connection.execute(
+            update(RunRow)
+            .where(RunRow.run_id.in_(waiting), RunRow.state == RunState.RUN_QUEUED.value)
+            .values(state=RunState.CANCELLED.value, finished_at=db_now())
+            .returning(RunRow.item_id)
+        )
+        .scalars()
+        .all()
+    )
+    if taken:
+        connection.execute(
+            update(RegradeItemRow).where(RegradeItemRow.id.in_(taken)).values(state=state.value, run_id=None)
+        )
+
+
+def _set(connection: Connection, batch_id: str, state: BatchState, **values: Any) -> None:
+    connection.execute(
+        update(RegradeBatchRow).where(RegradeBatchRow.batch_id == batch_id).values(state=state.value, **values)
+    )

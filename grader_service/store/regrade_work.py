@@ -1,0 +1,304 @@
+"""Work on running batches: items are claimed by the dozen, judged, and stored in one transaction."""
+
+import uuid
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from grader_service.model.regrade import BatchState, ItemState, Level
+from grader_service.model.standing import Standing, standing_of
+from grader_service.model.submission import Submission
+from grader_service.model.verdict import Verdict
+from grader_service.store.clock import db_now
+from grader_service.store.engine import Store
+from grader_service.store.events import record
+from grader_service.store.regrade_items import differs, settle
+from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
+from grader_service.store.submissions import submission_from
+from grader_service.store.tables import EvidenceRow, SubmissionRow, VerdictRow, table_of
+from grader_service.store.verdict_rows import standing_from, verdict_values
+
+_EXPIRED = 500
+
+
+@dataclass(frozen=True)
+class Job:
+    """One item to judge, with everything that judging it needs."""
+
+    item_id: int
+    attempts: int
+    submission: Submission
+    run_id: str
+    base_verdict_id: str
+    base: Standing
+    kind: str | None
+    """As in `EvidenceRow`; null when the evidence is gone."""
+    sha256: str | None
+    document: bytes | None
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The right to work on some items of a batch, until its lease ends or somebody claims them anew."""
+
+    batch_id: str
+    token: str
+    """Names this claim."""
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a job: a verdict, or our failure."""
+
+    job: Job
+    verdict: Verdict | None
+    error: str = ""
+    again: bool = True
+    """Whether trying again can help."""
+
+
+def claim_chunk(store: Store, owner: str, lease_s: float, limit: int) -> Chunk | None:
+    """Claims items to judge, of the batch that was started first; None when nothing waits.
+
+    Raises:
+        StoreUnavailable: the database failed.
+    """
+    token = f"{owner}/{uuid.uuid4().hex[:12]}"
+    with store.transaction() as connection:
+        for batch_id in running(connection):
+            jobs = _claim(connection, batch_id, token, lease_s, limit)
+            if jobs:
+                return Chunk(batch_id, token, tuple(jobs))
+    return None
+
+
+def running(connection: Connection, *, hold: bool = False) -> Sequence[str]:
+    """Batches that workers may take, in the order in which they were started.
+
+    Args:
+        connection: of the transaction.
+        hold: until it ends, none of them is paused or ended.
+    """
+    statement = (
+        select(RegradeBatchRow.batch_id)
+        .where(RegradeBatchRow.state == BatchState.RUNNING.value)
+        .order_by(RegradeBatchRow.started_at)
+    )
+    if hold:
+        statement = statement.with_for_update(read=True)
+    return connection.execute(statement).scalars().all()
+
+
+def _claim(connection: Connection, batch_id: str, token: str, lease_s: float, limit: int) -> list[Job]:
+    waiting = (
+        select(RegradeItemRow.id)
+        .where(
+            RegradeItemRow.batch_id == batch_id,
+            RegradeItemRow.state == ItemState.WAITING.value,
+            RegradeItemRow.level == Level.JUDGE.value,
+            RegradeItemRow.not_before <= db_now(),
+        )
+        .order_by(RegradeItemRow.id)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    ids = connection.execute(waiting).scalars().all()
+    if not ids:
+        return []
+    connection.execute(
+        update(RegradeItemRow)
+        .where(RegradeItemRow.id.in_(ids))
+        .values(state=ItemState.WORKING.value, lease_owner=token, lease_until=db_now() + lease_s)
+    )
+    return _jobs(connection, ids)
+
+
+def _jobs(connection: Connection, ids: Sequence[int]) -> list[Job]:
+    item, verdict, evidence = table_of(RegradeItemRow), table_of(VerdictRow), table_of(EvidenceRow)
+    rows = connection.execute(
+        select(
+            item.c.id,
+            item.c.attempts,
+            item.c.base_verdict_id,
+            item.c.base_run_id,
+            verdict.c.standing,
+            verdict.c.document.label("verdict_document"),
+            evidence.c.kind,
+            evidence.c.sha256.label("evidence_sha256"),
+            evidence.c.document,
+            table_of(SubmissionRow),
+        )
+        .select_from(
+            item.join(table_of(SubmissionRow), SubmissionRow.submission_id == item.c.submission_id)
+            .join(verdict, verdict.c.verdict_id == item.c.base_verdict_id)
+            .join(evidence, evidence.c.run_id == item.c.base_run_id, isouter=True)
+        )
+        .where(item.c.id.in_(ids))
+        .order_by(item.c.id)
+    ).mappings()
+    return [
+        Job(
+            item_id=row["id"],
+            attempts=row["attempts"],
+            submission=submission_from(row),
+            run_id=row["base_run_id"],
+            base_verdict_id=row["base_verdict_id"],
+            base=standing_from(row["standing"], row["verdict_document"]),
+            kind=row["kind"],
+            sha256=row["evidence_sha256"],
+            document=zlib.decompress(row["document"]) if row["document"] is not None else None,
+        )
+        for row in rows
+    ]
+
+
+def renew_chunk(store: Store, chunk: Chunk, lease_s: float) -> bool:
+    """Extends the lease; False when none of its items is ours any more."""
+    with store.transaction() as connection:
+        done = connection.execute(
+            update(RegradeItemRow).where(*_held(chunk, chunk.jobs)).values(lease_until=db_now() + lease_s)
+        )
+        return bool(done.rowcount)
+
+
+def give_back(store: Store, chunk: Chunk, jobs: Sequence[Job]) -> None:
+    """Puts items back untouched: a worker that is told to stop returns what it has not begun."""
+    with store.transaction() as connection:
+        connection.execute(
+            update(RegradeItemRow)
+            .where(*_held(chunk, jobs))
+            .values(state=ItemState.WAITING.value, lease_owner=None, lease_until=None)
+        )
+
+
+def store_answers(store: Store, chunk: Chunk, answers: Sequence[Answer], *, max_attempts: int, delay_s: float) -> int:
+    """Keeps verdicts aside and notes failures of ours, in one transaction; returns how many items were still ours."""
+    with store.transaction() as connection:
+        # The batch before its items, as operators' actions lock them.
+        connection.execute(
+            select(RegradeBatchRow.batch_id).where(RegradeBatchRow.batch_id == chunk.batch_id).with_for_update()
+        )
+        held = set(
+            connection.execute(
+                select(RegradeItemRow.id)
+                .where(*_held(chunk, [answer.job for answer in answers]))
+                .order_by(RegradeItemRow.id)
+                .with_for_update()
+            ).scalars()
+        )
+        ours = [answer for answer in answers if answer.job.item_id in held]
+        _finish(connection, chunk.batch_id, ours)
+        for answer in ours:
+            if answer.verdict is None:
+                _failed(connection, chunk, answer, max_attempts=max_attempts, delay_s=delay_s)
+        settle(connection, chunk.batch_id, chunk.token)
+        return len(ours)
+
+
+def _finish(connection: Connection, batch_id: str, answers: Sequence[Answer]) -> None:
+    verdicts: list[dict[str, Any]] = []
+    finished: list[dict[str, Any]] = []
+    for answer in answers:
+        if answer.verdict is None:
+            continue
+        job, standing = answer.job, standing_of(answer.verdict)
+        verdicts.append(
+            verdict_values(
+                answer.verdict,
+                standing,
+                run_id=job.run_id,
+                current=False,
+                supersedes=job.base_verdict_id,
+                batch_id=batch_id,
+            )
+        )
+        finished.append({"key": job.item_id, "made": answer.verdict.verdict_id, "differs": differs(job.base, standing)})
+    if not verdicts:
+        return
+    connection.execute(insert(table_of(VerdictRow)).values(created_at=db_now()), verdicts)
+    item = table_of(RegradeItemRow)
+    connection.execute(
+        update(item)
+        .where(item.c.id == bindparam("key"))
+        .values(
+            state=ItemState.DONE.value,
+            verdict_id=bindparam("made"),
+            changed=bindparam("differs"),
+            lease_owner=None,
+            lease_until=None,
+            last_error=None,
+            finished_at=db_now(),
+        ),
+        finished,
+    )
+
+
+def _failed(connection: Connection, chunk: Chunk, answer: Answer, *, max_attempts: int, delay_s: float) -> None:
+    attempts = answer.job.attempts + 1
+    parked = attempts >= max_attempts or not answer.again
+    connection.execute(
+        update(RegradeItemRow)
+        .where(RegradeItemRow.id == answer.job.item_id)
+        .values(_after_failure(attempts, delay_s, answer.error, parked=parked))
+    )
+    record(
+        connection,
+        "regrade_needs_attention" if parked else "regrade_failed_by_us",
+        chunk.token,
+        submission_id=answer.job.submission.submission_id,
+        batch_id=chunk.batch_id,
+        attempts=attempts,
+        error=answer.error[:1000],
+    )
+
+
+def expire_items(store: Store, *, max_attempts: int, delay_s: float) -> int:
+    """Takes back items whose worker is gone; returns how many. Bounded tries, then an operator's attention."""
+    expired = (
+        select(RegradeItemRow.id, RegradeItemRow.attempts, RegradeItemRow.lease_owner)
+        .where(RegradeItemRow.lease_until.is_not(None), RegradeItemRow.lease_until < db_now())
+        .limit(_EXPIRED)
+        .with_for_update(skip_locked=True)
+    )
+    with store.transaction() as connection:
+        rows = connection.execute(expired).all()
+        for row in rows:
+            attempts = row.attempts + 1
+            error = f"{row.lease_owner} stopped renewing its lease while judging"
+            connection.execute(
+                update(RegradeItemRow)
+                .where(RegradeItemRow.id == row.id)
+                .values(_after_failure(attempts, delay_s, error, parked=attempts >= max_attempts))
+            )
+        return len(rows)
+
+
+def settle_all(store: Store, actor: str) -> int:
+    """Ends running batches that have nothing left to do, which two workers who finish at once may miss; how many."""
+    with store.transaction() as connection:
+        return sum(settle(connection, batch_id, actor) for batch_id in running(connection))
+
+
+def _after_failure(attempts: int, delay_s: float, error: str, *, parked: bool) -> Mapping[str, Any]:
+    state = ItemState.NEEDS_ATTENTION if parked else ItemState.WAITING
+    return {
+        "state": state.value,
+        "attempts": attempts,
+        "lease_owner": None,
+        "lease_until": None,
+        "not_before": db_now() + delay_s,
+        "last_error": error[:4000],
+    }
+
+
+def _held(chunk: Chunk, jobs: Sequence[Job]) -> tuple[Any, ...]:
+    """Conditions under which this claim may still write."""
+    return (
+        RegradeItemRow.id.in_([job.item_id for job in jobs]),
+        RegradeItemRow.lease_owner == chunk.token,
+        RegradeItemRow.state == ItemState.WORKING.value,
+    )

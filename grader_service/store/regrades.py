@@ -1,0 +1,272 @@
+"""Batches of re-grades as they are stored: the batch, its progress, its changes and its audit trail."""
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import Connection, case, func, insert, select, text
+
+from grader_service.errors import UsageError
+from grader_service.model.regrade import Batch, BatchState, Change, ItemState, Level, Progress
+from grader_service.store.clock import db_now
+from grader_service.store.engine import Store
+from grader_service.store.events import record
+from grader_service.store.operations import Happened
+from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
+from grader_service.store.tables import EventRow, SubmissionRow, VerdictRow, table_of
+from grader_service.store.verdict_rows import standing_from
+
+_RATE_S = 20.0
+"""Over so many last seconds the rate is taken."""
+_BATCH = TypeAdapter(Batch)
+_AT_ONCE = 2000
+_MOST_ERROR = 1000
+
+
+@dataclass(frozen=True)
+class NewItem:
+    """One submission to grade again."""
+
+    submission_id: str
+    level: Level
+    reason: str
+    base_verdict_id: str
+    base_run_id: str
+
+
+def new_batch_id() -> str:
+    """An id that a person can read out, such as `rg-1f2e3d4c`."""
+    return f"rg-{secrets.token_hex(4)}"
+
+
+def create(store: Store, batch: Batch, items: Sequence[NewItem], actor: str) -> None:
+    """Stores a planned batch with all of its items, repetition by repetition."""
+    document = batch.model_dump(mode="json", exclude={"started_at", "finished_at", "applied_at", "created_at"})
+    with store.transaction() as connection:
+        connection.execute(insert(table_of(RegradeBatchRow)).values(created_at=db_now(), **document))
+        for first in range(0, len(items), _AT_ONCE):
+            _insert_items(connection, batch, items[first : first + _AT_ONCE])
+        record(
+            connection,
+            "regrade_planned",
+            actor,
+            batch_id=batch.batch_id,
+            reason=batch.reason[:500],
+            submissions=len(items),
+            level=batch.level,
+            repeats=batch.repeats,
+        )
+
+
+def _insert_items(connection: Connection, batch: Batch, items: Sequence[NewItem]) -> None:
+    connection.execute(
+        insert(table_of(RegradeItemRow)).values(not_before=db_now()),
+        [
+            {
+                "batch_id": batch.batch_id,
+                "submission_id": item.submission_id,
+                "repetition": repetition,
+                "level": item.level.value,
+                "reason": item.reason,
+                "base_verdict_id": item.base_verdict_id,
+                "base_run_id": item.base_run_id,
+                "state": ItemState.WAITING.value,
+                "attempts": 0,
+                "gpu_s": 0.0,
+                "applied": False,
+            }
+            for repetition in range(1, batch.repeats + 1)
+            for item in items
+        ],
+    )
+
+
+def batches(store: Store, limit: int = 1000) -> list[Batch]:
+    """Batches, newest first."""
+    statement = select(RegradeBatchRow.__table__).order_by(RegradeBatchRow.created_at.desc()).limit(limit)
+    with store.transaction() as connection:
+        return [_batch(row) for row in connection.execute(statement).mappings()]
+
+
+def batch(store: Store, batch_id: str) -> Batch:
+    """One batch.
+
+    Raises:
+        UsageError: there is none with this id.
+    """
+    statement = select(RegradeBatchRow.__table__).where(RegradeBatchRow.batch_id == batch_id)
+    with store.transaction() as connection:
+        row = connection.execute(statement).mappings().one_or_none()
+    if row is None:
+        raise UsageError(f"there is no batch {batch_id[:100]!r}; `grader regrade list` shows those there are")
+    return _batch(row)
+
+
+def _batch(row: Mapping[Any, Any]) -> Batch:
+    return _BATCH.validate_python(dict(row))
+
+
+def progress(store: Store, batch_id: str) -> Progress:
+    """How far a batch is.
+
+    Raises:
+        UsageError: there is none with this id.
+    """
+    found = batch(store, batch_id)
+    lately = case((RegradeItemRow.finished_at > db_now() - _RATE_S, 1), else_=0)
+    statement = (
+        select(
+            RegradeItemRow.state,
+            func.count().label("n"),
+            func.sum(RegradeItemRow.gpu_s).label("gpu_s"),
+            func.sum(lately).label("lately"),
+        )
+        .where(RegradeItemRow.batch_id == batch_id)
+        .group_by(RegradeItemRow.state)
+    )
+    with store.transaction() as connection:
+        rows = connection.execute(statement).all()
+        now = connection.execute(select(db_now())).scalar_one()
+    counts = {ItemState(row.state): int(row.n) for row in rows}
+    left = counts.get(ItemState.WAITING, 0) + counts.get(ItemState.WORKING, 0)
+    rate = eta = None
+    if found.state is BatchState.RUNNING and found.started_at is not None:
+        since = min(_RATE_S, max(1.0, now - found.started_at))
+        rate = sum(int(row.lately) for row in rows) / since
+        eta = left / rate if rate else None
+    return Progress(
+        batch_id=batch_id,
+        state=found.state,
+        counts=counts,
+        gpu_used_s=float(sum(row.gpu_s for row in rows)),
+        rate=rate,
+        eta_s=eta,
+        note=found.note,
+    )
+
+
+def changes(store: Store, batch_id: str, *, size: int = 500) -> Iterator[Change]:
+    """Every submission of a batch with its old and new standing, by submission id; `size` at a time are in memory.
+
+    Raises:
+        UsageError: there is no batch with this id.
+    """
+    found = batch(store, batch_id)
+    last = ""
+    while True:
+        with store.transaction() as connection:
+            page = _page(connection, found, last, size)
+        yield from page
+        if len(page) < size:
+            return
+        last = page[-1].submission_id
+
+
+def _page(connection: Connection, found: Batch, last: str, size: int) -> list[Change]:
+    item = table_of(RegradeItemRow).c
+    old, new = table_of(VerdictRow).alias("old"), table_of(VerdictRow).alias("new")
+    rows = connection.execute(
+        select(
+            item.submission_id,
+            item.level,
+            item.reason,
+            item.state,
+            item.last_error,
+            item.verdict_id,
+            item.applied,
+            old.c.standing.label("old_standing"),
+            case((old.c.standing.is_(None), old.c.document)).label("old_document"),
+            old.c.current.label("old_current"),
+            new.c.standing.label("new_standing"),
+            new.c.current.label("new_current"),
+        )
+        .select_from(
+            table_of(RegradeItemRow)
+            .join(old, old.c.verdict_id == item.base_verdict_id)
+            .join(new, new.c.verdict_id == item.verdict_id, isouter=True)
+        )
+        .where(item.batch_id == found.batch_id, item.repetition == 1, item.submission_id > last)
+        .order_by(item.submission_id)
+        .limit(size)
+    ).all()
+    ids = [row.submission_id for row in rows]
+    newer = _newer(connection, ids)
+    repeats = _repeats(connection, found, ids)
+    return [
+        Change(
+            submission_id=row.submission_id,
+            level=Level(row.level),
+            reason=row.reason,
+            old=standing_from(row.old_standing, row.old_document),
+            new=standing_from(row.new_standing, "") if row.new_standing is not None else None,
+            repeats=tuple(repeats.get(row.submission_id, ())),
+            state=ItemState(row.state),
+            error=(row.last_error or "")[:_MOST_ERROR],
+            outdated=_outdated(found, row),
+            newer=newer.get(row.submission_id, 0),
+        )
+        for row in rows
+    ]
+
+
+def _outdated(found: Batch, row: Any) -> bool:
+    if found.state is BatchState.APPLIED:
+        return bool(row.applied) and not row.new_current
+    return not row.old_current
+
+
+def _newer(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
+    """Submissions of the same learner to the same lab that came later, by submission."""
+    this, later = table_of(SubmissionRow).alias("this").c, table_of(SubmissionRow).alias("later").c
+    if not ids:
+        return {}
+    rows = connection.execute(
+        select(this.submission_id, func.count().label("n"))
+        .where(
+            this.submission_id.in_(ids),
+            later.learner == this.learner,
+            later.lab == this.lab,
+            later.received_at > this.received_at,
+        )
+        .group_by(this.submission_id)
+    )
+    return {row.submission_id: int(row.n) for row in rows}
+
+
+def _repeats(connection: Connection, found: Batch, ids: Sequence[str]) -> dict[str, list[Any]]:
+    """Standings of all repetitions, in their order, by submission; empty where a batch has one."""
+    if found.repeats == 1 or not ids:
+        return {}
+    rows = connection.execute(
+        select(RegradeItemRow.submission_id, VerdictRow.standing, VerdictRow.document)
+        .join(VerdictRow, VerdictRow.verdict_id == RegradeItemRow.verdict_id)
+        .where(RegradeItemRow.batch_id == found.batch_id, RegradeItemRow.submission_id.in_(ids))
+        .order_by(RegradeItemRow.submission_id, RegradeItemRow.repetition)
+    )
+    found_repeats: dict[str, list[Any]] = {}
+    for row in rows:
+        found_repeats.setdefault(row.submission_id, []).append(standing_from(row.standing, row.document))
+    return found_repeats
+
+
+def events(store: Store, batch_id: str, limit: int = 1000) -> list[Happened]:
+    """The audit trail of a batch, in order: what was done with it as a whole."""
+    columns = (EventRow.id, EventRow.at, EventRow.kind, EventRow.actor, EventRow.run_id, EventRow.detail)
+    statement = (
+        select(*columns)
+        .where(EventRow.batch_id == batch_id, EventRow.submission_id.is_(None))
+        .order_by(EventRow.id.desc())
+        .limit(limit)
+    )
+    with store.transaction() as connection:
+        rows = connection.execute(statement).mappings().all()
+    return [Happened(**row) for row in rows[::-1]]
+
+
+def has_running(store: Store) -> bool:
+    """Whether any batch is running."""
+    statement = select(text("1")).select_from(RegradeBatchRow).where(RegradeBatchRow.state == BatchState.RUNNING.value)
+    with store.transaction() as connection:
+        return connection.execute(statement.limit(1)).first() is not None
