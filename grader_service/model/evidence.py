@@ -381,6 +381,13 @@ class Need(StrEnum):
     MEASUREMENT = "measurement"
 
 
+class LabRef(Wire):
+    """A lab document that is kept among the blobs, so that it cannot change under a batch of re-grades."""
+
+    sha256: Sha256
+    form: Literal["toml", "yaml"]
+
+
 class RunPlan(Wire):
     """What a run has to collect. Made where checks may be loaded, used where they may not."""
 
@@ -392,3 +399,5 @@ class RunPlan(Wire):
     probes: Annotated[tuple[ProbeRef, ...], Field(max_length=64)] = ()
     attempt: Annotated[int, Field(ge=1)] = 1
     """Which measured attempt of the learner at the lab this is; known when the run is claimed."""
+    lab: LabRef | None = None
+    """The lab to grade by; the installed one if absent."""

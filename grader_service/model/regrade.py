@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from grader_service.model.base import Code, Count, Identifier, LongText, Seconds, Sha256, ShortText, Wire
+from grader_service.model.base import Code, Count, Identifier, LongText, Seconds, ShortText, Wire
+from grader_service.model.evidence import LabRef
 from grader_service.model.standing import Standing
 from grader_service.model.verdict import Outcome, Status
 
@@ -97,14 +98,11 @@ class Estimate(Wire):
     """Wall clock; null when no device is ready for what has to run."""
 
 
-class BatchLab(Wire):
-    """The lab document that a batch grades with; kept, so that it cannot change while the batch runs."""
+class BatchLab(LabRef):
+    """The lab that a batch grades with."""
 
     lab: Identifier
     version: ShortText
-    sha256: Sha256
-    """Of the document, which lies among the blobs."""
-    form: Literal["toml", "yaml"]
     origin: ShortText
     """The installed distribution, or the name of the file that was given."""
     check_versions: Mapping[Identifier, ShortText]

@@ -5,22 +5,20 @@ from dataclasses import dataclass, field
 import structlog
 
 from checks.registry import Registry
-from grader_service import verdicts
-from grader_service.errors import GraderError, InfrastructureError, SubmissionRejected
+from grader_service.errors import GraderError, InfrastructureError
 from grader_service.judge_process import JudgeProcess
-from grader_service.judging import judge as judge_evidence
 from grader_service.labs.catalogue import load_lab
-from grader_service.model.evidence import Evidence
-from grader_service.model.rejection import Rejection
-from grader_service.model.verdict import Mode, Verdict
+from grader_service.model.evidence import RunPlan
+from grader_service.model.verdict import Verdict
+from grader_service.regrade.kept_labs import kept_lab
 from grader_service.service.keeper import Keeper
 from grader_service.service.retry import RetryPolicy
+from grader_service.service.verdict_making import verdict_on
 from grader_service.signing import Signer
 from grader_service.store import leases, results
 from grader_service.store.engine import Store
 from grader_service.store.leases import Claim
 from grader_service.store.submissions import load_submission
-from sandbox.api import SandboxFacts
 
 log = structlog.get_logger(__name__)
 
@@ -73,20 +71,12 @@ def judge_next(desk: JudgeDesk) -> Verdict | None:
 
 def _verdict(desk: JudgeDesk, claim: Claim) -> Verdict:
     submission = load_submission(desk.store, claim.submission_id)
-    lab = load_lab(submission.lab, desk.registry)
-    steps = lab.selected(submission.steps)
+    kept = RunPlan.model_validate(claim.plan).lab if claim.item_id is not None else None
+    lab = load_lab(submission.lab, desk.registry) if kept is None else kept_lab(desk.store, kept, desk.registry)
     try:
         stored = results.load_evidence(desk.store, claim.run_id)
     except ValueError as error:
         raise InfrastructureError(str(error)) from error
     if stored is None:
         raise InfrastructureError(f"run {claim.run_id} is to be judged and has no evidence")
-    if stored.kind == "rejection":
-        rejection = Rejection.model_validate_json(stored.document)
-        facts = SandboxFacts(rejection.sandbox, rejection.isolated, None, None, None, None)
-        mode = Mode.OFFICIAL if rejection.device == "cuda" else Mode.REHEARSAL
-        reason = SubmissionRejected(rejection.code, rejection.feedback)
-        return verdicts.rejected(submission, lab, steps, reason, facts, mode, run_id=claim.run_id)
-    evidence = Evidence.model_validate_json(stored.document)
-    judge = judge_evidence if desk.judging is None else desk.judging.judge
-    return verdicts.compose(submission, lab, steps, judge(evidence, steps, desk.registry), evidence)
+    return verdict_on(submission, lab, claim.run_id, stored.kind, stored.document, desk.registry, desk.judging)

@@ -21,6 +21,7 @@ from grader_service.labs.specs import lab_text, read_lab
 from grader_service.model.evidence import Evidence, ProbeRef, RunPlan
 from grader_service.model.probe import ProbeTask
 from grader_service.model.rejection import Rejection
+from grader_service.regrade.lab_texts import kept_text
 from grader_service.service.gate import Gate
 from grader_service.service.keeper import Keeper
 from grader_service.service.retry import RetryPolicy
@@ -111,7 +112,8 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
     # Counted only now: one run of a learner comes at a time, so that all before it have been measured.
     attempt = attempt_number(desk.store, claim.submission_id)
     plan = RunPlan.model_validate({**claim.plan, "attempt": attempt})
-    lab = read_lab(lab_text(submission.lab), f"lab {submission.lab}")
+    text = lab_text(submission.lab) if plan.lab is None else kept_text(desk.store, plan.lab)
+    lab = read_lab(text, f"lab {submission.lab}")
     sandbox.use_image(lab.image)
     with tempfile.TemporaryDirectory(prefix="grader-artifact-") as folder:
         path = Path(folder) / "artifact"

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
+from grader_service.errors import InfrastructureError
 from grader_service.model.standing import standing_of
 from grader_service.model.verdict import Verdict
 from grader_service.store import regrade_items
@@ -145,6 +146,22 @@ def store_blob(connection: Connection, digest: str, data: bytes) -> None:
     dialect_insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
     # Two runs may bring the same graph in the same moment.
     connection.execute(dialect_insert(BlobRow).values(**values).on_conflict_do_nothing())
+
+
+def load_blob(store: Store, digest: str) -> bytes:
+    """The bytes that were kept under this digest.
+
+    Raises:
+        InfrastructureError: they are missing or damaged.
+    """
+    with store.transaction() as connection:
+        kept = connection.execute(select(BlobRow.data).where(BlobRow.sha256 == digest)).scalar_one_or_none()
+    if kept is None:
+        raise InfrastructureError(f"the store holds no blob {digest}")
+    data = zlib.decompress(kept)
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise InfrastructureError(f"blob {digest} is damaged: its bytes have another digest")
+    return data
 
 
 def _fenced(connection: Connection, claim: Claim) -> None:

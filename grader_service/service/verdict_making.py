@@ -1,0 +1,51 @@
+"""From a stored document to a verdict; not signed yet."""
+
+from checks.registry import Registry
+from grader_service import verdicts
+from grader_service.errors import InfrastructureError, SubmissionRejected
+from grader_service.judge_process import JudgeProcess
+from grader_service.judging import judge as judge_here
+from grader_service.model.evidence import Evidence
+from grader_service.model.lab import LabSpec
+from grader_service.model.rejection import Rejection
+from grader_service.model.submission import Submission
+from grader_service.model.verdict import Mode, Verdict
+from sandbox.api import SandboxFacts
+
+
+def verdict_on(
+    submission: Submission,
+    lab: LabSpec,
+    run_id: str,
+    kind: str,
+    document: bytes,
+    registry: Registry,
+    judging: JudgeProcess | None,
+) -> Verdict:
+    """The verdict on what a run left behind.
+
+    Args:
+        submission: that was run.
+        lab: to judge by.
+        run_id: of the run.
+        kind: of the document, as the store keeps it.
+        document: `Evidence`, or a `Rejection`, as JSON.
+        registry: with the lab's checks.
+        judging: where checks judge; in this process if absent.
+
+    Raises:
+        JudgeFailed: a check raised or answered outside its contract.
+        InfrastructureError: the document cannot be read.
+    """
+    steps = lab.selected(submission.steps)
+    try:
+        read = (Rejection if kind == "rejection" else Evidence).model_validate_json(document)
+    except ValueError as error:
+        raise InfrastructureError(f"the document of run {run_id} cannot be read: {str(error)[:500]}") from error
+    if isinstance(read, Rejection):
+        facts = SandboxFacts(read.sandbox, read.isolated, None, None, None, None)
+        mode = Mode.OFFICIAL if read.device == "cuda" else Mode.REHEARSAL
+        reason = SubmissionRejected(read.code, read.feedback)
+        return verdicts.rejected(submission, lab, steps, reason, facts, mode, run_id=run_id)
+    judge = judge_here if judging is None else judging.judge
+    return verdicts.compose(submission, lab, steps, judge(read, steps, registry), read)
