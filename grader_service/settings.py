@@ -69,6 +69,13 @@ class Settings(BaseSettings):
     """Time between two looks for lost hints, expired leases and undelivered answers."""
     intake_threads: int = Field(default=4, ge=1, le=64)
     metrics_port: int = Field(default=9464, ge=1, le=65535)
+    web_host: str = "127.0.0.1"
+    """Address that `grader web` listens on."""
+    web_port: int = Field(default=8350, ge=1, le=65535)
+    web_viewer_token_file: Path | None = None
+    """File whose first line lets its bearer read the admin page; needed to listen beyond the host itself."""
+    web_operator_token_file: Path | None = None
+    """File whose first line lets its bearer act on the admin page; without it the page is read-only."""
 
     def __init__(self, **values: Any) -> None:
         """Reads the environment.

@@ -1,5 +1,6 @@
 """What several commands read from their arguments in the same way."""
 
+import getpass
 import re
 import secrets
 from pathlib import Path
@@ -14,3 +15,11 @@ def fresh_id(origin: str, path: Path) -> str:
 def step_ids(text: str) -> tuple[str, ...]:
     """Step ids separated by commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def operator() -> str:
+    """Who gives the command, for the audit trail."""
+    try:
+        return f"operator:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return "operator"

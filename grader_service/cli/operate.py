@@ -3,16 +3,15 @@
 Each command imports what it uses: `grader grade` should not wait for a database driver.
 """
 
-import getpass
 import json
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from grader_service.cli.output import console
+from grader_service.cli.arguments import operator
+from grader_service.cli.output import console, when
 from grader_service.cli.render import show_verdict
 from grader_service.errors import UsageError
 from grader_service.model.verdict import Verdict
@@ -54,9 +53,8 @@ def status(
         if run["last_error"]:
             console().print(Text(f"  {run['last_error'][:500]}", style="red"))
     for event in found.events:
-        when = datetime.fromtimestamp(event["at"], UTC).isoformat(timespec="seconds")
         detail = f"  {json.dumps(event['detail'], default=str)[:200]}" if event["detail"] else ""
-        console().print(Text(f"{when}  {event['kind']:<14} {event['actor']}{detail}", style="dim"))
+        console().print(Text(f"{when(event['at'])}  {event['kind']:<14} {event['actor']}{detail}", style="dim"))
     if found.verdict is not None:
         show_verdict(console(), Verdict.model_validate_json(found.verdict))
 
@@ -104,7 +102,7 @@ def retry(
 
     if (run_id is None) != all_runs:
         raise UsageError("name one run, or give --all; `grader queue` lists the runs that need attention")
-    count = operations.retry(wiring.ready_store(Settings()), _actor(), run_id=run_id)
+    count = operations.retry(wiring.ready_store(Settings()), operator(), run_id=run_id)
     if run_id is not None and not count:
         raise UsageError(f"run {run_id} does not need attention; `grader queue` lists those that do")
     console().print(f"{count} runs wait again", markup=False)
@@ -179,13 +177,6 @@ def _set(device_id: str, state: str, reason: str | None) -> None:
     from grader_service import wiring
     from grader_service.store import devices as device_store
 
-    if not device_store.set_state(wiring.ready_store(Settings()), device_id, state, reason, _actor()):
+    if not device_store.set_state(wiring.ready_store(Settings()), device_id, state, reason, operator()):
         raise UsageError(f"no worker has announced a device {device_id}; see `grader devices list`")
     console().print(f"{device_id}: {state}", markup=False)
-
-
-def _actor() -> str:
-    try:
-        return f"operator:{getpass.getuser()}"
-    except (KeyError, OSError):
-        return "operator"

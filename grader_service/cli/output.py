@@ -3,6 +3,7 @@
 import functools
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,6 +25,11 @@ def console() -> Console:
 def error_console() -> Console:
     """Standard error: progress and failures."""
     return Console(stderr=True, highlight=False)
+
+
+def when(seconds: float) -> str:
+    """A moment in UTC, from seconds since 1970."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def write_text(target: str, text: str) -> None:

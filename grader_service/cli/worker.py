@@ -8,7 +8,7 @@ from grader_service.cli.output import console
 from grader_service.logs import configure_logs
 from grader_service.settings import Settings
 
-app = typer.Typer(help="Workers of the service: run, judge.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Workers of the service: run, judge, regrade.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("run")
@@ -34,6 +34,19 @@ def judge(
 
     configure_logs("judge")
     raise typer.Exit(judge_worker(Settings(), children=children))
+
+
+@app.command("regrade")
+def regrade(
+    judges: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Processes that judge at the same time; one per core if absent.")
+    ] = None,
+) -> None:
+    """Work on batches of re-grades, until told to stop. Needs no broker, no Docker and no GPU; yields to all others."""
+    from grader_service.regrade.worker import default_judges, regrade_worker  # noqa: PLC0415 - see above
+
+    configure_logs("regrade")
+    raise typer.Exit(regrade_worker(Settings(), judges=judges or default_judges()))
 
 
 @app.command("alive")

@@ -1,0 +1,138 @@
+"""Judges the items of running batches from stored evidence, a chunk at a time."""
+
+import hashlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from checks.registry import Registry
+from grader_service.errors import GraderError, InfrastructureError, UsageError
+from grader_service.judge_process import JudgeProcess
+from grader_service.model.lab import LabSpec
+from grader_service.regrade.kept_labs import kept_lab
+from grader_service.service.retry import RetryPolicy
+from grader_service.service.verdict_making import verdict_on
+from grader_service.signing import Signer
+from grader_service.store import regrades
+from grader_service.store.engine import Store, StoreUnavailable
+from grader_service.store.regrade_work import Answer, Chunk, Job, claim_chunk, give_back, renew_chunk, store_answers
+
+log = structlog.get_logger(__name__)
+
+CHUNK = 25
+"""Items that are claimed and stored together: few enough that a pause takes effect at once."""
+
+
+@dataclass
+class BulkDesk:
+    """What judging in bulk works with: no sandbox, no GPU, no queue."""
+
+    store: Store
+    registry: Registry
+    signer: Signer
+    owner: str
+    judging: JudgeProcess | None = None
+    """Where checks judge; in this process if absent."""
+    lease_s: float = 60.0
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    labs: dict[str, dict[str, LabSpec]] = field(default_factory=dict)
+    """By batch, then by lab."""
+
+
+def judge_chunk(desk: BulkDesk, stopped: Callable[[], bool] = lambda: False, *, size: int = CHUNK) -> int | None:
+    """Judges the items that should come next; returns how many, or None when nothing waits.
+
+    Args:
+        desk: to work with.
+        stopped: asked between two items; what was not begun is then given back.
+        size: of a chunk.
+
+    Raises:
+        StoreUnavailable: the database failed; the lease will run out.
+    """
+    chunk = claim_chunk(desk.store, desk.owner, desk.lease_s, size)
+    if chunk is None:
+        return None
+    answers: list[Answer] = []
+    with _Renewal(desk, chunk):
+        for job in chunk.jobs:
+            if stopped():
+                break
+            answers.append(_answer(desk, chunk, job))
+        policy = desk.retry
+        kept = store_answers(desk.store, chunk, answers, max_attempts=policy.max_attempts, delay_s=policy.delay_s)
+        if len(answers) < len(chunk.jobs):
+            give_back(desk.store, chunk, chunk.jobs[len(answers) :])
+    if kept < len(answers):
+        log.warning("items_fenced_off", batch=chunk.batch_id, items=len(answers) - kept)
+    return len(answers)
+
+
+def _answer(desk: BulkDesk, chunk: Chunk, job: Job) -> Answer:
+    try:
+        kind, document = _document(job)
+        lab = _lab(desk, chunk.batch_id, job.submission.lab)
+        verdict = verdict_on(job.submission, lab, job.run_id, kind, document, desk.registry, desk.judging)
+        return Answer(job, desk.signer.sign(verdict))
+    except StoreUnavailable:
+        raise
+    except GraderError as error:
+        log.warning("item_failed", batch=chunk.batch_id, submission_id=job.submission.submission_id, error=str(error))
+        again = error.retry and not isinstance(error, UsageError)
+        return Answer(job, None, f"{type(error).__name__}: {error}", again=again)
+    except Exception as error:
+        # A bug of ours in one item: the others of the batch go on, and an operator sees it.
+        log.exception("item_bug", batch=chunk.batch_id, submission_id=job.submission.submission_id)
+        return Answer(job, None, f"{type(error).__name__}: {error}", again=False)
+
+
+def _document(job: Job) -> tuple[str, bytes]:
+    """Kind and bytes of the evidence.
+
+    Raises:
+        InfrastructureError: it is gone, or not what was written.
+    """
+    if job.kind is None or job.document is None:
+        raise InfrastructureError(f"the evidence of run {job.run_id} is not stored any more")
+    if hashlib.sha256(job.document).hexdigest() != job.sha256:
+        raise InfrastructureError(f"the evidence of run {job.run_id} does not match its digest")
+    return job.kind, job.document
+
+
+def _lab(desk: BulkDesk, batch_id: str, lab_id: str) -> LabSpec:
+    if batch_id not in desk.labs:
+        batch = regrades.batch(desk.store, batch_id)
+        desk.labs[batch_id] = {ref.lab: kept_lab(desk.store, ref, desk.registry) for ref in batch.labs}
+    return desk.labs[batch_id][lab_id]
+
+
+class _Renewal:
+    """Keeps the lease of a chunk alive while a check takes its time."""
+
+    def __init__(self, desk: BulkDesk, chunk: Chunk) -> None:
+        self._desk = desk
+        self._chunk = chunk
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="chunk-renewal", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join(timeout=self._desk.lease_s)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._desk.lease_s / 3):
+            try:
+                if not renew_chunk(self._desk.store, self._chunk, self._desk.lease_s):
+                    return  # what is stored in the end will be refused
+            except StoreUnavailable as error:
+                log.warning("lease_not_renewed", batch=self._chunk.batch_id, error=str(error)[:200])

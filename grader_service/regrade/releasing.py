@@ -1,0 +1,64 @@
+"""Turns items that have to run into runs, few at a time: learners' submissions go first, and a pause takes effect."""
+
+from dataclasses import dataclass, field
+
+from checks.probe_files import ProbeFiles
+from checks.registry import Registry
+from grader_service.judging import needs_of
+from grader_service.model.evidence import LabRef, RunPlan
+from grader_service.model.lab import LabSpec, threshold_of
+from grader_service.probe_plan import wanted_probes
+from grader_service.regrade.kept_labs import kept_lab
+from grader_service.store import devices, regrades
+from grader_service.store.artifacts import ArtifactStore
+from grader_service.store.engine import Store
+from grader_service.store.regrade_runs import Due, due_items, release
+
+_PER_DEVICE = 2
+"""Runs under way for each device: one that runs, and one that need not be waited for."""
+
+
+@dataclass
+class ReleaseDesk:
+    """What releasing works with."""
+
+    store: Store
+    artifacts: ArtifactStore
+    registry: Registry
+    owner: str
+    probes: ProbeFiles = field(default_factory=ProbeFiles)
+
+
+def release_due(desk: ReleaseDesk) -> int:
+    """Releases what may run now; returns how many runs were made.
+
+    Raises:
+        StoreUnavailable: the database failed.
+        InfrastructureError: the source of a probe could not be kept.
+    """
+    ready = sum(device.state == devices.READY for device in devices.devices(desk.store))
+    due = due_items(desk.store, in_flight=_PER_DEVICE * max(1, ready), actor=desk.owner)
+    if not due:
+        return 0
+    refs: dict[str, dict[str, LabRef]] = {}
+    planned = []
+    for item in due:
+        if item.batch_id not in refs:
+            refs[item.batch_id] = {ref.lab: ref for ref in regrades.batch(desk.store, item.batch_id).labs}
+        planned.append((item, _plan(desk, item, refs[item.batch_id][item.lab])))
+    return release(desk.store, planned)
+
+
+def _plan(desk: ReleaseDesk, item: Due, ref: LabRef) -> RunPlan:
+    lab: LabSpec = kept_lab(desk.store, ref, desk.registry)
+    steps = lab.selected(item.steps)
+    tasks = wanted_probes(steps, desk.registry, desk.probes)
+    for task in tasks:
+        desk.artifacts.put(task.source)
+    return RunPlan(
+        needs=tuple(sorted(needs_of(steps, desk.registry))),
+        steps=item.steps,
+        threshold=threshold_of(lab),
+        probes=tuple(task.ref for task in tasks),
+        lab=LabRef(sha256=ref.sha256, form=ref.form),
+    )
