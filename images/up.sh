@@ -11,7 +11,7 @@ project=${GRADER_PROJECT:-grader}
 
 # The folder is closed; the files in it must be readable by the uids of the containers that they are mounted into.
 install -d -m 700 "$GRADER_SECRETS_DIR"
-for name in redis_password postgres_password; do
+for name in redis_password postgres_password web_viewer_token web_operator_token; do
     [ -s "$GRADER_SECRETS_DIR/$name" ] || (umask 077; head -c 24 /dev/urandom | base64 | tr '+/' '-_' >"$GRADER_SECRETS_DIR/$name")
     chmod 444 "$GRADER_SECRETS_DIR/$name"
 done

@@ -109,3 +109,24 @@ def postgres_url(postgres):
     yield url.format(name=name)
     with admin.connect() as connection:
         connection.exec_driver_sql(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def sqlite_url(tmp_path):
+    """A fresh file."""
+    return f"sqlite:///{tmp_path}/grader.db"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request):
+    """Each database in turn."""
+    return request.getfixturevalue(f"{request.param}_url")
+
+
+@pytest.fixture
+def store(store_url):
+    """A store with the current schema, on each database in turn."""
+    opened = Store(store_url, pool_size=20)
+    opened.migrate()
+    yield opened
+    opened.close()

@@ -52,11 +52,14 @@ def regrade(
 @app.command("alive")
 def alive(
     max_age: Annotated[float, typer.Option(min=1.0, help="Seconds since the worker last looked round.")] = 60.0,
+    *,
+    of_regrades: Annotated[bool, typer.Option("--regrade", help="Ask for the worker that re-grades.")] = False,
 ) -> None:
     """For health checks: exit code 0 when a worker of this state folder looked round lately, else 1."""
-    from grader_service.service.pulse import age_s  # noqa: PLC0415 - see above
+    from grader_service.service import pulse  # noqa: PLC0415 - see above
 
-    age = age_s(Settings().state_dir)
+    folder = Settings().state_dir
+    age = pulse.age_s(folder, pulse.REGRADE) if of_regrades else pulse.age_s(folder)
     if age is None or age > max_age:
         console().print("no worker has looked round" + ("" if age is None else f" for {age:.0f} s"))
         raise typer.Exit(1)

@@ -14,7 +14,7 @@ from grader_service.errors import InfrastructureError
 from grader_service.judge_process import JudgeProcess
 from grader_service.regrade.bulk import BulkDesk, judge_chunk
 from grader_service.regrade.releasing import ReleaseDesk, release_due
-from grader_service.service.pulse import beat
+from grader_service.service.pulse import REGRADE, beat
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.signing import Signer
@@ -63,7 +63,7 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
             ("expire_items", lambda: expire_items(store, max_attempts=policy.max_attempts, delay_s=policy.delay_s)),
             ("release", lambda: release_due(releasing)),
             ("settle", lambda: settle_all(store, owner)),
-            ("pulse", lambda: beat(settings.state_dir)),
+            ("pulse", lambda: beat(settings.state_dir, REGRADE)),
         ],
         settings.sweep_s,
     )

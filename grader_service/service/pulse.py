@@ -4,16 +4,18 @@ import time
 from pathlib import Path
 
 _FILE = "pulse"
+REGRADE = "pulse-regrade"
+"""Of the worker that re-grades: it may share its state folder, and so the signing key, with a judge."""
 
 
-def beat(state_dir: Path) -> None:
+def beat(state_dir: Path, file: str = _FILE) -> None:
     """The sweeper has done its round."""
-    (state_dir / _FILE).touch()
+    (state_dir / file).touch()
 
 
-def age_s(state_dir: Path) -> float | None:
+def age_s(state_dir: Path, file: str = _FILE) -> float | None:
     """Seconds since the last beat; None when there was none."""
     try:
-        return max(0.0, time.time() - (state_dir / _FILE).stat().st_mtime)
+        return max(0.0, time.time() - (state_dir / file).stat().st_mtime)
     except OSError:
         return None

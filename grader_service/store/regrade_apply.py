@@ -171,7 +171,10 @@ def _notify(connection: Connection, batch_id: str, verdict_id: Any, notify: Noti
     if notify == "changed":
         waiting = waiting.where(_ITEM.changed)
     columns = ["verdict_id", "task_id", "reply_queue", "reply_task", "attempts", "not_before"]
-    return int(connection.execute(insert(table_of(OutboxRow)).from_select(columns, waiting)).rowcount)
+    # Nobody can be added meanwhile: the submissions are held.
+    count = int(connection.execute(select(func.count()).select_from(waiting.order_by(None).subquery())).scalar_one())
+    connection.execute(insert(table_of(OutboxRow)).from_select(columns, waiting))
+    return count
 
 
 def _tell(connection: Connection, batch_id: str, kind: str, actor: str) -> None:

@@ -3,13 +3,13 @@
 Each is one transaction that locks the batch first, so that two operators never act on the same state.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
 from grader_service.errors import UsageError
-from grader_service.model.regrade import BatchState, ItemState
+from grader_service.model.regrade import BatchState, ItemState, Level
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
@@ -17,6 +17,7 @@ from grader_service.store.regrade_items import settle
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import RunRow, RunState
 
+_AT_ONCE = 1000
 _UNFINISHED = (ItemState.WAITING.value, ItemState.WORKING.value)
 
 
@@ -130,6 +131,37 @@ def retry(store: Store, batch_id: str, actor: str) -> int:
             _set(connection, batch_id, BatchState.RUNNING, finished_at=None)
         record(connection, "regrade_retried", actor, batch_id=batch_id, items=done)
         return int(done)
+
+
+def run_instead(store: Store, batch_id: str, submission_ids: Sequence[str], reason: str, actor: str) -> None:
+    """Has submissions of a finished batch run again, in place of the verdict that was judged from stored evidence.
+
+    Raises:
+        UsageError: the batch is not finished.
+    """
+    with store.transaction() as connection:
+        locked(connection, batch_id, "escalated", (BatchState.FINISHED,))
+        for first in range(0, len(submission_ids), _AT_ONCE):
+            connection.execute(
+                update(RegradeItemRow)
+                .where(
+                    RegradeItemRow.batch_id == batch_id,
+                    RegradeItemRow.submission_id.in_(submission_ids[first : first + _AT_ONCE]),
+                    RegradeItemRow.level == Level.JUDGE.value,
+                )
+                .values(
+                    level=Level.RUN.value,
+                    reason=reason,
+                    state=ItemState.WAITING.value,
+                    attempts=0,
+                    not_before=db_now(),
+                    verdict_id=None,
+                    changed=None,
+                    finished_at=None,
+                )
+            )
+        _set(connection, batch_id, BatchState.RUNNING, finished_at=None)
+        record(connection, "regrade_escalated", actor, batch_id=batch_id, submissions=len(submission_ids))
 
 
 def locked(connection: Connection, batch_id: str, done: str, allowed: Collection[BatchState]) -> Row[Any]:

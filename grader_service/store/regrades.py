@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, case, func, insert, select, text
+from sqlalchemy import Connection, case, func, insert, select
 
 from grader_service.errors import UsageError
 from grader_service.model.regrade import Batch, BatchState, Change, ItemState, Level, Progress
@@ -265,8 +265,14 @@ def events(store: Store, batch_id: str, limit: int = 1000) -> list[Happened]:
     return [Happened(**row) for row in rows[::-1]]
 
 
-def has_running(store: Store) -> bool:
-    """Whether any batch is running."""
-    statement = select(text("1")).select_from(RegradeBatchRow).where(RegradeBatchRow.state == BatchState.RUNNING.value)
+def open_items(store: Store) -> dict[tuple[str, str], int]:
+    """Items of batches that are planned, running or paused: (batch id, state) to how many."""
+    states = (BatchState.PLANNED.value, BatchState.RUNNING.value, BatchState.PAUSED.value)
+    statement = (
+        select(RegradeItemRow.batch_id, RegradeItemRow.state, func.count().label("n"))
+        .join(RegradeBatchRow, RegradeBatchRow.batch_id == RegradeItemRow.batch_id)
+        .where(RegradeBatchRow.state.in_(states))
+        .group_by(RegradeItemRow.batch_id, RegradeItemRow.state)
+    )
     with store.transaction() as connection:
-        return connection.execute(statement.limit(1)).first() is not None
+        return {(row.batch_id, row.state): int(row.n) for row in connection.execute(statement)}

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from tests.conftest import missing
 from tests.platform.node_platform import node_platform  # noqa: F401 - a fixture
 
 ROOT = Path(__file__).resolve().parents[2]
-SERVICES = ("redis", "postgres", "judge", "runner", "metrics")
+SERVICES = ("redis", "postgres", "judge", "regrade", "runner", "metrics", "web")
 
 
 def free_port() -> int:
@@ -41,6 +42,7 @@ class Stack:
             "GRADER_SECRETS_DIR": str(folder / "secrets"),
             "GRADER_REDIS_PORT": str(free_port()),
             "GRADER_METRICS_PORT": str(free_port()),
+            "GRADER_WEB_PORT": str(free_port()),
             "GRADER_RUNNER_NAME": self.name,
             "GRADER_DOCKER_SOCKET": os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix(
                 "unix://"
@@ -145,8 +147,10 @@ def test_broker_and_database_are_apart(stack):
         "redis": {"broker", "platform"},
         "postgres": {"database"},
         "judge": {"broker", "database"},
+        "regrade": {"database"},
         "runner": {"broker", "database"},
         "metrics": {"database", "monitoring"},
+        "web": {"database", "monitoring"},
     }
     for name in ("broker", "database"):
         (network,) = stack.engine.networks.list(names=[f"{stack.name}_{name}"])
@@ -156,8 +160,7 @@ def test_broker_and_database_are_apart(stack):
 def test_who_has_the_engine_and_the_secrets(stack):
     """Only the runner has the engine's socket, nobody has secrets in the environment, and none runs as root."""
     sockets = []
-    passwords = [Path(stack.environment["GRADER_SECRETS_DIR"], f"{name}_password").read_text().strip()
-                 for name in ("redis", "postgres")]  # fmt: skip
+    passwords = [path.read_text().strip() for path in Path(stack.environment["GRADER_SECRETS_DIR"]).iterdir()]
     for service in SERVICES:
         container = stack.container(service)
         attrs = container.attrs
@@ -170,6 +173,37 @@ def test_who_has_the_engine_and_the_secrets(stack):
         assert "no-new-privileges:true" in attrs["HostConfig"]["SecurityOpt"]
         assert attrs["HostConfig"]["ReadonlyRootfs"] is (service != "postgres")
     assert sockets == ["runner"]
+
+
+@pytest.mark.usefixtures("verdict")
+def test_a_verdict_is_judged_again_and_applied(stack):
+    """A batch that is planned in the stack is worked on by its own worker, and signed with the judge's key."""
+
+    def grader(*words: str) -> str:
+        done = stack.container("regrade").exec_run(["python3", "-m", "grader_service", "regrade", *words], demux=True)
+        assert done.exit_code == 0, done.output
+        return done.output[0].decode()
+
+    batch = json.loads(grader("plan", "--all", "--reason", "a look at the stack", "--json"))
+    assert {count["level"] for count in batch["estimate"]["counts"]} == {"judge"}
+    grader("start", batch["batch_id"])
+    lines = grader("watch", batch["batch_id"], "--json").splitlines()
+    assert json.loads(lines[-1])["state"] == "finished"
+    grader("diff", batch["batch_id"])
+    grader("apply", batch["batch_id"], "--notify", "none")
+
+
+def test_the_admin_page_asks_for_a_token(stack):
+    """It answers on this host, and shows nothing to those who have no token."""
+    port, folder = stack.environment["GRADER_WEB_PORT"], Path(stack.environment["GRADER_SECRETS_DIR"])
+    url = f"http://127.0.0.1:{port}/api/queue"
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(url, timeout=10)
+    assert refused.value.code == 401
+    token = (folder / "web_viewer_token").read_text().strip()
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - of this host
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert "needs_attention" in json.load(answer)
 
 
 def test_a_learner_pod_is_on_no_network_of_the_stack(stack):

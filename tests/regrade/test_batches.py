@@ -1,0 +1,396 @@
+"""Batches over their life: judged in chunks, interrupted, failed through us, applied, undone; on both databases."""
+
+import threading
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from sqlalchemy import delete, func, select, update
+
+from checks.registry import Registry
+from grader_service.errors import UsageError
+from grader_service.labs.specs import lab_text
+from grader_service.model.evidence import RunPlan
+from grader_service.model.regrade import BatchState, ItemState, Selection
+from grader_service.regrade import bulk
+from grader_service.regrade.bulk import BulkDesk, judge_chunk
+from grader_service.regrade.escalating import escalate, lost_a_decision
+from grader_service.regrade.planning import PlanRequest, plan
+from grader_service.regrade.releasing import ReleaseDesk, release_due
+from grader_service.service.retry import RetryPolicy
+from grader_service.signing import Signer
+from grader_service.store import leases, regrade_apply, regrade_states, regrade_work, regrades
+from grader_service.store.artifacts import ArtifactStore
+from grader_service.store.operations import whereabouts
+from grader_service.store.regrade_tables import RegradeItemRow
+from grader_service.store.tables import EvidenceRow, OutboxRow, VerdictRow, WaiterRow, table_of
+from tests.regrade.kinds import TRANSITIONS, kinds
+from tests.regrade.stored import LAB, fill
+
+COUNT = 40
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return Registry()
+
+
+@pytest.fixture
+def desk(store, registry):
+    """Somebody who judges in this process, over a cohort of known kinds."""
+    fill(store, COUNT)
+    signer = Signer(Ed25519PrivateKey.generate())
+    return BulkDesk(store, registry, signer, "worker", retry=RetryPolicy(max_attempts=2, delay_s=0.0))
+
+
+@pytest.fixture
+def stricter(tmp_path):
+    """The lab with another threshold."""
+    path = tmp_path / "stricter.toml"
+    path.write_bytes(lab_text(LAB).content.replace(b"threshold = 1.1", b"threshold = 1.3"))
+    return path
+
+
+def started(desk, *labs, **changes):
+    values = {"selection": Selection(), "reason": "because", "lab_files": labs} | changes
+    batch = plan(desk.store, desk.registry, PlanRequest(**values), "ann")
+    regrade_states.start(desk.store, batch.batch_id, "ann")
+    return batch.batch_id
+
+
+def worked_off(desk, *labs, **changes):
+    batch_id = started(desk, *labs, **changes)
+    while judge_chunk(desk) is not None:
+        pass
+    assert state(desk, batch_id) is BatchState.FINISHED
+    return batch_id
+
+
+def state(desk, batch_id):
+    return regrades.batch(desk.store, batch_id).state
+
+
+def counts(desk, batch_id):
+    return {key: n for key, n in regrades.progress(desk.store, batch_id).counts.items() if n}
+
+
+def in_force(desk):
+    with desk.store.transaction() as connection:
+        rows = connection.execute(select(VerdictRow.submission_id, VerdictRow.verdict_id).where(VerdictRow.current))
+        return {row.submission_id: row.verdict_id for row in rows}
+
+
+def answers(desk):
+    with desk.store.transaction() as connection:
+        return sorted(connection.execute(select(table_of(OutboxRow).c.verdict_id)).scalars())
+
+
+def waiting(desk, submission_ids):
+    """How many answers somebody waits for, over these submissions."""
+    with desk.store.transaction() as connection:
+        return connection.execute(
+            select(func.count()).select_from(WaiterRow).where(WaiterRow.submission_id.in_(submission_ids))
+        ).scalar_one()
+
+
+def lose(desk, *submission_ids):
+    """Takes evidence away, as a clean-up that went too far would."""
+    with desk.store.transaction() as connection:
+        runs = select(VerdictRow.run_id).where(VerdictRow.submission_id.in_(submission_ids))
+        connection.execute(delete(EvidenceRow).where(EvidenceRow.run_id.in_(runs)))
+
+
+def test_verdicts_stay_aside_until_they_are_applied(desk, stricter):
+    """Every submission has its new verdict, of the kind that was expected, and every old one is in force."""
+    former = in_force(desk)
+    batch_id = worked_off(desk, stricter)
+    assert in_force(desk) == former
+    assert answers(desk) == []
+    transitions = Counter()
+    for change in regrades.changes(desk.store, batch_id, size=7):
+        transitions[change.old.status.value, change.new.status.value] += 1
+        assert change.old.verdict_id == former[change.submission_id]
+        assert change.new.run_id == change.old.run_id
+    assert transitions == Counter(TRANSITIONS[kind] for kind in kinds(COUNT))
+
+
+def test_apply_and_revert(desk, stricter):
+    """All at once in force, those whose verdict says something else are told, and all of it can be undone."""
+    former = in_force(desk)
+    batch_id = worked_off(desk, stricter)
+    changed = {change.submission_id for change in regrades.changes(desk.store, batch_id) if change.changed}
+    told = waiting(desk, changed)
+    assert 0 < len(changed) < COUNT
+    assert told
+    done = regrade_apply.apply(desk.store, batch_id, "ann")
+    assert (done.in_force, done.notified, done.outdated, done.unfinished) == (COUNT, told, 0, 0)
+    latter = in_force(desk)
+    assert not set(latter.values()) & set(former.values())
+    assert set(answers(desk)) <= {latter[submission_id] for submission_id in changed}
+    one = min(changed)
+    assert whereabouts(desk.store, one).events[-1]["kind"] == "regraded"
+
+    undone = regrade_apply.revert(desk.store, batch_id, "bob")
+    assert (undone.restored, undone.notified, undone.outdated) == (COUNT, told, 0)
+    assert in_force(desk) == former
+    assert len(answers(desk)) == 2 * told
+    trail = [(event.kind, event.actor) for event in regrades.events(desk.store, batch_id)]
+    assert [pair for pair in trail if pair[1] in {"ann", "bob"}] == [
+        ("regrade_planned", "ann"),
+        ("regrade_started", "ann"),
+        ("regrade_applied", "ann"),
+        ("regrade_reverted", "bob"),
+    ]
+    assert regrade_apply.apply(desk.store, batch_id, "ann", notify="none").in_force == COUNT, "and again"
+    assert in_force(desk) == latter
+
+
+@pytest.mark.parametrize(("notify", "share"), [("none", 0), ("all", 1)])
+def test_who_is_told_can_be_said(desk, notify, share):
+    """Nobody, or everybody who waits, although no verdict says anything else."""
+    batch_id = worked_off(desk)
+    assert not any(change.changed for change in regrades.changes(desk.store, batch_id))
+    everybody = waiting(desk, list(in_force(desk)))
+    done = regrade_apply.apply(desk.store, batch_id, "ann", notify=notify)
+    assert (done.in_force, done.notified) == (COUNT, share * everybody)
+
+
+def test_what_changed_meanwhile_is_left_alone(desk, stricter):
+    """A submission that another batch has given a verdict keeps it, when this one is applied or undone."""
+    early, late = worked_off(desk, stricter), worked_off(desk, stricter, selection=Selection(statuses=("passed",)))
+    of_late = sum(1 for _ in regrades.changes(desk.store, late))
+    regrade_apply.apply(desk.store, late, "ann", notify="none")
+    after_late = in_force(desk)
+    assert sum(change.outdated for change in regrades.changes(desk.store, early)) == of_late
+    done = regrade_apply.apply(desk.store, early, "ann", notify="none")
+    assert (done.in_force, done.outdated) == (COUNT - of_late, of_late)
+    undone = regrade_apply.revert(desk.store, late, "ann", notify="none")
+    assert (undone.restored, undone.outdated) == (of_late, 0)
+    regrade_apply.revert(desk.store, early, "ann", notify="none")
+    assert set(in_force(desk)) == set(after_late)
+
+
+def test_a_pause_hands_nothing_out(desk):
+    """What is in hand is finished and kept; a resumed batch goes on where it was."""
+    batch_id = started(desk)
+    assert judge_chunk(desk, size=10) == 10
+    regrade_states.pause(desk.store, batch_id, "ann")
+    assert judge_chunk(desk) is None
+    assert counts(desk, batch_id) == {ItemState.DONE: 10, ItemState.WAITING: COUNT - 10}
+    regrade_states.resume(desk.store, batch_id, "ann")
+    done = 0
+    while (size := judge_chunk(desk)) is not None:
+        done += size
+    assert done == COUNT - 10
+    assert state(desk, batch_id) is BatchState.FINISHED
+
+
+def test_a_worker_that_is_told_to_stop_gives_back(desk):
+    """What it has judged is kept, the rest waits again at no cost."""
+    batch_id = started(desk)
+    asked = iter([False, False, True])
+    assert judge_chunk(desk, lambda: next(asked), size=10) == 2
+    assert counts(desk, batch_id) == {ItemState.DONE: 2, ItemState.WAITING: COUNT - 2}
+    with desk.store.transaction() as connection:
+        assert set(connection.execute(select(table_of(RegradeItemRow).c.attempts)).scalars()) == {0}
+
+
+def test_a_worker_that_vanished_is_replaced(desk):
+    """Its items come back when their leases end; what it would store later is refused."""
+    batch_id = started(desk)
+    chunk = regrade_work.claim_chunk(desk.store, "ghost", 60.0, 10)
+    with desk.store.transaction() as connection:
+        connection.execute(update(RegradeItemRow).where(RegradeItemRow.lease_owner.is_not(None)).values(lease_until=0))
+    assert regrade_work.expire_items(desk.store, max_attempts=2, delay_s=0.0) == 10
+    while judge_chunk(desk) is not None:
+        pass
+    assert counts(desk, batch_id) == {ItemState.DONE: COUNT}
+    with desk.store.transaction() as connection:
+        before = connection.execute(select(func.count()).select_from(VerdictRow)).scalar_one()
+    late = [bulk._answer(desk, chunk, job) for job in chunk.jobs]
+    assert regrade_work.store_answers(desk.store, chunk, late, max_attempts=2, delay_s=0.0) == 0
+    assert not regrade_work.renew_chunk(desk.store, chunk, 60.0)
+    with desk.store.transaction() as connection:
+        assert connection.execute(select(func.count()).select_from(VerdictRow)).scalar_one() == before
+
+
+def test_nothing_is_judged_twice_by_many(desk, stricter):
+    """Several workers share a batch: every item has exactly one verdict, and the batch ends."""
+    batch_id = started(desk, stricter, repeats=3)
+    desks = [replace(desk, owner=f"worker-{number}", labs={}) for number in range(4)]
+    done = Counter()
+
+    def work(mine):
+        while (size := judge_chunk(mine, size=7)) is not None:
+            done[mine.owner] += size
+
+    threads = [threading.Thread(target=work, args=(mine,)) for mine in desks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    regrade_work.settle_all(desk.store, "ann")
+    assert sum(done.values()) == 3 * COUNT
+    assert state(desk, batch_id) is BatchState.FINISHED
+    with desk.store.transaction() as connection:
+        made = connection.execute(
+            select(func.count()).select_from(VerdictRow).where(VerdictRow.batch_id == batch_id)
+        ).scalar_one()
+    assert made == 3 * COUNT
+    for change in regrades.changes(desk.store, batch_id):
+        assert len(change.repeats) == 3
+        assert len({one.status for one in change.repeats}) == 1, "stored evidence gives the same answer every time"
+
+
+def test_our_failures_wait_for_an_operator(desk):
+    """Items whose evidence is gone are parked after their tries; the batch ends, and is applied only when told so."""
+    first, second = sorted(in_force(desk))[:2]
+    batch_id = started(desk)
+    lose(desk, first, second)
+    while judge_chunk(desk) is not None:
+        pass
+    assert counts(desk, batch_id) == {ItemState.DONE: COUNT - 2, ItemState.NEEDS_ATTENTION: 2}
+    assert state(desk, batch_id) is BatchState.FINISHED
+    errors = {change.submission_id: change.error for change in regrades.changes(desk.store, batch_id) if change.error}
+    assert set(errors) == {first, second}
+    assert all("not stored any more" in error for error in errors.values())
+    former = in_force(desk)
+    with pytest.raises(UsageError, match="2 of its submissions have no new verdict"):
+        regrade_apply.apply(desk.store, batch_id, "ann")
+    assert in_force(desk) == former
+    assert regrade_states.retry(desk.store, batch_id, "ann") == 2
+    assert state(desk, batch_id) is BatchState.RUNNING
+    while judge_chunk(desk) is not None:
+        pass
+    done = regrade_apply.apply(desk.store, batch_id, "ann", unfinished=True)
+    assert (done.in_force, done.unfinished) == (COUNT - 2, 2)
+    assert {key for key, verdict in in_force(desk).items() if verdict == former[key]} == {first, second}
+
+
+def test_an_unfinished_batch_is_applied_only_when_told(desk):
+    """A running batch is refused; told so, what waits is given up and nobody works on it afterwards."""
+    batch_id = started(desk)
+    judge_chunk(desk, size=10)
+    with pytest.raises(UsageError, match=f"{COUNT - 10} of its submissions have no new verdict"):
+        regrade_apply.apply(desk.store, batch_id, "ann")
+    done = regrade_apply.apply(desk.store, batch_id, "ann", unfinished=True)
+    assert (done.in_force, done.unfinished) == (10, COUNT - 10)
+    assert judge_chunk(desk) is None
+
+
+def test_a_cancelled_batch_can_be_looked_at(desk):
+    """Its verdicts are there, nothing more is judged; a discarded one never comes in force."""
+    batch_id = started(desk)
+    judge_chunk(desk, size=10)
+    regrade_states.cancel(desk.store, batch_id, "ann")
+    assert judge_chunk(desk) is None
+    assert counts(desk, batch_id) == {ItemState.DONE: 10, ItemState.CANCELLED: COUNT - 10}
+    assert sum(change.new is not None for change in regrades.changes(desk.store, batch_id)) == 10
+    regrade_states.discard(desk.store, batch_id, "ann")
+    with pytest.raises(UsageError, match="is discarded"):
+        regrade_apply.apply(desk.store, batch_id, "ann", unfinished=True)
+
+
+def test_what_judging_leaves_open_is_run_again(desk, stricter, tmp_path):
+    """Where evidence says little about the new threshold a run follows, by the batch's lab; others keep their verdict."""
+    batch_id = worked_off(desk, stricter)
+    lost = [change for change in regrades.changes(desk.store, batch_id) if lost_a_decision(change)]
+    assert {(change.old.status, change.new.status) for change in lost} == {("passed", "inconclusive")}
+    assert escalate(desk.store, batch_id, "ann") == len(lost)
+    assert counts(desk, batch_id) == {ItemState.DONE: COUNT - len(lost), ItemState.WAITING: len(lost)}
+    assert state(desk, batch_id) is BatchState.RUNNING
+    assert judge_chunk(desk) is None, "there is nothing to judge before they have run"
+    releasing = ReleaseDesk(desk.store, ArtifactStore(f"file://{tmp_path}/artifacts"), desk.registry, "worker")
+    released = release_due(releasing)
+    assert 1 <= released <= len(lost)
+    claim = leases.claim(desk.store, "run", "runner", 60.0)
+    run = RunPlan.model_validate(claim.plan)
+    assert claim.submission_id in {change.submission_id for change in lost}
+    assert (run.threshold, run.lab.sha256) == (1.3, regrades.batch(desk.store, batch_id).labs[0].sha256)
+
+
+def test_nothing_is_run_again_where_all_is_decided(desk):
+    """The command says so, and the batch stays as it is."""
+    batch_id = worked_off(desk)
+    with pytest.raises(UsageError, match="nothing to run"):
+        escalate(desk.store, batch_id, "ann")
+    assert state(desk, batch_id) is BatchState.FINISHED
+
+
+def _reach(desk, name):
+    """A batch in this state."""
+    batch_id = started(desk) if name != "planned" else None
+    if name == "planned":
+        return plan(desk.store, desk.registry, PlanRequest(Selection(), "because"), "ann").batch_id
+    if name == "paused":
+        regrade_states.pause(desk.store, batch_id, "ann")
+    if name == "cancelled":
+        regrade_states.cancel(desk.store, batch_id, "ann")
+    if name == "discarded":
+        regrade_states.discard(desk.store, batch_id, "ann")
+    if name in {"finished", "applied", "reverted"}:
+        while judge_chunk(desk) is not None:
+            pass
+    if name in {"applied", "reverted"}:
+        regrade_apply.apply(desk.store, batch_id, "ann")
+    if name == "reverted":
+        regrade_apply.revert(desk.store, batch_id, "ann")
+    assert state(desk, batch_id) == name
+    return batch_id
+
+
+ALLOWED = {
+    "planned": {"start", "cancel", "discard"},
+    "running": {"pause", "cancel", "discard", "retry"},
+    "paused": {"resume", "cancel", "discard", "retry"},
+    "finished": {"apply", "discard", "retry"},
+    "cancelled": {"discard"},
+    "applied": {"revert"},
+    "reverted": {"apply"},
+    "discarded": set(),
+}
+ACTIONS = {
+    "start": regrade_states.start,
+    "pause": regrade_states.pause,
+    "resume": regrade_states.resume,
+    "cancel": regrade_states.cancel,
+    "discard": regrade_states.discard,
+    "retry": regrade_states.retry,
+    "apply": regrade_apply.apply,
+    "revert": regrade_apply.revert,
+}
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_each_state_allows_what_makes_sense(desk, name):
+    """Everything else is refused with the state, and changes nothing."""
+    batch_id = _reach(desk, name)
+    former = in_force(desk)
+    for action, act in ACTIONS.items():
+        if action not in ALLOWED[name]:
+            with pytest.raises(UsageError, match=f"{batch_id} is {name}"):
+                act(desk.store, batch_id, "ann")
+    assert state(desk, batch_id) == name
+    assert in_force(desk) == former
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_batch_that_is_not_there(store, action):
+    """Is named, with the command that lists those there are."""
+    with pytest.raises(UsageError, match=r"no batch 'rg-nothing'.*grader regrade list"):
+        ACTIONS[action](store, "rg-nothing", "ann")
+
+
+def test_a_damaged_document_is_ours(desk):
+    """Evidence that is not what was written judges nobody."""
+    first = min(in_force(desk))
+    with desk.store.transaction() as connection:
+        run = select(VerdictRow.run_id).where(VerdictRow.submission_id == first).scalar_subquery()
+        connection.execute(update(EvidenceRow).where(EvidenceRow.run_id == run).values(sha256="0" * 64))
+    batch_id = started(desk, selection=Selection(submissions=(first,)))
+    while judge_chunk(desk) is not None:
+        pass
+    (change,) = regrades.changes(desk.store, batch_id)
+    assert (change.new, change.state) == (None, ItemState.NEEDS_ATTENTION)
+    assert "does not match its digest" in change.error
