@@ -9,6 +9,7 @@ import typer
 
 from grader_service.cli import (
     checks,
+    cohorts,
     doctor,
     export,
     grade,
@@ -16,9 +17,11 @@ from grader_service.cli import (
     keys,
     labs,
     operate,
+    regrade,
     schema,
     submit,
     verify,
+    web,
     worker,
 )
 from grader_service.cli.output import error_console
@@ -42,7 +45,10 @@ app.command("status")(operate.status)
 app.command("queue")(operate.queue)
 app.command("retry")(operate.retry)
 app.command("metrics")(operate.metrics)
+app.command("web")(web.web)
 app.add_typer(worker.app, name="worker")
+app.add_typer(regrade.app, name="regrade")
+app.add_typer(cohorts.app, name="cohort")
 app.add_typer(operate.devices_app, name="devices")
 app.add_typer(operate.store_app, name="store")
 app.add_typer(keys.app, name="keys")

@@ -293,7 +293,7 @@ def test_a_cancelled_batch_can_be_looked_at(desk):
 
 
 def test_what_judging_leaves_open_is_run_again(desk, stricter, tmp_path):
-    """Where evidence says little about the new threshold a run follows, by the batch's lab; others keep their verdict."""
+    """Where evidence says little about the new threshold a run follows, by the lab of the batch; others keep theirs."""
     batch_id = worked_off(desk, stricter)
     lost = [change for change in regrades.changes(desk.store, batch_id) if lost_a_decision(change)]
     assert {(change.old.status, change.new.status) for change in lost} == {("passed", "inconclusive")}
