@@ -1,0 +1,1 @@
+"""Pages about many verdicts: a cohort, and what a batch of re-grades changes; one file each, opened offline."""

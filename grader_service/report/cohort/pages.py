@@ -1,0 +1,93 @@
+"""Renders a cohort, or what a batch changes, as one file: opened from a disk it asks nobody for anything.
+
+The policy of a page allows its own style and script by their hash and nothing else, so that escaping is not the only
+guard against what learners wrote. Without its script a page has everything but the table.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from markupsafe import Markup
+
+from grader_service.model.diff import Diff
+from grader_service.model.regrade import Change
+from grader_service.regrade.filters import kind_of
+from grader_service.report.cohort.batch_facts import batch_facts
+from grader_service.report.cohort.choices import Choices
+from grader_service.report.cohort.cohort_facts import cohort_facts
+from grader_service.report.cohort.columns import ChangeColumns, CohortColumns, Entry, Feedback
+from grader_service.report.cohort.environment import environment
+from grader_service.report.cohort.island import packed
+from grader_service.report.cohort.tally import Tally
+from grader_service.report.cohort.wording import said
+
+
+def cohort_page(
+    entries: Iterable[Entry],
+    *,
+    title: str,
+    generated_at: float | None = None,
+    feedback: Feedback | None = None,
+) -> str:
+    """The page of a cohort; the same text whenever the same entries are given.
+
+    Args:
+        entries: verdicts in force, ordered by submission id; read once, one at a time.
+        title: what the cohort is called.
+        generated_at: seconds since 1970; left out of the page when null.
+        feedback: texts for learners, which verdicts in few words lack; see `columns.Feedback`.
+    """
+    tally, columns = Tally(), CohortColumns(feedback)
+    for entry in entries:
+        tally.add(entry)
+        columns.add(entry)
+    return _render("cohort.html.j2", columns.as_data() | said(), cohort_facts(tally, title, generated_at))
+
+
+def batch_page(diff: Diff, changes: Iterable[Change]) -> str:
+    """The page of what a batch changes.
+
+    Args:
+        diff: its figures.
+        changes: the submissions that the figures are of, ordered by submission id; read once, one at a time.
+    """
+    columns, choices = ChangeColumns(), Choices()
+    for change in changes:
+        columns.add(change, kind_of(change).value)
+        choices.add(change)
+    return _render("batch.html.j2", columns.as_data() | said(), batch_facts(diff, choices))
+
+
+@dataclass(frozen=True)
+class _Page:
+    """What the frame of every page needs."""
+
+    style: Markup
+    script: Markup
+    style_hash: str
+    script_hash: str
+    island: str
+
+
+def _render(template: str, data: object, context: Mapping[str, object]) -> str:
+    style, script = _assets()
+    page = _Page(style, script, _hash(style), _hash(script), packed(data))
+    return environment().get_template(template).render(page=page, **context)
+
+
+@cache
+def _assets() -> tuple[Markup, Markup]:
+    """Our own style and script, which hold nothing that came from outside."""
+    report = files("grader_service.report")
+    style = (report / "templates" / "report.css").read_text() + (
+        report / "cohort" / "templates" / "cohort.css"
+    ).read_text()
+    return Markup(style), Markup((report / "cohort" / "page.js").read_text())  # noqa: S704 - files of this package
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

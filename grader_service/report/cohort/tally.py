@@ -1,0 +1,146 @@
+"""Counts over a cohort's verdicts, taken in one pass."""
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from grader_service.model.standing import CheckStanding, Standing
+from grader_service.model.verdict import Mode, Outcome, Status
+from grader_service.report.cohort.columns import Entry
+from grader_service.report.cohort.spread import Share, share
+
+SCORE_BINS = 20
+
+
+@dataclass
+class CheckTally:
+    """One check of one lab over all submissions that it judged."""
+
+    lab: str
+    step: str
+    check: str
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    versions: set[str] = field(default_factory=set)
+
+    @property
+    def name(self) -> str:
+        """`step/check`, as the table's filters call it."""
+        return f"{self.step}/{self.check}"
+
+    @property
+    def judged(self) -> int:
+        """Submissions with any outcome of it."""
+        return self.outcomes.total()
+
+    @property
+    def rate(self) -> Share:
+        """Passed of those that passed or failed."""
+        passed = self.outcomes[Outcome.PASSED]
+        return share(passed, passed + self.outcomes[Outcome.FAILED])
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A code that kept somebody from passing; without a check it is the whole verdict's."""
+
+    code: str
+    result: str
+    """The check's outcome, or the submission's status."""
+    step: str | None = None
+    check: str | None = None
+
+
+@dataclass
+class Tally:
+    """What the plots and tables of a cohort are made of."""
+
+    submissions: int = 0
+    learners: set[str] = field(default_factory=set)
+    labs: Counter[str] = field(default_factory=Counter)
+    cohorts: Counter[str | None] = field(default_factory=Counter)
+    statuses: Counter[Status] = field(default_factory=Counter)
+    rehearsals: int = 0
+    points: set[float] = field(default_factory=set)
+    """Points that could be had, over all verdicts."""
+    shares: "array[float]" = field(default_factory=lambda: array("d"))
+    """Score over points, of each verdict with a score."""
+    checks: dict[tuple[str, str, str], CheckTally] = field(default_factory=dict)
+    reasons: Counter[Reason] = field(default_factory=Counter)
+    codes: Counter[str] = field(default_factory=Counter)
+    """Submissions in which a code occurs."""
+    ratios: list[tuple[float, float, float]] = field(default_factory=list)
+    """Ratio and both ends of its interval."""
+    rates: dict[str, "array[float]"] = field(default_factory=dict)
+    """Median images/s by arm."""
+    received_from: float | None = None
+    received_to: float | None = None
+    newest: float | None = None
+    """When the youngest verdict was made."""
+
+    def add(self, entry: Entry) -> None:
+        """Counts one submission."""
+        standing = entry.standing
+        self.submissions += 1
+        if standing.learner is not None:
+            self.learners.add(standing.learner)
+        self.labs[standing.lab] += 1
+        self.cohorts[standing.cohort] += 1
+        self.statuses[standing.status] += 1
+        self.rehearsals += standing.mode is Mode.REHEARSAL
+        self._add_score(standing)
+        for check in standing.checks:
+            self._add_check(standing.lab, check)
+        self._add_codes(standing)
+        if (ratio := standing.ratio) is not None:
+            self.ratios.append((ratio.ratio, ratio.low, ratio.high))
+        for arm, rate in standing.rates.items():
+            self.rates.setdefault(arm, array("d")).append(rate.median)
+        self.received_from = _outer(min, self.received_from, entry.received_at)
+        self.received_to = _outer(max, self.received_to, entry.received_at)
+        self.newest = _outer(max, self.newest, standing.created_at)
+
+    @property
+    def top(self) -> float | None:
+        """The points that can be had, where they are the same for all."""
+        return next(iter(self.points)) if len(self.points) == 1 else None
+
+    @property
+    def passing(self) -> Share:
+        """Passed of all submissions."""
+        return share(self.statuses[Status.PASSED], self.submissions)
+
+    def ordered_checks(self) -> list[CheckTally]:
+        """By lab, in the order in which the checks were first met."""
+        return sorted(self.checks.values(), key=lambda check: check.lab)
+
+    def _add_score(self, standing: Standing) -> None:
+        if standing.max_score is None:
+            return
+        self.points.add(standing.max_score)
+        if standing.score is not None:
+            self.shares.append(standing.score / standing.max_score)
+
+    def _add_check(self, lab: str, check: CheckStanding) -> None:
+        key = (lab, check.step, check.id)
+        tally = self.checks.get(key) or self.checks.setdefault(key, CheckTally(*key))
+        tally.outcomes[check.outcome] += 1
+        tally.versions.add(check.version)
+        if check.outcome is not Outcome.PASSED:
+            self.reasons[Reason(check.code, check.outcome.value, check.step, check.id)] += 1
+
+    def _add_codes(self, standing: Standing) -> None:
+        codes = {check.code for check in standing.checks}
+        if standing.status is not Status.PASSED and standing.code not in codes:
+            self.reasons[Reason(standing.code, standing.status.value)] += 1
+        self.codes.update({standing.code, *codes})
+
+
+def _outer(which: Callable[[float, float], float], so_far: float | None, at: float) -> float:
+    return at if so_far is None else which(so_far, at)
+
+
+def version_order(version: str) -> tuple[tuple[int, int | str], ...]:
+    """Sorts 1.10.0 behind 1.9.0, whatever else a version holds."""
+    return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"[.+-]", version))

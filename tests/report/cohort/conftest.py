@@ -1,0 +1,116 @@
+"""Pages are rendered once; a real Chromium opens them from a file, without a network."""
+
+import shutil
+from functools import cache
+
+import pytest
+
+from grader_service.report.cohort.pages import batch_page, cohort_page
+from tests.conftest import missing
+from tests.regrade.makers import MOMENT
+from tests.report.cohort.data import changes, entries, figures
+
+
+@cache
+def _rendered(name):
+    if name == "cohort":
+        return cohort_page(entries(300), title="Autumn <2026> & co", generated_at=MOMENT + 86400)
+    if name == "many":
+        return cohort_page(entries(1200), title="Everybody")
+    if name == "empty":
+        return cohort_page([], title="Nobody")
+    if name == "nothing":
+        return batch_page(figures([], state="planned"), [])
+    given = list(changes(300, repeats=3))
+    return batch_page(figures(given, repeats=3), given)
+
+
+PAGES = ("cohort", "many", "empty", "batch", "nothing")
+
+
+@pytest.fixture
+def rendered():
+    """The text of a named page."""
+    return _rendered
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A Chromium that Playwright drives; missing, it is skipped at home and a failure with CI=true."""
+    found = next(
+        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+    )
+    if found is None:
+        missing("no Chromium on PATH")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        browser = playwright.chromium.launch(executable_path=found, args=arguments)
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """One open page, with what its console said and which requests it made."""
+
+    def __init__(self, page):
+        self.page = page
+        self.console = []
+        self.requests = []
+        page.on("console", lambda message: self.console.append(message.text))
+        page.on("pageerror", lambda problem: self.console.append(str(problem)))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def ready(self):
+        """Waits for the table."""
+        self.page.locator("#explorer").wait_for(state="visible")
+        return self
+
+    def choose(self, **filters):
+        """Sets filters, and waits until the table shows them."""
+        form = self.page.locator("#filters")
+        for name, value in filters.items():
+            control = form.locator(f"[name={name}]")
+            if control.evaluate("e => e.tagName") == "SELECT":
+                control.select_option(value)
+            else:
+                control.fill(value)
+        self.page.wait_for_timeout(200)
+        return self
+
+    @property
+    def count(self):
+        """How many rows the page says fit the filters."""
+        return int(self.page.locator("#count").inner_text().split(" of ")[0].replace(",", ""))
+
+    def column(self, heading):
+        """The cells below a heading, on the page of the table that is shown."""
+        script = """heading => {
+          const heads = [...document.querySelectorAll("#rows > thead th")].map((head) => head.innerText.trim());
+          const place = heads.findIndex((head) => head.startsWith(heading));
+          const rows = [...document.querySelectorAll("#rows > tbody > tr:not(.detail)")];
+          return rows.map((row) => row.children[place].innerText.trim());
+        }"""
+        return self.page.evaluate(script, heading)
+
+
+@pytest.fixture
+def visit(chromium, tmp_path):
+    """Opens a page from a file, offline."""
+    contexts = []
+
+    def run(html, width=1280, *, scheme="light", script=True):
+        file = tmp_path / f"page-{len(contexts)}.html"
+        file.write_text(html)
+        context = chromium.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=script, offline=True
+        )
+        contexts.append(context)
+        opened = Visit(context.new_page())
+        opened.page.goto(file.as_uri())
+        return opened
+
+    yield run
+    for context in contexts:
+        context.close()
