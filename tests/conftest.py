@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy
+from hypothesis import settings
 
 from grader_service.errors import SandboxUnavailable
 from grader_service.store.engine import Store
@@ -17,6 +18,8 @@ from sandbox.process_runner import ProcessRunner
 from tests.services.postgres_server import binaries, postgres_server
 
 LAB_IMAGE = "grader-lab"
+settings.register_profile("grader", deadline=None)  # machines are shared: how long an example takes says nothing
+settings.load_profile("grader")
 _numbers = itertools.count()
 
 # Nothing of the machine's own configuration reaches a test.

@@ -128,17 +128,18 @@ def _by_standing(selection: Selection) -> Callable[[Standing], bool]:
     """The conditions that only a standing can answer."""
 
     def wanted(standing: Standing) -> bool:
-        outcomes = {check.id: check.outcome for check in standing.checks}
-        versions = {check.id: check.version for check in standing.checks}
         codes = {standing.code, *(check.code for check in standing.checks)}
         return (
             all(
-                check in outcomes and (outcome is None or outcomes[check] is outcome)
+                any(one.id == check and outcome in {None, one.outcome} for one in standing.checks)
                 for check, outcome in selection.checks.items()
             )
             and (not selection.codes or not codes.isdisjoint(selection.codes))
             and (not selection.image_digests or standing.image_digest in selection.image_digests)
-            and all(versions.get(check) == version for check, version in selection.check_versions.items())
+            and all(
+                any(one.id == check and one.version == version for one in standing.checks)
+                for check, version in selection.check_versions.items()
+            )
         )
 
     return wanted

@@ -213,7 +213,7 @@ def _page(connection: Connection, found: Batch, last: str, size: int) -> list[Ch
 
 def _outdated(found: Batch, row: Any) -> bool:
     if found.state is BatchState.APPLIED:
-        return bool(row.applied) and not row.new_current
+        return row.new_standing is not None and not row.new_current
     return not row.old_current
 
 

@@ -1,0 +1,187 @@
+"""`grader cohort list|export|report`: what cohorts there are, and their verdicts in force as files and pages."""
+
+import json
+import time
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from grader_service.cli.output import console, error_console, when, write_text
+from grader_service.cli.selecting import check_outcomes, moment, named
+from grader_service.errors import UsageError
+from grader_service.model.base import neutralise
+from grader_service.model.regrade import Selection
+from grader_service.model.verdict import Status
+from grader_service.regrade.exports.bundle import write_bundle
+from grader_service.regrade.exports.rows import COHORT_COLUMNS, cohort_rows
+from grader_service.regrade.exports.table import Form, write_table
+from grader_service.regrade.exports.texts import with_texts
+from grader_service.report.formats import ABSENT
+from grader_service.settings import Settings
+
+if TYPE_CHECKING:
+    from grader_service.store.engine import Store
+
+app = typer.Typer(help="Cohorts: list, export, report. What is in force.", no_args_is_help=True, rich_markup_mode=None)
+
+
+class ExportForm(StrEnum):
+    """What a cohort is written as."""
+
+    CSV = "csv"
+    JSON = "json"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    GRADESCOPE = "gradescope"
+    """A zip with a `results.json` for each submission, and a manifest."""
+
+
+_Cohort = Annotated[str, typer.Argument(metavar="COHORT", help="As `grader cohort list` shows it.")]
+_Lab = Annotated[list[str] | None, typer.Option("--lab", metavar="ID", help="Only this lab; repeatable.")]
+_Status = Annotated[list[Status] | None, typer.Option("--status", help="Only verdicts that say so; repeatable.")]
+_Check = Annotated[
+    list[str] | None,
+    typer.Option("--check", metavar="ID[=OUTCOME]", help="Only verdicts with this check, and so; repeatable."),
+]
+_Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="Only what came then or later: 2026-09-21, or 2026-09-21T14:00Z."),
+]
+_Latest = Annotated[bool, typer.Option("--latest", help="Of each learner and lab only what came last.")]
+
+
+@app.command("list")
+def list_cohorts(*, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
+    """List every cohort at every lab, the one with the newest submission first."""
+    from grader_service.store import cohorts
+
+    found = cohorts.cohorts(_store())
+    if as_json:
+        typer.echo(
+            json.dumps(
+                [
+                    {
+                        "cohort": item.cohort,
+                        "lab": item.lab,
+                        "submissions": item.submissions,
+                        "learners": item.learners,
+                        "passed": item.passed,
+                        "newest_at": when(item.newest_at),
+                    }
+                    for item in found
+                ],
+                indent=2,
+            )
+        )
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("cohort", "lab", "submissions", "learners", "passed", "newest"):
+        table.add_column(heading, overflow="fold")
+    for item in found:
+        table.add_row(
+            Text(neutralise(item.cohort) if item.cohort is not None else ABSENT),
+            Text(item.lab),
+            str(item.submissions),
+            str(item.learners),
+            str(item.passed),
+            when(item.newest_at),
+        )
+    console().print(table)
+
+
+@app.command("export")
+def export(
+    cohort: _Cohort,
+    *,
+    form: Annotated[ExportForm, typer.Option("--format", help="What to write.")],
+    out: Annotated[str, typer.Option("-o", "--out", metavar="FILE|-", help="Where; - is standard output.")],
+    lab: _Lab = None,
+    status: _Status = None,
+    check: _Check = None,
+    since: _Since = None,
+    latest: _Latest = False,
+    allow_rehearsal: Annotated[
+        bool,
+        typer.Option("--allow-rehearsal", help="Give rehearsals a Gradescope document too, as if they were grades."),
+    ] = False,
+) -> None:
+    """Write the verdicts in force, one row or document for each submission. A missing score is never written as 0.
+
+    In CSV a text that a spreadsheet would take for a formula gets an apostrophe in front.
+    """
+    from grader_service.store import cohorts
+
+    if allow_rehearsal and form is not ExportForm.GRADESCOPE:
+        raise UsageError("--allow-rehearsal is for --format gradescope; tables hold rehearsals and say so in `mode`")
+    store = _store()
+    selection = _selection(store, cohort, lab, status, check, since, latest=latest)
+    entries = cohorts.entries(store, selection)
+    if form is not ExportForm.GRADESCOPE:
+        count = write_table(out, Form(form.value), cohort_rows(entries), COHORT_COLUMNS)
+        _say(f"{count} submissions")
+        return
+    bundled = write_bundle(out, entries, partial(cohorts.documents, store), allow_rehearsal=allow_rehearsal)
+    _say(f"{bundled.documents} documents")
+    if bundled.held_back:
+        _say(f"{bundled.held_back} submissions have none; manifest.csv says why")
+
+
+@app.command("report")
+def report(
+    cohort: _Cohort,
+    *,
+    out: Annotated[str, typer.Option("-o", "--out", metavar="FILE.html|-", help="Where; - is standard output.")],
+    lab: _Lab = None,
+    status: _Status = None,
+    check: _Check = None,
+    since: _Since = None,
+    latest: _Latest = False,
+) -> None:
+    """Write a page on a cohort that opens offline: scores, checks, measurements, and every submission."""
+    from grader_service.report.cohort.pages import cohort_page
+    from grader_service.store import cohorts
+
+    store = _store()
+    chosen = cohorts.entries(store, _selection(store, cohort, lab, status, check, since, latest=latest))
+    entries, texts = with_texts(chosen, partial(cohorts.documents, store))
+    write_text(out, cohort_page(entries, title=neutralise(cohort), generated_at=time.time(), feedback=texts))
+
+
+def _store() -> "Store":
+    from grader_service import wiring
+
+    return wiring.ready_store(Settings())
+
+
+def _selection(
+    store: "Store",
+    cohort: str,
+    labs: Sequence[str] | None,
+    statuses: Sequence[Status] | None,
+    checks: Sequence[str] | None,
+    since: str | None,
+    *,
+    latest: bool,
+) -> Selection:
+    from grader_service.store import cohorts
+
+    known = {item.cohort for item in cohorts.cohorts(store)}
+    if cohort not in known:
+        raise UsageError(f"no submission is of a cohort {neutralise(cohort)[:100]!r}; `grader cohort list` shows them")
+    return named(
+        cohorts=[cohort],
+        labs=labs,
+        statuses=statuses,
+        checks=check_outcomes(checks or ()),
+        received_from=moment(since),
+        latest_only=latest,
+    )
+
+
+def _say(text: str) -> None:
+    error_console().print(f"grader: {text}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,341 @@
+"""`grader regrade`: plans batches of re-grades, works on them, and puts their verdicts in force.
+
+Each command imports what it uses: `grader grade` should not wait for a database driver.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from grader_service.cli import regrade_diff
+from grader_service.cli.arguments import operator
+from grader_service.cli.output import console, when
+from grader_service.cli.selecting import check_outcomes, check_versions, moment, named
+from grader_service.cli.watching import watch_batch
+from grader_service.errors import UsageError
+from grader_service.model.regrade import Batch, ItemState
+from grader_service.settings import Settings
+
+if TYPE_CHECKING:
+    from grader_service.store.engine import Store
+
+app = typer.Typer(
+    help="Re-grade cohorts: plan, start, watch, diff, apply, revert. Old verdicts stay in force until `apply`.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.command("diff")(regrade_diff.diff)
+app.command("flakes")(regrade_diff.flakes)
+
+BatchId = Annotated[str, typer.Argument(metavar="BATCH", help="As `grader regrade list` shows it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+NotifyOption = Annotated[
+    Literal["changed", "all", "none"],
+    typer.Option(help="Who gets the verdict sent: those whose verdict says something else, all, or none."),
+]
+
+
+@app.command("plan")
+def plan(
+    *,
+    reason: Annotated[str, typer.Option("--reason", "-m", help="Why, for those who ask later.")],
+    cohort: Annotated[list[str] | None, typer.Option(help="Of these cohorts; repeatable, as are the others.")] = None,
+    lab: Annotated[list[str] | None, typer.Option(help="Of these labs.")] = None,
+    learner: Annotated[list[str] | None, typer.Option(help="Of these learners.")] = None,
+    submission: Annotated[list[str] | None, typer.Option(help="These submissions.")] = None,
+    status: Annotated[list[str] | None, typer.Option(help="With this status in force.")] = None,
+    check: Annotated[
+        list[str] | None, typer.Option(metavar="ID[=OUTCOME]", help="Judged by this check, with this outcome.")
+    ] = None,
+    code: Annotated[list[str] | None, typer.Option(help="With this code, such as ratio.too_low.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Received then or later, ISO 8601.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Received before then.")] = None,
+    image_digest: Annotated[list[str] | None, typer.Option(help="Run in this image.")] = None,
+    check_version: Annotated[
+        list[str] | None, typer.Option(metavar="ID=VERSION", help="Judged by this version of a check.")
+    ] = None,
+    latest: Annotated[bool, typer.Option(help="Only the last submission of each learner.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Every graded submission.")] = False,
+    level: Annotated[
+        Literal["auto", "judge", "run"],
+        typer.Option(help="judge: from stored evidence. run: execute again. auto: judge where the evidence suffices."),
+    ] = "auto",
+    lab_file: Annotated[
+        list[Path] | None, typer.Option(help="Grade by this file in place of the installed lab of the same id.")
+    ] = None,
+    repeat: Annotated[int, typer.Option(metavar="N", help="Grade each N times, to see what varies.")] = 1,
+    gpu_hours: Annotated[float | None, typer.Option(min=0.0, help="Pause when so much GPU time is spent.")] = None,
+    dry_run: Annotated[bool, typer.Option(help="Say what would happen, and keep nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say how many submissions would be graded again, how, and at what cost; keep the batch for `start`.
+
+    Nothing runs, and no verdict changes.
+    """
+    from checks.registry import Registry
+    from grader_service import wiring
+    from grader_service.regrade.planning import PlanRequest
+    from grader_service.regrade.planning import plan as make_plan
+
+    selection = named(
+        cohorts=cohort,
+        labs=lab,
+        learners=learner,
+        submissions=submission,
+        statuses=status,
+        codes=code,
+        image_digests=image_digest,
+        checks=check_outcomes(check or ()),
+        check_versions=check_versions(check_version or ()),
+        received_from=moment(since),
+        received_before=moment(until),
+        latest_only=latest,
+    )
+    if everything == bool(selection.model_dump(exclude_defaults=True, exclude={"latest_only"})):
+        raise UsageError("name what to grade again, such as --cohort NAME or --status failed; or give --all instead")
+    request = PlanRequest(
+        selection=selection,
+        reason=reason,
+        level=level,
+        repeats=repeat,
+        gpu_budget_s=None if gpu_hours is None else gpu_hours * 3600.0,
+        lab_files=tuple(lab_file or ()),
+    )
+    batch = make_plan(wiring.ready_store(Settings()), Registry(), request, operator(), dry_run=dry_run)
+    if as_json:
+        typer.echo(batch.model_dump_json(indent=2))
+        return
+    _show_plan(batch, dry_run=dry_run)
+
+
+def _show_plan(batch: Batch, *, dry_run: bool) -> None:
+    estimate = batch.estimate
+    out = console()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("submissions", "level", "why"):
+        table.add_column(heading, overflow="fold")
+    for count in estimate.counts:
+        table.add_row(str(count.submissions), count.level.value if count.level else "left out", Text(count.text))
+    out.print(table)
+    for lab in batch.labs:
+        out.print(f"graded by: {lab.lab} {lab.version} of {lab.origin} ({lab.sha256[:12]})", markup=False)
+    times = f", {batch.repeats} times each" if batch.repeats > 1 else ""
+    out.print(f"verdicts to make: {estimate.items}{times}; GPU time: {estimate.gpu_s / 3600:.2f} h", markup=False)
+    if estimate.eta_s is None:
+        out.print("when it would be done cannot be said: no device is ready for what has to run")
+    else:
+        out.print(f"about {_span(estimate.eta_s)} on an idle system", markup=False)
+    if dry_run:
+        out.print("dry run: nothing was kept")
+    else:
+        out.print(f"\nbatch {batch.batch_id}: start it with `grader regrade start {batch.batch_id}`", markup=False)
+
+
+@app.command("list")
+def list_batches(*, as_json: AsJson = False) -> None:
+    """List every batch, newest first."""
+    from grader_service.store import regrades
+
+    found = regrades.batches(_store())
+    if as_json:
+        typer.echo(json.dumps([batch.model_dump(mode="json") for batch in found], indent=2))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("batch", "state", "verdicts", "level", "author", "reason"):
+        table.add_column(heading, overflow="fold")
+    for batch in found:
+        table.add_row(
+            batch.batch_id,
+            batch.state.value,
+            str(batch.estimate.items),
+            batch.level,
+            Text(batch.author),
+            Text(batch.reason),
+        )
+    console().print(table)
+
+
+@app.command("show")
+def show(batch_id: BatchId, *, as_json: AsJson = False) -> None:
+    """Show a batch: how far it is, what failed through us, and who did what with it."""
+    from grader_service.store import regrades
+
+    store = _store()
+    batch, progress = regrades.batch(store, batch_id), regrades.progress(store, batch_id)
+    events = regrades.events(store, batch_id)
+    if as_json:
+        document = {
+            "batch": batch.model_dump(mode="json"),
+            "progress": progress.model_dump(mode="json"),
+            "events": [vars(event) for event in events],
+        }
+        typer.echo(json.dumps(document, indent=2, default=str))
+        return
+    out = console()
+    out.print(Text(f"{batch.batch_id}: {batch.state.value}. {batch.reason} ({batch.author})"))
+    if batch.note:
+        out.print(Text(batch.note, style="yellow"))
+    counts = ", ".join(f"{count} {state.value}" for state, count in progress.counts.items())
+    out.print(f"items: {counts or 'none'}; GPU time: {progress.gpu_used_s / 3600:.2f} h", markup=False)
+    for event in events:
+        detail = f"  {json.dumps(event.detail, default=str)[:200]}" if event.detail else ""
+        out.print(Text(f"{when(event.at)}  {event.kind:<18} {event.actor}{detail}", style="dim"))
+    if progress.counts.get(ItemState.NEEDS_ATTENTION):
+        for change in regrades.changes(store, batch_id):
+            if change.state is ItemState.NEEDS_ATTENTION:
+                out.print(Text(f"needs attention: {change.submission_id}: {change.error}", style="red"))
+
+
+@app.command("start")
+def start(batch_id: BatchId) -> None:
+    """Let workers (`grader worker regrade`) take a planned batch."""
+    from grader_service.store import regrade_states
+
+    regrade_states.start(_store(), batch_id, operator())
+    _say(f"{batch_id} is running; follow it with `grader regrade watch {batch_id}`")
+
+
+@app.command("pause")
+def pause(batch_id: BatchId) -> None:
+    """Stop handing out a batch's work; what is in hand is finished."""
+    from grader_service.store import regrade_states
+
+    regrade_states.pause(_store(), batch_id, operator())
+    _say(f"{batch_id} is paused")
+
+
+@app.command("resume")
+def resume(
+    batch_id: BatchId,
+    gpu_hours: Annotated[
+        float | None, typer.Option(min=0.0, help="A new budget for the whole batch, what is spent included.")
+    ] = None,
+) -> None:
+    """Go on with a paused batch; finished work is not done again."""
+    from grader_service.store import regrade_states
+
+    budget = None if gpu_hours is None else gpu_hours * 3600.0
+    regrade_states.resume(_store(), batch_id, operator(), gpu_budget_s=budget)
+    _say(f"{batch_id} is running")
+
+
+@app.command("cancel")
+def cancel(batch_id: BatchId) -> None:
+    """End a batch before it is finished; the verdicts that it has made can still be looked at."""
+    from grader_service.store import regrade_states
+
+    regrade_states.cancel(_store(), batch_id, operator())
+    _say(f"{batch_id} is cancelled")
+
+
+@app.command("retry")
+def retry(batch_id: BatchId) -> None:
+    """Give items that failed through us fresh tries."""
+    from grader_service.store import regrade_states
+
+    count = regrade_states.retry(_store(), batch_id, operator())
+    _say(f"{count} items wait again")
+
+
+@app.command("escalate")
+def escalate(batch_id: BatchId) -> None:
+    """Run again what stored evidence does not decide, such as a ratio too close to a new threshold. Costs GPU time."""
+    from grader_service.regrade.escalating import escalate as run_again
+
+    count = run_again(_store(), batch_id, operator())
+    _say(f"{count} submissions are run again; {batch_id} is running")
+
+
+@app.command("discard")
+def discard(batch_id: BatchId) -> None:
+    """Give a batch up: its verdicts never come in force."""
+    from grader_service.store import regrade_states
+
+    regrade_states.discard(_store(), batch_id, operator())
+    _say(f"{batch_id} is discarded; every verdict stays as it was")
+
+
+@app.command("apply")
+def apply(
+    batch_id: BatchId,
+    *,
+    unfinished: Annotated[
+        bool, typer.Option("--unfinished", help="Also when some have no new verdict; they keep the old one.")
+    ] = False,
+    notify: NotifyOption = "changed",
+) -> None:
+    """Put a batch's verdicts in force, all at once. Can be undone with `revert`."""
+    from grader_service.store import regrade_apply, regrades
+
+    store = _store()
+    _warn_of_other_labs(regrades.batch(store, batch_id))
+    done = regrade_apply.apply(store, batch_id, operator(), unfinished=unfinished, notify=notify)
+    _say(f"{done.in_force} verdicts are in force now; {done.notified} answers go out")
+    if done.outdated:
+        _say(f"{done.outdated} submissions got another verdict since the batch was planned, and keep it")
+    if done.unfinished:
+        _say(f"{done.unfinished} submissions had no new verdict, and keep the old one")
+
+
+@app.command("revert")
+def revert(batch_id: BatchId, *, notify: NotifyOption = "changed") -> None:
+    """Undo `apply`: the verdicts from before are in force again."""
+    from grader_service.store import regrade_apply
+
+    done = regrade_apply.revert(_store(), batch_id, operator(), notify=notify)
+    _say(f"{done.restored} verdicts from before are in force again; {done.notified} answers go out")
+    if done.outdated:
+        _say(f"{done.outdated} submissions got another verdict since the batch was applied, and keep it")
+
+
+@app.command("watch")
+def watch(
+    batch_id: BatchId,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON at each look.")] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
+) -> None:
+    """Follow a batch until nothing of it is left to do.
+
+    Exit codes: 0 finished or applied, 1 items need attention, 4 paused, cancelled, discarded or reverted.
+    """
+    raise typer.Exit(watch_batch(_store(), batch_id, every_s=every, as_json=as_json))
+
+
+def _warn_of_other_labs(batch: Batch) -> None:
+    """Learners who submit from now on are graded by the installed lab: it should be the one that the batch used."""
+    from checks.registry import Registry
+    from grader_service.regrade.kept_labs import installed_lab
+
+    registry = Registry()
+    for kept in batch.labs:
+        try:
+            same = installed_lab(kept.lab, registry).sha256 == kept.sha256
+        except UsageError:
+            same = False
+        if not same:
+            text = (
+                f"the installed lab {kept.lab} is not the one that this batch graded by ({kept.origin}, version "
+                f"{kept.version}): new submissions are graded by the installed one until it is updated"
+            )
+            console().print(Text(f"note: {text}", style="yellow"))
+
+
+def _store() -> "Store":
+    from grader_service import wiring
+
+    return wiring.ready_store(Settings())
+
+
+def _say(text: str) -> None:
+    console().print(text, markup=False)
+
+
+def _span(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,145 @@
+"""`grader regrade diff|flakes`: what a batch changes, and what varies although nothing changed."""
+
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, get_args
+
+import typer
+from pydantic import ValidationError
+
+from grader_service.cli.diff_text import show_diff, show_flakes
+from grader_service.cli.output import console, error_console, write_text
+from grader_service.errors import UsageError
+from grader_service.model.base import neutralise
+from grader_service.model.diff import Diff, Filter, Kind, Result
+from grader_service.model.regrade import Batch, Change, ItemState, Progress
+from grader_service.regrade.diff import diff_of
+from grader_service.regrade.exports.rows import BATCH_COLUMNS, batch_rows
+from grader_service.regrade.exports.table import Form, write_table
+from grader_service.regrade.filters import rows_of
+from grader_service.regrade.flakes import flakes_of
+from grader_service.settings import Settings
+
+ResultName = StrEnum("ResultName", {name.upper(): name for name in get_args(Result)})  # type: ignore[misc]
+"""The results of a diff as choices of the command line."""
+EXIT_CHANGES = 1
+EXIT_UNFINISHED = 4
+_UNFINISHED = (ItemState.WAITING, ItemState.WORKING, ItemState.NEEDS_ATTENTION, ItemState.CANCELLED)
+
+
+def diff(
+    batch: Annotated[str, typer.Argument(metavar="BATCH", help="As `grader regrade list` shows it.")],
+    *,
+    as_json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="Write the diff as JSON.")] = None,
+    learner: Annotated[str | None, typer.Option(help="Only this learner's submissions.")] = None,
+    step: Annotated[str | None, typer.Option(help="Ask --from, --to and --changed of this step.")] = None,
+    check: Annotated[str | None, typer.Option(help="Ask them of this check; else of the whole verdict.")] = None,
+    old: Annotated[ResultName | None, typer.Option("--from", help="Only what came out so before.")] = None,
+    new: Annotated[ResultName | None, typer.Option("--to", help="Only what comes out so now.")] = None,
+    code: Annotated[str | None, typer.Option(help="Only verdicts that give this code now.")] = None,
+    kind: Annotated[list[Kind] | None, typer.Option(help="Only submissions of this kind; repeatable.")] = None,
+    changed: Annotated[bool, typer.Option("--changed", help="Only what differs.")] = False,
+    limit: Annotated[int, typer.Option(min=0, max=200, help="Submissions in each list.")] = 10,
+    report: Annotated[str | None, typer.Option(metavar="FILE.html", help="Write a page that opens offline.")] = None,
+    csv: Annotated[str | None, typer.Option(metavar="FILE|-", help="Write a row for each submission.")] = None,
+    parquet: Annotated[str | None, typer.Option(metavar="FILE", help="The same as Parquet.")] = None,
+) -> None:
+    """Show what a batch would change, or has changed; nothing is put in force.
+
+    Exit codes: 0 nothing changes · 1 something changes · 4 not finished: some chosen submissions have no new verdict
+    yet, or never will, whatever changes among the others · 2 usage.
+    """
+    if [as_json, csv].count("-") > 1:
+        raise UsageError("--json and --csv both want standard output; name a file for one of them")
+    chosen = _filter(
+        learner=learner,
+        step=step,
+        check=check,
+        old=old.value if old is not None else None,
+        new=new.value if new is not None else None,
+        code=code,
+        kinds=tuple(kind or ()),
+        differs=changed,
+    )
+    found, progress, changes = _opened(batch)
+    made = diff_of(found, progress, changes(), movers=200, chosen=chosen)
+    _refuse_unknown(made)
+    if as_json is not None:
+        write_text(as_json, made.model_dump_json(indent=2) + "\n")
+    for target, form in ((csv, Form.CSV), (parquet, Form.PARQUET)):
+        if target is not None:
+            rows = batch_rows(rows_of(changes(), chosen))
+            _say(f"{write_table(target, form, rows, BATCH_COLUMNS)} rows written")
+    if report is not None:
+        from grader_service.report.cohort.pages import batch_page
+
+        write_text(report, batch_page(made, (change for _, change in rows_of(changes(), chosen))))
+    if "-" not in {as_json, csv, report}:
+        show_diff(console(), made, limit)
+    raise typer.Exit(exit_code(made))
+
+
+def flakes(
+    batch: Annotated[str, typer.Argument(metavar="BATCH", help="One that was planned with repetitions.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    limit: Annotated[int, typer.Option(min=0, max=200, help="Submissions that are listed.")] = 20,
+) -> None:
+    """Show which checks come out differently over repetitions of the same submission.
+
+    Exit codes: 0 none varies · 1 some check or status varies · 4 none so far, and not finished · 2 usage.
+    """
+    found, progress, changes = _opened(batch)
+    if found.repeats < 2:
+        raise UsageError(
+            f"batch {batch} judges each submission once, which shows no noise; plan one with two repetitions or more"
+        )
+    ledger = flakes_of(found.repeats, changes())
+    if as_json:
+        typer.echo(ledger.model_dump_json(indent=2))
+    else:
+        show_flakes(console(), ledger, limit)
+    open_items = sum(progress.counts.get(state, 0) for state in _UNFINISHED)
+    raise typer.Exit(EXIT_CHANGES if ledger.varying else EXIT_UNFINISHED if open_items else 0)
+
+
+def exit_code(made: Diff) -> int:
+    """What automation is told: 4 before 1, since changes may still come."""
+    return EXIT_UNFINISHED if made.open else EXIT_CHANGES if made.changed else 0
+
+
+def _filter(**conditions: object) -> Filter | None:
+    if not any(conditions.values()):
+        return None
+    try:
+        return Filter.model_validate(conditions)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        option, came = first["loc"][0], neutralise(str(first["input"]))[:80]
+        raise UsageError(f"--{option} does not take {came!r}: {first['msg']}") from error
+
+
+def _opened(batch_id: str) -> tuple[Batch, Progress, Callable[[], Iterator[Change]]]:
+    """The batch, how far it is, and what reads its submissions anew each time."""
+    from grader_service import wiring
+    from grader_service.store import regrades
+
+    store = wiring.ready_store(Settings())
+    found, progress = regrades.batch(store, batch_id), regrades.progress(store, batch_id)
+    return found, progress, partial(regrades.changes, store, batch_id)
+
+
+def _refuse_unknown(made: Diff) -> None:
+    """A slip in the name of a check must not look like a batch that changes nothing."""
+    if made.chosen is None or made.count():
+        return
+    check = made.chosen.check
+    known = sorted({name for lab in made.batch.labs for name in lab.check_versions})
+    if check is not None and check not in known:
+        raise UsageError(f"no submission of the batch has a check {check}; it grades with {', '.join(known)}")
+    _say("no submission of the batch fits these options")
+
+
+def _say(text: str) -> None:
+    error_console().print(f"grader: {text}", markup=False, highlight=False, soft_wrap=True)

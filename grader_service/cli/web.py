@@ -1,0 +1,36 @@
+"""`grader web`: the admin page."""
+
+from typing import Annotated
+
+import typer
+
+from grader_service.cli.output import console
+from grader_service.logs import configure_logs
+from grader_service.settings import Settings
+
+
+def web(
+    host: Annotated[str | None, typer.Option(help="Address to listen on, in place of GRADER_WEB_HOST.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="In place of GRADER_WEB_PORT; 0 takes a free one.")
+    ] = None,
+    name: Annotated[
+        list[str] | None, typer.Option(help="Host name under which a reverse proxy serves the page; repeatable.")
+    ] = None,
+) -> None:
+    """Serve the admin page until told to stop: queue, devices, submissions, cohorts, batches of re-grades.
+
+    Reading needs the viewer token where one is set, and acting the operator token; see docs/web.md. Exit code 2 when
+    the page would be open to others without a token.
+    """
+    from grader_service import wiring  # noqa: PLC0415 - other commands should not wait for a database driver
+    from grader_service.web.access import read_tokens  # noqa: PLC0415 - see above
+    from grader_service.web.serving import make_site, serve  # noqa: PLC0415 - see above
+
+    settings = Settings()
+    configure_logs("web")
+    host = host if host is not None else settings.web_host
+    port = port if port is not None else settings.web_port
+    tokens = read_tokens(settings.web_viewer_token_file, settings.web_operator_token_file)
+    site = make_site(wiring.ready_store(settings), tokens, host, name or ())
+    serve(site, host, port, lambda address: console().print(address, markup=False, soft_wrap=True))

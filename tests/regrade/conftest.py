@@ -1,0 +1,116 @@
+"""An operator's room: a service with its database and Redis, and what an operator types there."""
+
+import json
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from grader_service.labs.specs import lab_text
+from grader_service.model.regrade import ItemState
+from grader_service.signing import Signer
+from grader_service.store import regrades
+from grader_service.store.regrade_tables import RegradeItemRow
+from grader_service.store.tables import OutboxRow, VerdictRow, table_of
+from tests.conftest import missing
+from tests.regrade.stored import LAB
+from tests.service.harness import GRADER, Service, Worker, wait_for
+from tests.services.redis_server import redis_server
+
+
+class Room(Service):
+    """The service, and what an operator does there."""
+
+    def signer(self) -> Signer:
+        """Of the service."""
+        return Signer.from_folder(self.settings().key_dir)
+
+    def grader(self, *arguments: str, status: int = 0, **environment: str) -> str:
+        """Runs `grader …`, which must end with this status; returns what it printed."""
+        done = subprocess.run(
+            [GRADER, *arguments],
+            env=self.env(COLUMNS="160", **environment),
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == status, f"{arguments} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout if status in {0, 1, 4} else done.stderr
+
+    def regrade(self, *arguments: str, status: int = 0) -> str:
+        """Runs `grader regrade …`."""
+        return self.grader("regrade", *arguments, status=status)
+
+    def plan(self, *arguments: str) -> dict[str, Any]:
+        """Plans a batch over the autumn cohort; returns it."""
+        words = ("plan", "--cohort", "autumn", "--reason", "the threshold was too low", *arguments, "--json")
+        batch: dict[str, Any] = json.loads(self.regrade(*words))
+        return batch
+
+    def regrade_worker(self) -> Worker:
+        """Starts a worker that works on batches."""
+        return self.start("worker", "regrade")
+
+    def stricter_lab(self) -> Path:
+        """The lab as it is installed, with another threshold."""
+        path = self.logs / "stricter.toml"
+        path.write_bytes(lab_text(LAB).content.replace(b"threshold = 1.1", b"threshold = 1.3"))
+        return path
+
+    def await_done(self, batch_id: str, items: int, timeout_s: float = 60.0) -> None:
+        """Waits until so many items of a batch have their new verdict."""
+        wait_for(lambda: regrades.progress(self.store, batch_id).done >= items, timeout_s, every_s=0.02)
+
+    def await_batch(self, batch_id: str, state: str, timeout_s: float = 120.0) -> None:
+        """Waits until a batch is in this state."""
+        wait_for(lambda: regrades.batch(self.store, batch_id).state == state, timeout_s)
+
+    def await_idle(self, batch_id: str, timeout_s: float = 60.0) -> None:
+        """Waits until no worker has an item of a batch in hand."""
+        wait_for(lambda: not regrades.progress(self.store, batch_id).counts.get(ItemState.WORKING), timeout_s)
+
+    def in_force(self) -> dict[str, Any]:
+        """Submission to the row of its verdict in force."""
+        return {row["submission_id"]: row for row in self.rows(VerdictRow, VerdictRow.current)}
+
+    def items(self, batch_id: str) -> dict[str, Any]:
+        """Submission to its item in a batch."""
+        return {row["submission_id"]: row for row in self.rows(RegradeItemRow, RegradeItemRow.batch_id == batch_id)}
+
+    def answer(self, submission_id: str) -> dict[str, Any]:
+        """What the task of a submission of the cohort has for its result now."""
+        meta = self.app.backend.get_task_meta(f"task-{submission_id}", cache=False)
+        found: dict[str, Any] = meta["result"]
+        return found
+
+    def outbox(self) -> list[str]:
+        """Ids of the verdicts that were queued as answers, one for each answer."""
+        with self.store.transaction() as connection:
+            return list(connection.execute(select(table_of(OutboxRow).c.verdict_id)).scalars())
+
+
+@pytest.fixture
+def redis():
+    """A Redis of the test's own."""
+    if shutil.which("redis-server") is None:
+        missing("Redis is not installed (apt-get install redis-server)")
+    with redis_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def room(request, redis, tmp_path):
+    """A room of its own on each database; the logs of its workers are shown when a test fails."""
+    state_dir = Path(tempfile.mkdtemp(prefix="grader-regrade-", dir="/var/tmp"))
+    url = f"sqlite:///{state_dir}/grader.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    made = Room(redis, url, state_dir, tmp_path)
+    yield made
+    made.stop()
+    for worker in made.workers:
+        print(f"--- {worker.log.name}\n{worker.log.read_text(errors='replace')[-4000:]}")
+    shutil.rmtree(state_dir, ignore_errors=True)

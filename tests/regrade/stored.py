@@ -1,0 +1,397 @@
+"""Puts cohorts of graded submissions into a real store, as the service would have left them; see `kinds`.
+
+`fill` is for many: a few hundred pieces of evidence are really judged, and each is written for many submissions with
+ids, names and times of their own and a signature of their own. `fill_through_service` is for few: every submission is
+accepted, claimed, stored and judged by the service's own code. Neither leaves an answer in the outbox: whoever waited
+has had it, so that a test sees new answers only.
+"""
+
+import hashlib
+import json
+import random
+import re
+import time
+import uuid
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from sqlalchemy import delete, insert
+
+from checks.probe_files import ProbeFiles
+from checks.registry import Registry
+from grader_service import verdicts
+from grader_service.errors import SubmissionRejected
+from grader_service.judging import judge, needs_of
+from grader_service.labs.catalogue import load_lab
+from grader_service.model.evidence import RunPlan
+from grader_service.model.lab import threshold_of
+from grader_service.model.rejection import Rejection
+from grader_service.model.standing import standing_of
+from grader_service.model.submission import Submission
+from grader_service.model.verdict import Mode, Signature, Verdict
+from grader_service.probe_plan import wanted_probes
+from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.signing import Signer, canonical, key_id
+from grader_service.store import leases, results
+from grader_service.store.acceptance import Accepted, Arrival, IntakeLimits, Waiter, accept_all, content_key
+from grader_service.store.engine import Store
+from grader_service.store.results import EvidenceKind
+from grader_service.store.tables import (
+    EventRow,
+    EvidenceRow,
+    OutboxRow,
+    RunRow,
+    RunState,
+    SubmissionRow,
+    VerdictRow,
+    WaiterRow,
+    table_of,
+)
+from sandbox.api import SandboxFacts
+from tests.regrade.kinds import MEASURED, evidence_of, kinds
+
+LAB = "dali-pipelines"
+REPLY_QUEUE, REPLY_TASK = "lab-platform", "lab.verdict_ready"
+WAITING_EVERY = 3
+"""Every third submission has somebody who waits for its verdict."""
+_SPREAD_S = 30 * 86400.0
+"""The cohort came in over the last 30 days."""
+_AT_ONCE = 1000
+_VARIANTS = 60
+"""Pieces of evidence of one kind and attempt that are judged; more submissions of it share them."""
+_NAMES = ("learner-{}", "learner-{}", "learner-{}", "learner-{}", 'Zoë O\'Neill "{}" <b>bold</b>', "=HYPERLINK({})")
+"""Ids are opaque: platforms also send names, and some learners try what a page makes of them."""
+_WHEN = datetime(2001, 2, 3, 4, 5, 6, 789012, tzinfo=UTC)
+_MARKS = {
+    "verdict_id": '"mark:verdict"',
+    "submission_id": '"mark:submission"',
+    "run_id": '"mark:run"',
+    "learner": '"mark:learner"',
+    "cohort": '"mark:cohort"',
+    "sha256": f'"{"a1" * 32}"',
+    "created_at": f'"{_WHEN.isoformat().replace("+00:00", "Z")}"',
+    "created_s": f"{_WHEN.timestamp()}",
+    "signature": f'"{"5e" * 64}"',
+}
+"""What stands in the documents of a shared judgement where each submission has its own."""
+_MARK = re.compile("|".join(re.escape(mark) for mark in _MARKS.values()))
+_NAME_OF = {mark: name for name, mark in _MARKS.items()}
+
+
+@dataclass(frozen=True)
+class Place:
+    """One submission before it is judged."""
+
+    number: int
+    kind: str | float
+    learner: str | None
+    attempt: int
+    """Of the learner's measured ones; for a kind without a measurement, the one that would come next."""
+
+
+def fill(
+    store: Store,
+    count: int,
+    *,
+    cohort: str = "autumn",
+    lab: str = LAB,
+    seed: int = 1,
+    ratios: Sequence[float] | None = None,
+    signer: Signer | None = None,
+) -> list[str]:
+    """Stores graded submissions with their verdicts in force; returns their ids in the order in which they came.
+
+    Args:
+        ratios: true ratios, taken in turn, of submissions that are good in every other way; the mixture when absent.
+        signer: of the service; a key of its own when absent.
+    """
+    maker = Maker(lab, seed, signer or Signer(Ed25519PrivateKey.generate()))
+    now = time.time() - 600.0
+    rows = _Rows()
+    ids = []
+    for place in places(count, seed, ratios):
+        submission_id = f"{cohort}:{seed}:{place.number:06d}"
+        rows.add(maker, place, submission_id, cohort, now - _SPREAD_S * (1 - place.number / count))
+        ids.append(submission_id)
+        if len(ids) % _AT_ONCE == 0 or len(ids) == count:
+            rows.insert(store)
+    return ids
+
+
+def fill_through_service(
+    store: Store, count: int, *, cohort: str = "autumn", lab: str = LAB, seed: int = 1, signer: Signer | None = None
+) -> list[str]:
+    """The same cohort through the service's own code, one submission after another; returns the ids."""
+    maker = Maker(lab, seed, signer or Signer(Ed25519PrivateKey.generate()))
+    todo = {f"{cohort}:{seed}:{place.number:06d}": place for place in places(count, seed, None)}
+    arrivals = [
+        Arrival(maker.submission(submission_id, place, cohort), maker.plan, "live", maker.waiter(submission_id, place))
+        for submission_id, place in todo.items()
+    ]
+    limits = IntakeLimits(max_queued=10**6, learner_per_hour=10**6)
+    accepted = accept_all(store, arrivals, limits, "intake")
+    assert all(isinstance(outcome, Accepted) for outcome in accepted)
+    desk = JudgeDesk(store, maker.registry, maker.signer, "judge")
+    for _ in todo:
+        claim = leases.claim(store, "run", "runner", 60.0)
+        assert claim is not None
+        kind, document = maker.shared(todo[claim.submission_id]).evidence(claim.run_id)
+        assert results.store_evidence(store, claim, kind, document, {})
+        assert judge_next(desk) is not None
+    with store.transaction() as connection:
+        connection.execute(delete(table_of(OutboxRow)))
+    return list(todo)
+
+
+def places(count: int, seed: int, ratios: Sequence[float] | None = None) -> Iterator[Place]:
+    """Who hands in what, in the order in which it came: most learners once, some again, a few without a name."""
+    draw = random.Random(seed)
+    found: Sequence[str | float] = kinds(count, seed) if ratios is None else ratios
+    handed_in: dict[str, int] = {}
+    names: list[str] = []
+    for number in range(count):
+        kind = found[number % len(found)]
+        learner: str | None = None
+        if names and draw.random() < 0.15:
+            learner = draw.choice(names)
+        elif number % 97 != 96:
+            learner = _NAMES[number % len(_NAMES)].format(number)
+            names.append(learner)
+        before = handed_in.get(learner, 0) if learner is not None else 0
+        yield Place(number, kind, learner, before + 1)
+        if learner is not None and (kind in MEASURED or not isinstance(kind, str)):
+            handed_in[learner] = before + 1
+
+
+class _Text:
+    """A document with marks in it."""
+
+    def __init__(self, text: str) -> None:
+        self._pieces = _MARK.split(text)
+        self._names = [_NAME_OF[mark] for mark in _MARK.findall(text)]
+
+    def filled(self, values: dict[str, str]) -> str:
+        """The document with these JSON values in the marks' places."""
+        parts = [self._pieces[0]]
+        for name, piece in zip(self._names, self._pieces[1:], strict=True):
+            parts += (values[name], piece)
+        return "".join(parts)
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """One piece of evidence and what was judged from it, for several submissions."""
+
+    kind: EvidenceKind
+    document: _Text
+    verdict: Verdict
+    canonical: _Text
+    signed: _Text
+    standing: _Text
+
+    def evidence(self, run_id: str) -> tuple[EvidenceKind, bytes]:
+        """The document that a run would have stored, and its kind."""
+        return self.kind, self.document.filled({"run_id": json.dumps(run_id)}).encode()
+
+
+class Maker:
+    """Judges each shared piece of evidence once, when it is first wanted."""
+
+    def __init__(self, lab: str, seed: int, signer: Signer) -> None:
+        self.registry = Registry()
+        self.signer = signer
+        self._lab = load_lab(lab, self.registry)
+        self._seed = seed
+        self._shared: dict[tuple[str | float, int, int], _Shared] = {}
+        steps = self._lab.steps
+        self.plan = RunPlan(
+            needs=tuple(sorted(needs_of(steps, self.registry))),
+            threshold=threshold_of(self._lab),
+            probes=tuple(task.ref for task in wanted_probes(steps, self.registry, ProbeFiles())),
+        )
+
+    def submission(self, submission_id: str, place: Place, cohort: str, at: float | None = None) -> Submission:
+        """What the learner handed in."""
+        return Submission(
+            submission_id=submission_id,
+            lab=self._lab.id,
+            learner=place.learner,
+            cohort=cohort,
+            submitted_at=datetime.fromtimestamp(at, UTC) if at is not None else None,
+            filename="submission.ipynb" if place.number % 4 else "<i>my submission</i>.ipynb",
+            sha256=hashlib.sha256(submission_id.encode()).hexdigest(),
+            size_bytes=20_000 + place.number % 5000,
+        )
+
+    def waiter(self, submission_id: str, place: Place) -> Waiter:
+        """Who waits for the verdict; nobody for two of three."""
+        if place.number % WAITING_EVERY:
+            return Waiter()
+        return Waiter(f"task-{submission_id}", REPLY_QUEUE, REPLY_TASK)
+
+    def shared(self, place: Place) -> _Shared:
+        """The evidence of this place and what was judged from it."""
+        variant = place.number % _VARIANTS
+        key = (place.kind, place.attempt, variant)
+        if key not in self._shared:
+            self._shared[key] = self._judged(place, random.Random(f"{self._seed} {key}"))
+        return self._shared[key]
+
+    def _judged(self, place: Place, draw: random.Random) -> _Shared:
+        marked = Submission(
+            submission_id="mark:submission",
+            lab=self._lab.id,
+            learner="mark:learner",
+            cohort="mark:cohort",
+            filename="submission.ipynb",
+            sha256="a1" * 32,
+            size_bytes=1,
+        )
+        steps = self._lab.steps
+        kind: EvidenceKind
+        if place.kind == "rejected":
+            kind = "rejection"
+            rejection = Rejection(
+                run_id="mark:run",
+                device="cuda",
+                sandbox="docker",
+                isolated=True,
+                code="archive.no_entry_point",
+                feedback="The archive holds no submission.py, submission.ipynb or single .py or .ipynb at its top.",
+            )
+            document = rejection.model_dump_json()
+            facts = SandboxFacts("docker", True, None, None, None, None)
+            reason = SubmissionRejected(rejection.code, rejection.feedback)
+            verdict = verdicts.rejected(marked, self._lab, steps, reason, facts, Mode.OFFICIAL, run_id="mark:run")
+        else:
+            evidence = evidence_of(place.kind, place.attempt, "mark:run", draw)
+            kind = "measured" if evidence.measurement is not None else "evidence"
+            document = evidence.model_dump_json()
+            judged = judge(evidence, steps, self.registry)
+            verdict = verdicts.compose(marked, self._lab, steps, judged, evidence)
+        public = self.signer.public_key
+        signature = Signature(key_id=key_id(public), public_key=public, value="5e" * 64)
+        changes = {"verdict_id": "mark:verdict", "created_at": _WHEN, "signature": signature}
+        verdict = verdict.model_copy(update=changes)
+        return _Shared(
+            kind,
+            _Text(document),
+            verdict,
+            _Text(canonical(verdict.model_dump(mode="json")).decode()),
+            _Text(verdict.model_dump_json()),
+            _Text(standing_of(verdict).model_dump_json(exclude_defaults=True)),
+        )
+
+
+@dataclass
+class _Rows:
+    """Rows of every table that submissions leave behind."""
+
+    by_table: dict[type, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def add(self, maker: Maker, place: Place, submission_id: str, cohort: str, at: float) -> None:
+        """Adds those of one submission that came at this time, in seconds since 1970."""
+        shared = maker.shared(place)
+        submission = maker.submission(submission_id, place, cohort, at - 1.0)
+        run_id, verdict_id = uuid.uuid4().hex, uuid.uuid4().hex
+        kind, document = shared.evidence(run_id)
+        ran, judged = at + 60.0, datetime.fromtimestamp(at + 61.0, UTC)
+        values = {
+            "verdict_id": json.dumps(verdict_id),
+            "submission_id": json.dumps(submission_id),
+            "run_id": json.dumps(run_id),
+            "learner": json.dumps(place.learner, ensure_ascii=False),
+            "cohort": json.dumps(cohort, ensure_ascii=False),
+            "sha256": json.dumps(submission.sha256),
+            "created_at": json.dumps(judged.isoformat(timespec="microseconds").replace("+00:00", "Z")),
+            "created_s": json.dumps(judged.timestamp()),
+        }
+        # The shared judgement with this submission's own names in it, signed as it stands.
+        seal = maker.signer._key.sign(shared.canonical.filled(values).encode()).hex()
+        verdict = shared.verdict
+        self._row(
+            SubmissionRow,
+            **submission.model_dump(exclude={"submitted_at", "steps"}),
+            submitted_at=at - 1.0,
+            received_at=at,
+            steps=[],
+            content_key=content_key(submission),
+            queue="live",
+        )
+        self._row(
+            RunRow,
+            run_id=run_id,
+            submission_id=submission_id,
+            learner=place.learner,
+            purpose="live",
+            priority=0,
+            state=RunState.DONE.value,
+            plan=maker.plan.model_dump(mode="json"),
+            fence=2,
+            attempts=0,
+            not_before=ran,
+            created_at=at,
+            started_at=ran,
+            finished_at=judged.timestamp(),
+        )
+        self._row(
+            EvidenceRow,
+            run_id=run_id,
+            fence=1,
+            kind=kind,
+            sha256=hashlib.sha256(document).hexdigest(),
+            size_bytes=len(document),
+            document=zlib.compress(document, 6),
+            created_at=ran,
+        )
+        self._row(
+            VerdictRow,
+            verdict_id=verdict_id,
+            submission_id=submission_id,
+            run_id=run_id,
+            status=verdict.status.value,
+            mode=verdict.mode.value,
+            code=verdict.code,
+            score=verdict.score,
+            max_score=verdict.max_score,
+            current=True,
+            document=shared.signed.filled(values | {"signature": json.dumps(seal)}),
+            standing=shared.standing.filled(values),
+            created_at=judged.timestamp(),
+        )
+        waiter = maker.waiter(submission_id, place)
+        if waiter.task_id is not None:
+            self._row(
+                WaiterRow,
+                submission_id=submission_id,
+                task_id=waiter.task_id,
+                reply_queue=waiter.reply_queue,
+                reply_task=waiter.reply_task,
+                created_at=at,
+            )
+        checks = {check.id: check.outcome.value for check in verdict.checks}
+        said = {"verdict_id": verdict_id, "status": verdict.status.value, "checks": checks}
+        for when, event, actor, detail in (
+            (at, "accepted", "intake", {"purpose": "live"}),
+            (at + 1.0, "run_claimed", "runner", {"fence": 1}),
+            (ran, "run_done", "runner", {"kind_of": kind}),
+            (ran, "judge_claimed", "judge", {"fence": 2}),
+            (judged.timestamp(), "verdict", "judge", said),
+        ):
+            self._row(
+                EventRow, at=when, kind=event, actor=actor, submission_id=submission_id, run_id=run_id, detail=detail
+            )
+
+    def _row(self, table: type, **values: Any) -> None:
+        self.by_table.setdefault(table, []).append(values)
+
+    def insert(self, store: Store) -> None:
+        """Writes them all, one statement for each table, and forgets them."""
+        with store.transaction() as connection:
+            for table, rows in self.by_table.items():
+                connection.execute(insert(table_of(table)), rows)
+        self.by_table.clear()

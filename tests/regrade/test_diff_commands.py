@@ -1,0 +1,338 @@
+"""`grader regrade diff|flakes` and `grader cohort` on a real database with batches that were really judged."""
+
+import csv
+import io
+import json
+import zipfile
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pyarrow import parquet
+from sqlalchemy import select, update
+from typer.testing import CliRunner
+
+from checks.registry import Registry
+from grader_service.cli.app import app
+from grader_service.errors import UsageError
+from grader_service.interchange.gradescope import GradescopeResults
+from grader_service.labs.specs import lab_text
+from grader_service.model.diff import Diff, Flakes, Kind
+from grader_service.model.regrade import Selection
+from grader_service.model.standing import Standing
+from grader_service.regrade.bulk import BulkDesk, judge_chunk
+from grader_service.regrade.planning import PlanRequest, plan
+from grader_service.signing import Signer
+from grader_service.store import regrade_states
+from grader_service.store.engine import Store
+from grader_service.store.regrade_tables import RegradeItemRow
+from grader_service.store.tables import VerdictRow
+from tests.regrade.stored import LAB, fill
+
+COUNT = 12
+RATIOS = (2.0, 1.2, 0.9)
+"""In turn: passes at either threshold, at the old one only, at none. A third each."""
+THIRD = COUNT // 3
+
+
+class Office:
+    """A database, and what an operator types."""
+
+    def __init__(self, url, folder):
+        self.url = url
+        self.folder = folder
+        self.store = Store(url)
+        self.store.migrate()
+        self.batches = {}
+        self.said = ""
+
+    def make(self, name, threshold=None, *, repeats=1, judged=True):
+        """Plans a batch, and judges it unless told otherwise."""
+        files = ()
+        if threshold is not None:
+            path = self.folder / f"{name}.toml"
+            path.write_bytes(lab_text(LAB).content.replace(b"threshold = 1.1", f"threshold = {threshold}".encode()))
+            files = (path,)
+        request = PlanRequest(Selection(cohorts=("autumn",)), f"try {name}", repeats=repeats, lab_files=files)
+        batch = plan(self.store, Registry(), request, "operator:ada")
+        self.batches[name] = batch.batch_id
+        if judged:
+            regrade_states.start(self.store, batch.batch_id, "operator:ada")
+            desk = BulkDesk(self.store, Registry(), Signer(Ed25519PrivateKey.generate()), "worker")
+            while judge_chunk(desk) is not None:
+                pass
+
+    def type(self, *words, status=0):
+        """Runs `grader …`, which must end with this status; returns what went to standard output."""
+        env = {"GRADER_DATABASE_URL": self.url, "GRADER_STATE_DIR": str(self.folder), "COLUMNS": "120"}
+        done = CliRunner().invoke(app, [self.batches.get(word, str(word)) for word in words], env=env)
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        assert done.exit_code == status, done.output
+        self.said = done.stderr
+        return done.stdout
+
+    def diff(self, *words, status=1):
+        """The diff as a document."""
+        return Diff.model_validate_json(self.type("regrade", "diff", *words, "--json", "-", status=status))
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory):
+    """Twelve submissions, and batches of them: stricter, equal, waiting, repeated and noisy."""
+    folder = tmp_path_factory.mktemp("office")
+    made = Office(f"sqlite:///{folder}/grader.db", folder)
+    fill(made.store, COUNT, ratios=RATIOS)
+    made.make("stricter", 1.3)
+    made.make("equal")
+    made.make("waiting", repeats=2, judged=False)
+    made.make("repeated", repeats=2)
+    made.make("noisy", repeats=2)
+    _disturb(made, "noisy", 3)
+    yield made
+    made.store.close()
+
+
+def _disturb(office, name, count):
+    """Lets the second repetition of so many submissions come out inconclusive, as a noisy host would."""
+    with office.store.transaction() as connection:
+        chosen = (
+            select(VerdictRow.verdict_id, VerdictRow.standing)
+            .join(RegradeItemRow, RegradeItemRow.verdict_id == VerdictRow.verdict_id)
+            .where(RegradeItemRow.batch_id == office.batches[name], RegradeItemRow.repetition == 2)
+            .order_by(RegradeItemRow.submission_id)
+            .limit(count)
+        )
+        for row in connection.execute(chosen).all():
+            standing = json.loads(row.standing)
+            standing["status"] = "inconclusive"
+            for check in standing["checks"]:
+                if check["id"] == "throughput_ratio":
+                    check |= {"outcome": "inconclusive", "score": None}
+            text = Standing.model_validate_json(json.dumps(standing)).model_dump_json(exclude_defaults=True)
+            connection.execute(update(VerdictRow).where(VerdictRow.verdict_id == row.verdict_id).values(standing=text))
+
+
+def test_diff_tells_what_changes(office):
+    """The counts, the matrix, the check, its code, and each submission with its reason; something changes: 1."""
+    shown = office.type("regrade", "diff", "stricter", status=1)
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    for line in (
+        "12 submissions, 4 would change",
+        "4 newly failing",
+        "8 unchanged",
+        "before ↓ after → passed failed",
+        "passed 4 4",
+        "failed · 4",
+        "throughput_ratio 4 66.7% of 12 33.3% of 12 passed → failed 4",
+        "ratio.too_low 4 8",
+    ):
+        assert line in lines
+    assert shown.count("throughput_ratio passed → failed (ratio.too_low), ratio 1.") == THIRD
+
+
+def test_nothing_changes(office):
+    """The same lab again says the same: 0."""
+    shown = office.type("regrade", "diff", "equal")
+    assert "12 submissions, 0 would change" in shown
+    assert "newly" not in shown
+
+
+def test_a_batch_that_is_not_finished_is_4(office):
+    """Whatever changes among those that are done."""
+    assert "12  without a new verdict yet" in office.type("regrade", "diff", "waiting", status=4)
+
+
+def test_json_is_the_whole_diff(office):
+    """Standard output holds it and nothing else; a file gets the same."""
+    diff = office.diff("stricter")
+    assert (diff.count(Kind.NEWLY_FAILING), diff.count(Kind.UNCHANGED), diff.count()) == (THIRD, 2 * THIRD, COUNT)
+    assert {(item.old, item.new): item.submissions for item in diff.statuses} == {
+        ("passed", "passed"): THIRD,
+        ("passed", "failed"): THIRD,
+        ("failed", "failed"): THIRD,
+    }
+    assert diff.batch.batch_id == office.batches["stricter"]
+    assert diff.progress.done == COUNT
+    path = office.folder / "diff.json"
+    office.type("regrade", "diff", "stricter", "--json", path, status=1)
+    assert Diff.model_validate_json(path.read_text()) == diff
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "count"),
+    [
+        (["--changed"], 1, THIRD),
+        (["--check", "throughput_ratio", "--from", "passed", "--to", "failed"], 1, THIRD),
+        (["--check", "throughput_ratio", "--from", "failed"], 0, THIRD),
+        (["--check", "reflections", "--changed"], 0, 0),
+        (["--step", "benchmark", "--to", "failed"], 1, 2 * THIRD),
+        (["--learner", "nobody"], 0, 0),
+        (["--kind", "unchanged"], 0, 2 * THIRD),
+        (["--code", "ratio.too_low"], 1, 2 * THIRD),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
+)
+def test_filters_narrow_the_figures_and_the_answer(office, words, status, count):
+    """The exit code is about what was chosen."""
+    assert office.diff("stricter", *words, status=status).count() == count
+
+
+def test_one_learner(office):
+    """Their submissions only."""
+    learner = office.diff("stricter").newly_failing[0].learner
+    diff = office.diff("stricter", "--learner", learner)
+    assert {mover.learner for mover in diff.movers} == {learner}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere"], "there is no batch"),
+        (["stricter", "--check", "throughput-ratio"], "it grades with cuda_batch, jpeg_dataset, reflections, through"),
+        (["stricter", "--check", "not an id"], "--check does not take 'not an id'"),
+        (["stricter", "--json", "-", "--csv", "-"], "name a file for one of them"),
+        (["stricter", "--csv", "/absent/rows.csv"], "cannot be written"),
+    ],
+    ids=["batch", "check", "id", "outputs", "place"],
+)
+def test_slips_are_told(office, words, message):
+    """A slip never looks like a batch that changes nothing."""
+    with pytest.raises(UsageError, match=message):
+        office.type("regrade", "diff", *words)
+
+
+def test_rows_and_page_of_a_diff(office):
+    """A row for each chosen submission as CSV and Parquet, and the page; the figures are shown all the same."""
+    paths = [office.folder / name for name in ("rows.csv", "rows.parquet", "page.html")]
+    options = [str(word) for pair in zip(("--csv", "--parquet", "--report"), paths, strict=True) for word in pair]
+    assert "4 newly failing" in " ".join(
+        office.type("regrade", "diff", "stricter", "--changed", *options, status=1).split()
+    )
+    rows = list(csv.DictReader(io.StringIO(paths[0].read_text(), newline="")))
+    assert [(row["kind"], row["old_status"], row["new_status"]) for row in rows] == [
+        ("newly_failing", "passed", "failed")
+    ] * THIRD
+    assert parquet.read_table(paths[1]).column("submission_id").to_pylist() == [row["submission_id"] for row in rows]
+    assert "<!doctype html>" in paths[2].read_text()[:100].lower()
+
+
+def test_csv_alone_on_standard_output(office):
+    """What goes to standard output is the table and nothing else."""
+    rows = list(csv.reader(io.StringIO(office.type("regrade", "diff", "stricter", "--csv", "-", status=1))))
+    assert len(rows) == COUNT + 1
+    assert {len(row) for row in rows} == {len(rows[0])}
+
+
+def test_flakes_of_a_noisy_batch(office):
+    """Three of twelve vary, in the ratio: 1; the interval is beside the rate."""
+    shown = " ".join(office.type("regrade", "flakes", "noisy", status=1).split())
+    assert "3 of 12 submissions vary over 2 repetitions" in shown
+    assert "throughput_ratio 3 of 12 25% 8.89% to 53.2% 0 inconclusive 3" in shown
+    ledger = Flakes.model_validate_json(office.type("regrade", "flakes", "noisy", "--json", status=1))
+    assert (ledger.repeats, ledger.submissions, ledger.varying) == (2, COUNT, 3)
+    assert {item.check for item in ledger.unsteady} == {None, "throughput_ratio"}
+    assert "regrade flakes" in office.type("regrade", "diff", "noisy")
+
+
+def test_judging_the_same_evidence_twice_is_steady(office):
+    """No check of ours varies on it: 0."""
+    ledger = Flakes.model_validate_json(office.type("regrade", "flakes", "repeated", "--json"))
+    assert (ledger.varying, ledger.unsteady) == (0, ())
+    assert {spread.value: spread.highest for spread in ledger.spreads}["ratio"] == 0
+
+
+def test_flakes_of_a_batch_that_is_not_finished_are_4(office):
+    """Nothing varies so far, and that says nothing."""
+    assert "0 of 0 submissions vary" in office.type("regrade", "flakes", "waiting", status=4)
+
+
+def test_flakes_need_repetitions(office):
+    """A batch that judges once shows no noise."""
+    with pytest.raises(UsageError, match="two repetitions"):
+        office.type("regrade", "flakes", "stricter")
+
+
+def test_cohorts_are_listed(office):
+    """With their submissions and those that passed."""
+    (found,) = json.loads(office.type("cohort", "list", "--json"))
+    assert (found["cohort"], found["lab"], found["submissions"], found["passed"]) == ("autumn", LAB, COUNT, 2 * THIRD)
+    assert "autumn" in office.type("cohort", "list")
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        ([], COUNT),
+        (["--status", "failed"], THIRD),
+        (["--status", "failed", "--status", "passed"], COUNT),
+        (["--check", "throughput_ratio=passed"], 2 * THIRD),
+        (["--check", "reflections"], COUNT),
+        (["--lab", "another"], 0),
+        (["--since", "2001-01-01"], COUNT),
+        (["--since", "2999-01-01T00:00Z"], 0),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
+)
+def test_a_cohort_is_exported(office, words, count):
+    """What is in force, narrowed by the filters."""
+    lines = office.type("cohort", "export", "autumn", "--format", "jsonl", "-o", "-", *words).splitlines()
+    assert len({json.loads(line)["submission_id"] for line in lines}) == len(lines) == count
+
+
+def test_every_format_of_a_cohort(office):
+    """Each holds every submission."""
+    path = office.folder / "cohort"
+    office.type("cohort", "export", "autumn", "--format", "csv", "-o", path)
+    assert len(list(csv.DictReader(io.StringIO(path.read_text(), newline="")))) == COUNT
+    office.type("cohort", "export", "autumn", "--format", "json", "-o", path)
+    assert len(json.loads(path.read_text())) == COUNT
+    office.type("cohort", "export", "autumn", "--format", "parquet", "-o", path)
+    assert parquet.read_table(path).num_rows == COUNT
+    office.type("cohort", "export", "autumn", "--format", "gradescope", "-o", path)
+    with zipfile.ZipFile(path) as bundle:
+        names = [name for name in bundle.namelist() if name.endswith("/results.json")]
+        scores = [GradescopeResults.model_validate_json(bundle.read(name)).score for name in names]
+    assert sorted(scores) == [75.0] * THIRD + [100.0] * 2 * THIRD
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["export", "spring", "--format", "csv", "-o", "-"], "no submission is of a cohort 'spring'"),
+        (["export", "autumn", "--format", "csv", "-o", "-", "--check", "reflections=good"], "ID=OUTCOME"),
+        (["export", "autumn", "--format", "csv", "-o", "-", "--since", "yesterday"], "2026-09-21"),
+        (["export", "autumn", "--format", "parquet", "-o", "-"], "name a file"),
+        (["export", "autumn", "--format", "csv", "-o", "-", "--allow-rehearsal"], "gradescope"),
+        (["report", "spring", "-o", "-"], "no submission is of a cohort 'spring'"),
+    ],
+    ids=["cohort", "outcome", "time", "stdout", "rehearsal", "report"],
+)
+def test_slips_with_cohorts_are_told(office, words, message):
+    """In a sentence that says what to do."""
+    with pytest.raises(UsageError, match=message):
+        office.type("cohort", *words)
+
+
+def test_a_cohort_has_a_page(office):
+    """It goes where it is told, whole."""
+    page = office.type("cohort", "report", "autumn", "-o", "-")
+    assert page.lower().startswith("<!doctype html>")
+    assert "autumn" in page
+
+
+def test_options_that_fit_nobody_are_told_of(office):
+    """On standard error, as the exit code says only that nothing changes."""
+    office.type("regrade", "diff", "stricter", "--learner", "nobody")
+    assert "no submission of the batch fits these options" in office.said
+
+
+def test_the_same_on_postgresql(postgres_url, tmp_path):
+    """Exact figures there too, and the same rows."""
+    made = Office(postgres_url, tmp_path)
+    fill(made.store, 6, ratios=RATIOS)
+    made.make("stricter", 1.3)
+    diff = made.diff("stricter")
+    assert (diff.count(Kind.NEWLY_FAILING), diff.count(Kind.UNCHANGED)) == (2, 4)
+    rows = list(csv.DictReader(io.StringIO(made.type("cohort", "export", "autumn", "--format", "csv", "-o", "-"))))
+    assert sorted(row["status"] for row in rows) == ["failed"] * 2 + ["passed"] * 4
+    made.store.close()
