@@ -133,3 +133,20 @@ def store(store_url):
     opened.migrate()
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A Chromium that Playwright drives; missing, it is skipped at home and a failure with CI=true."""
+    found = next(
+        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+    )
+    if found is None:
+        missing("no Chromium on PATH")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        browser = playwright.chromium.launch(executable_path=found, args=arguments)
+        yield browser
+        browser.close()

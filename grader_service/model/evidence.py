@@ -21,6 +21,7 @@ from grader_service.model.base import (
     Version,
     Wire,
 )
+from grader_service.model.lab import LabRef
 from grader_service.model.measurement import Measurement
 
 EVIDENCE_SCHEMA = "grader.evidence/v1"
@@ -379,13 +380,6 @@ class Need(StrEnum):
     SCAN = "scan"
     CLEAN_ROOM = "clean_room"
     MEASUREMENT = "measurement"
-
-
-class LabRef(Wire):
-    """A lab document that is kept among the blobs, so that it cannot change under a batch of re-grades."""
-
-    sha256: Sha256
-    form: Literal["toml", "yaml"]
 
 
 class RunPlan(Wire):

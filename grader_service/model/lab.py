@@ -15,7 +15,7 @@ from pydantic import (
 from pydantic.config import JsonDict
 
 from grader_service.errors import UsageError
-from grader_service.model.base import Identifier, LongText, ShortText, Wire, neutralise
+from grader_service.model.base import Identifier, LongText, Sha256, ShortText, Wire, neutralise
 
 Visibility = Literal["full", "outcome", "hidden"]
 """What the learner reads of a check: its whole feedback; whether it passed, and the code; only that it was graded."""
@@ -147,6 +147,13 @@ class MeasurementPlan(Wire):
     def most_blocks(self) -> int:
         """Valid blocks after which the test always answers."""
         return self.looks[-1] + self.extension_blocks
+
+
+class LabRef(Wire):
+    """A lab document that is kept among the blobs, so that it cannot change under a batch of re-grades."""
+
+    sha256: Sha256
+    form: Literal["toml", "yaml"]
 
 
 class LabSpec(Wire):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from grader_service.model.base import Code, Count, Identifier, LongText, Seconds, ShortText, Wire
-from grader_service.model.evidence import LabRef
+from grader_service.model.lab import LabRef
 from grader_service.model.standing import Standing
 from grader_service.model.verdict import Outcome, Status
 

@@ -12,8 +12,7 @@ from grader_service.labs.catalogue import load_lab_file, parse_lab
 from grader_service.labs.documents import SUFFIXES
 from grader_service.labs.shelf import LabText, read_at_most
 from grader_service.labs.specs import lab_text
-from grader_service.model.evidence import LabRef
-from grader_service.model.lab import LabSpec
+from grader_service.model.lab import LabRef, LabSpec
 from grader_service.model.regrade import BatchLab
 from grader_service.regrade.lab_texts import kept_text
 from grader_service.store.engine import Store

@@ -2,7 +2,7 @@
 
 from grader_service.labs.documents import Form
 from grader_service.labs.shelf import LabText
-from grader_service.model.evidence import LabRef
+from grader_service.model.lab import LabRef
 from grader_service.store.engine import Store
 from grader_service.store.results import load_blob
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
 from grader_service.judging import needs_of
-from grader_service.model.evidence import LabRef, RunPlan
-from grader_service.model.lab import LabSpec, threshold_of
+from grader_service.model.evidence import RunPlan
+from grader_service.model.lab import LabRef, LabSpec, threshold_of
 from grader_service.probe_plan import wanted_probes
 from grader_service.regrade.kept_labs import kept_lab
 from grader_service.store import devices, regrades

@@ -147,14 +147,20 @@ def progress(store: Store, batch_id: str) -> Progress:
     )
 
 
-def changes(store: Store, batch_id: str, *, size: int = 500) -> Iterator[Change]:
-    """Every submission of a batch with its old and new standing, by submission id; `size` at a time are in memory.
+def changes(store: Store, batch_id: str, *, size: int = 500, after: str = "") -> Iterator[Change]:
+    """Submissions of a batch with their old and new standing, by submission id; `size` at a time are in memory.
+
+    Args:
+        store: with the batch.
+        batch_id: of the batch.
+        size: of a page.
+        after: only submissions with greater ids.
 
     Raises:
         UsageError: there is no batch with this id.
     """
     found = batch(store, batch_id)
-    last = ""
+    last = after
     while True:
         with store.transaction() as connection:
             page = _page(connection, found, last, size)

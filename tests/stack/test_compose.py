@@ -201,8 +201,8 @@ def test_the_admin_page_asks_for_a_token(stack):
         urllib.request.urlopen(url, timeout=10)
     assert refused.value.code == 401
     token = (folder / "web_viewer_token").read_text().strip()
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - of this host
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - of this host
         assert "needs_attention" in json.load(answer)
 
 

@@ -1,12 +1,10 @@
 """Pages are rendered once; a real Chromium opens them from a file, without a network."""
 
-import shutil
 from functools import cache
 
 import pytest
 
 from grader_service.report.cohort.pages import batch_page, cohort_page
-from tests.conftest import missing
 from tests.regrade.makers import MOMENT
 from tests.report.cohort.data import changes, entries, figures
 
@@ -32,23 +30,6 @@ PAGES = ("cohort", "many", "empty", "batch", "nothing")
 def rendered():
     """The text of a named page."""
     return _rendered
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """A Chromium that Playwright drives; missing, it is skipped at home and a failure with CI=true."""
-    found = next(
-        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-    )
-    if found is None:
-        missing("no Chromium on PATH")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        browser = playwright.chromium.launch(executable_path=found, args=arguments)
-        yield browser
-        browser.close()
 
 
 class Visit:

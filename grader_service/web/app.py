@@ -1,0 +1,64 @@
+"""Joins pages, guard and failures into one ASGI application."""
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import Route
+
+from grader_service.web.failures import HANDLERS
+from grader_service.web.guard import Guard
+from grader_service.web.pages import (
+    actions,
+    api,
+    audit,
+    batches,
+    cohorts,
+    frames,
+    overview,
+    planning,
+    signing,
+    submissions,
+)
+from grader_service.web.site import Site
+
+ROUTES = (
+    Route("/", overview.show),
+    Route("/live/queue", overview.live),
+    Route("/submissions", submissions.listing),
+    Route("/submissions/{submission_id}", submissions.show),
+    Route("/verdicts/{verdict_id}", submissions.verdict),
+    Route("/verdicts/{verdict_id}/report", frames.verdict_report),
+    Route("/verdicts/{verdict_id}/json", frames.verdict_json),
+    Route("/cohorts", cohorts.listing),
+    Route("/cohorts/report", frames.cohort_report),
+    Route("/batches", batches.listing),
+    Route("/batches/new", planning.form),
+    Route("/batches/new", planning.plan, methods=["POST"]),
+    Route("/batches/{batch_id}", batches.show),
+    Route("/batches/{batch_id}/live", batches.live),
+    Route("/batches/{batch_id}/diff", batches.diff),
+    Route("/batches/{batch_id}/changes", batches.changes),
+    Route("/batches/{batch_id}/report", frames.batch_report),
+    Route("/batches/{batch_id}/do/{action}", actions.confirm),
+    Route("/batches/{batch_id}/do/{action}", actions.act, methods=["POST"]),
+    Route("/audit", audit.show),
+    Route("/login", signing.form),
+    Route("/login", signing.sign_in, methods=["POST"]),
+    Route("/logout", signing.sign_out, methods=["POST"]),
+    Route("/static/{digest}/{name}", frames.static),
+    Route("/alive", frames.alive),
+    Route("/api/queue", api.queue),
+    Route("/api/batches", api.batches),
+    Route("/api/batches/{batch_id}", api.batch),
+    Route("/api/batches/{batch_id}/diff", api.diff),
+)
+
+
+def make_app(site: Site) -> Starlette:
+    """The page's application over this site."""
+    app = Starlette(
+        routes=list(ROUTES),
+        middleware=[Middleware(Guard, site=site)],
+        exception_handlers=HANDLERS,
+    )
+    app.state.site = site
+    return app

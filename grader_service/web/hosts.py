@@ -1,0 +1,50 @@
+"""Under which names the page may be asked for: a page of another origin must not reach it through a name of its own."""
+
+import ipaddress
+from collections.abc import Iterable
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can connect to this address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_anywhere(host: str) -> bool:
+    """Whether this address stands for every interface."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def allowed_names(host: str, names: Iterable[str]) -> frozenset[str] | None:
+    """The names that a request may ask for; None when any will do.
+
+    A server on every interface cannot know its names: it takes any, unless some are given.
+    """
+    given = frozenset(name.lower() for name in names)
+    if is_anywhere(host):
+        return given | LOOPBACK_NAMES if given else None
+    if is_loopback(host):
+        return given | LOOPBACK_NAMES | {host.lower()}
+    return given | {host.lower()}
+
+
+def name_of(header: str) -> str:
+    """The name in a `Host` header or in the part of an origin after `//`, without the port, in lower case."""
+    if header.startswith("[") and "]" in header:
+        return header[1:].partition("]")[0].lower()
+    return header.rpartition(":")[0].lower() if header.count(":") == 1 else header.lower()
+
+
+def address(host: str, port: int) -> str:
+    """The address to open in a browser."""
+    shown = "127.0.0.1" if is_anywhere(host) else host
+    return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"

@@ -1,0 +1,58 @@
+"""What several pages look up for a request."""
+
+import re
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from grader_service.errors import UsageError
+from grader_service.model.diff import Diff
+from grader_service.model.regrade import Batch, Progress
+from grader_service.regrade.diff import diff_of
+from grader_service.store import regrades
+from grader_service.store.engine import Store
+from grader_service.web.failures import BadForm
+from grader_service.web.forms import Fields, parse
+from grader_service.web.site import Site
+
+_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+
+def query_of(request: Request) -> Fields:
+    """The parameters of the address.
+
+    Raises:
+        BadForm: there are too many.
+    """
+    try:
+        return parse(request.url.query.encode())
+    except ValueError as error:
+        raise BadForm(f"this address has too many parameters: {error}") from error
+
+
+def id_of(request: Request, name: str) -> str:
+    """An id in the address; 404 for what is none, before any database sees it."""
+    found = str(request.path_params[name])
+    if not _ID.fullmatch(found):
+        raise HTTPException(404, "There is no such page.")
+    return found
+
+
+def batch_of(store: Store, request: Request) -> tuple[Batch, Progress]:
+    """The batch in the address; 404 when there is none."""
+    batch_id = id_of(request, "batch_id")
+    try:
+        return regrades.batch(store, batch_id), regrades.progress(store, batch_id)
+    except UsageError:
+        raise HTTPException(404, f"There is no batch {batch_id}.") from None
+
+
+def diff_now(site: Site, batch: Batch, progress: Progress) -> Diff:
+    """What the batch changes; a recent answer will do while nothing moved."""
+    key = ("diff", batch.batch_id, batch.state, tuple(sorted(progress.counts.items())))
+    return site.remembered.get(key, lambda: fresh_diff(site.store, batch, progress))
+
+
+def fresh_diff(store: Store, batch: Batch, progress: Progress) -> Diff:
+    """What the batch changes at this moment."""
+    return diff_of(batch, progress, regrades.changes(store, batch.batch_id))

@@ -1,0 +1,217 @@
+"""What an operator does with a batch; each action calls what `grader regrade` calls, under the operator's name.
+
+What cannot be taken back with one click stands behind a page that says what would happen.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from grader_service.model.diff import Diff, Kind
+from grader_service.model.regrade import Batch, BatchState, ItemState, Progress
+from grader_service.regrade.escalating import escalate
+from grader_service.store import regrade_apply, regrade_states
+from grader_service.store.engine import Store
+from grader_service.store.regrade_apply import Notify
+from grader_service.web.failures import BadForm
+from grader_service.web.forms import Fields
+from grader_service.web.lookup import batch_of, fresh_diff
+from grader_service.web.rendering import count, page
+from grader_service.web.site import fields_of, site_of, visitor_of
+
+NOTIFY: Mapping[Notify, str] = {
+    "changed": "learners of whom the verdict says something else now",
+    "all": "everybody whose verdict comes in force",
+    "none": "nobody",
+}
+"""Who is told, and what the choice is called."""
+_CHOICES: Mapping[str, Notify] = {choice: choice for choice in NOTIFY}
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing to do with a batch."""
+
+    name: str
+    label: str
+    states: tuple[BatchState, ...]
+    """In which it is offered; whether it is allowed is decided by the store."""
+    run: Callable[[Store, str, str, Fields], None]
+    asks: bool = False
+    """Whether a page asks first."""
+    types_id: bool = False
+    """Whether that page asks for the batch's id."""
+    notifies: bool = False
+    danger: bool = False
+
+
+def _start(store: Store, batch_id: str, actor: str, _: Fields) -> None:
+    regrade_states.start(store, batch_id, actor)
+
+
+def _pause(store: Store, batch_id: str, actor: str, _: Fields) -> None:
+    regrade_states.pause(store, batch_id, actor)
+
+
+def _resume(store: Store, batch_id: str, actor: str, _: Fields) -> None:
+    regrade_states.resume(store, batch_id, actor)
+
+
+def _retry(store: Store, batch_id: str, actor: str, _: Fields) -> None:
+    regrade_states.retry(store, batch_id, actor)
+
+
+def _escalate(store: Store, batch_id: str, actor: str, _: Fields) -> None:
+    escalate(store, batch_id, actor)
+
+
+def _cancel(store: Store, batch_id: str, actor: str, _: Fields) -> None:
+    regrade_states.cancel(store, batch_id, actor)
+
+
+def _discard(store: Store, batch_id: str, actor: str, _: Fields) -> None:
+    regrade_states.discard(store, batch_id, actor)
+
+
+def _apply(store: Store, batch_id: str, actor: str, fields: Fields) -> None:
+    notify, unfinished = _notify(fields), bool(fields.one("unfinished"))
+    regrade_apply.apply(store, batch_id, actor, unfinished=unfinished, notify=notify)
+
+
+def _revert(store: Store, batch_id: str, actor: str, fields: Fields) -> None:
+    regrade_apply.revert(store, batch_id, actor, notify=_notify(fields))
+
+
+def _notify(fields: Fields) -> Notify:
+    chosen = _CHOICES.get(fields.one("notify"))
+    if chosen is None:
+        raise BadForm(f"choose who is told: {', '.join(NOTIFY)}; {fields.one('notify')[:50]!r} came")
+    return chosen
+
+
+_STOPPABLE = (BatchState.PLANNED, BatchState.RUNNING, BatchState.PAUSED)
+ACTIONS = {
+    action.name: action
+    for action in (
+        Action("start", "Start", (BatchState.PLANNED,), _start),
+        Action("pause", "Pause", (BatchState.RUNNING,), _pause),
+        Action("resume", "Resume", (BatchState.PAUSED,), _resume),
+        Action("retry", "Try failed items again", (BatchState.RUNNING, BatchState.PAUSED, BatchState.FINISHED), _retry),
+        Action(
+            "apply",
+            "Apply …",
+            (BatchState.FINISHED, BatchState.CANCELLED, BatchState.REVERTED),
+            _apply,
+            asks=True,
+            types_id=True,
+            notifies=True,
+        ),
+        Action("escalate", "Run the undecided …", (BatchState.FINISHED,), _escalate, asks=True),
+        Action("revert", "Revert …", (BatchState.APPLIED,), _revert, asks=True, notifies=True, danger=True),
+        Action("cancel", "Cancel …", _STOPPABLE, _cancel, asks=True, danger=True),
+        Action(
+            "discard",
+            "Discard …",
+            (BatchState.PLANNED, BatchState.PAUSED, BatchState.FINISHED, BatchState.CANCELLED),
+            _discard,
+            asks=True,
+            danger=True,
+        ),
+    )
+}
+
+
+def offered(batch: Batch, progress: Progress) -> list[Action]:
+    """The actions that make sense now; what the diff offers stands beside its figures."""
+    found = [action for action in ACTIONS.values() if batch.state in action.states and action.name != "escalate"]
+    if not progress.counts.get(ItemState.NEEDS_ATTENTION):
+        found = [action for action in found if action.name != "retry"]
+    if not progress.done:
+        found = [action for action in found if action.name != "apply"]
+    return found
+
+
+def confirm(request: Request) -> Response:
+    """Says exactly what an action would do, and asks."""
+    site, action = site_of(request), _action(request)
+    batch, progress = batch_of(site.store, request)
+    if not visitor_of(request).operates:
+        raise HTTPException(403, "Only operators may do this. Sign in with the operator token.")
+    if not action.asks or batch.state not in action.states:
+        return RedirectResponse(f"/batches/{batch.batch_id}", 303)
+    diff = fresh_diff(site.store, batch, progress)
+    return page(
+        request,
+        "confirm.html.j2",
+        batch=batch,
+        action=action,
+        consequences=consequences(action.name, progress, diff),
+        unfinished=diff.open if action.name == "apply" else 0,
+        notify=NOTIFY,
+    )
+
+
+def act(request: Request) -> Response:
+    """Does it, once."""
+    site, fields, action = site_of(request), fields_of(request), _action(request)
+    batch, _ = batch_of(site.store, request)
+    if action.types_id and fields.one("typed") != batch.batch_id:
+        raise BadForm(
+            f"type the batch's id to confirm: {batch.batch_id!r} was expected, {fields.one('typed')[:60]!r} came"
+        )
+    if action.asks and fields.one("confirmed") != "yes":
+        raise BadForm(f"{action.name} asks first: open the batch and choose it there")
+    action.run(site.store, batch.batch_id, visitor_of(request).actor, fields)
+    return RedirectResponse(f"/batches/{batch.batch_id}", 303)
+
+
+def _action(request: Request) -> Action:
+    name = request.path_params["action"]
+    if name not in ACTIONS:
+        raise HTTPException(404, f"There is no action {name}.")
+    return ACTIONS[name]
+
+
+def consequences(name: str, progress: Progress, diff: Diff) -> list[str]:
+    """What an action would do now, sentence by sentence."""
+    kept = "The verdicts in force stay in force; no learner sees a difference."
+    left = progress.total - progress.done
+    if name == "cancel":
+        return [
+            f"{count(left)} of {count(progress.total)} items will not be graded again.",
+            f"{count(progress.done)} new verdicts are kept aside and can be looked at.",
+            kept,
+            "A cancelled batch does not go on again.",
+        ]
+    if name == "discard":
+        return [f"{count(progress.done)} new verdicts are given up and never come in force.", kept]
+    if name == "escalate":
+        return [
+            f"{count(diff.undecided_by_evidence)} submissions whose stored evidence does not decide a check are run "
+            "again, which costs GPU time; their verdicts of this batch are made anew from that.",
+            kept,
+        ]
+    if name == "revert":
+        return [
+            f"The verdicts from before come in force again for up to {count(diff.compared)} submissions.",
+            f"{_outdated(diff)} and stay as they are.",
+            "The verdicts of this batch are kept, superseded.",
+        ]
+    return [
+        f"{count(diff.compared)} new verdicts come in force, in one transaction.",
+        f"{count(diff.changed)} submissions get another result: {count(diff.count(Kind.NEWLY_FAILING))} newly failing, "
+        f"{count(diff.count(Kind.NEWLY_PASSING))} newly passing, {count(diff.count(Kind.NEWLY_UNDECIDED))} newly "
+        f"undecided, {count(diff.count(Kind.OTHERWISE_CHANGED))} otherwise.",
+        f"{count(diff.count(Kind.UNCHANGED))} say the same as before.",
+        f"{count(diff.newer)} of those that differ have a newer submission of the same learner, which keeps its own "
+        "verdict.",
+        f"{_outdated(diff)} and are left alone.",
+        "It can be undone with Revert.",
+    ]
+
+
+def _outdated(diff: Diff) -> str:
+    return f"{count(diff.count(Kind.OUTDATED))} submissions got another verdict meanwhile"

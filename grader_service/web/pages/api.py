@@ -1,0 +1,53 @@
+"""The same figures as JSON, for scripts that send `Authorization: Bearer TOKEN`; nothing here changes anything."""
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from grader_service.store import devices, operations, regrades
+from grader_service.web.lookup import batch_of, diff_now
+from grader_service.web.site import site_of
+
+_MOST_BATCHES = 200
+
+
+def queue(request: Request) -> Response:
+    """Runs by state and purpose, the oldest that wait, undelivered answers, and devices."""
+    store = site_of(request).store
+    state = operations.queue_state(store)
+    return JSONResponse(
+        {
+            "runs": [{"state": name, "purpose": of, "runs": n} for (name, of), n in sorted(state.counts.items())],
+            "oldest_s": dict(state.oldest_s),
+            "undelivered": state.undelivered,
+            "needs_attention": state.stuck,
+            "devices": [
+                {
+                    "device_id": device.device_id,
+                    "host": device.host,
+                    "model": device.model,
+                    "state": device.state,
+                    "reason": device.reason,
+                    "seen_s": device.seen_s,
+                }
+                for device in devices.devices(store)
+            ],
+        }
+    )
+
+
+def batches(request: Request) -> Response:
+    """The newest batches first."""
+    found = regrades.batches(site_of(request).store)[:_MOST_BATCHES]
+    return JSONResponse([batch.model_dump(mode="json") for batch in found])
+
+
+def batch(request: Request) -> Response:
+    """One batch and how far it is."""
+    found, progress = batch_of(site_of(request).store, request)
+    return JSONResponse({"batch": found.model_dump(mode="json"), "progress": progress.model_dump(mode="json")})
+
+
+def diff(request: Request) -> Response:
+    """What a batch changes, as `grader regrade diff --json` says it."""
+    site = site_of(request)
+    return JSONResponse(diff_now(site, *batch_of(site.store, request)).model_dump(mode="json"))

@@ -1,0 +1,104 @@
+"""Documents under policies of their own: reports, which must not act for the visitor, and the pages' own files."""
+
+import structlog
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+
+from grader_service.model.regrade import Selection
+from grader_service.model.verdict import Verdict
+from grader_service.report.cohort.pages import batch_page, cohort_page
+from grader_service.report.html import render_report
+from grader_service.store import cohorts, regrades
+from grader_service.web import queries
+from grader_service.web.failures import BadForm
+from grader_service.web.lookup import batch_of, diff_now, id_of, query_of
+from grader_service.web.rendering import STATIC, static_bytes, static_digest
+from grader_service.web.site import site_of
+
+log = structlog.get_logger()
+_VERDICT_POLICY = {
+    # Of our origin, so that the page around it can measure it; without scripts nothing in it can use that.
+    "Content-Security-Policy": (
+        "sandbox allow-same-origin; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'self'"
+    ),
+    "X-Frame-Options": "SAMEORIGIN",
+}
+_REPORT_POLICY = {
+    # Its own policy names its script by digest; this one takes it out of our origin, away from session and forms.
+    "Content-Security-Policy": (
+        "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
+        "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+}
+
+
+def verdict_report(request: Request) -> Response:
+    """The report of one verdict, as `grader grade --report` writes it."""
+    document = _document(request)
+    try:
+        verdict = Verdict.model_validate_json(document)
+    except ValidationError as error:
+        log.warning("verdict_unreadable", verdict_id=request.path_params["verdict_id"], error=str(error)[:500])
+        raise HTTPException(409, "This verdict was written by another version and cannot be shown here.") from None
+    return HTMLResponse(render_report(verdict), headers=_VERDICT_POLICY)
+
+
+def verdict_json(request: Request) -> Response:
+    """The signed document, byte for byte."""
+    return Response(_document(request), media_type="application/json")
+
+
+def cohort_report(request: Request) -> Response:
+    """The report of a cohort, and of one lab of it where one is named."""
+    query = query_of(request)
+    cohort, lab = query.one("cohort"), query.one("lab")
+    if not cohort:
+        raise BadForm("name the cohort: /cohorts/report?cohort=NAME")
+    try:
+        selection = Selection(cohorts=(cohort,), labs=(lab,) if lab else ())
+    except ValidationError:
+        raise BadForm(f"there cannot be a cohort {cohort[:100]!r} with a lab {lab[:100]!r}") from None
+    title = f"{cohort} · {lab}" if lab else cohort
+    site = site_of(request)
+    text = site.remembered.get(
+        ("cohort", cohort, lab), lambda: cohort_page(cohorts.entries(site.store, selection), title=title)
+    )
+    return HTMLResponse(text, headers=_REPORT_POLICY)
+
+
+def batch_report(request: Request) -> Response:
+    """The report of what a batch changes."""
+    site = site_of(request)
+    batch, progress = batch_of(site.store, request)
+    key = ("report", batch.batch_id, batch.state, tuple(sorted(progress.counts.items())))
+    diff = diff_now(site, batch, progress)
+    text = site.remembered.get(key, lambda: batch_page(diff, regrades.changes(site.store, batch.batch_id)))
+    return HTMLResponse(text, headers=_REPORT_POLICY)
+
+
+def static(request: Request) -> Response:
+    """A file that the pages load; its address changes with its content."""
+    name = request.path_params["name"]
+    if name not in STATIC or request.path_params["digest"] != static_digest(name):
+        raise HTTPException(404)
+    return Response(
+        static_bytes(name),
+        media_type=STATIC[name][2],
+        headers={"Cache-Control": "public, max-age=31536000, immutable"},
+    )
+
+
+def alive(_: Request) -> Response:
+    """For health checks: the server answers."""
+    return PlainTextResponse("alive\n")
+
+
+def _document(request: Request) -> str:
+    verdict_id = id_of(request, "verdict_id")
+    found = queries.verdict_document(site_of(request).store, verdict_id)
+    if found is None:
+        raise HTTPException(404, f"There is no verdict {verdict_id}.")
+    return found

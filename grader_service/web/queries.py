@@ -1,0 +1,258 @@
+"""What only the pages ask of the store; every answer is bounded, and a list goes on after the last row of a page."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, func, or_, select
+
+from grader_service.model.verdict import Status
+from grader_service.store.clock import db_now
+from grader_service.store.engine import Store
+from grader_service.store.tables import EventRow, RunRow, RunState, SubmissionRow, VerdictRow
+
+PAGE = 50
+_MOST_CHOICES = 200
+UNGRADED = "ungraded"
+"""In place of a status: no verdict is in force."""
+
+
+@dataclass(frozen=True)
+class SubmissionFilter:
+    """Which submissions: all that is not empty must hold."""
+
+    text: str = ""
+    """Part of the submission's id or the learner's, whatever its case."""
+    cohort: str = ""
+    lab: str = ""
+    status: str = ""
+    """Of the verdict in force, or `ungraded`."""
+
+
+@dataclass(frozen=True)
+class SubmissionLine:
+    """One submission in a list."""
+
+    submission_id: str
+    learner: str | None
+    cohort: str | None
+    lab: str
+    received_at: float
+    verdict_id: str | None
+    status: str | None
+    mode: str | None
+    code: str | None
+    score: float | None
+    max_score: float | None
+    run_state: str | None = None
+    """Of the newest run, where no verdict is in force."""
+
+
+@dataclass(frozen=True)
+class VerdictLine:
+    """One verdict of a submission."""
+
+    verdict_id: str
+    submission_id: str
+    run_id: str
+    status: str
+    mode: str
+    code: str
+    score: float | None
+    max_score: float | None
+    current: bool
+    supersedes: str | None
+    batch_id: str | None
+    created_at: float
+
+
+@dataclass(frozen=True)
+class EventFilter:
+    """Which events: all that is not empty must hold."""
+
+    kind: str = ""
+    actor: str = ""
+    """Part of the name."""
+    submission: str = ""
+    batch: str = ""
+
+
+@dataclass(frozen=True)
+class EventLine:
+    """One event of the audit trail."""
+
+    id: int
+    at: float
+    kind: str
+    actor: str
+    submission_id: str | None
+    run_id: str | None
+    batch_id: str | None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What stands in the lists of a filter."""
+
+    cohorts: tuple[str, ...]
+    labs: tuple[str, ...]
+
+
+def submissions(
+    store: Store, chosen: SubmissionFilter, after: tuple[float, str] | None = None, size: int = PAGE
+) -> list[SubmissionLine]:
+    """Those that were received last first, at most `size + 1`: one more than fits says that there are more."""
+    statement = (
+        select(
+            SubmissionRow.submission_id,
+            SubmissionRow.learner,
+            SubmissionRow.cohort,
+            SubmissionRow.lab,
+            SubmissionRow.received_at,
+            VerdictRow.verdict_id,
+            VerdictRow.status,
+            VerdictRow.mode,
+            VerdictRow.code,
+            VerdictRow.score,
+            VerdictRow.max_score,
+        )
+        .join(
+            VerdictRow, and_(VerdictRow.submission_id == SubmissionRow.submission_id, VerdictRow.current), isouter=True
+        )
+        .where(*_conditions(chosen))
+        .order_by(SubmissionRow.received_at.desc(), SubmissionRow.submission_id.desc())
+        .limit(size + 1)
+    )
+    if after is not None:
+        received, submission_id = after
+        statement = statement.where(
+            or_(
+                SubmissionRow.received_at < received,
+                and_(SubmissionRow.received_at == received, SubmissionRow.submission_id < submission_id),
+            )
+        )
+    with store.transaction() as connection:
+        rows = [dict(row) for row in connection.execute(statement).mappings()]
+        waiting = [row["submission_id"] for row in rows if row["verdict_id"] is None]
+        states = {}
+        if waiting:
+            runs = (
+                select(RunRow.submission_id, RunRow.state)
+                .where(RunRow.submission_id.in_(waiting))
+                .order_by(RunRow.created_at)
+            )
+            states = {row.submission_id: row.state for row in connection.execute(runs)}
+    return [SubmissionLine(**row, run_state=states.get(row["submission_id"])) for row in rows]
+
+
+def _conditions(chosen: SubmissionFilter) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if chosen.text:
+        found.append(
+            or_(
+                SubmissionRow.submission_id.icontains(chosen.text, autoescape=True),
+                SubmissionRow.learner.icontains(chosen.text, autoescape=True),
+            )
+        )
+    if chosen.cohort:
+        found.append(SubmissionRow.cohort == chosen.cohort)
+    if chosen.lab:
+        found.append(SubmissionRow.lab == chosen.lab)
+    if chosen.status == UNGRADED:
+        found.append(VerdictRow.verdict_id.is_(None))
+    elif chosen.status:
+        found.append(VerdictRow.status == chosen.status)
+    return found
+
+
+def choices(store: Store) -> Choices:
+    """Cohorts and labs that there are, at most 200 of each."""
+    found: list[tuple[str, ...]] = []
+    with store.transaction() as connection:
+        for column in (SubmissionRow.cohort, SubmissionRow.lab):
+            names = select(column).where(column.is_not(None)).distinct().order_by(column).limit(_MOST_CHOICES)
+            found.append(tuple(str(name) for name in connection.execute(names).scalars()))
+    return Choices(*found)
+
+
+def verdicts_of(store: Store, submission_id: str) -> list[VerdictLine]:
+    """Every verdict of a submission, newest first, at most 100; those of batches that were not applied too."""
+    statement = _verdicts().where(VerdictRow.submission_id == submission_id)
+    with store.transaction() as connection:
+        rows = connection.execute(statement.order_by(VerdictRow.created_at.desc()).limit(100)).mappings().all()
+    return [VerdictLine(**row) for row in rows]
+
+
+def verdict_line(store: Store, verdict_id: str) -> VerdictLine | None:
+    """One verdict without its document; None when there is none."""
+    with store.transaction() as connection:
+        row = connection.execute(_verdicts().where(VerdictRow.verdict_id == verdict_id)).mappings().one_or_none()
+    return None if row is None else VerdictLine(**row)
+
+
+def verdict_document(store: Store, verdict_id: str) -> str | None:
+    """The signed document of a verdict; None when there is none."""
+    statement = select(VerdictRow.document).where(VerdictRow.verdict_id == verdict_id)
+    with store.transaction() as connection:
+        return connection.execute(statement).scalar_one_or_none()
+
+
+def _verdicts() -> Any:
+    return select(
+        VerdictRow.verdict_id,
+        VerdictRow.submission_id,
+        VerdictRow.run_id,
+        VerdictRow.status,
+        VerdictRow.mode,
+        VerdictRow.code,
+        VerdictRow.score,
+        VerdictRow.max_score,
+        VerdictRow.current,
+        VerdictRow.supersedes,
+        VerdictRow.batch_id,
+        VerdictRow.created_at,
+    )
+
+
+def events(store: Store, chosen: EventFilter, before: int | None = None, size: int = PAGE) -> list[EventLine]:
+    """The newest first, at most `size + 1`: one more than fits says that there are more."""
+    statement = select(
+        EventRow.id,
+        EventRow.at,
+        EventRow.kind,
+        EventRow.actor,
+        EventRow.submission_id,
+        EventRow.run_id,
+        EventRow.batch_id,
+        EventRow.detail,
+    )
+    if chosen.kind:
+        statement = statement.where(EventRow.kind == chosen.kind)
+    if chosen.actor:
+        statement = statement.where(EventRow.actor.icontains(chosen.actor, autoescape=True))
+    if chosen.submission:
+        statement = statement.where(EventRow.submission_id == chosen.submission)
+    if chosen.batch:
+        statement = statement.where(EventRow.batch_id == chosen.batch)
+    if before is not None:
+        statement = statement.where(EventRow.id < before)
+    with store.transaction() as connection:
+        rows = connection.execute(statement.order_by(EventRow.id.desc()).limit(size + 1)).mappings().all()
+    return [EventLine(**row) for row in rows]
+
+
+def graded_lately(store: Store, within_s: float = 86400.0) -> Mapping[str, int]:
+    """Status to number of verdicts that were given within this time and are in force."""
+    statement = (
+        select(VerdictRow.status, func.count().label("n"))
+        .where(VerdictRow.current, VerdictRow.created_at >= db_now() - within_s)
+        .group_by(VerdictRow.status)
+    )
+    with store.transaction() as connection:
+        found = {row.status: row.n for row in connection.execute(statement)}
+    return {status.value: found[status.value] for status in Status if status.value in found}
+
+
+WAITING_STATES = (RunState.RUN_QUEUED.value, RunState.JUDGE_QUEUED.value)
+WORKING_STATES = (RunState.RUNNING.value, RunState.JUDGING.value)

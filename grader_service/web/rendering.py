@@ -1,0 +1,162 @@
+"""Makes pages of templates; every text is escaped, and characters that reorder a line are replaced."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from grader_service.model.base import neutralise
+from grader_service.report import formats, words
+from grader_service.web.access import Role
+from grader_service.web.site import site_of, visitor_of
+
+STATIC = {
+    "report.css": ("grader_service.report", "templates/report.css", "text/css; charset=utf-8"),
+    "web.css": ("grader_service.web", "static/web.css", "text/css; charset=utf-8"),
+    "live.js": ("grader_service.web", "static/live.js", "text/javascript; charset=utf-8"),
+}
+"""Name to package, path and type of what the pages load."""
+_DETAIL_SHOWN = 400
+
+
+@cache
+def static_bytes(name: str) -> bytes:
+    """The content of a file in `STATIC`."""
+    package, path, _ = STATIC[name]
+    return (files(package) / path).read_bytes()
+
+
+@cache
+def static_digest(name: str) -> str:
+    """Changes when the file does, so that browsers may keep it for ever."""
+    return hashlib.sha256(static_bytes(name)).hexdigest()[:16]
+
+
+def page(request: Request, template: str, *, status: int = 200, **values: object) -> HTMLResponse:
+    """A whole page, or the part of one that the page fetches to stay current."""
+    visitor = visitor_of(request)
+    text = (
+        environment()
+        .get_template(template)
+        .render(
+            visitor=visitor,
+            may_sign_in=_may_sign_in(request, visitor.role),
+            path=request.url.path,
+            **values,
+        )
+    )
+    return HTMLResponse(text, status)
+
+
+def _may_sign_in(request: Request, role: Role) -> bool:
+    tokens = site_of(request).tokens
+    return (tokens.operator is not None and role < Role.OPERATOR) or (tokens.viewer is not None and role < Role.VIEWER)
+
+
+@cache
+def environment() -> Environment:
+    """The templates with their filters."""
+    made = Environment(
+        loader=PackageLoader("grader_service.web"),
+        autoescape=True,
+        finalize=formats.tidy,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {"marks": words.MARKS, "static": _static, "link": link}
+    made.filters |= {
+        "ago": ago,
+        "count": count,
+        "detail": detail,
+        "duration": duration,
+        "instant": instant,
+        "iso": iso,
+        "points": formats.points,
+        "pathquote": lambda value: quote(str(value), safe=":"),
+        "title_words": words.title,
+    }
+    return made
+
+
+def _static(name: str) -> str:
+    return f"/static/{static_digest(name)}/{name}"
+
+
+def link(path: str, **query: object) -> str:
+    """An address with those parameters that are not empty."""
+    kept = [
+        (name, item)
+        for name, value in query.items()
+        for item in (value if isinstance(value, list | tuple) else [value])
+        if item not in {None, "", False}
+    ]
+    return f"{path}?{urlencode(kept)}" if kept else path
+
+
+def instant(seconds: float | None) -> str:
+    """A time in UTC, to the second; a dash where there is none or it is out of any calendar."""
+    moment = _moment(seconds)
+    return formats.ABSENT if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def iso(seconds: float | None) -> str:
+    """The same for machines."""
+    moment = _moment(seconds)
+    return "" if moment is None else moment.isoformat(timespec="seconds")
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    if seconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def duration(seconds: float | None) -> str:
+    """How long, in the two largest units that say something."""
+    if seconds is None:
+        return formats.ABSENT
+    if seconds < 1:
+        return "0 s" if seconds <= 0 else "under 1 s"
+    left = round(seconds)
+    parts = []
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        if left >= size:
+            parts.append(f"{left // size} {unit}")
+            left %= size
+        elif parts:
+            break
+        if len(parts) == 2:
+            break
+    return " ".join(parts)
+
+
+def ago(seconds: float | None) -> str:
+    """How long ago, given how many seconds."""
+    return formats.ABSENT if seconds is None else f"{duration(seconds)} ago"
+
+
+def count(value: float | None) -> str:
+    """A whole number with separators."""
+    return formats.ABSENT if value is None else f"{value:,.0f}"
+
+
+def detail(value: Mapping[str, object]) -> str:
+    """What an event says beside its kind, in one line."""
+    parts = [f"{name}={_short(item)}" for name, item in value.items() if item not in (None, "", {}, [])]
+    text = neutralise(" · ".join(parts))
+    return text if len(text) <= _DETAIL_SHOWN else f"{text[: _DETAIL_SHOWN - 1]}…"
+
+
+def _short(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

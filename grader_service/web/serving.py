@@ -1,0 +1,94 @@
+"""Starts the page's server and ends it when told to."""
+
+import signal
+import socket
+import threading
+from collections.abc import Callable, Sequence
+
+import uvicorn
+from starlette.applications import Starlette
+
+from checks.registry import Registry
+from grader_service.errors import ConfigurationError
+from grader_service.store.engine import Store
+from grader_service.web.access import Tokens
+from grader_service.web.app import make_app
+from grader_service.web.hosts import address, allowed_names, is_loopback
+from grader_service.web.site import Site
+
+_STOP_S = 5
+
+
+def make_site(store: Store, tokens: Tokens, host: str, names: Sequence[str] = ()) -> Site:
+    """What the page works with when it is served on this host.
+
+    Raises:
+        ConfigurationError: others than this machine's users could read without a token.
+    """
+    if tokens.viewer is None and (names or not is_loopback(host)):
+        reason = f"is served as {', '.join(names)}" if names else f"listens on {host}"
+        raise ConfigurationError(
+            f"the admin page {reason}, where others can reach it, and reading needs no token: set "
+            "GRADER_WEB_VIEWER_TOKEN_FILE to a file with a token, or use GRADER_WEB_HOST=127.0.0.1 without --name"
+        )
+    return Site(store, Registry(), tokens, allowed_names(host, names))
+
+
+def serve(site: Site, host: str, port: int, announce: Callable[[str], None]) -> None:
+    """Serves until SIGTERM or SIGINT; `announce` gets the address once connections are accepted.
+
+    Raises:
+        ConfigurationError: the address cannot be listened on.
+    """
+    listening = listen(host, port)
+    server = make_server(make_app(site))
+    if threading.current_thread() is threading.main_thread():
+        # The server raises the signal that stopped it once more when it is done; stopping is what was asked for.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+    announce(address(host, listening.getsockname()[1]))
+    with listening:
+        server.run(sockets=[listening])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that takes connections at once.
+
+    Raises:
+        ConfigurationError: the address cannot be listened on.
+    """
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        made = socket.socket(family, kind, protocol)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(where)
+            made.listen(128)
+        except OSError:
+            made.close()
+            raise
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot listen on {host} port {port}: {error}; choose with GRADER_WEB_HOST and GRADER_WEB_PORT"
+        ) from error
+    return made
+
+
+def make_server(app: Starlette) -> uvicorn.Server:
+    """A server with bounded waits; `X-Forwarded-*` is believed from a proxy on this machine only."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            proxy_headers=True,
+            forwarded_allow_ips="127.0.0.1,::1",
+            limit_concurrency=200,
+            timeout_keep_alive=10,
+            timeout_graceful_shutdown=_STOP_S,
+        )
+    )

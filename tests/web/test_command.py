@@ -1,0 +1,102 @@
+"""`grader web` as a process: the address, the tokens, the end."""
+
+import os
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tests.service.harness import GRADER
+from tests.web.client import OPERATOR_TOKEN, VIEWER_TOKEN, Client
+
+
+@pytest.fixture
+def environment(state_dir):
+    """Of a process with a store of its own and nothing else set."""
+    return {**os.environ, "GRADER_STATE_DIR": str(state_dir)}
+
+
+def start(environment, *arguments):
+    """A server on a free port; gives the process and its address."""
+    process = subprocess.Popen(
+        [GRADER, "web", "--port", "0", *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    line = process.stdout.readline().strip()
+    assert line.startswith("http://127.0.0.1:"), line + process.stderr.read()
+    return process, line
+
+
+def refused(environment, *arguments):
+    """What a server says that does not start."""
+    done = subprocess.run(
+        [GRADER, "web", "--port", "0", *arguments],
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    return " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_it_serves_at_once_and_stops_when_told(environment, number):
+    """The address is printed when it can be opened; a signal ends it with exit code 0."""
+    process, address = start(environment)
+    try:
+        with urllib.request.urlopen(address, timeout=10) as answer:  # noqa: S310
+            assert b"Learners waiting" in answer.read()
+        process.send_signal(number)
+        assert process.wait(20) == 0
+        assert "Traceback" not in process.stderr.read()
+    finally:
+        process.kill()
+        process.communicate()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(address, timeout=5)  # noqa: S310
+
+
+def test_tokens_come_from_files(environment, tmp_path):
+    """And open what they are for."""
+    for role, token in (("viewer", VIEWER_TOKEN), ("operator", OPERATOR_TOKEN)):
+        (tmp_path / role).write_text(f"{token}\n")
+        environment[f"GRADER_WEB_{role.upper()}_TOKEN_FILE"] = str(tmp_path / role)
+    process, address = start(environment, "--name", "grader.example")
+    try:
+        port = int(address.rstrip("/").rpartition(":")[2])
+        assert Client(port).get("/").status == 303
+        client = Client(port)
+        assert client.sign_in(OPERATOR_TOKEN).status == 303
+        assert client.get("/batches/new").status == 200
+        assert client.get("/", Host="grader.example").status == 200
+        assert client.get("/", Host="other.example").status == 421
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_it_refuses_to_show_everything_to_everybody(environment, tmp_path):
+    """Beyond this machine only with a viewer token; a weak token is none."""
+    assert "GRADER_WEB_VIEWER_TOKEN_FILE" in refused(environment, "--host", "::")
+    assert "GRADER_WEB_VIEWER_TOKEN_FILE" in refused(environment, "--name", "grader.example")
+    (tmp_path / "weak").write_text("1234\n")
+    environment["GRADER_WEB_OPERATOR_TOKEN_FILE"] = str(tmp_path / "weak")
+    assert "at least 16 characters" in refused(environment)
+    environment["GRADER_WEB_OPERATOR_TOKEN_FILE"] = str(tmp_path / "none")
+    assert "cannot be read" in refused(environment)
+
+
+def test_a_database_of_another_version_is_refused(environment, postgres):
+    """Before the first page."""
+    url, _ = postgres
+    environment["GRADER_DATABASE_URL"] = url.format(name="postgres")
+    assert "grader store migrate" in refused(environment)
