@@ -242,11 +242,15 @@ def retry(batch_id: BatchId) -> None:
 
 
 @app.command("escalate")
-def escalate(batch_id: BatchId) -> None:
+def escalate(
+    batch_id: BatchId,
+    gpu_hours: Annotated[float | None, typer.Option(min=0.0, help="Pause when so much GPU time is spent.")] = None,
+) -> None:
     """Run again what stored evidence does not decide, such as a ratio too close to a new threshold. Costs GPU time."""
     from grader_service.regrade.escalating import escalate as run_again
 
-    count = run_again(_store(), batch_id, operator())
+    budget = None if gpu_hours is None else gpu_hours * 3600.0
+    count = run_again(_store(), batch_id, operator(), gpu_budget_s=budget)
     _say(f"{count} submissions are run again; {batch_id} is running")
 
 

@@ -176,11 +176,11 @@ class Change(Wire):
 
     @property
     def changed(self) -> bool:
-        """Whether a learner would see a difference: status, score, or a check's outcome or points."""
+        """Whether a learner would see a difference: mode, status, score, or a check's outcome or points."""
         return self.new is not None and comparable(self.old) != comparable(self.new)
 
 
 def comparable(standing: Standing) -> tuple[object, ...]:
     """What has to be equal for two verdicts to say the same."""
     checks = tuple((check.step, check.id, check.outcome, check.score, check.max_score) for check in standing.checks)
-    return (standing.status, standing.score, standing.max_score, checks)
+    return (standing.mode, standing.status, standing.score, standing.max_score, checks)

@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -75,6 +76,7 @@ def judge_chunk(desk: BulkDesk, stopped: Callable[[], bool] = lambda: False, *, 
 def _answer(desk: BulkDesk, chunk: Chunk, job: Job) -> Answer:
     try:
         kind, document = _document(job)
+        _ = job.base  # read here, so that one that cannot be read fails this item and no other
         lab = _lab(desk, chunk.batch_id, job.submission.lab)
         verdict = verdict_on(job.submission, lab, job.run_id, kind, document, desk.registry, desk.judging)
         return Answer(job, desk.signer.sign(verdict))
@@ -98,9 +100,13 @@ def _document(job: Job) -> tuple[str, bytes]:
     """
     if job.kind is None or job.document is None:
         raise InfrastructureError(f"the evidence of run {job.run_id} is not stored any more")
-    if hashlib.sha256(job.document).hexdigest() != job.sha256:
+    try:
+        document = zlib.decompress(job.document)
+    except zlib.error as error:
+        raise InfrastructureError(f"the evidence of run {job.run_id} is damaged: {error}") from error
+    if hashlib.sha256(document).hexdigest() != job.sha256:
         raise InfrastructureError(f"the evidence of run {job.run_id} does not match its digest")
-    return job.kind, job.document
+    return job.kind, document
 
 
 def _lab(desk: BulkDesk, batch_id: str, lab_id: str) -> LabSpec:

@@ -22,7 +22,7 @@ def lost_a_decision(change: Change) -> bool:
     )
 
 
-def escalate(store: Store, batch_id: str, actor: str) -> int:
+def escalate(store: Store, batch_id: str, actor: str, *, gpu_budget_s: float | None = None) -> int:
     """Gives those items of a finished batch a run each, in place of their verdict; returns how many submissions.
 
     Raises:
@@ -31,7 +31,7 @@ def escalate(store: Store, batch_id: str, actor: str) -> int:
     chosen = [change.submission_id for change in regrades.changes(store, batch_id) if lost_a_decision(change)]
     if not chosen:
         raise UsageError(f"every check that was decided before is decided in batch {batch_id}; there is nothing to run")
-    run_instead(store, batch_id, chosen, REASON, actor)
+    run_instead(store, batch_id, chosen, REASON, actor, gpu_budget_s=gpu_budget_s)
     return len(chosen)
 
 

@@ -28,6 +28,7 @@ from grader_service.regrade.sufficiency import Choice, choose
 from grader_service.store import devices, regrades
 from grader_service.store.cohorts import CohortEntry, entries
 from grader_service.store.engine import Store
+from grader_service.store.regrade_states import check_budget
 from grader_service.store.regrades import NewItem
 from grader_service.store.results import store_blob
 
@@ -35,8 +36,7 @@ JUDGED_PER_S = 200.0
 """What two cores judge; see `bench/regrade.py`. For the estimate only."""
 _RUN_S = 60.0
 """For the estimate, where no run was ever timed."""
-_SEEN_S = 120.0
-"""A device that was not heard of for so long is not counted on."""
+_LONGEST_REASON = 8192
 
 Wanted = Literal["auto", "judge", "run"]
 
@@ -83,6 +83,7 @@ def plan(store: Store, registry: Registry, request: PlanRequest, actor: str, *, 
             found.run_s.append(entry.standing.run_s)
     if not found.items:
         raise UsageError(_nothing(found))
+    labs.check_given()
     taken = labs.taken()
     batch = Batch(
         batch_id=regrades.new_batch_id(),
@@ -108,6 +109,9 @@ def plan(store: Store, registry: Registry, request: PlanRequest, actor: str, *, 
 def _check(request: PlanRequest) -> None:
     if not request.reason.strip():
         raise UsageError("a batch needs a reason, for those who ask later why grades changed")
+    if len(request.reason) > _LONGEST_REASON:
+        raise UsageError(f"a reason has at most {_LONGEST_REASON} characters, not {len(request.reason)}")
+    check_budget(request.gpu_budget_s)
     if not 1 <= request.repeats <= MOST_REPEATS:
         raise UsageError(f"a batch repeats each submission 1 to {MOST_REPEATS} times, not {request.repeats}")
 
@@ -139,6 +143,19 @@ class _Labs:
     def taken(self) -> list[TakenLab]:
         """Labs that submissions of the batch need, by id."""
         return [lab for _, lab in sorted(self._taken.items()) if lab is not None]
+
+    def check_given(self) -> None:
+        """Refuses lab files that nothing would be graded by: their author expects otherwise.
+
+        Raises:
+            UsageError: there is such a file.
+        """
+        unused = sorted(set(self._given) - set(self._taken))
+        if unused:
+            raise UsageError(
+                f"no selected submission is of the lab {', '.join(unused)}, for which a file was given; selected are "
+                f"submissions of {', '.join(sorted(self._taken))}"
+            )
 
     def choose(self, entry: CohortEntry) -> Choice:
         """The level for one submission."""
@@ -184,7 +201,7 @@ def _estimate(store: Store, found: _Found, repeats: int) -> Estimate:
     levels = Counter(item.level for item in found.items)
     judged, run = levels[Level.JUDGE] * repeats, levels[Level.RUN] * repeats
     run_s = run * (median(found.run_s) if found.run_s else _RUN_S)
-    ready = sum(device.state == devices.READY and device.seen_s < _SEEN_S for device in devices.devices(store))
+    ready = devices.ready(store)
     eta_s: float | None = judged / JUDGED_PER_S
     if run:
         eta_s = max(eta_s or 0.0, run_s / ready) if ready else None

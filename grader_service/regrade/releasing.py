@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass, field
 
+import structlog
+
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
+from grader_service.errors import GraderError
 from grader_service.judging import needs_of
 from grader_service.model.evidence import RunPlan
 from grader_service.model.lab import LabRef, LabSpec, threshold_of
@@ -11,8 +14,10 @@ from grader_service.probe_plan import wanted_probes
 from grader_service.regrade.kept_labs import kept_lab
 from grader_service.store import devices, regrades
 from grader_service.store.artifacts import ArtifactStore
-from grader_service.store.engine import Store
-from grader_service.store.regrade_runs import Due, due_items, release
+from grader_service.store.engine import Store, StoreUnavailable
+from grader_service.store.regrade_runs import Due, due_items, park, release
+
+log = structlog.get_logger(__name__)
 
 _PER_DEVICE = 2
 """Runs under way for each device: one that runs, and one that need not be waited for."""
@@ -34,10 +39,8 @@ def release_due(desk: ReleaseDesk) -> int:
 
     Raises:
         StoreUnavailable: the database failed.
-        InfrastructureError: the source of a probe could not be kept.
     """
-    ready = sum(device.state == devices.READY for device in devices.devices(desk.store))
-    due = due_items(desk.store, in_flight=_PER_DEVICE * max(1, ready), actor=desk.owner)
+    due = due_items(desk.store, in_flight=_PER_DEVICE * max(1, devices.ready(desk.store)), actor=desk.owner)
     if not due:
         return 0
     refs: dict[str, dict[str, LabRef]] = {}
@@ -45,7 +48,13 @@ def release_due(desk: ReleaseDesk) -> int:
     for item in due:
         if item.batch_id not in refs:
             refs[item.batch_id] = {ref.lab: ref for ref in regrades.batch(desk.store, item.batch_id).labs}
-        planned.append((item, _plan(desk, item, refs[item.batch_id][item.lab])))
+        try:
+            planned.append((item, _plan(desk, item, refs[item.batch_id][item.lab])))
+        except StoreUnavailable:
+            raise
+        except GraderError as error:
+            log.warning("item_not_released", batch=item.batch_id, submission_id=item.submission_id, error=str(error))
+            park(desk.store, item, f"{type(error).__name__}: {error}", desk.owner)
     return release(desk.store, planned)
 
 

@@ -3,7 +3,7 @@
 from sqlalchemy import func, select
 
 from grader_service.store.engine import Store
-from grader_service.store.tables import EvidenceRow, RunRow, SubmissionRow
+from grader_service.store.tables import EvidenceRow, RunRow, SubmissionRow, VerdictRow
 
 MEASURED = "measured"
 
@@ -26,6 +26,8 @@ def attempt_number(store: Store, submission_id: str) -> int:
         if own is None or own.learner is None:
             return 1
         first = func.min(EvidenceRow.created_at)
+        # A run of a re-grade is nobody's attempt, unless what came of it was put in force.
+        counts = select(VerdictRow.verdict_id).where(VerdictRow.run_id == RunRow.run_id, VerdictRow.current).exists()
         measured = connection.execute(
             select(SubmissionRow.submission_id, first.label("at"))
             .join(RunRow, RunRow.submission_id == SubmissionRow.submission_id)
@@ -34,6 +36,7 @@ def attempt_number(store: Store, submission_id: str) -> int:
                 SubmissionRow.learner == own.learner,
                 SubmissionRow.lab == own.lab,
                 EvidenceRow.kind == MEASURED,
+                RunRow.item_id.is_(None) | counts,
             )
             .group_by(SubmissionRow.submission_id)
             .order_by(first, SubmissionRow.submission_id)

@@ -11,6 +11,7 @@ from grader_service.store.engine import Store
 from grader_service.store.events import record
 from grader_service.store.tables import DeviceRow
 
+_SEEN_S = 120.0
 READY, QUARANTINED, DRAINING = "ready", "quarantined", "draining"
 
 
@@ -66,6 +67,11 @@ def devices(store: Store) -> list[Device]:
     ).order_by(DeviceRow.host, DeviceRow.device_id)
     with store.transaction() as connection:
         return [Device(**row) for row in connection.execute(statement).mappings()]
+
+
+def ready(store: Store) -> int:
+    """How many devices may be counted on: ready, and heard of lately."""
+    return sum(device.state == READY and device.seen_s < _SEEN_S for device in devices(store))
 
 
 def _set(connection: Connection, device_id: str, state: str, reason: str | None, actor: str) -> bool:

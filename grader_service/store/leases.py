@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Float, bindparam, select, upda
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.dml import ReturningUpdate
 
+from grader_service.model.base import neutralise
 from grader_service.store import regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
@@ -109,6 +110,9 @@ def give_back(store: Store, claim: Claim, why: str) -> bool:
         )
         if done.rowcount:
             call_learners_next(connection, claim)
+            if claim.item_id is not None and claim.stage == "run":
+                regrade_items.spend(connection, claim)
+                regrade_items.requeued(connection, claim)
             record(
                 connection, "given_back", claim.owner, submission_id=claim.submission_id, run_id=claim.run_id, why=why
             )
@@ -140,7 +144,7 @@ def settle_failure(
             lease_owner=None,
             lease_until=None,
             not_before=db_now() + delay_s,
-            last_error=error[:4000],
+            last_error=neutralise(error[:4000]),
             published_at=None,
         )
     )
@@ -149,6 +153,8 @@ def settle_failure(
     call_learners_next(connection, claim)
     if claim.item_id is not None:
         regrade_items.run_failed(connection, claim, error, parked=state is RunState.NEEDS_ATTENTION)
+        if state is RunState.RUN_QUEUED:
+            regrade_items.requeued(connection, claim)
     record(
         connection,
         "needs_attention" if state is RunState.NEEDS_ATTENTION else "failed_by_us",
@@ -156,7 +162,7 @@ def settle_failure(
         submission_id=claim.submission_id,
         run_id=claim.run_id,
         attempts=attempts,
-        error=error[:1000],
+        error=neutralise(error[:1000]),
     )
     return state
 

@@ -6,10 +6,12 @@ from typing import Any
 
 from sqlalchemy import func, select, update
 
+from grader_service.model.regrade import BatchState
 from grader_service.store import regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
+from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
 
 
@@ -122,6 +124,15 @@ def retry(store: Store, actor: str, *, run_id: str | None = None) -> int:
     """Gives parked runs fresh tries: one of them, or all; returns how many."""
     with store.transaction() as connection:
         chosen = select(RunRow.run_id, RunRow.submission_id).where(RunRow.state == RunState.NEEDS_ATTENTION.value)
+        going = (BatchState.RUNNING.value, BatchState.FINISHED.value)
+        goes_on = (
+            select(RegradeItemRow.id)
+            .join(RegradeBatchRow, RegradeBatchRow.batch_id == RegradeItemRow.batch_id)
+            .where(RegradeItemRow.run_id == RunRow.run_id, RegradeItemRow.id == RunRow.item_id)
+            .where(RegradeBatchRow.state.in_(going))
+            .exists()
+        )
+        chosen = chosen.where(RunRow.item_id.is_(None) | goes_on).with_for_update(of=RunRow)
         if run_id is not None:
             chosen = chosen.where(RunRow.run_id == run_id)
         rows = connection.execute(chosen).all()

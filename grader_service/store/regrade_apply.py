@@ -66,9 +66,12 @@ def apply(store: Store, batch_id: str, actor: str, *, unfinished: bool = False, 
     with store.transaction() as connection:
         batch = locked(connection, batch_id, "applied", states)
         left = _unfinished(connection, batch_id)
-        if left and not unfinished:
+        working = (ItemState.WAITING.value, ItemState.WORKING.value)
+        repetitions = _count(connection, _ITEM.batch_id == batch_id, _ITEM.state.in_(working))
+        if (left or repetitions) and not unfinished:
+            what = f"{left} of its submissions have no new verdict" if left else f"{repetitions} repetitions are open"
             raise UsageError(
-                f"batch {batch_id} is {batch.state}, and {left} of its submissions have no new verdict: let it finish "
+                f"batch {batch_id} is {batch.state}, and {what}: let it finish "
                 "(`grader regrade watch`, `resume` or `retry`), or apply what there is with --unfinished; the others "
                 "then keep the verdict that they have"
             )
@@ -99,6 +102,7 @@ def revert(store: Store, batch_id: str, actor: str, *, notify: Notify = "changed
     """
     with store.transaction() as connection:
         locked(connection, batch_id, "reverted", (BatchState.APPLIED,))
+        _nothing_stands_on(connection, batch_id)
         _hold_submissions(connection, batch_id)
         applied = _count(connection, *_of(batch_id), _ITEM.applied)
         connection.execute(
@@ -113,6 +117,21 @@ def revert(store: Store, batch_id: str, actor: str, *, notify: Notify = "changed
         done = Reverted(restored, notified, applied - restored)
         record(connection, "regrade_reverted", actor, batch_id=batch_id, notify=notify, **vars(done))
         return done
+
+
+def _nothing_stands_on(connection: Connection, batch_id: str) -> None:
+    """Refuses while a batch is applied that replaced verdicts of this one: undone afterwards, it would restore them."""
+    later = table_of(RegradeItemRow).alias("later").c
+    ours = select(_ITEM.verdict_id).where(*_of(batch_id), _ITEM.applied)
+    found = connection.execute(
+        select(later.batch_id)
+        .where(later.base_verdict_id.in_(ours), later.applied, later.batch_id != batch_id)
+        .limit(1)
+    ).scalar_one_or_none()
+    if found is not None:
+        raise UsageError(
+            f"batch {found} replaced verdicts of batch {batch_id} and is applied: revert {found} first, then this one"
+        )
 
 
 def _of(batch_id: str) -> tuple[Any, ...]:
@@ -137,10 +156,14 @@ def _count(connection: Connection, *where: Any) -> int:
 def _hold_submissions(connection: Connection, batch_id: str) -> None:
     """Until the transaction ends nobody else may add a waiter or a verdict to these; always in the same order."""
     ids = select(_ITEM.submission_id).where(*_of(batch_id))
+    # By code point, as intake locks them, whatever the database's locale.
+    ids_in_order: Any = SubmissionRow.submission_id
+    if connection.dialect.name == "postgresql":
+        ids_in_order = ids_in_order.collate("C")
     connection.execute(
         select(SubmissionRow.submission_id)
         .where(SubmissionRow.submission_id.in_(ids))
-        .order_by(SubmissionRow.submission_id)
+        .order_by(ids_in_order)
         .with_for_update(key_share=True)
     ).all()
 
@@ -150,6 +173,14 @@ def _exchange(connection: Connection, batch_id: str, *, out: Any, into: Any) -> 
     for column, current in ((out, False), (into, True)):
         chosen: Select[Any] = select(column).where(*_of(batch_id), _ITEM.applied)
         connection.execute(update(VerdictRow).where(VerdictRow.verdict_id.in_(chosen)).values(current=current))
+    # Answers that still wait to be sent must not tell, after all others, of a verdict that is not in force any more.
+    of_force = select(out).where(*_of(batch_id), _ITEM.applied)
+    successor = select(into).where(*_of(batch_id), _ITEM.applied, out == OutboxRow.verdict_id).scalar_subquery()
+    connection.execute(
+        update(OutboxRow)
+        .where(OutboxRow.delivered_at.is_(None), OutboxRow.verdict_id.in_(of_force))
+        .values(verdict_id=successor)
+    )
 
 
 def _notify(connection: Connection, batch_id: str, verdict_id: Any, notify: Notify) -> int:

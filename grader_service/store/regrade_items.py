@@ -5,18 +5,23 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Select, insert, select, update
 
+from grader_service.model.base import neutralise
 from grader_service.model.regrade import BatchState, ItemState, comparable
 from grader_service.model.standing import Standing, standing_of
-from grader_service.model.verdict import Verdict
+from grader_service.model.verdict import Mode, Verdict
 from grader_service.store.clock import db_now
 from grader_service.store.events import record
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
-from grader_service.store.tables import RunRow, VerdictRow, table_of
+from grader_service.store.tables import RunRow, RunState, VerdictRow, table_of
 from grader_service.store.verdict_rows import standing_from, verdict_values
 
 if TYPE_CHECKING:
     from grader_service.store.leases import Claim
 
+_REHEARSED = (
+    "it ran on a device without a GPU: a rehearsal cannot take the place of an official verdict; retry it when a GPU "
+    "is ready"
+)
 _UNFINISHED = (ItemState.WAITING.value, ItemState.WORKING.value)
 
 
@@ -35,8 +40,9 @@ def run_judged(connection: Connection, claim: "Claim", verdict: Verdict) -> None
     item = connection.execute(
         select(RegradeItemRow.batch_id, RegradeItemRow.base_verdict_id).where(RegradeItemRow.id == claim.item_id)
     ).one()
-    base = connection.execute(_standing_of(item.base_verdict_id)).one()
-    standing = standing_of(verdict)
+    row = connection.execute(_standing_of(item.base_verdict_id)).one()
+    base, standing = standing_from(row.standing, row.document), standing_of(verdict)
+    weaker = base.mode is Mode.OFFICIAL and standing.mode is Mode.REHEARSAL
     connection.execute(
         insert(table_of(VerdictRow)).values(created_at=db_now()),
         [
@@ -54,11 +60,11 @@ def run_judged(connection: Connection, claim: "Claim", verdict: Verdict) -> None
         update(RegradeItemRow)
         .where(RegradeItemRow.id == claim.item_id, RegradeItemRow.run_id == claim.run_id)
         .values(
-            state=ItemState.DONE.value,
-            verdict_id=verdict.verdict_id,
-            changed=differs(standing_from(base.standing, base.document), standing),
+            state=(ItemState.NEEDS_ATTENTION if weaker else ItemState.DONE).value,
+            verdict_id=None if weaker else verdict.verdict_id,
+            changed=None if weaker else differs(base, standing),
             finished_at=db_now(),
-            last_error=None,
+            last_error=_REHEARSED if weaker else None,
         )
     )
     record(
@@ -73,11 +79,37 @@ def run_judged(connection: Connection, claim: "Claim", verdict: Verdict) -> None
     )
 
 
+def requeued(connection: Connection, claim: "Claim") -> None:
+    """An item's run waits again; where its batch does not go on it is taken back. Call it after the run was written."""
+    row = connection.execute(
+        select(RegradeBatchRow.state, RegradeItemRow.run_id)
+        .join(RegradeItemRow, RegradeItemRow.batch_id == RegradeBatchRow.batch_id)
+        .where(RegradeItemRow.id == claim.item_id)
+        .with_for_update(read=True, of=RegradeBatchRow)
+    ).one()
+    if row.state == BatchState.RUNNING.value and row.run_id == claim.run_id:
+        return
+    connection.execute(
+        update(RunRow)
+        .where(RunRow.run_id == claim.run_id, RunRow.state == RunState.RUN_QUEUED.value)
+        .values(state=RunState.CANCELLED.value, finished_at=db_now())
+    )
+    connection.execute(
+        update(RegradeItemRow)
+        .where(
+            RegradeItemRow.id == claim.item_id,
+            RegradeItemRow.run_id == claim.run_id,
+            RegradeItemRow.state == ItemState.WORKING.value,
+        )
+        .values(state=ItemState.WAITING.value, run_id=None)
+    )
+
+
 def run_failed(connection: Connection, claim: "Claim", error: str, *, parked: bool) -> None:
     """A failure of ours in an item's run; parked ones wait for an operator."""
     if claim.stage == "run":
         spend(connection, claim)
-    changes: dict[str, object] = {"last_error": error[:4000]}
+    changes: dict[str, object] = {"last_error": neutralise(error[:4000])}
     if parked:
         changes["state"] = ItemState.NEEDS_ATTENTION.value
     connection.execute(
@@ -108,6 +140,12 @@ def reopen(connection: Connection, batch_ids: Collection[str]) -> None:
 
 def settle(connection: Connection, batch_id: str, actor: str) -> bool:
     """Ends a running batch that has nothing left to do; whether it did."""
+    # Held first: the look below must see what whoever held it before has written (READ COMMITTED).
+    mine = select(RegradeBatchRow.batch_id).where(
+        RegradeBatchRow.batch_id == batch_id, RegradeBatchRow.state == BatchState.RUNNING.value
+    )
+    if connection.execute(mine.with_for_update()).one_or_none() is None:
+        return False
     left = (
         select(RegradeItemRow.id)
         .where(RegradeItemRow.batch_id == batch_id, RegradeItemRow.state.in_(_UNFINISHED))

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, insert, select, update
 
+from grader_service.model.base import neutralise
 from grader_service.model.evidence import RunPlan
 from grader_service.model.regrade import ItemState, Level
 from grader_service.store.acceptance import PRIORITY
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
+from grader_service.store.events import record
 from grader_service.store.regrade_states import pause_locked
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.regrade_work import running
@@ -90,6 +92,24 @@ def _waiting(connection: Connection, batch_id: str, limit: int) -> list[Due]:
         .limit(limit)
     )
     return [Due(row.id, batch_id, row.submission_id, row.learner, row.lab, tuple(row.steps)) for row in rows]
+
+
+def park(store: Store, due: Due, error: str, actor: str) -> None:
+    """An item for which no run can be made waits for an operator; others of its batch go on."""
+    with store.transaction() as connection:
+        connection.execute(
+            update(RegradeItemRow)
+            .where(RegradeItemRow.id == due.item_id, RegradeItemRow.state == ItemState.WAITING.value)
+            .values(state=ItemState.NEEDS_ATTENTION.value, last_error=neutralise(error[:4000]))
+        )
+        record(
+            connection,
+            "regrade_needs_attention",
+            actor,
+            submission_id=due.submission_id,
+            batch_id=due.batch_id,
+            error=neutralise(error[:1000]),
+        )
 
 
 def release(store: Store, planned: Sequence[tuple[Due, RunPlan]]) -> int:

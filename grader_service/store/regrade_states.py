@@ -3,6 +3,7 @@
 Each is one transaction that locks the batch first, so that two operators never act on the same state.
 """
 
+import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -62,14 +63,25 @@ def resume(store: Store, batch_id: str, actor: str, *, gpu_budget_s: float | Non
         gpu_budget_s: a new budget of GPU seconds, for the whole batch; unchanged if absent.
 
     Raises:
-        UsageError: it is not paused.
+        UsageError: it is not paused, or the budget is no number of seconds.
     """
+    check_budget(gpu_budget_s)
     with store.transaction() as connection:
         locked(connection, batch_id, "resumed", (BatchState.PAUSED,))
         budget: dict[str, Any] = {} if gpu_budget_s is None else {"gpu_budget_s": gpu_budget_s}
         _set(connection, batch_id, BatchState.RUNNING, note="", **budget)
         record(connection, "regrade_resumed", actor, batch_id=batch_id, **budget)
         settle(connection, batch_id, actor)
+
+
+def check_budget(gpu_budget_s: float | None) -> None:
+    """Refuses what no budget can be.
+
+    Raises:
+        UsageError: it is not a finite number of seconds.
+    """
+    if gpu_budget_s is not None and not (math.isfinite(gpu_budget_s) and gpu_budget_s >= 0):
+        raise UsageError(f"a GPU budget is a number of hours such as 2.5, not {gpu_budget_s / 3600:g}")
 
 
 def cancel(store: Store, batch_id: str, actor: str) -> None:
@@ -133,12 +145,22 @@ def retry(store: Store, batch_id: str, actor: str) -> int:
         return int(done)
 
 
-def run_instead(store: Store, batch_id: str, submission_ids: Sequence[str], reason: str, actor: str) -> None:
+def run_instead(
+    store: Store,
+    batch_id: str,
+    submission_ids: Sequence[str],
+    reason: str,
+    actor: str,
+    *,
+    gpu_budget_s: float | None = None,
+) -> None:
     """Has submissions of a finished batch run again, in place of the verdict that was judged from stored evidence.
 
     Raises:
-        UsageError: the batch is not finished.
+        UsageError: the batch is not finished, or the budget is no number of seconds.
     """
+    check_budget(gpu_budget_s)
+    budget: dict[str, Any] = {} if gpu_budget_s is None else {"gpu_budget_s": gpu_budget_s}
     with store.transaction() as connection:
         locked(connection, batch_id, "escalated", (BatchState.FINISHED,))
         for first in range(0, len(submission_ids), _AT_ONCE):
@@ -160,8 +182,8 @@ def run_instead(store: Store, batch_id: str, submission_ids: Sequence[str], reas
                     finished_at=None,
                 )
             )
-        _set(connection, batch_id, BatchState.RUNNING, finished_at=None)
-        record(connection, "regrade_escalated", actor, batch_id=batch_id, submissions=len(submission_ids))
+        _set(connection, batch_id, BatchState.RUNNING, finished_at=None, **budget)
+        record(connection, "regrade_escalated", actor, batch_id=batch_id, submissions=len(submission_ids), **budget)
 
 
 def locked(connection: Connection, batch_id: str, done: str, allowed: Collection[BatchState]) -> Row[Any]:
@@ -193,7 +215,7 @@ def end(connection: Connection, batch_id: str) -> None:
     connection.execute(
         update(RegradeItemRow)
         .where(RegradeItemRow.batch_id == batch_id, RegradeItemRow.state.in_(_UNFINISHED))
-        .values(state=ItemState.CANCELLED.value, lease_owner=None, lease_until=None)
+        .values(state=ItemState.CANCELLED.value, run_id=None, lease_owner=None, lease_until=None)
     )
 
 

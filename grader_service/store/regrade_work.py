@@ -1,13 +1,14 @@
 """Work on running batches: items are claimed by the dozen, judged, and stored in one transaction."""
 
 import uuid
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
+from grader_service.model.base import neutralise
 from grader_service.model.regrade import BatchState, ItemState, Level
 from grader_service.model.standing import Standing, standing_of
 from grader_service.model.submission import Submission
@@ -33,11 +34,22 @@ class Job:
     submission: Submission
     run_id: str
     base_verdict_id: str
-    base: Standing
+    base_standing: str | None
+    base_document: str
     kind: str | None
     """As in `EvidenceRow`; null when the evidence is gone."""
     sha256: str | None
     document: bytes | None
+    """Compressed, as it lies in the store."""
+
+    @cached_property
+    def base(self) -> Standing:
+        """What the verdict from before says.
+
+        Raises:
+            ValueError: it cannot be read.
+        """
+        return standing_from(self.base_standing, self.base_document)
 
 
 @dataclass(frozen=True)
@@ -147,10 +159,11 @@ def _jobs(connection: Connection, ids: Sequence[int]) -> list[Job]:
             submission=submission_from(row),
             run_id=row["base_run_id"],
             base_verdict_id=row["base_verdict_id"],
-            base=standing_from(row["standing"], row["verdict_document"]),
+            base_standing=row["standing"],
+            base_document=row["verdict_document"],
             kind=row["kind"],
             sha256=row["evidence_sha256"],
-            document=zlib.decompress(row["document"]) if row["document"] is not None else None,
+            document=row["document"],
         )
         for row in rows
     ]
@@ -252,7 +265,7 @@ def _failed(connection: Connection, chunk: Chunk, answer: Answer, *, max_attempt
         submission_id=answer.job.submission.submission_id,
         batch_id=chunk.batch_id,
         attempts=attempts,
-        error=answer.error[:1000],
+        error=neutralise(answer.error[:1000]),
     )
 
 
@@ -291,7 +304,7 @@ def _after_failure(attempts: int, delay_s: float, error: str, *, parked: bool) -
         "lease_owner": None,
         "lease_until": None,
         "not_before": db_now() + delay_s,
-        "last_error": error[:4000],
+        "last_error": neutralise(error[:4000]),
     }
 
 

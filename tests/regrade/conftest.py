@@ -8,16 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import select
 
+from checks.registry import Registry
 from grader_service.labs.specs import lab_text
 from grader_service.model.regrade import ItemState
+from grader_service.regrade.bulk import BulkDesk
+from grader_service.service.retry import RetryPolicy
 from grader_service.signing import Signer
 from grader_service.store import regrades
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import OutboxRow, VerdictRow, table_of
 from tests.conftest import missing
-from tests.regrade.stored import LAB
+from tests.regrade.desk import COUNT
+from tests.regrade.stored import LAB, fill
 from tests.service.harness import GRADER, Service, Worker, wait_for
 from tests.services.redis_server import redis_server
 
@@ -114,3 +119,24 @@ def room(request, redis, tmp_path):
     for worker in made.workers:
         print(f"--- {worker.log.name}\n{worker.log.read_text(errors='replace')[-4000:]}")
     shutil.rmtree(state_dir, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return Registry()
+
+
+@pytest.fixture
+def desk(store, registry):
+    """Somebody who judges in this process, over a cohort of known kinds."""
+    fill(store, COUNT)
+    signer = Signer(Ed25519PrivateKey.generate())
+    return BulkDesk(store, registry, signer, "worker", retry=RetryPolicy(max_attempts=2, delay_s=0.0))
+
+
+@pytest.fixture
+def stricter(tmp_path):
+    """The lab with another threshold."""
+    path = tmp_path / "stricter.toml"
+    path.write_bytes(lab_text(LAB).content.replace(b"threshold = 1.1", b"threshold = 1.3"))
+    return path

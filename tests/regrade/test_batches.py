@@ -5,100 +5,33 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import func, select, update
 
-from checks.registry import Registry
 from grader_service.errors import UsageError
-from grader_service.labs.specs import lab_text
 from grader_service.model.evidence import RunPlan
 from grader_service.model.regrade import BatchState, ItemState, Selection
 from grader_service.regrade import bulk
-from grader_service.regrade.bulk import BulkDesk, judge_chunk
+from grader_service.regrade.bulk import judge_chunk
 from grader_service.regrade.escalating import escalate, lost_a_decision
 from grader_service.regrade.planning import PlanRequest, plan
 from grader_service.regrade.releasing import ReleaseDesk, release_due
-from grader_service.service.retry import RetryPolicy
-from grader_service.signing import Signer
 from grader_service.store import leases, regrade_apply, regrade_states, regrade_work, regrades
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.operations import whereabouts
 from grader_service.store.regrade_tables import RegradeItemRow
-from grader_service.store.tables import EvidenceRow, OutboxRow, VerdictRow, WaiterRow, table_of
+from grader_service.store.tables import EvidenceRow, VerdictRow, table_of
+from tests.regrade.desk import (
+    COUNT,
+    answers,
+    counts,
+    in_force,
+    lose,
+    started,
+    state,
+    waiting,
+    worked_off,
+)
 from tests.regrade.kinds import TRANSITIONS, kinds
-from tests.regrade.stored import LAB, fill
-
-COUNT = 40
-
-
-@pytest.fixture(scope="module")
-def registry():
-    return Registry()
-
-
-@pytest.fixture
-def desk(store, registry):
-    """Somebody who judges in this process, over a cohort of known kinds."""
-    fill(store, COUNT)
-    signer = Signer(Ed25519PrivateKey.generate())
-    return BulkDesk(store, registry, signer, "worker", retry=RetryPolicy(max_attempts=2, delay_s=0.0))
-
-
-@pytest.fixture
-def stricter(tmp_path):
-    """The lab with another threshold."""
-    path = tmp_path / "stricter.toml"
-    path.write_bytes(lab_text(LAB).content.replace(b"threshold = 1.1", b"threshold = 1.3"))
-    return path
-
-
-def started(desk, *labs, **changes):
-    values = {"selection": Selection(), "reason": "because", "lab_files": labs} | changes
-    batch = plan(desk.store, desk.registry, PlanRequest(**values), "ann")
-    regrade_states.start(desk.store, batch.batch_id, "ann")
-    return batch.batch_id
-
-
-def worked_off(desk, *labs, **changes):
-    batch_id = started(desk, *labs, **changes)
-    while judge_chunk(desk) is not None:
-        pass
-    assert state(desk, batch_id) is BatchState.FINISHED
-    return batch_id
-
-
-def state(desk, batch_id):
-    return regrades.batch(desk.store, batch_id).state
-
-
-def counts(desk, batch_id):
-    return {key: n for key, n in regrades.progress(desk.store, batch_id).counts.items() if n}
-
-
-def in_force(desk):
-    with desk.store.transaction() as connection:
-        rows = connection.execute(select(VerdictRow.submission_id, VerdictRow.verdict_id).where(VerdictRow.current))
-        return {row.submission_id: row.verdict_id for row in rows}
-
-
-def answers(desk):
-    with desk.store.transaction() as connection:
-        return sorted(connection.execute(select(table_of(OutboxRow).c.verdict_id)).scalars())
-
-
-def waiting(desk, submission_ids):
-    """How many answers somebody waits for, over these submissions."""
-    with desk.store.transaction() as connection:
-        return connection.execute(
-            select(func.count()).select_from(WaiterRow).where(WaiterRow.submission_id.in_(submission_ids))
-        ).scalar_one()
-
-
-def lose(desk, *submission_ids):
-    """Takes evidence away, as a clean-up that went too far would."""
-    with desk.store.transaction() as connection:
-        runs = select(VerdictRow.run_id).where(VerdictRow.submission_id.in_(submission_ids))
-        connection.execute(delete(EvidenceRow).where(EvidenceRow.run_id.in_(runs)))
 
 
 def test_verdicts_stay_aside_until_they_are_applied(desk, stricter):

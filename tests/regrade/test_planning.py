@@ -166,6 +166,7 @@ def test_a_lab_that_is_gone_leaves_its_submissions_out(filled, registry):
     ("changes", "message"),
     [
         pytest.param({"reason": "  "}, "needs a reason", id="no-reason"),
+        pytest.param({"reason": "x" * 8193}, "at most 8192 characters", id="novel"),
         pytest.param({"repeats": 0}, "1 to 20 times, not 0", id="no-repetition"),
         pytest.param({"repeats": 21}, "1 to 20 times, not 21", id="too-many"),
         pytest.param({"selection": Selection(cohorts=("spring",))}, "no graded submission fits", id="nobody"),
@@ -176,6 +177,13 @@ def test_a_plan_that_makes_no_sense_is_refused(filled, registry, changes, messag
     with pytest.raises(UsageError, match=message):
         planned(filled, registry, **changes)
     assert regrades.batches(filled) == []
+
+
+def test_a_lab_file_for_nothing_is_refused(filled, registry, tmp_path):
+    """Its author expects something to be graded by it."""
+    path = write_lab(tmp_path, old=b'id = "dali-pipelines"', new=b'id = "another-lab"')
+    with pytest.raises(UsageError, match=r"another-lab, for which a file was given.*of dali-pipelines"):
+        planned(filled, registry, lab_files=(path,))
 
 
 def test_a_wrong_lab_file_is_refused(filled, registry, tmp_path):

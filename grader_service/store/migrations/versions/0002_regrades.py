@@ -69,9 +69,8 @@ def upgrade() -> None:
     op.create_index(
         "ix_regrade_item_leased", "regrade_item", ["lease_until"], sqlite_where=_LEASED, postgresql_where=_LEASED
     )
-    with op.batch_alter_table("run") as run:
-        run.add_column(sa.Column("item_id", sa.Integer(), nullable=True))
-        run.create_foreign_key("run_item_id_fkey", "regrade_item", ["item_id"], ["id"])
+    # In place: SQLite would copy the table to add a constraint, and may not drop one that evidence refers to.
+    op.execute("alter table run add column item_id integer constraint run_item_id_fkey references regrade_item (id)")
     with op.batch_alter_table("event") as event:
         event.add_column(sa.Column("batch_id", sa.String(length=32), nullable=True))
     op.create_index(op.f("ix_event_batch_id"), "event", ["batch_id"])

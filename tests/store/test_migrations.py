@@ -1,0 +1,83 @@
+"""A database of the first version, with everything in it, is brought to this version."""
+
+import pytest
+from alembic import command
+from sqlalchemy import text
+
+from grader_service.model.evidence import Need, RunPlan
+from grader_service.store import engine as engine_module
+from grader_service.store.engine import Store
+
+COLUMNS = {
+    "submission": "submission_id, lab, learner, received_at, filename, sha256, size_bytes, steps, content_key, queue",
+    "run": "run_id, submission_id, learner, purpose, priority, state, plan, fence, attempts, not_before, created_at",
+    "evidence": "run_id, fence, kind, sha256, size_bytes, document, created_at",
+    "verdict": "verdict_id, submission_id, run_id, status, mode, code, current, document, created_at",
+    "event": "at, kind, actor, submission_id, run_id, detail",
+}
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def old_store(request, tmp_path):
+    """A database with the schema of the first version."""
+    name = "migrated"
+    if request.param == "sqlite":
+        url, drop = f"sqlite:///{tmp_path}/{name}.db", lambda: None
+    else:
+        pattern, admin = request.getfixturevalue("postgres")
+        with admin.connect() as connection:
+            connection.exec_driver_sql(f"create database {name}")
+        url = pattern.format(name=name)
+
+        def drop():
+            with admin.connect() as connection:
+                connection.exec_driver_sql(f"drop database {name} with (force)")
+
+    opened = Store(url)
+    config = engine_module._alembic()
+    with opened.engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+    yield opened
+    opened.close()
+    drop()
+
+
+def insert(connection, table, **values):
+    names = COLUMNS[table].split(", ")
+    assert set(values) == set(names)
+    marks = ", ".join(f":{name}" for name in names)
+    connection.execute(text(f"insert into {table} ({COLUMNS[table]}) values ({marks})"), values)  # noqa: S608 - ours
+
+
+def test_a_filled_database_is_brought_to_this_version(old_store):
+    """Submissions, runs, evidence and verdicts are all there afterwards, and refer to each other."""
+    plan = RunPlan(needs=(Need.DISCOVERY,)).model_dump_json()
+    with old_store.transaction() as connection:
+        insert(
+            connection, "submission", submission_id="s:1", lab="l", learner="ann", received_at=1.0, filename="f",
+            sha256="0" * 64, size_bytes=1, steps="[]", content_key="k", queue="live",
+        )  # fmt: skip
+        insert(
+            connection, "run", run_id="r", submission_id="s:1", learner="ann", purpose="live", priority=0, state="done",
+            plan=plan, fence=1, attempts=0, not_before=1.0, created_at=1.0,
+        )  # fmt: skip
+        insert(
+            connection, "evidence", run_id="r", fence=1, kind="evidence", sha256="0" * 64, size_bytes=1, document=b"x",
+            created_at=1.0,
+        )  # fmt: skip
+        insert(
+            connection, "verdict", verdict_id="v", submission_id="s:1", run_id="r", status="passed", mode="official",
+            code="grade.passed", current=True, document="{}", created_at=1.0,
+        )  # fmt: skip
+        insert(connection, "event", at=1.0, kind="verdict", actor="a", submission_id="s:1", run_id="r", detail="{}")
+    old_store.migrate()
+    old_store.check_schema()
+    with old_store.transaction() as connection:
+        for table in COLUMNS:
+            count = connection.execute(text(f"select count(*) from {table}")).scalar_one()  # noqa: S608 - ours
+            assert count == 1
+        if old_store.is_sqlite:
+            assert connection.execute(text("pragma foreign_key_check")).all() == []
+        row = connection.execute(text("select current, batch_id, standing from verdict")).one()
+        assert (bool(row.current), row.batch_id, row.standing) == (True, None, None)
