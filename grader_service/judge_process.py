@@ -175,7 +175,7 @@ class _Child:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,
+                process_group=0,  # a Ctrl-C is meant for whoever started this; in its session, and so its priority
             )
         except OSError as error:
             self._connection.close()

@@ -15,7 +15,6 @@ from grader_service.cli import regrade_diff
 from grader_service.cli.arguments import operator
 from grader_service.cli.output import console, when
 from grader_service.cli.selecting import check_outcomes, check_versions, moment, named
-from grader_service.cli.watching import watch_batch
 from grader_service.errors import UsageError
 from grader_service.model.regrade import Batch, ItemState
 from grader_service.settings import Settings
@@ -307,6 +306,8 @@ def watch(
 
     Exit codes: 0 finished or applied, 1 items need attention, 4 paused, cancelled, discarded or reverted.
     """
+    from grader_service.cli.watching import watch_batch
+
     raise typer.Exit(watch_batch(_store(), batch_id, every_s=every, as_json=as_json))
 
 

@@ -40,6 +40,7 @@ def deliver(app: Celery, letter: Letter) -> None:
     """
     verdict = json.loads(letter.document)
     if letter.task_id is not None:
+        app.backend.forget(letter.task_id)  # a result that is there already would be kept: re-graded, there is another
         app.backend.store_result(letter.task_id, verdict, states.SUCCESS)
     if letter.reply_queue is not None and letter.reply_task is not None:
         app.send_task(

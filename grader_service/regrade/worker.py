@@ -1,18 +1,18 @@
-"""`grader worker regrade`: judges batches in bulk and releases what has to run. Needs no broker, no Docker, no GPU."""
+"""`grader worker regrade`: works on batches. Needs no broker, no Docker, no GPU, and yields to everybody else."""
 
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
+import time
 import uuid
 
 import structlog
 
 from checks.registry import Registry
 from grader_service import wiring
-from grader_service.errors import InfrastructureError
-from grader_service.judge_process import JudgeProcess
-from grader_service.regrade.bulk import BulkDesk, judge_chunk
 from grader_service.regrade.releasing import ReleaseDesk, release_due
 from grader_service.service.pulse import REGRADE, beat
 from grader_service.service.sweeper import Sweeper
@@ -22,9 +22,8 @@ from grader_service.store.regrade_work import expire_items, settle_all
 
 log = structlog.get_logger(__name__)
 
-_IDLE_S = 1.0
-_NICE = 10
-"""Learners who wait get the processor first."""
+_AGAIN_S = 1.0
+"""Between two starts of a process that ends by itself."""
 
 
 def regrade_worker(settings: Settings, *, judges: int) -> int:
@@ -32,32 +31,19 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
 
     Args:
         settings: of the service.
-        judges: chunks that are judged at the same time, each in a process of its own.
+        judges: processes that judge.
 
     Raises:
         ConfigurationError: a lab, plugin or setting is wrong.
     """
-    os.nice(_NICE)
     store = wiring.ready_store(settings)
     owner = f"{socket.gethostname()}/regrade/{uuid.uuid4().hex[:8]}"
-    registry, signer = Registry(), Signer.from_folder(settings.key_dir)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    Signer.from_folder(settings.key_dir)  # makes the key where there is none, before several processes would
     policy = wiring.retry_policy(settings)
-    desks = [
-        BulkDesk(
-            store=store,
-            registry=registry,
-            signer=signer,
-            owner=f"{owner}/{number}",
-            judging=JudgeProcess(),
-            lease_s=settings.lease_s,
-            retry=policy,
-        )
-        for number in range(judges)
-    ]
-    releasing = ReleaseDesk(store, wiring.open_artifacts(settings), registry, owner)
+    releasing = ReleaseDesk(store, wiring.open_artifacts(settings), Registry(), owner)
     sweeper = Sweeper(
         [
             ("expire_items", lambda: expire_items(store, max_attempts=policy.max_attempts, delay_s=policy.delay_s)),
@@ -67,36 +53,56 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
         ],
         settings.sweep_s,
     )
-    threads = [
-        threading.Thread(target=_work, args=(desk, stop), name=f"judge-{number}", daemon=True)
-        for number, desk in enumerate(desks)
-    ]
+    children = [_Child(f"{owner}/{number}") for number in range(judges)]
     log.info("regrade_starts", owner=owner, judges=judges)
     sweeper.start()
-    for thread in threads:
-        thread.start()
-    stop.wait()
-    for thread in threads:
-        thread.join(timeout=settings.soft_shutdown_s)
+    while not stop.wait(_AGAIN_S):
+        for child in children:
+            child.keep()
+    for child in children:
+        child.tell()
+    deadline = time.monotonic() + settings.soft_shutdown_s
+    for child in children:
+        child.end(deadline)
     sweeper.stop()
     store.close()
     return 0
 
 
-def _work(desk: BulkDesk, stop: threading.Event) -> None:
-    assert desk.judging is not None  # noqa: S101 - every desk of a worker has one
-    with desk.judging:
-        while not stop.is_set():
-            try:
-                done = judge_chunk(desk, stop.is_set)
-            except InfrastructureError as error:
-                log.warning("chunk_failed", error=str(error)[:300])
-                done = None
-            except Exception:  # the thread must live on: nobody else does its work
-                log.exception("chunk_bug")
-                done = None
-            if done is None:
-                stop.wait(_IDLE_S)
+class _Child:
+    """One judging process, started anew whenever it ends by itself."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._process = self._start()
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-m", "grader_service.regrade.judging_process", self._owner]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+
+    def keep(self) -> None:
+        """Starts it again if it has ended."""
+        if self._process.poll() is not None:
+            log.error("judging_process_ended", owner=self._owner, status=self._process.returncode)
+            self._close()
+            self._process = self._start()
+
+    def tell(self) -> None:
+        """Tells it to stop after the item in hand."""
+        self._process.terminate()
+
+    def end(self, deadline: float) -> None:
+        """Waits until it has ended, and kills it when its time is up."""
+        try:
+            self._process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._close()
+
+    def _close(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
 
 
 def default_judges() -> int:

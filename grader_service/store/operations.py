@@ -14,6 +14,10 @@ from grader_service.store.events import record
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
 
+_ARRIVALS = ("accepted", "run_done")
+_LATEST = 50
+"""Events that are looked at for arrivals: more than come in a moment."""
+
 
 @dataclass(frozen=True)
 class Whereabouts:
@@ -118,6 +122,14 @@ def queue_state(store: Store) -> QueueState:
             .all()
         )
     return QueueState(counts, oldest, undelivered, [dict(row) for row in stuck])
+
+
+def work_came(store: Store, within_s: float) -> bool:
+    """Whether a submission came, or what a run found, within the last seconds."""
+    latest = select(EventRow.at, EventRow.kind).order_by(EventRow.id.desc()).limit(_LATEST).subquery()
+    statement = select(latest.c.at).where(latest.c.at > db_now() - within_s, latest.c.kind.in_(_ARRIVALS)).limit(1)
+    with store.transaction() as connection:
+        return connection.execute(statement).first() is not None
 
 
 def retry(store: Store, actor: str, *, run_id: str | None = None) -> int:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import JSON, Connection, Select, func, insert, literal, select, update
+from sqlalchemy import JSON, Connection, Select, bindparam, func, insert, literal, select, update
 
 from grader_service.errors import UsageError
 from grader_service.model.regrade import BatchState, ItemState
@@ -70,10 +70,10 @@ def apply(store: Store, batch_id: str, actor: str, *, unfinished: bool = False, 
         repetitions = _count(connection, _ITEM.batch_id == batch_id, _ITEM.state.in_(working))
         if (left or repetitions) and not unfinished:
             what = f"{left} of its submissions have no new verdict" if left else f"{repetitions} repetitions are open"
+            finish = "" if batch.state == BatchState.CANCELLED.value else "let it finish (`resume` or `retry`), or "
             raise UsageError(
-                f"batch {batch_id} is {batch.state}, and {what}: let it finish "
-                "(`grader regrade watch`, `resume` or `retry`), or apply what there is with --unfinished; the others "
-                "then keep the verdict that they have"
+                f"batch {batch_id} is {batch.state}, and {what}: {finish}apply what there is with --unfinished; the "
+                "others then keep the verdict that they have"
             )
         end(connection, batch_id)
         _hold_submissions(connection, batch_id)
@@ -174,13 +174,24 @@ def _exchange(connection: Connection, batch_id: str, *, out: Any, into: Any) -> 
         chosen: Select[Any] = select(column).where(*_of(batch_id), _ITEM.applied)
         connection.execute(update(VerdictRow).where(VerdictRow.verdict_id.in_(chosen)).values(current=current))
     # Answers that still wait to be sent must not tell, after all others, of a verdict that is not in force any more.
-    of_force = select(out).where(*_of(batch_id), _ITEM.applied)
-    successor = select(into).where(*_of(batch_id), _ITEM.applied, out == OutboxRow.verdict_id).scalar_subquery()
-    connection.execute(
-        update(OutboxRow)
-        .where(OutboxRow.delivered_at.is_(None), OutboxRow.verdict_id.in_(of_force))
-        .values(verdict_id=successor)
-    )
+    outbox = table_of(OutboxRow)
+    waiting = connection.execute(
+        select(outbox.c.id, outbox.c.verdict_id).where(
+            outbox.c.delivered_at.is_(None), outbox.c.verdict_id.is_not(None)
+        )
+    ).all()
+    if not waiting:
+        return
+    # Joined here: after so many writes a database's figures of its tables are old, and its own way may take minutes.
+    exchanged = connection.execute(select(out, into).where(*_of(batch_id), _ITEM.applied)).tuples().all()
+    successors: dict[str, str] = dict(exchanged)
+    moved = [
+        {"letter": row.id, "successor": successors[row.verdict_id]} for row in waiting if row.verdict_id in successors
+    ]
+    if moved:
+        connection.execute(
+            update(outbox).where(outbox.c.id == bindparam("letter")).values(verdict_id=bindparam("successor")), moved
+        )
 
 
 def _notify(connection: Connection, batch_id: str, verdict_id: Any, notify: Notify) -> int:

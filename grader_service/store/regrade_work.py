@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, case, insert, select, update
 
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import BatchState, ItemState, Level
@@ -35,7 +35,8 @@ class Job:
     run_id: str
     base_verdict_id: str
     base_standing: str | None
-    base_document: str
+    base_document: str | None
+    """Only where there is no standing."""
     kind: str | None
     """As in `EvidenceRow`; null when the evidence is gone."""
     sha256: str | None
@@ -49,7 +50,7 @@ class Job:
         Raises:
             ValueError: it cannot be read.
         """
-        return standing_from(self.base_standing, self.base_document)
+        return standing_from(self.base_standing, self.base_document or "")
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def _jobs(connection: Connection, ids: Sequence[int]) -> list[Job]:
             item.c.base_verdict_id,
             item.c.base_run_id,
             verdict.c.standing,
-            verdict.c.document.label("verdict_document"),
+            case((verdict.c.standing.is_(None), verdict.c.document)).label("verdict_document"),
             evidence.c.kind,
             evidence.c.sha256.label("evidence_sha256"),
             evidence.c.document,

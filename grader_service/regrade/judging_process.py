@@ -1,0 +1,80 @@
+"""One process that judges running batches, chunk after chunk; `grader worker regrade` starts as many as it is told.
+
+judging_process.py OWNER        its settings come from the environment; it ends when its standard input does
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from checks.registry import Registry
+from grader_service import wiring
+from grader_service.errors import InfrastructureError
+from grader_service.judge_process import JudgeProcess
+from grader_service.logs import configure_logs
+from grader_service.regrade.bulk import BulkDesk, judge_chunk
+from grader_service.regrade.yielding import LiveWatch, lower_priority
+from grader_service.settings import Settings
+from grader_service.signing import Signer
+
+log = structlog.get_logger(__name__)
+
+_IDLE_S = 1.0
+
+
+def main() -> None:
+    """Works until a signal, or the end of whoever started it."""
+    configure_logs("regrade")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    threading.Thread(target=_watch, args=(stop,), name="parent", daemon=True).start()
+    lower_priority()
+    settings = Settings()
+    desk = BulkDesk(
+        store=wiring.open_store(settings),
+        registry=Registry(),
+        signer=Signer.from_folder(settings.key_dir),
+        owner=sys.argv[1],
+        judging=JudgeProcess(),
+        lease_s=settings.lease_s,
+        retry=wiring.retry_policy(settings),
+    )
+    assert desk.judging is not None  # noqa: S101 - just given
+    with desk.judging, LiveWatch(desk.store) as live:
+
+        def stopped() -> bool:
+            live.rest()
+            return stop.is_set()
+
+        while not stop.is_set():
+            if _chunk(desk, stopped) is None:
+                stop.wait(_IDLE_S)
+    desk.store.close()
+
+
+def _chunk(desk: BulkDesk, stopped: Callable[[], bool]) -> int | None:
+    try:
+        return judge_chunk(desk, stopped)
+    except InfrastructureError as error:
+        log.warning("chunk_failed", error=str(error)[:300])
+    except Exception:  # a bug of ours must not end the work on other batches
+        log.exception("chunk_bug")
+    return None
+
+
+def _watch(stop: threading.Event) -> None:
+    """Nobody would stop this process once its parent is gone."""
+    with contextlib.suppress(OSError):
+        while os.read(0, 64):
+            pass
+    stop.set()
+
+
+if __name__ == "__main__":
+    main()

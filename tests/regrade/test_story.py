@@ -1,0 +1,215 @@
+"""The story of a batch, as an operator lives it: planned, interrupted, looked at, put in force, and taken back."""
+
+import json
+import random
+import signal
+from collections import Counter
+
+from sqlalchemy import select
+
+from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.signing import signed_by
+from grader_service.store import leases, regrade_states, regrades, results
+from grader_service.store.acceptance import Accepted, Arrival, IntakeLimits, Waiter, accept_all
+from grader_service.store.tables import EventRow, OutboxRow, VerdictRow
+from tests.regrade.kinds import TRANSITIONS, evidence_of, kinds, transitions
+from tests.regrade.stored import WAITING_EVERY, Maker, fill, fill_through_service, places
+from tests.service.harness import wait_for
+
+COUNT = 300
+CHANGED = {kind for kind, (old, new) in TRANSITIONS.items() if old != new}
+
+
+def test_a_threshold_changes_from_1_1_to_1_3(room):
+    """Plan, start, a killed worker, another one, diff, apply, revert: exactly what was expected, and nothing twice."""
+    ids = fill(room.store, COUNT, signer=room.signer())
+    former = room.in_force()
+    batch = room.plan("--lab-file", str(room.stricter_lab()))
+    batch_id = batch["batch_id"]
+    assert (batch["state"], batch["estimate"]["items"], batch["estimate"]["gpu_s"]) == ("planned", COUNT, 0)
+    assert room.in_force() == former
+
+    room.regrade("start", batch_id)
+    finished = _interrupted(room, batch_id)
+    late = _handed_in_again(room)
+    room.regrade("apply", batch_id, status=2)
+    room.regrade_worker()
+    room.await_batch(batch_id, "finished")
+    _nothing_twice(room, batch_id, finished)
+    assert room.in_force() == former | {late["submission_id"]: late}, "old verdicts stay until the batch is applied"
+    assert room.outbox() == [late["verdict_id"]], "nobody is told before the batch is applied"
+
+    _diff_is_as_expected(room, batch_id)
+    room.regrade("apply", batch_id)
+    room.regrade("apply", batch_id, status=2)
+    told = _new_verdicts_in_force(room, batch_id, ids, late)
+
+    room.regrade("revert", batch_id)
+    assert {key: row["document"] for key, row in room.in_force().items()} == {
+        key: row["document"] for key, row in (former | {late["submission_id"]: late}).items()
+    }
+    _everybody_who_was_told_is_told_again(room, told)
+    _audited(room, batch_id, ids)
+
+
+def _interrupted(room, batch_id):
+    """A worker that dies in the middle; returns submission to verdict of what it had finished."""
+    worker = room.regrade_worker()
+    room.await_done(batch_id, COUNT // 5)
+    worker.end(signal.SIGKILL)
+    done = {key: item["verdict_id"] for key, item in room.items(batch_id).items() if item["state"] == "done"}
+    assert COUNT // 5 <= len(done) < COUNT
+    return done
+
+
+def _handed_in_again(room):
+    """A learner of the cohort is graded anew while the batch runs; returns the new verdict's row."""
+    place = next(place for place in places(COUNT, 1) if place.learner is not None and place.kind == "between")
+    maker = Maker("dali-pipelines", 1, room.signer())
+    submission = maker.submission("late:1", place, "autumn")
+    arrival = Arrival(submission, maker.plan, "live", Waiter("task-late:1"))
+    assert isinstance(accept_all(room.store, [arrival], IntakeLimits(), "intake")[0], Accepted)
+    claim = leases.claim(room.store, "run", "runner", 60.0)
+    evidence = evidence_of("between", place.attempt + 1, claim.run_id, random.Random(7))
+    assert results.store_evidence(room.store, claim, "measured", evidence.model_dump_json().encode(), {})
+    verdict = judge_next(JudgeDesk(room.store, maker.registry, maker.signer, "judge"))
+    assert verdict.status == "passed", "live submissions are graded by the installed lab"
+    return room.in_force()["late:1"]
+
+
+def _nothing_twice(room, batch_id, finished):
+    """What was done before the worker died was kept, and each submission has one new verdict, signed, aside."""
+    made = room.rows(VerdictRow, VerdictRow.batch_id == batch_id)
+    assert Counter(row["submission_id"] for row in made) == dict.fromkeys(room.items(batch_id), 1)
+    assert len(made) == COUNT
+    assert {key: item["verdict_id"] for key, item in room.items(batch_id).items() if key in finished} == finished
+    assert not any(row["current"] for row in made)
+    key = room.signer().public_key
+    assert all(signed_by(json.loads(row["document"])) == key for row in made)
+
+
+def _diff_is_as_expected(room, batch_id):
+    diff = json.loads(room.regrade("diff", batch_id, "--json", "-", status=1))
+    found = {(row["old"], row["new"]): row["submissions"] for row in diff["statuses"]}
+    assert found == transitions(COUNT)
+    assert diff["kinds"]["outdated"] == diff["kinds"]["pending"] == 0
+    checks = {check["check"]: check["changed"] for check in diff["checks"]}
+    changed = sum(kind in CHANGED for kind in kinds(COUNT))
+    assert checks == {"jpeg_dataset": 0, "cuda_batch": 0, "throughput_ratio": changed, "reflections": 0}
+    assert diff["newer"] > 0
+    assert f"{COUNT} submissions, {changed} would change" in room.regrade("diff", batch_id, status=1)
+    room.regrade("diff", batch_id, "--check", "reflections", "--changed", status=0)
+
+
+def _new_verdicts_in_force(room, batch_id, ids, late):
+    """Of every submission of the batch, and of no other; whoever waited for a changed one is told, and nobody else."""
+    now = room.in_force()
+    items = room.items(batch_id)
+    expected = dict(zip(ids, (TRANSITIONS[kind][1] for kind in kinds(COUNT)), strict=True))
+    assert {key: row["status"] for key, row in now.items()} == expected | {late["submission_id"]: "passed"}
+    assert {key: now[key]["verdict_id"] for key in ids} == {key: items[key]["verdict_id"] for key in ids}
+    told = {
+        submission_id: items[submission_id]["verdict_id"]
+        for number, (submission_id, kind) in enumerate(zip(ids, kinds(COUNT), strict=True))
+        if kind in CHANGED and number % WAITING_EVERY == 0
+    }
+    assert sorted(room.outbox()) == sorted([late["verdict_id"], *told.values()])
+    room.judge()
+    wait_for(lambda: not room.undelivered(), 60)
+    submission_id, verdict_id = next(iter(told.items()))
+    assert room.answer(submission_id)["verdict_id"] == verdict_id
+    return told
+
+
+def _everybody_who_was_told_is_told_again(room, told):
+    wait_for(lambda: not room.undelivered(), 60)
+    former = room.in_force()
+    for submission_id in told:
+        assert room.answer(submission_id)["verdict_id"] == former[submission_id]["verdict_id"]
+
+
+def _audited(room, batch_id, ids):
+    """Who did what and why is on record, for the batch and for each submission."""
+    happened = regrades.events(room.store, batch_id)
+    kinds_of = [event.kind for event in happened]
+    assert [kind for kind in kinds_of if kind != "regrade_finished"] == [
+        "regrade_planned",
+        "regrade_started",
+        "regrade_applied",
+        "regrade_reverted",
+    ]
+    assert happened[0].detail["reason"] == "the threshold was too low"
+    assert all(event.actor for event in happened)
+    with room.store.transaction() as connection:
+        told = connection.execute(
+            select(EventRow.kind).where(EventRow.submission_id == ids[0], EventRow.batch_id == batch_id)
+        ).scalars()
+        assert list(told) == ["regraded", "regrade_undone"]
+    assert "regraded" in room.grader("status", ids[0])
+
+
+def test_two_batches_over_the_same_submissions(room):
+    """The one that is applied first makes the other's items outdated, and its own are never lost."""
+    fill(room.store, 60, ratios=(1.2, 2.0, 0.7), signer=room.signer())
+    stricter = room.plan("--lab-file", str(room.stricter_lab()))["batch_id"]
+    same = room.plan("--learner", "learner-0")["batch_id"]
+    for batch_id in (stricter, same):
+        room.regrade("start", batch_id)
+    room.regrade_worker()
+    for batch_id in (stricter, same):
+        room.await_batch(batch_id, "finished")
+    room.regrade("apply", same)
+    mine = {key: row["verdict_id"] for key, row in room.in_force().items() if key in room.items(same)}
+    diff = json.loads(room.regrade("diff", stricter, "--json", "-", status=1))
+    assert diff["kinds"]["outdated"] == len(mine) > 0
+    room.regrade("apply", stricter)
+    now = room.in_force()
+    assert {key: now[key]["verdict_id"] for key in mine} == mine
+    assert sum(row["batch_id"] == stricter for row in now.values()) == 60 - len(mine)
+    room.regrade("revert", same)
+    room.regrade("revert", stricter)
+    assert {row["batch_id"] for row in room.in_force().values()} == {None}
+
+
+def test_a_batch_that_is_paused_and_given_up(room):
+    """Pausing and resuming loses nothing; a cancelled batch is applied only when told so, a discarded one never."""
+    fill(room.store, 200, signer=room.signer())
+    former = room.in_force()
+    batch_id = room.plan("--lab-file", str(room.stricter_lab()))["batch_id"]
+    for early in ("pause", "resume", "apply", "revert"):
+        assert batch_id in room.regrade(early, batch_id, status=2)
+    room.regrade("start", batch_id)
+    room.regrade_worker()
+    room.await_done(batch_id, 25)
+    regrade_states.pause(room.store, batch_id, "operator")  # a command would take longer than the batch
+    room.await_idle(batch_id)
+    done = regrades.progress(room.store, batch_id).done
+    assert 25 <= done < 200
+    room.regrade("diff", batch_id, status=4)
+    room.regrade("resume", batch_id)
+    room.await_done(batch_id, done + 25)
+    regrade_states.cancel(room.store, batch_id, "operator")
+    room.await_idle(batch_id)
+    done = regrades.progress(room.store, batch_id).done
+    assert done < 200
+    assert "--unfinished" in room.regrade("apply", batch_id, status=2)
+    assert room.in_force() == former
+    room.regrade("apply", batch_id, "--unfinished", "--notify", "none")
+    assert sum(row["batch_id"] == batch_id for row in room.in_force().values()) == done
+    assert room.rows(OutboxRow) == []
+    assert "is applied" in room.regrade("discard", batch_id, status=2)
+    room.regrade("revert", batch_id, "--notify", "none")
+    assert {key: row["document"] for key, row in room.in_force().items()} == {
+        key: row["document"] for key, row in former.items()
+    }
+
+
+def test_a_cohort_from_the_service_itself(room):
+    """Submissions that the service's own code accepted and judged move as the stored ones do."""
+    fill_through_service(room.store, 50, signer=room.signer())
+    batch_id = room.plan("--lab-file", str(room.stricter_lab()))["batch_id"]
+    room.regrade("start", batch_id)
+    room.regrade_worker()
+    room.await_batch(batch_id, "finished")
+    diff = json.loads(room.regrade("diff", batch_id, "--json", "-", status=1))
+    assert {(row["old"], row["new"]): row["submissions"] for row in diff["statuses"]} == transitions(50)
