@@ -183,8 +183,8 @@ def _exchange(connection: Connection, batch_id: str, *, out: Any, into: Any) -> 
     if not waiting:
         return
     # Joined here: after so many writes a database's figures of its tables are old, and its own way may take minutes.
-    exchanged = connection.execute(select(out, into).where(*_of(batch_id), _ITEM.applied)).tuples().all()
-    successors: dict[str, str] = dict(exchanged)
+    exchanged = connection.execute(select(out, into).where(*_of(batch_id), _ITEM.applied)).all()
+    successors = {before: after for before, after in exchanged}  # noqa: C416 - rows, not pairs
     moved = [
         {"letter": row.id, "successor": successors[row.verdict_id]} for row in waiting if row.verdict_id in successors
     ]
