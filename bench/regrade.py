@@ -199,12 +199,10 @@ def processor_s(roots: list[psutil.Process]) -> float:
     """Seconds that these processes have used, with their children, those that are gone included."""
     used = 0.0
     for root in roots:
-        own = root.cpu_times()
-        used += own.user + own.system + own.children_user + own.children_system
-        for child in root.children(recursive=True):
+        for process in (root, *root.children(recursive=True)):
             with contextlib.suppress(psutil.NoSuchProcess):
-                times = child.cpu_times()
-                used += times.user + times.system
+                times = process.cpu_times()
+                used += times.user + times.system + times.children_user + times.children_system
     return used
 
 
