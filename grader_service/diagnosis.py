@@ -12,7 +12,6 @@ from typing import Any
 from grader_service.errors import SandboxUnavailable
 from grader_service.host import find_gpus, total_memory_mib, usable_cpus
 from grader_service.settings import Settings
-from sandbox.docker_runner import connect_engine
 from sandbox.gpu_access import GpuRefusal, choose
 
 _LAB_IMAGE = "grader-lab"
@@ -45,6 +44,9 @@ class Finding:
 
 def examine(settings: Settings) -> list[Finding]:
     """Everything that decides what this host can grade; never raises for what it finds."""
+    # Docker's client is imported by those who ask: every command of the command line knows this module.
+    from sandbox.docker_runner import connect_engine  # noqa: PLC0415
+
     findings = [_cpus(), _memory(), _shm(), _disk(settings.state_dir)]
     client: Any = None
     try:

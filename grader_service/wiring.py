@@ -2,24 +2,25 @@
 
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from redis import Redis
 from sqlalchemy.engine import make_url
 
 from grader_service.errors import ConfigurationError
-from grader_service.grading.crew import Device
 from grader_service.host import Gpu, find_gpus
 from grader_service.labs.specs import lab_ids, lab_text, read_lab
 from grader_service.queue.address import redis_url
-from grader_service.sandboxes import open_runner
 from grader_service.service.gate import Gate
 from grader_service.service.retry import RetryPolicy
-from grader_service.service.runner import RunnerDesk
 from grader_service.settings import Settings
 from grader_service.store.acceptance import IntakeLimits
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
-from sandbox.api import SandboxRunner
+
+if TYPE_CHECKING:
+    from grader_service.service.runner import RunnerDesk
+    from sandbox.api import SandboxRunner
 
 
 def open_store(settings: Settings) -> Store:
@@ -97,7 +98,7 @@ def chosen_gpu(settings: Settings) -> Gpu | None:
     raise ConfigurationError(f"GRADER_GPU={settings.gpu} is not on this host; GPUs here: {found}")
 
 
-def open_sandbox(settings: Settings, gpu: Gpu | None) -> SandboxRunner:
+def open_sandbox(settings: Settings, gpu: Gpu | None) -> "SandboxRunner":
     """The runner of pods; each run asks it for the image of its own lab.
 
     Raises:
@@ -105,18 +106,22 @@ def open_sandbox(settings: Settings, gpu: Gpu | None) -> SandboxRunner:
     """
     if settings.sandbox == "process" and settings.production:
         raise ConfigurationError("GRADER_SANDBOX=process has no isolation and is refused with GRADER_PRODUCTION=true")
+    # Imported by those who run submissions: whoever asks the database should not wait for Docker and NumPy.
+    from grader_service.sandboxes import open_runner  # noqa: PLC0415
+
     image = read_lab(lab_text(lab_ids()[0]), "lab").image
     return open_runner(settings.sandbox, image, settings, gpu)
 
 
-def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str, gate: Gate) -> RunnerDesk:
+def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str, gate: Gate) -> "RunnerDesk":
     """What a runner works with."""
-    device: Device = "cuda" if gpu is not None else "cpu"
+    from grader_service.service.runner import RunnerDesk  # noqa: PLC0415 - see above
+
     return RunnerDesk(
         store=store,
         artifacts=open_artifacts(settings),
         sandbox=open_sandbox(settings, gpu),
-        device=device,
+        device="cuda" if gpu is not None else "cpu",
         owner=owner,
         gate=gate,
         gpu=gpu,

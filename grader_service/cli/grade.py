@@ -1,31 +1,32 @@
-"""`grader grade`: one submission, no queue."""
+"""`grader grade`: one submission, no queue.
+
+What grades is imported by the command: others should not wait for it.
+"""
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from checks.authoring.target import probe_folders
 from checks.probe_files import ProbeFiles
 from checks.registry import LoadedCheck, Registry, load_file
-from grader_service.authoring.trying import OneCheck, read_params, with_tried
 from grader_service.cli.arguments import fresh_id, step_ids
 from grader_service.cli.output import ProgressDisplay, console, error_console, write_text
 from grader_service.cli.render import show_verdict
 from grader_service.errors import ConfigurationError, UsageError
-from grader_service.grading.crew import Device
-from grader_service.grading.flow import Bench
-from grader_service.grading.flow import grade as grade_submission
 from grader_service.host import Gpu, find_gpus
 from grader_service.ingest.artifact import measure
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.lab import LabSpec
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Status
-from grader_service.sandboxes import open_runner
 from grader_service.settings import Settings
 from grader_service.signing import Signer
+
+if TYPE_CHECKING:
+    from grader_service.grading.crew import Device
 
 EXIT_CODES = {
     Status.PASSED: 0,
@@ -84,6 +85,11 @@ def grade(  # noqa: PLR0917 - one parameter per option
 
     Exit codes: 0 passed, 1 failed, 2 usage, 3 our fault, 4 inconclusive or unverified, 5 rejected.
     """
+    from grader_service.authoring.trying import OneCheck
+    from grader_service.grading.flow import Bench
+    from grader_service.grading.flow import grade as grade_submission
+    from grader_service.sandboxes import open_runner
+
     if not path.is_file():
         raise UsageError(f"{path} is not a file; expected a .py, .ipynb, .zip, .tar or .tar.gz submission")
     settings = Settings()
@@ -129,7 +135,7 @@ def grade(  # noqa: PLR0917 - one parameter per option
     if evidence is not None and graded.evidence is not None:
         write_text(evidence, graded.evidence.model_dump_json(indent=2) + "\n")
     if report is not None:
-        from grader_service.report.html import render_report  # noqa: PLC0415 - plotting costs half a second of imports
+        from grader_service.report.html import render_report
 
         write_text(str(report), render_report(verdict))
     if json_file != "-":
@@ -151,10 +157,12 @@ def _with_tried(spec: LabSpec, loaded: LoadedCheck | None, param: list[str], ste
         style="yellow",
         markup=False,
     )
+    from grader_service.authoring.trying import read_params, with_tried
+
     return with_tried(spec, loaded, read_params(param), steps)
 
 
-def _device(choice: DeviceChoice) -> tuple[Device, Gpu | None]:
+def _device(choice: DeviceChoice) -> "tuple[Device, Gpu | None]":
     if choice is DeviceChoice.CPU:
         return "cpu", None
     gpus = find_gpus()
