@@ -1,5 +1,8 @@
 """Documents under policies of their own: reports, which must not act for the visitor, and the pages' own files."""
 
+import time
+from functools import partial
+
 import structlog
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
@@ -8,9 +11,11 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Verdict
+from grader_service.regrade.exports.texts import with_texts
 from grader_service.report.cohort.pages import batch_page, cohort_page
 from grader_service.report.html import render_report
 from grader_service.store import cohorts, regrades
+from grader_service.store.engine import Store
 from grader_service.web import queries
 from grader_service.web.failures import BadForm
 from grader_service.web.lookup import batch_of, diff_now, id_of, query_of
@@ -63,10 +68,13 @@ def cohort_report(request: Request) -> Response:
         raise BadForm(f"there cannot be a cohort {cohort[:100]!r} with a lab {lab[:100]!r}") from None
     title = f"{cohort} · {lab}" if lab else cohort
     site = site_of(request)
-    text = site.remembered.get(
-        ("cohort", cohort, lab), lambda: cohort_page(cohorts.entries(site.store, selection), title=title)
-    )
+    text = site.remembered.get(("cohort", cohort, lab), lambda: _cohort_page(site.store, selection, title))
     return HTMLResponse(text, headers=_REPORT_POLICY)
+
+
+def _cohort_page(store: Store, selection: Selection, title: str) -> str:
+    entries, texts = with_texts(cohorts.entries(store, selection), partial(cohorts.documents, store))
+    return cohort_page(entries, title=title, generated_at=time.time(), feedback=texts)
 
 
 def batch_report(request: Request) -> Response:
