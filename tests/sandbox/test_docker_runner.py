@@ -157,7 +157,7 @@ class TestPolicy:
     def test_nothing_of_the_learners_is_in_it(self, inspected):
         """No name and no content of a submission reaches the engine's arguments."""
         text = json.dumps(inspected)
-        for trace in ("HOSTILE", "reboot", "--privileged", "--cap-add", "202e", "docker.sock"):
+        for trace in ("HOSTILE", "reboot", "--privileged", "--cap-add", r"\u202e", "docker.sock"):
             assert trace not in text
 
 

@@ -72,6 +72,7 @@ def test_a_result_is_kept_until_the_database_is_back(service, database):
     worker = service.runner()
     submission_id, _ = service.post(service.message(source=SLOW.format(seconds=2)))
     service.await_state(submission_id, "running")
+    time.sleep(0.5)  # it is claimed; now the runner has its files, too
     database.go_away()
     late, _ = service.post()
     wait_for(lambda: worker.said("result_waits_for_the_database"), 30)

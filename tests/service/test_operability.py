@@ -145,7 +145,7 @@ def test_a_restart_goes_on_from_every_state(service):
     assert claim.submission_id == parked[0]
     leases.fail(service.store, claim, "on purpose", max_attempts=1, delay_s=0)
     ids = [done, judging, judge_queued, running, run_queued, parked]
-    assert {service.state(one) for one, _ in ids} == {state.value for state in RunState}
+    assert {service.state(one) for one, _ in ids} == {state.value for state in RunState} - {"cancelled"}  # of re-grades
 
     assert grader(service, "store", "migrate").returncode == 0
     service.judge()
