@@ -4,8 +4,9 @@
 
 The ids are those of the catalogue of attacks: T05 one element seen as a batch, T06 sixteen views of one image, T07
 memory that nobody wrote, T10 random numbers, T13 a tensor that only says that it lies on the GPU; C02 and C05 CUDA
-events and synchronisation that do nothing, B07 a kernel that keeps the GPU busy while the baseline runs. Exit status 0
-when none passed.
+events and synchronisation that do nothing, B07 a kernel that keeps the GPU busy while the baseline runs; C03 a detour
+of the C library's clock, with a slow loader and a fast decoder that is not DALI beside a slow graph; D16 images that
+torchvision decodes on the GPU. Exit status 0 when none passed.
 """
 
 import argparse
@@ -17,7 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from gpu_measurement import grade
 
-from tests.e2e.submissions import COMMON, external
+from tests.e2e.submissions import COMMON, external, native_clock
+from tests.e2e.test_more_forgeries import HELD_BACK, NOT_DALI, TIMED_BY_THEM
 
 LISTS = """
 where_dali_wins = ["ImageNet training with four CPU cores per GPU: JPEG decoding in the workers is too slow."] * 3
@@ -87,13 +89,20 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--sandbox", default="docker")
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--only", default="", help="Just those whose name holds this text.")
     options = parser.parse_args()
     submissions = {"C02 C05 B07 patched": COMMON + PATCHED + LISTS}
+    submissions["C03 C04 B03 B09 native clock"] = COMMON + native_clock() + HELD_BACK + TIMED_BY_THEM + LISTS
+    on_gpu = NOT_DALI.replace("mode=ImageReadMode.RGB", 'mode=ImageReadMode.RGB, device="cuda"')
+    submissions["D16 decoded by torchvision"] = COMMON + on_gpu + LISTS
+    submissions["D16 beside a real graph"] = COMMON + external() + on_gpu + LISTS
     for name, batch in BATCHES.items():
         submissions[name] = COMMON + external() + FORGED.format(batch=batch) + LISTS
     passed = 0
     with tempfile.TemporaryDirectory() as folder:
         for name, source in submissions.items():
+            if options.only not in name:
+                continue
             path = Path(folder, "submission.py")
             path.write_text(source)
             verdict, wall = grade(path, options.sandbox, options.device)

@@ -1,5 +1,6 @@
 """The whole flow of one grading: artifact in, signed verdict out."""
 
+import contextlib
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,8 @@ class Bench:
     probes: ProbeFiles = field(default_factory=ProbeFiles)
     check_files: tuple[Path, ...] = ()
     """Checks that are tried from a file; the registry knows them too."""
+    judging: JudgeProcess | None = None
+    """A warm process to judge with, which stays its owner's; None for one of this grading's own."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,9 @@ def grade(submission: Submission, artifact: Artifact, bench: Bench, progress: Pr
     steps = bench.lab.selected(submission.steps)
     mode = Mode.OFFICIAL if bench.device == "cuda" else Mode.REHEARSAL
     sign = bench.signer.sign
+    own = contextlib.nullcontext(bench.judging) if bench.judging else JudgeProcess(check_files=bench.check_files)
     try:
-        with JudgeProcess(check_files=bench.check_files) as judging:
+        with own as judging:
             needs = needs_of(steps, bench.registry)
             probes = wanted_probes(steps, bench.registry, bench.probes)
             judging.start()  # imports the checks while the submission runs

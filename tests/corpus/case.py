@@ -1,0 +1,116 @@
+"""What a case is: something that somebody hands in or does, and the answers that are right."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.corpus.world import World
+
+SUBMISSION = "submission"
+"""Target of a case that is decided before any check: the verdict's own status and code."""
+Content = str | bytes | Callable[[], bytes]
+"""A file's text, its bytes, or what makes them (archives)."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What came out of a case for its target."""
+
+    outcome: str
+    """`passed`, `failed`, `unverified`, `inconclusive`, `skipped`, `rejected`, `error`; for procedures `passed` means
+    that the attack got what it wanted."""
+    code: str
+    detail: str = ""
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Code of every other check that was graded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cheat:
+    """A submission that must not pass its target, for a reason that is named."""
+
+    id: str
+    """The attack of the catalogue (`V01`), with a suffix where it has several forms (`V01-literal`)."""
+    title: str
+    """What is tried, in a few words."""
+    content: Content
+    filename: str = "submission.py"
+    steps: tuple[str, ...]
+    target: str
+    """Id of the check that is attacked, or `SUBMISSION`."""
+    codes: tuple[str, ...]
+    """The answers that are right. Several only where chance decides between them (a random image is nobody's, or the
+    same again) or where the noise of a busy machine may leave a slow graph undecided."""
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Codes that other checks must give, where the attack must not cost what is honest beside it."""
+    limits: Mapping[str, object] = field(default_factory=dict)
+    """Changes to the lab's limits."""
+    plan: Mapping[str, object] = field(default_factory=dict)
+    """Changes to the short measurement plan of the corpus."""
+    threshold: float = 1.1
+    lab: str = "dali-pipelines"
+    deadline_s: float = 120.0
+    """Wall clock within which the verdict must be there, on two busy cores."""
+    quick: bool = False
+    """Whether it belongs to the subset for every push."""
+
+    @property
+    def attack(self) -> str:
+        """The catalogue's id."""
+        return self.id[:3]
+
+    def play(self, world: "World") -> Observed:
+        """Grades it."""
+        return world.observe(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Honest:
+    """A submission of good faith, which no form may cost a point."""
+
+    id: str
+    """`K01` to `K60`, the kinds of the catalogue, with a suffix where a kind has several forms."""
+    title: str
+    content: Content
+    filename: str = "submission.py"
+    steps: tuple[str, ...]
+    codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Check id → right codes, where it is not a pass: a documented limit, or a rule that is honestly missed. Every
+    check that is not named must pass."""
+    limits: Mapping[str, object] = field(default_factory=dict)
+    plan: Mapping[str, object] = field(default_factory=dict)
+    threshold: float = 0.02
+    """What is proved is that a form is accepted, not how fast this machine is."""
+    lab: str = "dali-pipelines"
+    deadline_s: float = 120.0
+    quick: bool = False
+
+    @property
+    def attack(self) -> str:
+        """The catalogue's id."""
+        return self.id[:3]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Procedure:
+    """An attack that is no submission alone: messages, frames, repeated attempts, the pod's walls.
+
+    `play` does it and says what came out; `passed` means that the attack got what it wanted.
+    """
+
+    id: str
+    title: str
+    play: Callable[["World"], Observed]
+    codes: tuple[str, ...]
+    target: str = "procedure"
+    deadline_s: float = 120.0
+    quick: bool = False
+
+    @property
+    def attack(self) -> str:
+        """The catalogue's id."""
+        return self.id[:3]
+
+
+Case = Cheat | Honest | Procedure

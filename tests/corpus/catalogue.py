@@ -1,0 +1,86 @@
+"""Every case, and every attack of the catalogue with the case or the reason that it has none."""
+
+import importlib
+import pkgutil
+import tomllib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from tests.corpus import cheats, honest
+from tests.corpus.case import Case, Cheat, Honest, Procedure
+
+FAMILIES = {
+    "V": ("forged variables", 10),
+    "T": ("fake tensors and batches", 13),
+    "C": ("clocks", 9),
+    "M": ("patched libraries and imports", 11),
+    "B": ("a baseline held back", 12),
+    "D": ("an inflated DALI arm", 20),
+    "S": ("fake data sets", 15),
+    "R": ("reflections without substance", 15),
+    "H": ("the harness and its channel", 19),
+    "X": ("exhaustion", 12),
+    "I": ("what is handed in", 13),
+    "N": ("network and neighbours", 9),
+    "Z": ("statistics and procedure", 8),
+}
+"""Letter → name and number of attacks: 166 in all."""
+HONEST_KINDS = 60
+
+
+@cache
+def cases() -> tuple[Case, ...]:
+    """All cases, in the order of their ids.
+
+    Raises:
+        ValueError: two cases have the same id.
+    """
+    found: list[Case] = []
+    for package in (cheats, honest):
+        for module in pkgutil.iter_modules(package.__path__):
+            found += importlib.import_module(f"{package.__name__}.{module.name}").CASES
+    ids = [case.id for case in found]
+    twice = {one for one in ids if ids.count(one) > 1}
+    if twice:
+        raise ValueError(f"these ids are used twice: {', '.join(sorted(twice))}")
+    return tuple(sorted(found, key=lambda case: case.id))
+
+
+def attacks() -> Iterator[str]:
+    """Ids of all attacks."""
+    for letter, (_, number) in FAMILIES.items():
+        for place in range(1, number + 1):
+            yield f"{letter}{place:02d}"
+
+
+def honest_kinds() -> Iterator[str]:
+    """Ids of all honest kinds."""
+    for place in range(1, HONEST_KINDS + 1):
+        yield f"K{place:02d}"
+
+
+def absent() -> dict[str, str]:
+    """Attacks without a case → the reason, and where they are run instead."""
+    return tomllib.loads((Path(__file__).parent / "absent.toml").read_text())["absent"]
+
+
+def selected(only: Iterable[str], *, quick: bool = False) -> tuple[Case, ...]:
+    """The cases whose id begins with one of these texts (all, when there are none).
+
+    Raises:
+        ValueError: one of them names no case.
+    """
+    wanted = tuple(only)
+    for prefix in wanted:
+        if not any(case.id.startswith(prefix) for case in cases()):
+            raise ValueError(f"no case's id begins with {prefix!r}; ids look like V01, S03-copies or K17")
+    return tuple(case for case in cases() if (not wanted or case.id.startswith(wanted)) and (not quick or case.quick))
+
+
+def kind(case: Case) -> str:
+    """`cheat` or `honest`."""
+    return "honest" if isinstance(case, Honest) else "cheat"
+
+
+__all__ = ["Case", "Cheat", "Honest", "Procedure", "absent", "attacks", "cases", "honest_kinds", "kind", "selected"]

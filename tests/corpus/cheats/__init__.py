@@ -1,0 +1,1 @@
+"""Attacks: a module for each family, each with its `CASES`."""

@@ -1,0 +1,169 @@
+"""Switches defences off, one at a time, in a copy of the source, and shows that their cheats then pass.
+
+    python -m tests.corpus.defences [--only ID,…] [--lanes 2] [--report build/corpus]
+
+A defence is an entry of a file in `defences.d/`: where it stands, the text that makes it work, what that text becomes
+when it is off, and the cases that nothing else stops. A cheat that fails all the same proves nothing, so it makes this
+red; so does an entry whose text is no longer there. Nothing of this is in what is shipped: a build with a defence off
+is a folder that goes away.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+ROOT = Path(__file__).resolve().parents[2]
+_CARRIED = ("grader_service", "sandbox", "checks", "images", "tests", "examples")
+_SECONDS = 300
+
+
+class Edit(BaseModel):
+    """One change of the source."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    file: str
+    find: str
+    """Stands exactly once in the file."""
+    replace: str
+
+
+class Defence(BaseModel):
+    """One defence, and how it is switched off."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    id: str = Field(pattern=r"^[a-z0-9-]+$")
+    title: str
+    """What it does, in a sentence."""
+    edits: tuple[Edit, ...] = Field(min_length=1)
+    cases: tuple[str, ...] = Field(min_length=1)
+    """Ids of cases that pass, or whose attack gets what it wants, when this is off."""
+
+
+class StaleDefence(ValueError):
+    """An entry does not fit the source."""
+
+
+def defences() -> tuple[Defence, ...]:
+    """All of them, by id.
+
+    Raises:
+        ValueError: an entry is wrong, or an id stands twice.
+    """
+    found: dict[str, Defence] = {}
+    for path in sorted((Path(__file__).parent / "defences.d").glob("*.toml")):
+        for entry in tomllib.loads(path.read_text())["defence"]:
+            defence = Defence.model_validate(entry)
+            if defence.id in found:
+                raise ValueError(f"{path.name}: the defence {defence.id} is there twice")
+            found[defence.id] = defence
+    return tuple(found[one] for one in sorted(found))
+
+
+def switched_off(defence: Defence, root: Path) -> dict[Path, str]:
+    """Path → text of the files below `root` without the defence.
+
+    Raises:
+        StaleDefence: a text to replace is not there exactly once.
+    """
+    texts: dict[Path, str] = {}
+    for edit in defence.edits:
+        path = root / edit.file
+        if not path.is_file():
+            raise StaleDefence(f"{defence.id}: there is no file {edit.file}")
+        text = texts.get(path) or path.read_text()
+        times = text.count(edit.find)
+        if times != 1:
+            raise StaleDefence(
+                f"{defence.id}: its text stands {times} times in {edit.file}, expected once: {edit.find!r}"
+            )
+        texts[path] = text.replace(edit.find, edit.replace)
+    return texts
+
+
+def try_without(defence: Defence, scratch: Path) -> tuple[bool, str]:
+    """Plays its cases in a build without it: (whether each of them passed, what came)."""
+    build = scratch / defence.id
+    for name in _CARRIED:
+        shutil.copytree(
+            ROOT / name, build / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"), copy_function=os.link
+        )
+    for path, text in switched_off(defence, build).items():
+        path.unlink()  # a hard link: the source itself stays as it is
+        path.write_text(text)
+    answers = build / "results.json"
+    command = [sys.executable, "-m", "tests.corpus", "--lanes", "1", "--only", ",".join(defence.cases)]
+    try:
+        done = subprocess.run(
+            [*command, "--results", str(answers)],
+            cwd=build,
+            env={**os.environ, "PYTHONPATH": str(build), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+        if not answers.is_file():
+            return False, f"exit {done.returncode}: {done.stderr[-800:]}"
+        results = {result["id"]: result for result in json.loads(answers.read_text())}
+    except subprocess.TimeoutExpired:
+        return False, f"no answer within {_SECONDS} s"
+    finally:
+        shutil.rmtree(build, ignore_errors=True)
+    told = ", ".join(f"{one}: {result['outcome']} {result['code']}" for one, result in results.items())
+    wrong = [one for one, result in results.items() if result["finding"] != "false accept"]
+    why = "".join(f"\n    {one}: {results[one]['detail'][-600:]}" for one in wrong)
+    return not wrong, told + why
+
+
+def try_all(chosen: Sequence[Defence], lanes: int) -> Iterator[tuple[Defence, bool, str, float]]:
+    """Each in its turn, `lanes` beside each other."""
+
+    def one(defence: Defence) -> tuple[Defence, bool, str, float]:
+        started = time.monotonic()
+        good, told = try_without(defence, Path(scratch))
+        return defence, good, told, time.monotonic() - started
+
+    # Beside the source, so that its files can be linked there.
+    folder = tempfile.TemporaryDirectory(prefix="corpus-without-", dir=ROOT / "build")
+    with folder as scratch, ThreadPoolExecutor(lanes) as pool:
+        yield from pool.map(one, chosen)
+
+
+def main() -> int:
+    """Prints a line for each; 1 when a cheat did not pass without its defence."""
+    parser = argparse.ArgumentParser(prog="python -m tests.corpus.defences")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--lanes", type=int, default=min(os.cpu_count() or 1, 4))
+    parser.add_argument("--report", type=Path, default=ROOT / "build" / "corpus")
+    options = parser.parse_args()
+    options.report.mkdir(parents=True, exist_ok=True)
+    wanted = {part for part in options.only.split(",") if part}
+    chosen = [defence for defence in defences() if not wanted or defence.id in wanted]
+    lines = ["| defence | switched off, these pass | shown |", "| --- | --- | --- |"]
+    bad = 0
+    for number, (defence, good, told, seconds) in enumerate(try_all(chosen, options.lanes), 1):
+        bad += not good
+        print(
+            f"[{number}/{len(chosen)}] without {defence.id}: {'' if good else 'NOT SHOWN: '}{told} ({seconds:.0f} s)",
+            flush=True,
+        )
+        lines.append(f"| {defence.title} (`{defence.id}`) | {', '.join(defence.cases)} | {'yes' if good else 'NO'} |")
+    table = "\n".join(lines)
+    (options.report / "defences.md").write_text(table + "\n")
+    print(f"\n{table}\n\n{len(chosen) - bad} of {len(chosen)} defences: without them their cheats pass")
+    return 1 if bad or not chosen else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

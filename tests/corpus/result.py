@@ -1,0 +1,121 @@
+"""How a case came out, and what that means for the grader."""
+
+import time
+import traceback
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from grader_service.grading.flow import Graded
+from tests.corpus.case import SUBMISSION, Case, Honest, Observed
+from tests.corpus.world import World
+
+
+class Finding(StrEnum):
+    """What a result says of the grader."""
+
+    RIGHT = "right"
+    FALSE_ACCEPT = "false accept"
+    """A cheat passed its target."""
+    FALSE_REJECT = "false reject"
+    """Good faith lost a point, or a cheat cost what is honest beside it."""
+    OTHER_REASON = "other reason"
+    """A cheat did not pass, but not for the reason that its case names: the case proves nothing."""
+    HARNESS_ERROR = "harness error"
+    LEAK = "leak"
+    """A container, volume or folder outlived the case."""
+    LATE = "late"
+    """The verdict was not there within the case's deadline."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One played case."""
+
+    id: str
+    kind: str
+    title: str
+    target: str
+    wanted: str
+    outcome: str
+    code: str
+    finding: Finding
+    detail: str
+    seconds: float
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {**asdict(self), "finding": self.finding.value}
+
+
+def play(case: Case, world: World) -> Result:
+    """Plays one case; whatever happens is a result."""
+    started = time.monotonic()
+    try:
+        if isinstance(case, Honest):
+            observed, finding = _honest(case, world.graded(case))
+        else:
+            observed = case.play(world)
+            finding = _attacked(case, observed)
+    except Exception:  # noqa: BLE001 - one broken case must not hide the others
+        observed, finding = Observed("error", "harness", traceback.format_exc(limit=-6)), Finding.HARNESS_ERROR
+    seconds = time.monotonic() - started
+    left = world.leftovers()
+    if finding is Finding.RIGHT and left:
+        finding, observed = Finding.LEAK, Observed(observed.outcome, observed.code, ", ".join(left))
+    if finding is Finding.RIGHT and seconds > case.deadline_s:
+        finding = Finding.LATE
+    return Result(
+        id=case.id,
+        kind="honest" if isinstance(case, Honest) else "cheat",
+        title=case.title,
+        target="all checks" if isinstance(case, Honest) else case.target,
+        wanted=_wanted(case),
+        outcome=observed.outcome,
+        code=observed.code,
+        finding=finding,
+        detail=observed.detail[:2000],
+        seconds=round(seconds, 2),
+    )
+
+
+def _attacked(case: Case, observed: Observed) -> Finding:
+    """What an attack's result means."""
+    assert not isinstance(case, Honest)
+    if observed.outcome == "passed":
+        return Finding.FALSE_ACCEPT
+    if observed.outcome == "error" and observed.code not in case.codes:
+        return Finding.HARNESS_ERROR
+    if observed.code not in case.codes:
+        return Finding.OTHER_REASON
+    spared = getattr(case, "others", {})
+    if any(observed.others.get(check) not in codes for check, codes in spared.items()):
+        return Finding.FALSE_REJECT
+    return Finding.RIGHT
+
+
+def _honest(case: Honest, done: Graded) -> tuple[Observed, Finding]:
+    """What an honest submission's result means: every check passes, or answers as the case says."""
+    verdict = done.verdict
+    if done.failure is not None:
+        return Observed("error", verdict.code, str(done.failure)), Finding.HARNESS_ERROR
+    if not verdict.checks or (verdict.status.value == "rejected" and SUBMISSION not in case.codes):
+        return Observed(verdict.status.value, verdict.code, verdict.feedback), Finding.FALSE_REJECT
+    wrong = [
+        check
+        for check in verdict.checks
+        if (check.code not in case.codes[check.id] if check.id in case.codes else check.outcome.value != "passed")
+    ]
+    if wrong:
+        told = "; ".join(f"{check.id}: {check.code}: {check.feedback}" for check in wrong)
+        return Observed(wrong[0].outcome.value, wrong[0].code, told), Finding.FALSE_REJECT
+    return Observed(verdict.status.value, verdict.code), Finding.RIGHT
+
+
+def _wanted(case: Case) -> str:
+    """The right answers, to be read."""
+    if isinstance(case, Honest):
+        return (
+            "; ".join(f"{check}: {' or '.join(codes)}" for check, codes in case.codes.items()) or "every check passes"
+        )
+    return " or ".join(case.codes)

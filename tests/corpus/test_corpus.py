@@ -1,0 +1,144 @@
+"""The corpus itself: every attack has a case or a reason, every case proves what it says, every switch still fits."""
+
+import pytest
+
+from checks.registry import Registry
+from grader_service.labs.catalogue import load_lab
+from tests.corpus import catalogue, defences, matrix
+from tests.corpus.case import SUBMISSION, Cheat, Honest, Observed, Procedure
+from tests.corpus.result import Finding, Result, play
+
+
+class Played:
+    """A world that answers what it is told to."""
+
+    def __init__(self, observed=None, left=()):
+        self.observed, self.left = observed, list(left)
+
+    def observe(self, case):
+        """The answer that was given beforehand."""
+        if isinstance(self.observed, Exception):
+            raise self.observed
+        return self.observed
+
+    def leftovers(self):
+        """What was said to be left."""
+        return self.left
+
+
+def cheat(**changes):
+    """A cheat of which nothing is run."""
+    given = {"id": "V01", "title": "t", "content": "", "steps": (), "target": "ratio", "codes": ("ratio.too_low",)}
+    return Cheat(**{**given, **changes})
+
+
+@pytest.mark.parametrize(
+    ("observed", "left", "finding"),
+    [
+        (Observed("failed", "ratio.too_low"), (), Finding.RIGHT),
+        (Observed("passed", "ratio.ok"), (), Finding.FALSE_ACCEPT),
+        (Observed("passed", "ratio.too_low"), (), Finding.FALSE_ACCEPT),
+        (Observed("failed", "ratio.no_pipeline"), (), Finding.OTHER_REASON),
+        (Observed("error", "grade.sandbox"), (), Finding.HARNESS_ERROR),
+        (RuntimeError("broken case"), (), Finding.HARNESS_ERROR),
+        (Observed("failed", "ratio.too_low"), ("container x",), Finding.LEAK),
+        (Observed("passed", "ratio.ok"), ("container x",), Finding.FALSE_ACCEPT),
+    ],
+)
+def test_what_a_result_means(observed, left, finding):
+    """A pass is a false accept; the wrong reason, our failure and what is left behind are findings of their own."""
+    assert play(cheat(), Played(observed, left)).finding is finding
+
+
+def test_a_verdict_after_its_deadline_is_late():
+    """However right it is."""
+    assert play(cheat(deadline_s=-1.0), Played(Observed("failed", "ratio.too_low"))).finding is Finding.LATE
+
+
+def test_a_cheat_may_not_cost_what_is_honest_beside_it():
+    """`others` names the codes that other checks must give."""
+    case = cheat(others={"reflections": ("reflections.ok",)})
+    right = Observed("failed", "ratio.too_low", others={"reflections": "reflections.ok"})
+    wrong = Observed("failed", "ratio.too_low", others={"reflections": "reflections.missing"})
+    assert play(case, Played(right)).finding is Finding.RIGHT
+    assert play(case, Played(wrong)).finding is Finding.FALSE_REJECT
+
+
+def test_every_attack_and_every_honest_kind_is_there():
+    """Each of the 166 attacks has a case or a reason why not, never both, and each honest kind has a case."""
+    covered = {case.attack for case in catalogue.cases()}
+    reasons = set(catalogue.absent())
+    assert set(catalogue.attacks()) - covered - reasons == set()
+    assert reasons & covered == set()
+    assert reasons <= set(catalogue.attacks())
+    assert set(catalogue.honest_kinds()) <= covered
+    assert covered <= {*catalogue.attacks(), *catalogue.honest_kinds()}
+
+
+def test_figures_of_the_corpus():
+    """At least 150 cheats and 60 honest submissions, in more than one form where an attack has several."""
+    found = catalogue.cases()
+    assert sum(not isinstance(case, Honest) for case in found) >= 150
+    assert sum(isinstance(case, Honest) for case in found) >= 60
+
+
+@pytest.mark.parametrize("case", catalogue.cases(), ids=lambda case: case.id)
+def test_cases_name_what_exists(case):
+    """Target and codes belong to a check of the case's steps; no cheat counts a pass among its right answers."""
+    assert case.codes or isinstance(case, Honest)
+    if isinstance(case, Procedure):
+        return
+    lab = load_lab(case.lab, Registry())
+    checks = {check.id for step in lab.selected(case.steps) for check in step.checks}
+    if isinstance(case, Cheat):
+        assert case.target == SUBMISSION or case.target in checks
+        assert not any(code.endswith(".ok") or code == "grade.passed" for code in case.codes)
+        assert set(case.others) <= checks - {case.target}
+    else:
+        assert set(case.codes) <= checks
+
+
+def test_a_quick_subset_has_something_of_every_family():
+    """What every push plays."""
+    quick = {case.id[0] for case in catalogue.cases() if case.quick}
+    assert quick >= {*catalogue.FAMILIES, "K"} - {"C"}  # clocks are measured, which is not quick
+
+
+@pytest.mark.parametrize("defence", defences.defences(), ids=lambda defence: defence.id)
+def test_switches_fit_the_source(defence):
+    """Each text stands once where it is said to, what replaces it compiles, and its cases exist."""
+    for path, text in defences.switched_off(defence, defences.ROOT).items():
+        assert text != path.read_text()
+        if path.suffix == ".py":
+            compile(text, str(path), "exec")
+    known = {case.id for case in catalogue.cases()}
+    assert set(defence.cases) <= known
+
+
+def test_a_switch_that_no_longer_fits_is_an_error(tmp_path):
+    """A defence that was rewritten must not look as if it had been switched off."""
+    (tmp_path / "a.py").write_text("x = 1\nx = 1\n")
+    for edit in ({"file": "a.py", "find": "x = 1"}, {"file": "a.py", "find": "y"}, {"file": "b.py", "find": "y"}):
+        defence = defences.Defence.model_validate(
+            {"id": "d", "title": "t", "edits": [{**edit, "replace": ""}], "cases": ["V01"]}
+        )
+        with pytest.raises(defences.StaleDefence):
+            defences.switched_off(defence, tmp_path)
+
+
+def test_the_matrix_says_everything(tmp_path):
+    """Counts, families and each case; what a cheat left in a text stays text."""
+    results = [
+        Result(
+            "V01", "cheat", "a literal", "ratio", "ratio.too_low", "failed", "ratio.too_low", Finding.RIGHT, "", 1.0
+        ),
+        Result("R01", "cheat", "<b>|x", "r", "r.x", "passed", "r.ok", Finding.FALSE_ACCEPT, "<script>", 1.0),
+    ]
+    matrix.write(results, tmp_path, seconds=2.0, lanes=2, whole=False)
+    text, page = (tmp_path / "matrix.md").read_text(), (tmp_path / "matrix.html").read_text()
+    assert "1 false accepts, 0 false rejects" in text
+    assert "| V forged variables | 10 | 1 |" in text
+    assert r"<b>\|x" in text
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert (tmp_path / "results.json").is_file()

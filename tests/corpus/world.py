@@ -1,0 +1,157 @@
+"""What a case is played in: a sandbox, a warm judging process, and folders of its own."""
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from checks.registry import Registry
+from grader_service.grading.flow import Bench, Graded, grade
+from grader_service.grading.progress import Silent
+from grader_service.ingest.artifact import measure
+from grader_service.judge_process import JudgeProcess
+from grader_service.labs.catalogue import load_lab
+from grader_service.model.lab import LabSpec
+from grader_service.model.submission import Submission
+from grader_service.model.verdict import Verdict
+from grader_service.service.intake import IntakeDesk
+from grader_service.settings import Settings
+from grader_service.signing import Signer
+from grader_service.store.artifacts import ArtifactStore
+from grader_service.store.engine import Store
+from sandbox.api import SandboxRunner
+from sandbox.docker_options import LABEL, STATE_LABEL
+from sandbox.docker_runner import DockerRunner, connect_engine
+from sandbox.process_runner import ProcessRunner
+from tests.corpus.case import SUBMISSION, Cheat, Content, Honest, Observed
+
+PLAN: Mapping[str, object] = {"block_s": 0.2, "looks": (3,), "extension_blocks": 0, "alpha_pass": 0.4}
+"""Short and easily satisfied: what is tested is what was counted, not how fast this machine is."""
+
+
+class World:
+    """One lane of the corpus; used by one process at a time, for one case after the other."""
+
+    def __init__(self, folder: Path, *, sandbox: str = "docker", lab_image: str = "grader-lab") -> None:
+        """Opens the sandbox; `folder` is this lane's own."""
+        self.folder = folder
+        self.state_dir = folder / "state"
+        self.registry = Registry()
+        self.signer = Signer.from_folder(folder / "keys")
+        self.engine = connect_engine(30.0) if sandbox == "docker" else None
+        self.runner: SandboxRunner = (
+            DockerRunner(lab_image, self.state_dir) if sandbox == "docker" else ProcessRunner(self.state_dir)
+        )
+        self.judging = JudgeProcess()
+        self._stores = 0
+
+    def close(self) -> None:
+        """Ends the judging process."""
+        self.judging.close()
+
+    def lab(
+        self,
+        lab_id: str = "dali-pipelines",
+        *,
+        limits: Mapping[str, object] | None = None,
+        plan: Mapping[str, object] | None = None,
+        threshold: float | None = None,
+    ) -> LabSpec:
+        """A lab with the corpus' short plan, and what a case changes."""
+        lab = load_lab(lab_id, self.registry)
+        lab = lab.model_copy(update={"limits": lab.limits.model_copy(update=dict(limits or {}))})
+        lab = lab.model_copy(update={"measurement": lab.measurement.model_copy(update={**PLAN, **(plan or {})})})
+        return lab if threshold is None else _with_threshold(lab, threshold)
+
+    def grade(
+        self,
+        content: Content,
+        *,
+        filename: str = "submission.py",
+        steps: tuple[str, ...] = (),
+        lab: LabSpec | None = None,
+        runner: SandboxRunner | None = None,
+    ) -> Graded:
+        """Grades what somebody hands in, in a rehearsal."""
+        lab = lab or self.lab()
+        path = self.folder / "handed-in" / filename
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(as_bytes(content))
+        artifact = measure(path)
+        submission = Submission(
+            submission_id="corpus:1",
+            lab=lab.id,
+            filename=filename[:200],
+            sha256=artifact.sha256,
+            size_bytes=artifact.size_bytes,
+            steps=steps,
+        )
+        bench = Bench(lab, self.registry, runner or self.runner, "cpu", self.signer, judging=self.judging)
+        return grade(submission, artifact, bench, Silent())
+
+    def graded(self, case: Cheat | Honest) -> Graded:
+        """Grades a case."""
+        lab = self.lab(case.lab, limits=case.limits, plan=case.plan, threshold=case.threshold)
+        return self.grade(case.content, filename=case.filename, steps=case.steps, lab=lab)
+
+    def observe(self, case: Cheat) -> Observed:
+        """Grades a cheat and looks at its target."""
+        return seen(self.graded(case), case.target)
+
+    @contextmanager
+    def desk(self) -> Iterator[IntakeDesk]:
+        """The service's door over a fresh embedded database."""
+        self._stores += 1
+        settings = Settings(state_dir=self.folder / f"service-{self._stores}")
+        settings.state_dir.mkdir()
+        store = Store(f"sqlite:///{settings.state_dir / 'grader.db'}")
+        store.migrate()
+        artifacts = ArtifactStore(f"file://{settings.state_dir / 'artifacts'}", ())
+        try:
+            yield IntakeDesk(store, artifacts, self.registry, self.signer)
+        finally:
+            store.close()
+
+    def leftovers(self) -> list[str]:
+        """What a case left behind: containers and volumes of this lane, folders of runs."""
+        runs = self.state_dir / "runs"
+        left = [f"folder {path.name}" for path in runs.iterdir()] if runs.is_dir() else []
+        if self.engine is not None:
+            mine = {"label": [LABEL, f"{STATE_LABEL}={self.state_dir}"]}
+            left += [f"container {one.name}" for one in self.engine.containers.list(all=True, filters=mine)]
+            left += [f"volume {one.name}" for one in self.engine.volumes.list(filters=mine)]
+        return left
+
+
+def as_bytes(content: Content) -> bytes:
+    """The file itself."""
+    if callable(content):
+        return content()
+    return textwrap.dedent(content).encode() if isinstance(content, str) else content
+
+
+def seen(done: Graded, target: str) -> Observed:
+    """What a verdict says of one check, or of the submission as a whole."""
+    verdict: Verdict = done.verdict
+    others = {check.id: check.code for check in verdict.checks if check.id != target}
+    if done.failure is not None:
+        return Observed("error", verdict.code, str(done.failure), others)
+    if target == SUBMISSION:
+        return Observed(verdict.status.value, verdict.code, verdict.feedback, others)
+    for check in verdict.checks:
+        if check.id == target:
+            return Observed(check.outcome.value, check.code, check.feedback, others)
+    return Observed(verdict.status.value, verdict.code, f"no check {target}: {verdict.feedback}", others)
+
+
+def _with_threshold(lab: LabSpec, threshold: float) -> LabSpec:
+    steps = []
+    for step in lab.steps:
+        checks = tuple(
+            check.model_copy(update={"params": {**check.params, "threshold": threshold}})
+            if check.id == "throughput_ratio"
+            else check
+            for check in step.checks
+        )
+        steps.append(step.model_copy(update={"checks": checks}))
+    return lab.model_copy(update={"steps": tuple(steps)})
