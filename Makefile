@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 export UV_SYSTEM_CERTS := 1
 
-.PHONY: help setup demo test lint format lock schemas pages clean
+.PHONY: help setup demo test corpus lint format lock schemas pages clean
 
 help:
 	@echo "make demo     set up, then grade examples/reference_submission.ipynb without Docker, Redis or GPU"
@@ -14,7 +14,8 @@ help:
 	@echo "make lint     linter, formatter, types, import contracts"
 	@echo "make lock     resolve images/lock/*.txt anew"
 	@echo "make schemas  write docs/schema/*.json from the models"
-	@echo "make pages    write docs/diagnosis.md and docs/checks.md from the code"
+	@echo "make pages    write docs/diagnosis.md, docs/checks.md and docs/corpus.md from the code"
+	@echo "make corpus   play all cheats and honest submissions, then with each defence switched off"
 
 setup:
 	@$(PYTHON) images/bootstrap.py
@@ -39,9 +40,13 @@ lock: setup
 	$(UV) pip compile -q --universal --generate-hashes --python-version 3.11 pyproject.toml --extra s3 --extra parquet -c images/lock/dev.txt -o images/lock/service.txt
 	$(UV) pip compile -q --universal --generate-hashes --python-version 3.11 images/lab/requirements.in -c images/lock/dev.txt -o images/lock/lab.txt
 
+corpus: setup
+	@$(BIN)/python -m tests.corpus && $(BIN)/python -m tests.corpus.defences
+
 pages: setup
 	@$(BIN)/python -m checks.diagnosis.compile_rows && $(BIN)/python -m checks.diagnosis.table > docs/diagnosis.md
 	@$(BIN)/python -m checks.reference > docs/checks.md
+	@$(BIN)/python -m tests.corpus.table > docs/corpus.md
 
 schemas: setup
 	@for name in verdict evidence lab; do $(BIN)/grader schema $$name > docs/schema/$$name.json; done

@@ -56,19 +56,25 @@ def main() -> int:
                 "stand-ins", [str(BIN / "grader"), "images", "build", "stand-ins"], environment
             ):
                 return 1
-        results = [_run(name, command, environment) for name, command in _test_parts(sys.argv[1:])]
+        # The corpus comes first: what it is about is why the service exists.
+        results = [_run(name, command, environment) for name, command in _parts(sys.argv[1:], engine=problem is None)]
         passed = all(results)
     _say(f"{'passed' if passed else 'FAILED'} after {time.monotonic() - started:.0f} s")
     return 0 if passed else 1
 
 
-def _test_parts(arguments: list[str]) -> list[tuple[str, list[str]]]:
-    """Both halves of the tests; just the tests that were asked for, when any were."""
+def _parts(arguments: list[str], *, engine: bool) -> list[tuple[str, list[str]]]:
+    """The corpus, where there is an engine, and both halves of the tests; just those tests that were asked for."""
     pytest = [sys.executable, "-m", "pytest"]
     if arguments:
         return [("tests", [*pytest, *arguments])]
     beside = [f"--ignore={folder}" for folder in TAKE_TURNS]
+    corpus = [
+        ("corpus", [sys.executable, "-m", "tests.corpus"]),
+        ("corpus with each defence off", [sys.executable, "-m", "tests.corpus.defences"]),
+    ]
     return [
+        *(corpus if engine else []),
         ("tests beside each other", [*pytest, "-n", "auto", "--dist", "loadfile", *beside]),
         ("tests one at a time", [*pytest, *TAKE_TURNS]),
     ]

@@ -71,8 +71,8 @@ def markdown(results: Sequence[Result], *, seconds: float, lanes: int, whole: bo
         troubles = sum(int(str(row[name])) for name in ("harness_error", "leak", "late"))
         lines.append(
             f"| {row['letter']} {row['name']} | {row['number']} | {row['covered']} | {row['elsewhere']} "
-            f"| {row['cases']} | {row['right']} | {row['false_accept']} | {row['false_reject']} | {row['other_reason']} | {troubles} "
-            f"| {row['seconds']:.0f} |"
+            f"| {row['cases']} | {row['right']} | {row['false_accept']} | {row['false_reject']} "
+            f"| {row['other_reason']} | {troubles} | {row['seconds']:.0f} |"
         )
     shown = [result for result in results if every_case or result.finding is not Finding.RIGHT]
     if shown:

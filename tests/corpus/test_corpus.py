@@ -4,7 +4,7 @@ import pytest
 
 from checks.registry import Registry
 from grader_service.labs.catalogue import load_lab
-from tests.corpus import catalogue, defences, matrix
+from tests.corpus import catalogue, defences, matrix, table
 from tests.corpus.case import SUBMISSION, Cheat, Honest, Observed, Procedure
 from tests.corpus.result import Finding, Result, play
 
@@ -142,3 +142,9 @@ def test_the_matrix_says_everything(tmp_path):
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
     assert (tmp_path / "results.json").is_file()
+
+
+def test_the_page_is_that_of_the_corpus():
+    """`make pages` writes it."""
+    written = (defences.ROOT / "docs" / "corpus.md").read_text()
+    assert written == table.page(), "docs/corpus.md is old: make pages"
