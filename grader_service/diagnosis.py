@@ -4,11 +4,13 @@ import contextlib
 import ctypes
 import importlib.util
 import shutil
+import subprocess
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from grader_service import known_holes
 from grader_service.errors import SandboxUnavailable
 from grader_service.host import find_gpus, total_memory_mib, usable_cpus
 from grader_service.settings import Settings
@@ -57,6 +59,7 @@ def examine(settings: Settings) -> list[Finding]:
         )
     if client is not None:
         findings += _engine(client)
+        findings += _runc(client.version())
         findings.append(_image(client, settings.lab_image or _LAB_IMAGE))
     findings += _gpu(client)
     findings.append(_embedded())
@@ -111,6 +114,35 @@ def _engine(client: Any) -> list[Finding]:
     return findings
 
 
+def _runc(versions: Any) -> list[Finding]:
+    """The engine's runtime, and whether escapes from it are known."""
+    parts = {part.get("Name"): str(part.get("Version")) for part in versions.get("Components") or ()}
+    version = known_holes.version_in(parts.get("runc", ""))
+    if version is None:
+        return []
+    if known_holes.runc_has_holes(version):
+        advice = "has known escapes, unless your distribution mended them: update runc (docs/security.md)"
+        return [Finding("runc", Level.LIMITED, parts["runc"], advice)]
+    return [Finding("runc", Level.OK, parts["runc"])]
+
+
+def _toolkit() -> list[Finding]:
+    """The NVIDIA container toolkit, where it is installed."""
+    try:
+        command = ["nvidia-ctk", "--version"]  # wherever this host has it
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    version = known_holes.version_in(done.stdout)
+    if version is None:
+        return []
+    found = ".".join(map(str, version))
+    if known_holes.toolkit_has_holes(version):
+        advice = "has known escapes: update it (docs/security.md)"
+        return [Finding("NVIDIA container toolkit", Level.LIMITED, found, advice)]
+    return [Finding("NVIDIA container toolkit", Level.OK, found)]
+
+
 def _image(client: Any, name: str) -> Finding:
     found = client.images.list(name=name)
     if not found:
@@ -131,10 +163,16 @@ def _gpu(client: Any) -> list[Finding]:
         access = choose(client.info(), gpus[0].index)
         if isinstance(access, GpuRefusal):
             findings.append(
-                Finding("GPU in containers", Level.MISSING, "; ".join(access.reasons), "see docs/install.md")
+                Finding(
+                    "GPU in containers",
+                    Level.MISSING,
+                    "; ".join(access.reasons),
+                    "write a CDI description with nvidia-ctk (docs/security.md)",
+                )
             )
         else:
             findings.append(Finding("GPU in containers", Level.OK, access.name))
+    findings += _toolkit()
     findings.append(_jpeg_decoder(gpus[0].index))
     return findings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader_service.diagnosis import Level, _engine, examine
+from grader_service.diagnosis import Level, _engine, _runc, _toolkit, examine
 from grader_service.settings import Settings
 
 GRADER = str(Path(sys.executable).with_name("grader"))
@@ -77,3 +77,40 @@ def test_a_full_or_missing_state_folder_is_no_crash(tmp_path):
     """(G3) The nearest folder that exists is looked at."""
     found = examine(Settings(state_dir=tmp_path / "not" / "there"))
     assert [finding for finding in found if finding.topic.startswith("disk at")]
+
+
+@pytest.mark.parametrize(
+    ("version", "level"),
+    [
+        ("1.1.5+ds1", Level.LIMITED),
+        ("1.3.5", Level.LIMITED),
+        ("1.3.6", Level.OK),
+        ("1.4.2", Level.LIMITED),
+        ("1.4.3-rc.1", Level.OK),
+        ("1.5.0", Level.OK),
+        ("2.0.1", Level.OK),
+    ],
+)
+def test_a_runtime_with_known_escapes_is_named(version, level):
+    """Each release line has its own first release without them; a host may still be used, so it is no gap."""
+    (found,) = _runc({"Components": [{"Name": "Engine", "Version": "28.0.0"}, {"Name": "runc", "Version": version}]})
+    assert (found.topic, found.level, found.required) == ("runc", level, False)
+    assert bool(found.advice) is (level is Level.LIMITED)
+
+
+def test_an_engine_that_does_not_name_its_runtime():
+    """Nothing is said of what is not known."""
+    assert _runc({"Components": None}) == []
+    assert _runc({"Components": [{"Name": "runc", "Version": "main"}]}) == []
+
+
+@pytest.mark.parametrize(("version", "level"), [("1.17.7", Level.LIMITED), ("1.17.8", Level.OK), ("1.20.0", Level.OK)])
+def test_a_toolkit_with_known_escapes_is_named(tmp_path, monkeypatch, version, level):
+    """As `nvidia-ctk --version` says it; without one there is nothing to say."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert _toolkit() == []
+    tool = tmp_path / "nvidia-ctk"
+    tool.write_text(f"#!/bin/sh\necho 'NVIDIA Container Toolkit CLI version {version}'\necho commit: abc\n")
+    tool.chmod(0o755)
+    (found,) = _toolkit()
+    assert (found.level, found.found) == (level, version)
