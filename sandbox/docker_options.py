@@ -7,6 +7,7 @@ from typing import Any
 
 from sandbox.api import GuestPaths, PodSpec, Scratch
 from sandbox.gpu_access import GpuAccess
+from sandbox.seccomp import profile_text
 
 GUEST_UID = 65534
 LABEL = "org.grader.run"
@@ -59,7 +60,7 @@ def container_options(
     """Keyword arguments for the engine's container create call.
 
     Everything is denied that is not listed: no network, no capabilities, no writable root, no new privileges, no
-    swap, no core dumps, one connection to the host.
+    swap, no core dumps, no system call beyond those of `sandbox.seccomp`, one connection to the host.
     """
     mounts = [_bind(folders.code, GUEST_CODE), _bind(folders.socket, SOCKET_FOLDER)]
     tmpfs: dict[str, str] = {}
@@ -95,7 +96,7 @@ def container_options(
         "network_mode": "none",
         "read_only": True,
         "cap_drop": ["ALL"],
-        "security_opt": ["no-new-privileges:true"],
+        "security_opt": ["no-new-privileges:true", f"seccomp={profile_text()}"],
         "ipc_mode": "private",
         "pids_limit": spec.pids,
         "mem_limit": spec.memory_mib << 20,

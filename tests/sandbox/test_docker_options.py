@@ -19,6 +19,7 @@ from sandbox.docker_options import (
     scratch_volume_options,
 )
 from sandbox.gpu_access import GpuAccess
+from sandbox.seccomp import profile_text
 
 FOLDERS = PodFolders(Path("/s/code"), Path("/s/link"), Path("/s/submission"), Path("/s/shards"), Path("/srv/lab"))
 VOLUMES = ScratchVolumes("v-workspace", "v-tmp", "v-shm")
@@ -45,7 +46,7 @@ ALWAYS = {
     "network_mode": "none",
     "read_only": True,
     "cap_drop": ["ALL"],
-    "security_opt": ["no-new-privileges:true"],
+    "security_opt": ["no-new-privileges:true", f"seccomp={profile_text()}"],
     "ipc_mode": "private",
     "pids_limit": 100,
     "mem_limit": 512 << 20,
