@@ -18,6 +18,8 @@ ENGINE_ERRORS = (DockerException, OSError)
 # Reading a state after a kill may need the engine a moment.
 _WAIT_S = 10
 _REMOVE_S = 10.0
+_PAUSE_S = 10.0
+"""Cgroup v1 gives up when a pod's processes are slow to reach a point where they can stop, on a busy host."""
 _RETRY_S = 0.2
 
 
@@ -85,7 +87,16 @@ class ContainerVessel:
 
     def pause(self) -> None:
         """See `Vessel.pause`."""
-        self._order("pause")
+        deadline = time.monotonic() + _PAUSE_S
+        while True:
+            try:
+                self._order("pause")
+            except SandboxUnavailable:
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                return
+            time.sleep(_RETRY_S)
 
     def resume(self) -> None:
         """See `Vessel.resume`."""

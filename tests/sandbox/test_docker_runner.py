@@ -14,6 +14,7 @@ from sandbox import docker_engine
 from sandbox.api import Ending, PodRole, Scratch
 from sandbox.docker_options import GUEST_CODE
 from sandbox.docker_runner import DockerRunner, connect_engine
+from sandbox.seccomp import profile_text
 from tests.sandbox.engine_proxy import EngineProxy
 from tests.sandbox.owner import LIMITS, another_grader, drill
 
@@ -68,6 +69,7 @@ def shaky_runner(proxy, lab_image, state_dir, monkeypatch):
     """A runner on that engine, with little patience."""
     monkeypatch.setattr(docker_engine, "_REMOVE_S", 1.0)
     monkeypatch.setattr(docker_engine, "_WAIT_S", 2)
+    monkeypatch.setattr(docker_engine, "_PAUSE_S", 1.0)
     client = docker.DockerClient(base_url=proxy.url, timeout=3)
     yield DockerRunner(lab_image, state_dir, client=client)
     client.close()
@@ -95,7 +97,7 @@ class TestPolicy:
             ("ReadonlyRootfs", True),
             ("CapAdd", None),
             ("CapDrop", ["ALL"]),
-            ("SecurityOpt", ["no-new-privileges:true"]),
+            ("SecurityOpt", ["no-new-privileges:true", f"seccomp={profile_text()}"]),
             ("NetworkMode", "none"),
             ("PidMode", ""),
             ("IpcMode", "private"),
@@ -374,6 +376,27 @@ class TestBadDays:
             fault = proxy.fail("DELETE .*/containers", "refuse", times=2)
         assert fault.met == 2
         assert nothing_left(engine, state_dir, run_id)
+
+    def test_a_pause_needs_several_attempts(self, shaky_runner, proxy, run_id):
+        """A busy kernel cannot always freeze a pod at once."""
+        with shaky_runner.open_run(run_id, LIMITS) as space:
+            pod = space.start(drill())
+            ask(pod, kind="echo", value=1)
+            fault = proxy.fail(r"POST .*/pause", "refuse", times=2)
+            pod.pause()
+            assert fault.met == 2
+            pod.resume()
+            assert ask(pod, kind="echo", value=2).body["value"] == 2
+
+    def test_a_pause_that_never_works_is_ours(self, shaky_runner, proxy, run_id):
+        """After a bounded time."""
+        with shaky_runner.open_run(run_id, LIMITS) as space:
+            pod = space.start(drill())
+            ask(pod, kind="echo", value=1)
+            proxy.fail(r"POST .*/pause", "refuse")
+            with pytest.raises(SandboxUnavailable, match="pause of a pod failed"):
+                pod.pause()
+            proxy.heal()
 
     def test_a_removal_that_never_works(self, shaky_runner, docker_runner, proxy, engine, state_dir, run_id):
         """Is said, since the pod may still run; the rest is removed, and a sweep finds the pod later."""
