@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..channel import Link
+from .jpeg_structure import structure
 
 SUFFIXES = (b".jpg", b".jpeg", b".jpe", b".jfif")
 MAX_EXAMPLES = 40
@@ -128,6 +129,9 @@ def _walk(top: bytes, caps: Caps, inventory: Inventory, deadline: float) -> Iter
                             folders.append((entry.path, depth + 1))
                         else:
                             inventory.reject(entry.path, "too_deep", top)
+                        continue
+                    if entry.is_symlink() and os.path.isdir(entry.path):
+                        inventory.reject(entry.path, "symlink", top)  # of a folder: whoever made it should hear of it
                         continue
                     if not entry.name.lower().endswith(SUFFIXES):
                         continue
@@ -247,7 +251,8 @@ def inspect_file(path: bytes, caps: Caps) -> dict[str, Any]:
             return {"reason": "too_many_pixels"}
         if min(width, height) < caps.min_side:
             return {"reason": "too_small"}
-        if b"\xff\xd9" not in data[-(64 << 10) :]:
+        markers = structure(data)
+        if not markers.ended or markers.starved:
             # libjpeg invents the rest of a picture whose end is missing; a person would call the file broken.
             return {"reason": "truncated"}
         try:

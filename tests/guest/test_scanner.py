@@ -1,0 +1,99 @@
+"""The scanner's look at one file and one folder: what is complete counts, whatever follows it."""
+
+import io
+import os
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from sandbox.guest.trusted.jpeg_structure import structure
+from sandbox.guest.trusted.scanner import Caps, inspect_file, scan
+
+
+def picture(seed=0, size=(48, 64), **options):
+    noise = np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(noise).save(out, "JPEG", **options)
+    return out.getvalue()
+
+
+def flat(size):
+    out = io.BytesIO()
+    Image.new("RGB", size, (128, 128, 128)).save(out, "JPEG", quality=30, optimize=True)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"subsampling": 0}, {"restart_marker_rows": 1}])
+@pytest.mark.parametrize("tail", [b"", bytes(100_000), b"\xff\xd8ftypmp4" + b"\xff" * 70_000])
+def test_a_complete_picture_counts_whatever_follows_it(tmp_path, options, tail):
+    """Motion photos carry a film after the picture's end, cameras padding."""
+    path = tmp_path / "a.jpg"
+    path.write_bytes(picture(**options) + tail)
+    assert "reason" not in inspect_file(os.fsencode(path), Caps())
+
+
+@pytest.mark.parametrize("size", [(32, 32), (40, 40), (640, 480), (4000, 3000)])
+def test_a_picture_of_one_colour_is_not_starved(size):
+    """The shortest data that a real encoder writes are longer than the bound."""
+    assert structure(flat(size)) == (True, False)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.99])
+def test_a_picture_that_is_cut_off_is_truncated(tmp_path, share):
+    """With or without zeros in the place of what is missing."""
+    data = picture()
+    start = data.rindex(b"\xff\xda")
+    cut = data[: start + int((len(data) - start) * share)]
+    for tail in (b"", bytes(100_000)):
+        path = tmp_path / "a.jpg"
+        path.write_bytes(cut + tail)
+        assert inspect_file(os.fsencode(path), Caps())["reason"] == "truncated"
+
+
+def test_an_end_alone_makes_no_picture(tmp_path):
+    """Thirty bytes of data and then the end: libjpeg would invent all the rest."""
+    data = picture(size=(144, 192))
+    start = data.rindex(b"\xff\xda")
+    path = tmp_path / "a.jpg"
+    path.write_bytes(data[: start + 44] + b"\xff\xd9")
+    assert structure(path.read_bytes()) == (True, True)
+    assert inspect_file(os.fsencode(path), Caps())["reason"] == "truncated"
+
+
+def test_an_end_inside_a_thumbnail_is_not_the_pictures():
+    """Segments are skipped by their length."""
+    thumbnail = picture(size=(16, 16))
+    whole = picture()
+    segment = b"\xff\xe1" + (len(thumbnail) + 2).to_bytes(2, "big") + thumbnail
+    start = whole.rindex(b"\xff\xda")
+    assert not structure(whole[:2] + segment + whole[2 : start + 200]).ended
+    assert structure(whole[:2] + segment + whole[2:]).ended
+
+
+TORN = (
+    *(b"", b"\xff", b"\xff\xd8", b"\xff\xd8\xff", b"\xff\xd8\xff\xda", b"\xff\xd8\xff\xda\x00"),
+    b"\xff\xd8\xff\xc0\x00\x03",
+    b"\xff\xd8" + b"\xff" * 100_000,
+    b"\xff\xd8\xff\xda\x00\x02" + b"\xff\x00" * 100_000,
+    b"\xff\xd8\xff\xe0\x00\x00" * 9,
+)
+
+
+@pytest.mark.parametrize("data", TORN, ids=range(len(TORN)))
+def test_torn_structures_have_no_end(data):
+    """However they are torn, and in linear time."""
+    assert structure(data) == (False, False)
+
+
+def test_linked_folders_are_named(tmp_path):
+    """They are not followed, and whoever made them hears of it."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "a.jpg").write_bytes(picture())
+    top = tmp_path / "dataset"
+    top.mkdir()
+    (top / "linked").symlink_to(elsewhere)
+    (top / "round").symlink_to("round")
+    found = scan(str(top), [str(tmp_path)], Caps())
+    assert (found["distinct"], found["rejected"]) == (0, {"symlink": 1})
