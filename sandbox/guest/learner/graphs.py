@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..graph import edit
-from . import coerce
+from . import coerce, rehearsal
 
 MAX_RECORDS = 64
 
@@ -54,6 +54,7 @@ class Recorder:
         pipeline_class._init_pipeline_backend = init_backend
         if self._rehearse:
             pipeline_class.__init__ = init
+            rehearsal.patch_dali_pipeline(pipeline_class)
 
     def capture(self, pipe: Any) -> PipelineRecord:
         """Serializes a pipeline whose backend was just made; in a rehearsal, swaps the backend for the CPU twin."""

@@ -9,6 +9,7 @@ import contextlib
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, Self
@@ -104,6 +105,39 @@ def patch_dali_plugin(module: Any) -> None:
     base.__next__ = next_batch
 
 
+_from_gpu: "weakref.WeakSet[Any]" = weakref.WeakSet()
+"""DALI's lists and tensors that came out of GPU outputs."""
+
+
+def patch_dali_pipeline(pipeline_class: Any) -> None:
+    """Remembers what `run()` delivers from GPU outputs, so that it lies on CUDA once it is a torch tensor."""
+    from nvidia.dali.tensors import TensorListCPU
+
+    def keeping(original: Callable[..., Any]) -> Callable[..., Any]:
+        def delivered(pipe: Any, *args: Any, **kwargs: Any) -> Any:
+            outputs = original(pipe, *args, **kwargs)
+            for output, node in zip(outputs, pipe._graph_outputs or (), strict=False):
+                if getattr(node, "device", "") == "gpu":
+                    _from_gpu.add(output)
+            return outputs
+
+        return delivered
+
+    def passing_on(original: Callable[..., Any]) -> Callable[..., Any]:
+        def taken(tensors: Any, *args: Any) -> Any:
+            part = original(tensors, *args)
+            if tensors in _from_gpu:
+                _from_gpu.add(part)
+            return part
+
+        return taken
+
+    for name in ("share_outputs", "_outputs"):
+        setattr(pipeline_class, name, keeping(getattr(pipeline_class, name)))
+    for name in ("as_tensor", "__getitem__"):
+        setattr(TensorListCPU, name, passing_on(getattr(TensorListCPU, name)))
+
+
 def _quiet_context() -> Callable[..., Any]:
     @contextlib.contextmanager
     def context(*_: Any, **__: Any) -> Iterator[None]:
@@ -159,6 +193,7 @@ def _patch_cuda_module(torch: Any) -> None:
     warnings.filterwarnings("ignore", message=".*'pin_memory' argument is set as true.*")
     cuda.Event = _Event
     cuda.Stream = _Stream
+    torch.Tensor.record_stream = _always()  # torch's own looks at the stream's type before a mode is asked
     cuda.stream = _quiet_context()
     cuda.device = _quiet_context()
     for name in ("range_push", "range_pop", "mark"):
@@ -182,6 +217,15 @@ def _patch_cuda_module(torch: Any) -> None:
         return original_load(*args, **kwargs)
 
     torch.load = load
+    original_dlpack = torch.from_dlpack
+
+    def from_dlpack(source: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original_dlpack(source, *args, **kwargs)
+        if type(source).__name__ == "TensorCPU" and source in _from_gpu:
+            result.__dict__[MARK] = True
+        return result
+
+    torch.from_dlpack = torch.utils.dlpack.from_dlpack = from_dlpack
     _patch_modules(torch)
 
 
@@ -257,7 +301,6 @@ def _make_mode(torch: Any) -> Any:
         tensor.cuda: lambda value: mark(value.view_as(value)),
         tensor.pin_memory: lambda value: value,
         tensor.is_pinned: lambda _: False,
-        tensor.record_stream: lambda _: None,
         tensor.cpu: lambda value: value.view_as(value),
     }
     get_device = tensor.device.__get__
