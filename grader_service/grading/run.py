@@ -15,6 +15,7 @@ from grader_service.held_out.libraries import import_ahead
 from grader_service.held_out.plan import new_seed
 from grader_service.host import Gpu, host_facts
 from grader_service.ingest.artifact import Artifact, prepare
+from grader_service.ingest.room import require_room
 from grader_service.model.evidence import CleanRoom, Discovery, Evidence, Need, RunRecord, Scan
 from grader_service.model.lab import LabSpec
 from grader_service.model.measurement import Measurement
@@ -69,6 +70,7 @@ def execute(
     with runner.open_run(secrets.token_hex(16), limits) as space:
         clock.start("unpack", "unpacking the submission")
         prepared = prepare(artifact, space.submission_dir)
+        require_room(space.submission_dir, limits.workspace_mib, limits.workspace_inodes)
         clock.start("start", "starting pods")
         prober = Prober(probes)
         crew = Crew(space, lab, needs, device, gpu, probes_graphs=prober.wants_graphs)
