@@ -52,7 +52,7 @@ class ReflectionsCheck:
     """
 
     id: ClassVar[str] = "reflections"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Where DALI wins and where it loses"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})

@@ -35,6 +35,12 @@ _A_MINUTE, _DIGITS = 60, 9
 _FEWEST_IMAGES, _FEW_IMAGES = 20, 3000
 _LARGE_EDGE = 700
 _PIXELS = re.compile(r"(?<![0-9.,])([0-9]{3,6}) ?(?:px|pixel)")
+_MEASURED_LOSS = re.compile(
+    r"\bdali\b(?:(?!\b(?:data ?loader|loader|pytorch|torchvision|pillow|pil|cpu)\b)[^.;!?\n]){0,60}?"
+    r"(?:\bslower than\b|\bbehind\b|\blost (?:to|against)\b|(?<![0-9.,])0[.,][0-9]{1,3} ?(?:x|×|times)(?![0-9a-z]))",
+    re.IGNORECASE,
+)
+"""DALI itself compared and found slower; not a loader that is slower than DALI."""
 _SIDES = re.compile(r"(?<![0-9])([0-9]{1,5}(?: ?k)?) ?[x×*х] ?([0-9]{1,5}(?: ?k\b)?)(?![0-9])")
 
 
@@ -101,6 +107,8 @@ def _denies_work(reading: Reading) -> bool:
 def _claims(reading: Reading) -> set[str]:
     """Statements about decoding and cores that only hold on one side."""
     claims = {"nothing_to_do"} if _denies_work(reading) else set()
+    if _MEASURED_LOSS.search(reading.text):
+        claims.add("measured_loss")
     unable = reading.places("keepup", "idle", "aside", "contrast")
     tools = {hit.piece for hit in reading.hits if hit.concept == "pillow"}
     decoding = [hit.at for hit in reading.hits if hit.concept == "decode" and hit.piece not in tools]

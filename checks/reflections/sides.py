@@ -27,7 +27,7 @@ LOSS_WEIGHTS = {
     # inputs that need little or no decoding
     "text": 1.0, "tabular": 1.0, "series": 1.0, "otherdata": 1.0, "array": 0.75, "cached": 0.75, "tiny": 1.0,
     "tinyset": 0.5, "smalldata": 0.75, "few_images": 0.75, "small": 0.25, "nothing_to_do": 0.75, "negation": 0.25,
-    "nogain": 0.5,
+    "nogain": 0.5, "measured_loss": 2.0,
     # the model sets the pace
     "big_model": 1.0, "long_step": 0.75, "slow_gpu": 0.5, "hidden": 0.5, "compute": 1.0, "gpu_busy": 1.25,
     # the loader is no limit, or something before it is
@@ -64,7 +64,7 @@ _ANCHORING_GROUPS = (
 """Together these tell of starvation without naming any data."""
 _HARD_LOSS = OTHER_INPUTS | {
     *("tiny", "array", "cached", "smalldata", "big_model", "gpu_busy", "long_step", "compute", "many_cores"),
-    *("storage", "memory", "custom", "nocuda", "latency", "repro"),
+    *("storage", "memory", "custom", "nocuda", "latency", "repro", "measured_loss"),
 }  # fmt: skip
 """Scenarios in which DALI loses, as against mere remarks."""
 _HARD_WIN = frozenset(

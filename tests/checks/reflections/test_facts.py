@@ -41,6 +41,11 @@ from checks.reflections.reader import read
         ("video in a codec that the GPU does not support", "custom", True),
         ("video in a codec that the GPU supports", "custom", False),
         ("the GPU is maxed already, the loader is not", "cpu_busy", False),
+        ("my DALI pipeline was slower than the DataLoader", "measured_loss", True),
+        ("DALI was only 0.4x as fast here", "measured_loss", True),
+        ("DALI reached 10.4x", "measured_loss", False),
+        ("with DALI the DataLoader is slower than before", "measured_loss", False),
+        ("the DataLoader was slower than DALI", "measured_loss", False),
         ("صور كثيرة وأنوية قليلة", "few_and_many", False),
     ],
 )
