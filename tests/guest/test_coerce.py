@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader_service.model.evidence import Claim, PathClaim, TextList
+from sandbox.frames import FrameLimits
 from sandbox.guest.learner import coerce
 
 
@@ -480,6 +481,15 @@ def test_size_is_bounded_and_said(value):
     assert len(read.items) <= coerce.MAX_ITEMS
     assert all(len(item) <= coerce.MAX_ITEM for item in read.items)
     assert time.monotonic() - started < 2.0
+
+
+@pytest.mark.parametrize("letter", ["a", "\ufdfa", "\U0001f600", '"', "\\"])
+def test_two_full_lists_fit_into_one_frame(letter):
+    """However many bytes a character takes once it is escaped."""
+    found = coerce.text_list([letter * coerce.MAX_ITEM] * coerce.MAX_ITEMS)
+    assert found["truncated"]
+    assert len(json.dumps({"where_dali_wins": found, "where_dali_loses": found})) < FrameLimits().json_bytes * 0.9
+    assert TextList.model_validate(found).items[0] == letter * coerce.MAX_ITEM
 
 
 JUNK = st.recursive(

@@ -17,6 +17,8 @@ from typing import Any
 MAX_SHOWN = 160
 MAX_ITEM = 4000
 MAX_ITEMS = 64
+_MAX_ALL = 64_000
+"""Characters of a list, so that two of them fit into one frame however they are escaped."""
 _MAX_BITS = 1024
 _MAX_PARTS = MAX_ITEMS * 2
 _BULLET = re.compile(r"[-*•–·‣◦]|\(?\d{1,3}[.)](?!\d)")
@@ -111,7 +113,13 @@ def text_list(value: Any) -> dict[str, Any]:
         return {"status": "unreadable", "items": [], "truncated": False, "shown": shown(value)}
     items = [item for item in (_item(part) for part in parts[:_MAX_PARTS]) if item is not None]
     cut = len(parts) > MAX_ITEMS or any(len(item) >= MAX_ITEM for item in items)
-    return {"status": "present", "items": items[:MAX_ITEMS], "truncated": cut, "shown": shown(value)}
+    kept: list[str] = []
+    room = _MAX_ALL
+    for item in items[:MAX_ITEMS]:
+        cut = cut or len(item) > room
+        kept.append(item[:room])
+        room -= len(kept[-1])
+    return {"status": "present", "items": kept, "truncated": cut, "shown": shown(value)}
 
 
 def _parts(value: Any) -> list[Any] | None:
