@@ -192,8 +192,8 @@ def _tested(evidence: Evidence) -> bool:
     if measurement is None:
         return False
     # A graph that stops half-way is judged by the blocks there are: stopping must not be a way to a free attempt.
-    enough = sum(block.spoiled is None for block in measurement.blocks) >= 2
-    return measurement.decision is not None or (measurement.unsteady is None and enough)
+    seen = any(block.spoiled is None for block in measurement.blocks)
+    return measurement.decision is not None or (measurement.unsteady is None and seen)
 
 
 def _with_health(evidence: Evidence, health: Health | None) -> Evidence:

@@ -42,10 +42,9 @@ def test_each_measured_submission_is_one_more(bench, asked):
     [
         None,
         a_measurement(blocks=(), decision=None, problem="it crashed"),
-        a_measurement(blocks=(a_block(0, 2.0),), decision=None, problem="it crashed"),
         a_measurement((2.0, 2.1), decision=None, unsteady="throttled"),
     ],
-    ids=["not measured", "no block", "one block", "spoiled by the host"],
+    ids=["not measured", "no block", "spoiled by the host"],
 )
 def test_what_was_not_put_to_the_test_is_free(bench, asked, measurement):
     """Nothing was measured, or the host did not let it be."""
@@ -56,9 +55,10 @@ def test_what_was_not_put_to_the_test_is_free(bench, asked, measurement):
     assert asked["attempts"] == [1, 1]
 
 
-def test_stopping_half_way_is_an_attempt(bench, asked):
-    """A graph that ends when it likes is judged by the blocks there are, so it gets no free tries."""
-    asked["measurement"] = a_measurement((2.0, 2.1), decision=None, problem="it crashed")
+@pytest.mark.parametrize("blocks", [(a_block(0, 2.0),), (a_block(0, 2.0), a_block(1, 2.1))], ids=["one", "two"])
+def test_stopping_half_way_is_an_attempt(bench, asked, blocks):
+    """A graph that ends when it likes has seen its own rate, so it gets no free tries after a block that it dislikes."""
+    asked["measurement"] = a_measurement(blocks=blocks, decision=None, problem="it crashed")
     for _ in range(2):
         bench.submit(learner="ann")
     bench.run_all(bench.desk())
