@@ -47,8 +47,9 @@ class ReflectionsCheck:
     Points: share of the required items that count; a pass needs all of them. Extra weak items cost nothing.
     Error rates: see `tests/checks/reflections/test_labelled.py`, which holds both below 5 % on its labelled lists.
     Cannot detect: whether a situation is true or was lived through; a well-formed untrue claim with the signs of its
-    side; copies from other sources than the lab's pages, or translated; rewordings and sides in languages that the
-    lexicon lacks. Text is data here: nothing in it is executed or obeyed.
+    side, and so some salads of the right words, and short claims such as "video decoding is faster on the GPU"; copies
+    from other sources than the lab's pages, from other learners, or translated; rewordings and sides in languages that
+    the lexicon lacks. Text is data here: nothing in it is executed or obeyed.
     """
 
     id: ClassVar[str] = "reflections"
