@@ -33,6 +33,10 @@ class FrameLimits:
     blob_bytes: int = 16 << 20
     depth: int = 24
     """Deepest nesting of arrays and objects."""
+    values: int = 200_000
+    """Values in all; a text of 2 MiB may hold a million, of which each costs a validator hundreds of bytes."""
+    containers: int = 1 << 16
+    """Arrays and objects among them."""
 
 
 def encode(body: Mapping[str, object], blob: bytes = b"") -> bytes:
@@ -56,7 +60,7 @@ def lengths(header: bytes, limits: FrameLimits) -> tuple[int, int]:
 
 
 def decode_json(data: bytes, limits: FrameLimits) -> Mapping[str, object]:
-    """Parses one JSON object: no duplicate keys, no NaN, no huge integers, bounded nesting.
+    """Parses one JSON object: no duplicate keys, no NaN, no huge integers, bounded nesting and number of values.
 
     Raises:
         FrameError: the bytes are anything else.
@@ -65,7 +69,7 @@ def decode_json(data: bytes, limits: FrameLimits) -> Mapping[str, object]:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise FrameError(f"not UTF-8: {error.reason} at byte {error.start}") from None
-    _check_depth(text, limits.depth)
+    _check_form(text, limits)
     try:
         body = json.loads(
             text,
@@ -83,8 +87,8 @@ def decode_json(data: bytes, limits: FrameLimits) -> Mapping[str, object]:
     return body
 
 
-def _check_depth(text: str, limit: int) -> None:
-    depth = 0
+def _check_form(text: str, limits: FrameLimits) -> None:
+    depth = containers = commas = 0
     in_string = escaped = False
     for char in text:
         if in_string:
@@ -96,12 +100,19 @@ def _check_depth(text: str, limit: int) -> None:
                 in_string = False
         elif char == '"':
             in_string = True
+        elif char == ",":
+            commas += 1
         elif char in "[{":
             depth += 1
-            if depth > limit:
-                raise FrameError(f"nested deeper than {limit}")
+            containers += 1
+            if depth > limits.depth:
+                raise FrameError(f"nested deeper than {limits.depth}")
         elif char in "]}":
             depth -= 1
+    if containers > limits.containers:
+        raise FrameError(f"{containers} arrays and objects; expected at most {limits.containers}")
+    if commas + containers > limits.values:
+        raise FrameError(f"about {commas + containers} values; expected at most {limits.values}")
 
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -23,7 +23,7 @@ def verify(
     """Check the signature of a verdict. Exit code 0 when it holds, 1 when it does not."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read as a verdict: {error}") from error
     if key is not None:
         expected = [key]

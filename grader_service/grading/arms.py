@@ -4,12 +4,14 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Annotated, Literal, Protocol, runtime_checkable
+
+from pydantic import Field
 
 from grader_service.grading.contents import Delivered, fetch_contents, sample_places
 from grader_service.grading.dialogue import Mark, Problem, Stopped, WindowDone, ask, hear, parse, trusted
-from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import BatchFacts, GraphFacts, LoaderFacts, Shape
+from grader_service.model.base import LongText, ShortText, Wire
+from grader_service.model.evidence import BatchFacts, GraphFacts, LoaderFacts, Shape, Word
 from grader_service.model.measurement import Arm, LoaderSettings, Window
 from sandbox.api import Pod
 
@@ -18,6 +20,8 @@ _SLOWEST = 12.0
 """A window may take this many times what its plan says before its arm counts as stuck."""
 _PREPARE_S = 120.0
 _MOST_BATCHES = 100_000
+QueueDepth = Annotated[int, Field(ge=0, le=2**31)]
+"""Batches that lie ready before a window; as many are drawn and thrown away first."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,10 @@ class ReferenceArm:
         started = time.monotonic()
         answer = hear(self._pod, timeout_s)
         seconds = time.monotonic() - started
-        done = trusted(answer if isinstance(answer, Stopped) else parse(self._pod, answer, WindowDone), self._pod)
+        said = answer if isinstance(answer, Stopped) else parse(self._pod, answer, WindowDone)
+        if isinstance(said, WindowDone) and not said.images:
+            said = Stopped(self._pod.reject("a window without images"))
+        done = trusted(said, self._pod)
         self._pace.saw(batches, seconds)
         return Window(arm=self.arm, images=done.images, seconds=seconds)
 
@@ -204,7 +211,7 @@ class LoaderReady(Wire):
     loader: LoaderFacts
     content: Literal["exchanged", "rewritten", "factory", "kept"]
     """How the loader came to read held-out images; `kept` when it still reads the learner's own."""
-    queue_depth: int
+    queue_depth: QueueDepth
     shape: Shape
 
 
@@ -212,7 +219,7 @@ class ReferencePrepared(Wire):
     """A reference loader is warm."""
 
     kind: Literal["prepared"]
-    queue_depth: int
+    queue_depth: QueueDepth
 
 
 class GraphPrepared(Wire):
@@ -222,19 +229,19 @@ class GraphPrepared(Wire):
     graph: GraphFacts
     batch: BatchFacts
     plan: Mapping[str, object]
-    batch_size: int
-    queue_depth: int
+    batch_size: Annotated[int, Field(ge=1, le=1 << 20)]
+    queue_depth: QueueDepth
     settings: Mapping[str, object]
     colours_changed: bool
-    opaque: tuple[ShortText, ...]
+    opaque: Annotated[tuple[ShortText, ...], Field(max_length=64, fail_fast=True)]
 
 
 class GraphRefusedAnswer(Wire):
     """The clean room cannot run the graph."""
 
     kind: Literal["refused"]
-    problem: str
-    text: str
+    problem: Word
+    text: LongText
 
 
 def warm_reference(

@@ -17,6 +17,8 @@ COPIES = 12
 """Images copied out of one window; a run has at least two windows of the arm, so that an audit has 24 or more."""
 _TIMEOUT_S = 120.0
 _chance = random.SystemRandom()
+Side = Annotated[int, Field(ge=0, le=1 << 16)]
+"""All of them 0 where no image was copied."""
 
 
 class Contents(Wire):
@@ -25,9 +27,9 @@ class Contents(Wire):
     kind: Literal["contents"]
     images: Annotated[int, Field(ge=0, le=10_000_000)]
     channels: Annotated[int, Field(ge=1, le=4)]
-    places: Annotated[tuple[Count, ...], Field(max_length=256)]
-    shape: tuple[Count, Count, Count]
-    labels: Annotated[tuple[int, ...], Field(max_length=1_000_000)] | None = None
+    places: Annotated[tuple[Count, ...], Field(max_length=256, fail_fast=True)]
+    shape: tuple[Side, Side, Side]
+    labels: Annotated[tuple[int, ...], Field(max_length=1_000_000, fail_fast=True)] | None = None
 
 
 @dataclass(frozen=True)

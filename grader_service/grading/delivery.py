@@ -17,6 +17,10 @@ from sandbox.api import Pod
 
 COPIES = 24
 """Images kept whole from each window, drawn by the system's generator after they came."""
+_COPY_BYTES = 24 << 20
+"""Of all of them together; fewer are kept where images are larger than 1 MiB, so that a run's fit into our memory."""
+_MOST_CHANNELS = 4
+"""Whose means are taken: no image has more, and what has more is not recognised."""
 _ROWS = 48
 """Rows of an image that its mean colour is taken from, at most twice as many."""
 _chance = random.SystemRandom()
@@ -91,7 +95,7 @@ def _channels_last(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 def _means(batch: NDArray[np.uint8]) -> NDArray[np.float32]:
     every = max(1, batch.shape[1] // _ROWS)
-    rows = batch[:, ::every]
+    rows = batch[:, ::every, :, :_MOST_CHANNELS]
     # Down the columns first: at most 95 bytes are added, which 16 bits hold, and it is many times faster than a mean.
     sums = rows.sum(axis=1, dtype=np.uint16).sum(axis=1, dtype=np.uint64)
     return np.asarray(sums / (rows.shape[1] * rows.shape[2]), np.float32)
@@ -105,3 +109,5 @@ def _keep(copies: list[tuple[int, NDArray[np.uint8]]], batch: NDArray[np.uint8],
             copies.append((place, np.ascontiguousarray(batch[number])))
         elif (slot := _chance.randrange(place + 1)) < COPIES:
             copies[slot] = (place, np.ascontiguousarray(batch[number]))
+    while len(copies) > 1 and sum(pixels.nbytes for _, pixels in copies) > _COPY_BYTES:
+        del copies[_chance.randrange(len(copies))]

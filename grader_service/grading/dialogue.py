@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from grader_service.errors import SandboxUnavailable
-from grader_service.model.base import LongText, Wire
+from grader_service.model.base import Few, LongText, ShortText, Wire
 from grader_service.model.evidence import Ending
 from sandbox.api import Pod
 from sandbox.frames import Message
@@ -25,14 +25,15 @@ class WindowDone(Wire):
     """The timed part of a window is over."""
 
     kind: Literal["window_done"]
-    images: int
+    images: Annotated[int, Field(ge=0, le=2**40)]
+    """Far beyond any real window, so that no rate that a learner's pod claims is outside of what a block can hold."""
 
 
 class Ready(Wire):
     """A trusted guest has imported what it needs."""
 
     kind: Literal["ready"]
-    versions: Mapping[str, str]
+    versions: Annotated[Mapping[str, ShortText], Few]
 
 
 class Problem(Wire):

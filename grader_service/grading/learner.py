@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from grader_service.errors import SandboxUnavailable
 from grader_service.grading.arms import ArmLost, LearnerArm, LoaderReady, lost
 from grader_service.grading.dialogue import Problem, Stopped, ask, hear, parse
 from grader_service.ingest.artifact import Prepared
@@ -32,7 +33,7 @@ class Discovered(Wire):
 
     kind: Literal["discovered"]
     discovery: Discovery
-    graph_sizes: Annotated[tuple[int, ...], Field(max_length=16)]
+    graph_sizes: Annotated[tuple[int, ...], Field(max_length=16, fail_fast=True)]
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,9 @@ def discover(
 
     Returns:
         What it left behind, or how the pod ended without saying so.
+
+    Raises:
+        SandboxUnavailable: the pod ended before the first line of the submission, while only code of ours ran in it.
     """
     cells = None
     if prepared.cells is not None:
@@ -67,7 +71,9 @@ def discover(
     message = ask(pod, request, timeout_s=START_S)
     started = message if isinstance(message, Stopped) else parse(pod, message, Started)
     if isinstance(started, Stopped):
-        return started
+        record = pod.end()
+        said = record.log_tail.strip().splitlines()[-1:] or [record.detail]
+        raise SandboxUnavailable(f"a learner's pod ended before the submission ran: {started.ending.value}, {said[0]}")
     message = hear(pod, limits.learner_timeout_s + COLLECT_S)
     if isinstance(message, Stopped):
         return message

@@ -11,15 +11,18 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from grader_service.errors import InfrastructureError, SubmissionRejected
 from grader_service.ingest.limits import IngestLimits
 from grader_service.model.base import Code, LongText, Wire
+from sandbox.frames import FrameError, FrameLimits, decode_json
 
 _KINDS = {".py": "py", ".ipynb": "ipynb", ".zip": "zip", ".tar": "tar", ".tar.gz": "tar", ".tgz": "tar"}
-_MAX_ANSWER = 32 << 20
+_ANSWER = FrameLimits(json_bytes=8 << 20, depth=8, values=10_000, containers=5_000)
+"""Of the child: its notebook's code has at most 6 MiB as JSON, in at most 2,000 cells."""
 # What the child inherits of our environment: its parsers see hostile bytes, and keys and tokens stay here.
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME")
 # Signals by which hostile bytes end a parser. Any other one (a shutdown, the kernel short of memory) is not theirs.
@@ -52,7 +55,7 @@ class _Opened(Wire):
     """The child's answer for a submission that can be run."""
 
     entry: str
-    cells: tuple[tuple[int, str], ...] | None
+    cells: Annotated[tuple[tuple[int, str], ...], Field(fail_fast=True)] | None
 
 
 class _Rejection(Wire):
@@ -60,6 +63,9 @@ class _Rejection(Wire):
 
     code: Code
     feedback: LongText
+
+
+_ANSWERS: TypeAdapter[_Opened | _Rejection] = TypeAdapter(_Opened | _Rejection)
 
 
 def measure(path: Path) -> Artifact:
@@ -164,7 +170,7 @@ def _in_child(kind: str, artifact: Artifact, into: Path, limits: IngestLimits) -
         if -done.returncode in _BLAMED_SIGNALS:
             raise _too_costly()
         size = output.tell()
-        if done.returncode != 0 or size > _MAX_ANSWER:
+        if done.returncode != 0 or size > _ANSWER.json_bytes:
             errors.seek(max(0, errors.tell() - 500))
             tail = errors.read().decode(errors="replace")
             raise InfrastructureError(f"the process that opens submissions failed with {done.returncode}: {tail}")
@@ -174,9 +180,10 @@ def _in_child(kind: str, artifact: Artifact, into: Path, limits: IngestLimits) -
 
 def _checked(output: bytes) -> Prepared:
     try:
-        answer = TypeAdapter(_Opened | _Rejection).validate_json(output)
-    except ValidationError as error:
-        raise InfrastructureError(f"the process that opens submissions answered nonsense: {error}") from error
+        answer = _ANSWERS.validate_python(decode_json(output, _ANSWER))
+    except (FrameError, ValidationError) as error:
+        reason = str(error)[:1000]
+        raise InfrastructureError(f"the process that opens submissions answered nonsense: {reason}") from error
     if isinstance(answer, _Rejection):
         raise SubmissionRejected(answer.code, answer.feedback)
     return Prepared(answer.entry, answer.cells)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 # Characters that change what a terminal or a page shows beside the text itself: C0/C1 controls except
 # tab and newline, bidirectional overrides, and lone surrogates, which no UTF-8 stream can carry.
@@ -42,6 +42,19 @@ class Wire(BaseModel):
         serialize_by_alias=True,
     )
 
+
+_MOST_KEYS = 64
+
+
+def _few(value: object) -> object:
+    """Counted before keys are validated, each of which would leave a reason."""
+    if isinstance(value, Mapping) and len(value) > _MOST_KEYS:
+        raise ValueError(f"{len(value)} entries; expected at most {_MOST_KEYS}")
+    return value
+
+
+Few = BeforeValidator(_few)
+"""For mappings that strangers fill: at most 64 entries."""
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
 """An id of the platform or of ours: 1 to 128 of `A-Za-z0-9._:-`."""

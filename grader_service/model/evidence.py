@@ -3,6 +3,7 @@
 `PodRecord` and everything in `RunRecord` was seen by the host. `Discovery` was said by a process that the
 learner's code shared, so each of its values may be invented; it is validated, bounded and never believed where a
 grade depends on it. `Scan` and `CleanRoom` come from pods that run only our code, over the learner's files and graph.
+Lists are refused at their first wrong value: a reason for each of a million would cost the host gigabytes.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from grader_service.model.base import (
     Count,
+    Few,
     Identifier,
     LongText,
     Seconds,
@@ -27,8 +29,9 @@ from grader_service.model.measurement import Measurement
 EVIDENCE_SCHEMA = "grader.evidence/v1"
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]
 """A lower-case reason word."""
+
 Dimension = Annotated[int, Field(ge=0, le=2**40)]
-Shape = Annotated[tuple[Dimension, ...], Field(max_length=16)]
+Shape = Annotated[tuple[Dimension, ...], Field(max_length=16, fail_fast=True)]
 
 
 class PodRole(StrEnum):
@@ -85,7 +88,7 @@ class LearnerException(Wire):
     message: LongText
     place: Place | None = None
     """The innermost line that is the learner's own."""
-    frames: Annotated[tuple[Place, ...], Field(max_length=32)] = ()
+    frames: Annotated[tuple[Place, ...], Field(max_length=32, fail_fast=True)] = ()
 
 
 class Claim(Wire):
@@ -109,7 +112,7 @@ class TextList(Wire):
     """A reflection list in the learner's namespace, turned into plain strings."""
 
     status: Literal["present", "missing", "unreadable"]
-    items: Annotated[tuple[LongText, ...], Field(max_length=64)] = ()
+    items: Annotated[tuple[LongText, ...], Field(max_length=64, fail_fast=True)] = ()
     truncated: bool = False
     shown: ShortText = ""
 
@@ -175,17 +178,17 @@ class Discovery(Wire):
     where_dali_wins: TextList
     where_dali_loses: TextList
     first_batch: FirstBatch
-    loaders: Annotated[tuple[LoaderFacts, ...], Field(max_length=16)] = ()
-    pipelines: Annotated[tuple[PipelineFacts, ...], Field(max_length=16)] = ()
-    graphs: Annotated[tuple[GraphRef, ...], Field(max_length=16)] = ()
-    factories: Annotated[tuple[ShortText, ...], Field(max_length=2)] = ()
+    loaders: Annotated[tuple[LoaderFacts, ...], Field(max_length=16, fail_fast=True)] = ()
+    pipelines: Annotated[tuple[PipelineFacts, ...], Field(max_length=16, fail_fast=True)] = ()
+    graphs: Annotated[tuple[GraphRef, ...], Field(max_length=16, fail_fast=True)] = ()
+    factories: Annotated[tuple[ShortText, ...], Field(max_length=2, fail_fast=True)] = ()
     """Which of the optional factories are defined."""
     dynamic_mode: bool = False
     """The code uses DALI's dynamic mode, which has no graph."""
     needs_gpu: LongText = ""
     """What a rehearsal could not carry to the CPU; empty when nothing."""
-    versions: Mapping[Word, ShortText] = Field(default_factory=dict)
-    notes: Annotated[tuple[ShortText, ...], Field(max_length=64)] = ()
+    versions: Annotated[Mapping[Word, ShortText], Few] = Field(default_factory=dict)
+    notes: Annotated[tuple[ShortText, ...], Field(max_length=64, fail_fast=True)] = ()
 
 
 class RejectedExample(Wire):
@@ -211,13 +214,13 @@ class Scan(Wire):
     """Why nothing was scanned, such as `missing`, `not_a_directory`, `outside`; null when it was."""
     distinct: Count = 0
     """JPEG files that decode fully and differ in their decoded pixels."""
-    rejected: Mapping[Word, Count] = Field(default_factory=dict)
+    rejected: Annotated[Mapping[Word, Count], Few] = Field(default_factory=dict)
     """Reason to number of files or links that were not counted."""
-    examples: Annotated[tuple[RejectedExample, ...], Field(max_length=40)] = ()
+    examples: Annotated[tuple[RejectedExample, ...], Field(max_length=40, fail_fast=True)] = ()
     entries_seen: Count = 0
     stopped_early: Word | None = None
     """Which cap ended the walk, such as `too_many_entries` or `deadline`."""
-    sizes: Annotated[tuple[ImageSize, ...], Field(max_length=2048)] = ()
+    sizes: Annotated[tuple[ImageSize, ...], Field(max_length=2048, fail_fast=True)] = ()
     """Sizes of counted images; a sample when there are more."""
     lab_copies: Count = 0
     """Counted images that lie in the lab's own hand-out folder."""
@@ -235,15 +238,15 @@ class OperatorFacts(Wire):
 class GraphFacts(Wire):
     """What the clean room read in the learner's graph before running it."""
 
-    operators: Annotated[tuple[OperatorFacts, ...], Field(max_length=2000)]
+    operators: Annotated[tuple[OperatorFacts, ...], Field(max_length=2000, fail_fast=True)]
     declared_batch_size: Count
     declared_threads: Count
     declared_prefetch: Count
-    output_devices: Annotated[tuple[ShortText, ...], Field(max_length=64)]
-    decoder_devices: Annotated[tuple[ShortText, ...], Field(max_length=64)] = ()
-    changed: Annotated[tuple[ShortText, ...], Field(max_length=64)] = ()
+    output_devices: Annotated[tuple[ShortText, ...], Field(max_length=64, fail_fast=True)]
+    decoder_devices: Annotated[tuple[ShortText, ...], Field(max_length=64, fail_fast=True)] = ()
+    changed: Annotated[tuple[ShortText, ...], Field(max_length=64, fail_fast=True)] = ()
     """What was re-pointed, stripped or clamped."""
-    augmentations: Annotated[tuple[ShortText, ...], Field(max_length=64)] = ()
+    augmentations: Annotated[tuple[ShortText, ...], Field(max_length=64, fail_fast=True)] = ()
 
 
 class BatchFacts(Wire):
@@ -262,7 +265,7 @@ class BatchFacts(Wire):
     constant: bool
     low: float
     high: float
-    outputs: Annotated[tuple[ShortText, ...], Field(max_length=64)] = ()
+    outputs: Annotated[tuple[ShortText, ...], Field(max_length=64, fail_fast=True)] = ()
 
 
 class ServedBatch(Wire):

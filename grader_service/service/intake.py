@@ -10,6 +10,7 @@ from grader_service import verdicts
 from grader_service.errors import ConfigurationError, SubmissionRejected, UsageError
 from grader_service.judging import needs_of
 from grader_service.labs.catalogue import load_lab
+from grader_service.model.base import neutralise
 from grader_service.model.evidence import ProbeRef, RunPlan
 from grader_service.model.lab import LabSpec, threshold_of
 from grader_service.model.probe import ProbeTask
@@ -203,5 +204,6 @@ def _refuse(desk: IntakeDesk, body: object, task_id: str | None, code: str, feed
             reply.task if reply else None,
             verdict.model_dump_json(),
         )
-        record(connection, "refused", desk.actor, submission_id=submission_id, code=code, feedback=feedback[:500])
+        said = neutralise(feedback[:500])
+        record(connection, "refused", desk.actor, submission_id=submission_id, code=code, feedback=said)
     return Taken("refused")

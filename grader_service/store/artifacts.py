@@ -1,5 +1,6 @@
 """The artifacts as sent, by their digest: a local folder, or any store that fsspec knows, such as S3."""
 
+import errno
 import hashlib
 import os
 import tempfile
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 import fsspec
 
 from grader_service.errors import InfrastructureError, SubmissionRejected
+from grader_service.model.base import neutralise
 
 _CHUNK = 1 << 20
 
@@ -66,9 +68,11 @@ class ArtifactStore:
                 data = _read_bounded(source, self._max_bytes)
         except SubmissionRejected:
             raise
-        except (FileNotFoundError, IsADirectoryError):
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             raise SubmissionRejected("artifact.not_found", f"There is nothing at {uri[:200]}.") from None
         except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+                raise SubmissionRejected("artifact.not_found", f"There is nothing at {uri[:200]}.") from None
             raise InfrastructureError(f"{uri[:200]} could not be fetched: {error}") from error
         found = hashlib.sha256(data).hexdigest()
         if found != sha256:
@@ -107,20 +111,32 @@ class ArtifactStore:
         return f"{self._root}/{digest[:2]}/{digest}"
 
     def _check_source(self, uri: str) -> None:
-        parts = urlsplit(uri)
-        # A prefix must not be left by `..` or lent to another host by user names in the authority.
-        plain = (
-            ".." not in parts.path.split("/")
-            and "@" not in parts.netloc
-            and "\\" not in uri
-            and "%2e" not in uri.lower()
-        )
-        if not plain or not any(uri.startswith(source) for source in self._sources):
+        if not _is_plain(uri) or not any(uri.startswith(source) for source in self._sources):
             allowed = ", ".join(self._sources) or "none: send the artifact inline"
             raise SubmissionRejected(
                 "artifact.source_not_allowed",
-                f"{uri[:200]} is not below an address that this grader fetches from ({allowed}).",
+                f"{neutralise(uri[:200])} is not below an address that this grader fetches from ({allowed}).",
             )
+
+
+def _is_plain(uri: str) -> bool:
+    """Whether a prefix of this address holds for all of it: no `..`, and no user names that lend it to another host.
+
+    What cannot be read as an address, or holds characters that no address has, is not plain either: a source that
+    fails on it would fail every time, as if it were our own failure.
+    """
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return False
+    return (
+        uri.isprintable()
+        and ".." not in parts.path.split("/")
+        and "@" not in parts.netloc
+        and "\\" not in uri
+        and "%2e" not in uri.lower()
+        and "::" not in uri  # fsspec's sign for a file inside another one
+    )
 
 
 def _read_bounded(source: Any, limit: int) -> bytes:
