@@ -1,0 +1,80 @@
+"""What was stored and is read again, and documents that people hand in: evidence, verdicts, labs."""
+
+import functools
+import json
+from datetime import UTC, datetime
+
+from checks.registry import Registry
+from grader_service.labs.catalogue import load_lab
+from grader_service.labs.documents import Form, read_document
+from grader_service.labs.form import form_of
+from grader_service.model.lab import LabSpec
+from grader_service.model.standing import standing_of
+from grader_service.model.submission import Submission
+from grader_service.model.verdict import Verdict
+from grader_service.report.html import render_report
+from grader_service.service.verdict_making import verdict_on
+from grader_service.signing import signed_by
+
+LAB = "dali-pipelines"
+SUBMISSION = Submission(
+    submission_id="fuzz:1",
+    lab=LAB,
+    submitted_at=datetime(2026, 9, 1, tzinfo=UTC),
+    filename="submission.ipynb",
+    sha256="0" * 64,
+    size_bytes=1,
+)
+
+
+def evidence(data: bytes) -> object:
+    """A run's stored evidence, judged by every check of the lab and made into a verdict."""
+    made = verdict_on(SUBMISSION, _lab(), "0" * 32, "evidence", data, _registry(), None)
+    document = made.model_dump_json()
+    assert Verdict.model_validate_json(document).model_dump_json() == document
+    return standing_of(made)
+
+
+def verdict(data: bytes) -> object:
+    """A verdict that comes back: from the store, or from a file."""
+    found = Verdict.model_validate_json(data)
+    document = found.model_dump_json()
+    assert Verdict.model_validate_json(document).model_dump_json() == document
+    standing_of(found)
+    render_report(found).encode()
+    return found.status
+
+
+def signature(data: bytes) -> object:
+    """A document that claims to be a signed verdict; see `grader verify`."""
+    try:
+        document = json.loads(data)
+    except RecursionError:
+        return None
+    return signed_by(document) if isinstance(document, dict) else None
+
+
+def lab_toml(data: bytes) -> object:
+    """An author's lab as TOML."""
+    return _read(data, Form.TOML)
+
+
+def lab_yaml(data: bytes) -> object:
+    """An author's lab as YAML."""
+    return _read(data, Form.YAML)
+
+
+def _read(data: bytes, form: Form) -> object:
+    reading = read_document(data, form)
+    assert (reading.document is None) == bool(reading.mistakes)
+    return form_of(reading.document) if reading.document is not None else reading
+
+
+@functools.cache
+def _lab() -> LabSpec:
+    return load_lab(LAB, _registry())
+
+
+@functools.cache
+def _registry() -> Registry:
+    return Registry()
