@@ -7,6 +7,7 @@ python -m tests.corpus --write V01-literal FOLDER      # the submission itself, 
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -25,6 +26,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="The subset for every push.")
     parser.add_argument("--lanes", type=int, default=min(os.cpu_count() or 1, 4))
     parser.add_argument("--sandbox", choices=("docker", "process"), default="docker")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda plays on this host's first GPU.")
     parser.add_argument("--report", type=Path, default=Path("build/corpus"), help="Folder for the reports.")
     parser.add_argument("--results", type=Path, help="Only this file with the results, and no report.")
     parser.add_argument("--write", nargs=2, metavar=("ID", "FOLDER"), help="Write one case's submission and stop.")
@@ -35,9 +37,12 @@ def main() -> int:
         chosen = catalogue.selected([part for part in options.only.split(",") if part], quick=options.quick)
     except ValueError as error:
         parser.error(str(error))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # lanes end, and what they had open is taken away
     started = time.monotonic()
     results = []
-    for number, result in enumerate(play_all(chosen, lanes=options.lanes, sandbox=options.sandbox), 1):
+    for number, result in enumerate(
+        play_all(chosen, lanes=options.lanes, sandbox=options.sandbox, device=options.device), 1
+    ):
         results.append(result)
         mark = "" if result.finding is Finding.RIGHT else f"  {result.finding.value.upper()}: {result.detail[-600:]}"
         print(f"[{number}/{len(chosen)}] {result.id} {result.code} {result.seconds:.1f} s{mark}", flush=True)

@@ -66,16 +66,20 @@ def absent() -> dict[str, str]:
 
 
 def selected(only: Iterable[str], *, quick: bool = False) -> tuple[Case, ...]:
-    """The cases whose id begins with one of these texts (all, when there are none).
+    """The cases that have one of these ids, or whose id begins with one of these texts (all, when there are none).
 
     Raises:
         ValueError: one of them names no case.
     """
     wanted = tuple(only)
-    for prefix in wanted:
-        if not any(case.id.startswith(prefix) for case in cases()):
-            raise ValueError(f"no case's id begins with {prefix!r}; ids look like V01, S03-copies or K17")
-    return tuple(case for case in cases() if (not wanted or case.id.startswith(wanted)) and (not quick or case.quick))
+    chosen = set() if wanted else {case.id for case in cases()}
+    for text in wanted:
+        found = {case.id for case in cases() if case.id == text}
+        found = found or {case.id for case in cases() if case.id.startswith(text)}
+        if not found:
+            raise ValueError(f"no case's id begins with {text!r}; ids look like V01, S03-copies or K17")
+        chosen |= found
+    return tuple(case for case in cases() if case.id in chosen and (not quick or case.quick))
 
 
 def kind(case: Case) -> str:

@@ -98,7 +98,12 @@ def try_without(defence: Defence, scratch: Path) -> tuple[bool, str]:
         shutil.copytree(
             ROOT / name, build / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"), copy_function=os.link
         )
-    for path, text in switched_off(defence, build).items():
+    try:
+        texts = switched_off(defence, build)
+    except StaleDefence as error:
+        shutil.rmtree(build, ignore_errors=True)
+        return False, str(error)
+    for path, text in texts.items():
         path.unlink()  # a hard link: the source itself stays as it is
         path.write_text(text)
     answers = build / "results.json"

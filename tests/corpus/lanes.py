@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from grader_service.grading.crew import Device
 from tests.corpus import catalogue
 from tests.corpus.case import Case
 from tests.corpus.result import Result, play
@@ -14,17 +15,26 @@ from tests.corpus.world import World
 _world: World | None = None
 
 
-def play_all(cases: Sequence[Case], *, lanes: int, sandbox: str = "docker") -> Iterator[Result]:
+def play_all(cases: Sequence[Case], *, lanes: int, sandbox: str = "docker", device: Device = "cpu") -> Iterator[Result]:
     """Results as they come, not in order. Leaving early ends the lanes."""
     folder = Path(tempfile.mkdtemp(prefix="grader-corpus-", dir="/var/tmp"))
     context = multiprocessing.get_context("spawn")
     try:
-        with context.Pool(min(lanes, len(cases)) or 1, _open, (folder, sandbox)) as pool:
+        with context.Pool(min(lanes, len(cases)) or 1, _open, (folder, sandbox, device)) as pool:
             yield from pool.imap_unordered(_play, [case.id for case in _longest_first(cases)])
             pool.close()
             pool.join()
     finally:
+        for lane in folder.iterdir():
+            _sweep(lane, sandbox, device)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sweep(lane: Path, sandbox: str, device: Device) -> None:
+    """Takes away what a lane that was killed left behind."""
+    world = World(lane, sandbox=sandbox, device=device)
+    world.runner.sweep()
+    world.close()
 
 
 def _longest_first(cases: Sequence[Case]) -> list[Case]:
@@ -32,11 +42,11 @@ def _longest_first(cases: Sequence[Case]) -> list[Case]:
     return sorted(cases, key=lambda case: -case.deadline_s)
 
 
-def _open(folder: Path, sandbox: str) -> None:
+def _open(folder: Path, sandbox: str, device: Device) -> None:
     global _world  # noqa: PLW0603 - a lane is a process, and has one world
     own = folder / multiprocessing.current_process().name
     own.mkdir()
-    _world = World(own, sandbox=sandbox)
+    _world = World(own, sandbox=sandbox, device=device)
 
 
 def _play(case_id: str) -> Result:

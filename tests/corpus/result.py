@@ -106,6 +106,11 @@ def _honest(case: Honest, done: Graded) -> tuple[Observed, Finding]:
         for check in verdict.checks
         if (check.code not in case.codes[check.id] if check.id in case.codes else check.outcome.value != "passed")
     ]
+    ran = done.evidence.discovery.ran if done.evidence is not None and done.evidence.discovery is not None else "lost"
+    if not wrong and not case.codes and ran not in ("completed", "exited"):
+        return Observed("failed", f"run.{ran}", "its code did not run to its end, which no check looked at"), (
+            Finding.FALSE_REJECT
+        )
     if wrong:
         told = "; ".join(f"{check.id}: {check.code}: {check.feedback}" for check in wrong)
         return Observed(wrong[0].outcome.value, wrong[0].code, told), Finding.FALSE_REJECT

@@ -1,19 +1,23 @@
 """What a case is played in: a sandbox, a warm judging process, and folders of its own."""
 
+import os
 import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from checks.registry import Registry
+from grader_service.grading.crew import Device
 from grader_service.grading.flow import Bench, Graded, grade
 from grader_service.grading.progress import Silent
+from grader_service.host import find_gpus
 from grader_service.ingest.artifact import measure
 from grader_service.judge_process import JudgeProcess
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.lab import LabSpec
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Verdict
+from grader_service.sandboxes import open_runner
 from grader_service.service.intake import IntakeDesk
 from grader_service.settings import Settings
 from grader_service.signing import Signer
@@ -21,8 +25,7 @@ from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
 from sandbox.api import SandboxRunner
 from sandbox.docker_options import LABEL, STATE_LABEL
-from sandbox.docker_runner import DockerRunner, connect_engine
-from sandbox.process_runner import ProcessRunner
+from sandbox.docker_runner import connect_engine
 from tests.corpus.case import SUBMISSION, Cheat, Content, Honest, Observed
 
 PLAN: Mapping[str, object] = {"block_s": 0.2, "looks": (3,), "extension_blocks": 0, "alpha_pass": 0.4}
@@ -32,16 +35,18 @@ PLAN: Mapping[str, object] = {"block_s": 0.2, "looks": (3,), "extension_blocks":
 class World:
     """One lane of the corpus; used by one process at a time, for one case after the other."""
 
-    def __init__(self, folder: Path, *, sandbox: str = "docker", lab_image: str = "grader-lab") -> None:
-        """Opens the sandbox; `folder` is this lane's own."""
+    def __init__(self, folder: Path, *, sandbox: str = "docker", device: Device = "cpu") -> None:
+        """Opens the sandbox; `folder` is this lane's own. With `cuda` gradings are official, on the first GPU."""
         self.folder = folder
         self.state_dir = folder / "state"
         self.registry = Registry()
         self.signer = Signer.from_folder(folder / "keys")
         self.engine = connect_engine(30.0) if sandbox == "docker" else None
-        self.runner: SandboxRunner = (
-            DockerRunner(lab_image, self.state_dir) if sandbox == "docker" else ProcessRunner(self.state_dir)
-        )
+        self.device: Device = device
+        self.gpu = find_gpus()[0] if device == "cuda" else None
+        image = os.environ.get("GRADER_LAB_IMAGE") or load_lab("dali-pipelines", self.registry).image
+        settings = Settings(state_dir=self.state_dir)
+        self.runner: SandboxRunner = open_runner(sandbox, image, settings, self.gpu)
         self.judging = JudgeProcess()
         self._stores = 0
 
@@ -72,7 +77,7 @@ class World:
         lab: LabSpec | None = None,
         runner: SandboxRunner | None = None,
     ) -> Graded:
-        """Grades what somebody hands in, in a rehearsal."""
+        """Grades what somebody hands in."""
         lab = lab or self.lab()
         path = self.folder / "handed-in" / filename
         path.parent.mkdir(exist_ok=True)
@@ -86,7 +91,9 @@ class World:
             size_bytes=artifact.size_bytes,
             steps=steps,
         )
-        bench = Bench(lab, self.registry, runner or self.runner, "cpu", self.signer, judging=self.judging)
+        bench = Bench(
+            lab, self.registry, runner or self.runner, self.device, self.signer, self.gpu, judging=self.judging
+        )
         return grade(submission, artifact, bench, Silent())
 
     def graded(self, case: Cheat | Honest) -> Graded:

@@ -1,0 +1,244 @@
+"""C: clocks of the pod, and work that is done when no clock of a pod runs."""
+
+import platform
+
+from tests.corpus.case import Cheat
+from tests.corpus.parts import DATASET, LOADER, SLOW, joined
+from tests.corpus.parts_forgeries import CONTENT, SLOW_GRAPH, forged
+from tests.e2e.submissions import native_clock
+
+RATE = """
+import itertools, time
+
+
+def rate(batches, clock=lambda: time.perf_counter()):
+    started = clock()
+    images = sum(16 for _ in itertools.islice(batches, 2))
+    return images / max(clock() - started, 1e-6)
+
+
+pytorch_throughput = rate(loader)
+"""
+SLOWLY = """
+def slowly(paths):
+    # An image costs eight times what it should.
+    return [decoded(paths) for _ in range(8)][0]
+"""
+SHORT = {"block_s": 0.1}
+"""Plan with few images in a window: what is slow must be slow eight times only."""
+
+
+def clock(id_: str, title: str, forged_clock: str, *, before: str = "") -> Cheat:
+    """A slow graph, timed by a clock of the pod that was forged after the loader's turn."""
+    return Cheat(
+        id=id_, title=title, content=joined(DATASET, LOADER, SLOW_GRAPH, RATE, forged_clock), steps=("benchmark",),
+        target="throughput_ratio", codes=SLOW, deadline_s=240.0,
+    )  # fmt: skip
+
+
+def working(
+    id_: str,
+    title: str,
+    content: str,
+    codes: tuple[str, ...] = SLOW,
+    *,
+    threshold: float = 1.1,
+    plan: dict[str, object] | None = None,
+) -> Cheat:
+    """Learner code that is timed by the images that it sends."""
+    return Cheat(
+        id=id_, title=title, content=content, steps=("benchmark",), target="throughput_ratio", codes=codes,
+        threshold=threshold, plan=plan or SHORT, deadline_s=240.0,
+    )  # fmt: skip
+
+
+CASES = (
+    clock(
+        "C01",
+        "time, timeit and datetime run a thousand times too slowly",
+        """
+        import datetime, timeit
+
+
+        def slowed(real):
+            begun = real()
+            return lambda: begun + (real() - begun) / 1000
+
+
+        for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time"):
+            setattr(time, name, slowed(getattr(time, name)))
+        timeit.default_timer = time.perf_counter
+        begun = datetime.datetime.now()
+        datetime.datetime = type("Still", (datetime.datetime,), {"now": classmethod(lambda cls, tz=None: begun)})
+        dali_throughput = rate(dali_iter)
+        """,
+    ),
+    clock(
+        "C02",
+        "CUDA events that say that a microsecond passed, and a synchronize that waits for nothing",
+        """
+        class Event:
+            def __init__(self, *args, **options):
+                pass
+
+            def record(self, *args):
+                pass
+
+            def elapsed_time(self, end):
+                return 0.001
+
+
+        torch.cuda.Event, torch.cuda.synchronize = Event, lambda *args: None
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        images = sum(16 for _ in itertools.islice(dali_iter, 2))
+        end.record()
+        torch.cuda.synchronize()
+        dali_throughput = images / (start.elapsed_time(end) / 1000)
+        """,
+    ),
+    clock(
+        "C03",
+        "a detour of the C library's clock",
+        f"{native_clock() if platform.machine() == 'x86_64' else 'time.perf_counter = lambda: 0.0'}\n"
+        "dali_throughput = rate(dali_iter)\n",
+    ),
+    clock(
+        "C04",
+        "the end is read in a child whose clock is an hour behind",
+        """
+        import subprocess, sys
+
+        os.makedirs("behind")
+        with open("behind/sitecustomize.py", "w") as file:  # what a preloaded library would do
+            file.write("import time; real = time.monotonic; time.monotonic = lambda: real() - 3600")
+        LATER = '''
+        import ctypes, os, time
+        libc = ctypes.CDLL(None)
+        if libc.unshare(0x10000080) == 0:  # a user and a time namespace of its own, where the kernel gives one
+            open("/proc/self/timens_offsets", "w").write("monotonic -3600 0")
+        if os.fork() == 0:
+            print(time.monotonic(), flush=True)
+            os._exit(0)
+        os.wait()
+        '''.replace("\\n        ", "\\n")
+
+
+        def behind():
+            there = dict(os.environ, PYTHONPATH="behind", FAKETIME="-1h", LD_PRELOAD="/workspace/libfaketime.so.1")
+            return float(subprocess.run([sys.executable, "-c", LATER], capture_output=True, env=there).stdout)
+
+
+        clocks = [time.monotonic, behind]
+        dali_throughput = rate(dali_iter, lambda: clocks.pop(0)())
+        """,
+    ),
+    working(
+        "C05",
+        "a batch is handed out before the thread that decodes it has begun",
+        forged(
+            """
+            for paths in rounds(self.folder, self.size):
+                batch = torch.zeros(self.size, 144, 192, 3, dtype=torch.uint8)
+                side.submit(lambda: batch.copy_(slowly(paths)))
+                yield batch
+            """,
+            joined("from concurrent.futures import ThreadPoolExecutor\nside = ThreadPoolExecutor(1)\n", SLOWLY),
+        ),
+        ("ratio.replayed",),
+        threshold=CONTENT,
+    ),
+    working(
+        "C06",
+        "a thread decodes while nobody's clock runs",
+        forged(
+            """
+            ready = queue.Queue(64)
+            threading.Thread(target=ahead, args=(self.folder, self.size, ready), daemon=True).start()
+            while True:
+                yield ready.get()
+            """,
+            joined(
+                SLOWLY,
+                """
+                import queue, threading
+
+
+                def ahead(folder, size, ready):
+                    for paths in rounds(folder, size):
+                        ready.put(slowly(paths))
+                """,
+            ),
+        ),
+    ),
+    working(
+        "C07",
+        "sleeps in the warm-up, so that few batches are asked for; then the same few are enough",
+        forged(
+            """
+            started = time.monotonic()
+            for paths in rounds(self.folder, self.size):
+                if time.monotonic() - started < 3.0:
+                    time.sleep(0.1)
+                    yield decoded(paths)
+                else:
+                    few = [decoded(paths)] * 8
+                    yield from few
+            """,
+            "import time\n",
+        ),
+        ("ratio.replayed",),
+        threshold=CONTENT,
+    ),
+    working(
+        "C08",
+        "stalls before the first batch of a window, then everything at once",
+        forged(
+            """
+            seen = b""
+            while True:
+                paths = files(self.folder)
+                if (first := open(paths[0], "rb").read()) != seen:  # a window begins
+                    seen, number = first, 0
+                    batches = [slowly(paths[place : place + self.size]) for place in range(0, len(paths), self.size)]
+                yield batches[number % len(batches)]
+                number += 1
+            """,
+            SLOWLY,
+        ),
+    ),
+    working(
+        "C09",
+        "sends its images again after the window has ended",
+        forged(
+            """
+            for paths in rounds(self.folder, self.size):
+                yield slowly(paths)
+            """,
+            joined(
+                SLOWLY,
+                """
+                import gc
+
+                link = next(thing for thing in gc.get_objects() if type(thing).__name__ == "Link")
+                plain, kept = type(link).send, []
+
+
+                def send(self, kind, blob=b"", **body):
+                    plain(self, kind, blob, **body)
+                    if kind == "images":
+                        kept.append((blob, body))
+                    if kind == "delivered":
+                        for blob, body in kept * 8:
+                            plain(self, "images", blob, **body)
+                        kept.clear()
+
+
+                type(link).send = send
+                """,
+            ),
+        ),
+        ("ratio.replayed",),
+        threshold=CONTENT,
+    ),
+)

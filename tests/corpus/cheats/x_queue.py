@@ -1,0 +1,80 @@
+"""X: archives that unpack to more than they are, and a queue that one learner fills."""
+
+import base64
+from functools import partial
+
+from grader_service.service.intake import receive
+from grader_service.store.leases import claim
+from tests.corpus.case import SUBMISSION, Cheat, Observed, Procedure
+from tests.corpus.parts import REFLECTIONS
+from tests.corpus.world import World
+from tests.ingest import packing
+
+_GOOD = ("submission.py", REFLECTIONS.encode())
+_MOST = 60
+"""Submissions of one learner within an hour."""
+
+
+def _zeros() -> bytes:
+    """A zip of some megabytes that unpacks to more than a gigabyte."""
+    block = bytes(300 << 20)
+    return packing.zip_bytes([_GOOD, *((f"{number}.bin", block) for number in range(4))])
+
+
+def _crowd() -> bytes:
+    """A zip of very many empty members."""
+    return packing.zip_bytes([_GOOD, *((f"d/{number}", b"") for number in range(25_000))], method=0)
+
+
+def _message(number: int, learner: str) -> dict[str, object]:
+    artifact = {"filename": "submission.py", "inline": base64.b64encode(REFLECTIONS.encode()).decode()}
+    return {"submission_id": f"{learner}:{number}", "lab": "dali-pipelines", "learner": learner, "artifact": artifact}
+
+
+def _flood(world: World) -> Observed:
+    """One learner posts without end; somebody else posts after that."""
+    with world.desk() as desk:
+        kinds = [receive(desk, _message(number, "ann"), "live", None).kind for number in range(_MOST + 5)]
+        other = receive(desk, _message(0, "bob"), "live", None).kind
+    taken = kinds.count("accepted")
+    return Observed("failed" if taken <= _MOST and other == "accepted" else "passed", f"queue.took_{taken}", other)
+
+
+def _overtaken(world: World) -> Observed:
+    """One learner posts three times before somebody else posts; two runners ask for work."""
+    with world.desk() as desk:
+        for learner, number in (("ann", 0), ("ann", 1), ("ann", 2), ("bob", 0)):
+            receive(desk, _message(number, learner), "live", None)
+        claims = [claim(desk.store, "run", f"runner-{number}", 60.0) for number in range(3)]
+    order = ["nothing" if one is None else one.submission_id for one in claims]
+    good = order == ["ann:0", "bob:0", "nothing"]
+    return Observed("failed" if good else "passed", "queue.in_turn" if good else "queue.one_has_all", ", ".join(order))
+
+
+_bomb = partial(Cheat, steps=("reflection",), target=SUBMISSION)
+
+CASES = (
+    _bomb(
+        id="X08-zeros",
+        title="a zip of 1.2 MB that unpacks to 1.2 GB",
+        content=_zeros,
+        filename="work.zip",
+        codes=("archive.too_large",),
+    ),
+    _bomb(
+        id="X08-members",
+        title="a zip of 25,000 empty files",
+        content=_crowd,
+        filename="work.zip",
+        codes=("archive.too_many_members",),
+        quick=True,
+    ),
+    Procedure(id="X10-flood", title="65 submissions of one learner at once", play=_flood, codes=("queue.took_60",)),
+    Procedure(
+        id="X10-turns",
+        title="three submissions of one learner before everybody else's",
+        play=_overtaken,
+        codes=("queue.in_turn",),
+        quick=True,
+    ),
+)

@@ -1,0 +1,230 @@
+"""Z: the statistics and the procedure around them, played on the real service over a fresh store."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlalchemy import select
+
+from grader_service.grading import blocks
+from grader_service.grading.progress import Silent
+from grader_service.model.lab import MeasurementPlan
+from grader_service.model.measurement import Arm, Measurement, Window
+from grader_service.sequential_test import decide
+from grader_service.service.runner import RunEnd
+from grader_service.store import leases, results
+from grader_service.store.sweep import expire_leases
+from grader_service.store.tables import RunRow
+from tests.corpus.case import Observed, Procedure
+from tests.corpus.parts_service import THRESHOLD, Dice, Service, measured, service
+from tests.corpus.parts_texts import lists
+from tests.corpus.world import World
+from tests.factories import a_run, an_evidence
+
+_TRIES = 25
+_LUCKY, _LUCKY_WHEN_GIVING_UP = 6, 12
+"""Days on which a test that begins anew with every try would pass one of so many; chance allows few such days."""
+
+
+def _outcome(statuses: list[str], detail: str = "") -> Observed:
+    """Whether any of the verdicts is a pass."""
+    told = f"{detail} {', '.join(f'{statuses.count(one)} {one}' for one in sorted(set(statuses)))}".strip()
+    return Observed("passed", "z.passed", told) if "passed" in statuses else Observed("failed", "z.never_passed", told)
+
+
+def _retries(submit: Callable[[Service, int], object], dice: Callable[[], Dice]) -> Callable[[World], Observed]:
+    """Hands in again and again until noise has had its chance."""
+
+    def play(world: World) -> Observed:
+        thrown = dice()
+        with service(world, thrown) as desk:
+            statuses = []
+            for number in range(_TRIES):
+                submit(desk, number)
+                statuses += [verdict.status.value for verdict in desk.graded()]
+        return _outcome(statuses, f"attempts {thrown.attempts}:")
+
+    return play
+
+
+def _flood(world: World) -> Observed:
+    """More tries in an hour than anybody needs, each with another comment."""
+    with service(world) as desk:
+        kinds = [desk.submit(f"z:{number}", f"x = 1  # {number}").kind for number in range(100)]
+    if "refused" not in kinds:
+        return Observed("passed", "z.all_taken")
+    return Observed("failed", "z.rate_limited", f"{kinds.count('accepted')} of {len(kinds)} were taken")
+
+
+def _crash(world: World) -> Observed:
+    """Ends its process at once: another run would be a free try."""
+    with service(world) as desk:
+        desk.submit("z:crash", "import os\nos._exit(1)", step="reflection")
+        end, verdict = desk.run(), desk.judge()
+        if end is not RunEnd.STORED or verdict is None:
+            return Observed("passed", "z.run_again", f"the run ended as {end}")
+        again = desk.run()
+    if again is not RunEnd.NOTHING:
+        return Observed("passed", "z.run_again", f"then came a run that ended as {again}")
+    return Observed(verdict.status.value, verdict.checks[0].code, verdict.checks[0].feedback)
+
+
+@dataclass
+class _Arm:
+    """An arm that delivers at the rates that it is given, window by window; implements `TimedArm`."""
+
+    arm: Arm
+    rates: tuple[float, ...]
+    taken: int = field(default=0, init=False)
+
+    def batches_for(self, seconds: float) -> int:
+        """Images of a window that long."""
+        return max(1, round(self.rates[0] * seconds))
+
+    def window(self, batches: int, *, timeout_s: float) -> Window:
+        """The next window."""
+        assert timeout_s > 0
+        rate = self.rates[self.taken % len(self.rates)]
+        self.taken += 1
+        return Window(arm=self.arm, images=batches, seconds=batches / rate)
+
+
+def _slow_when_noisy(world: World) -> Observed:
+    """The host has lost two fifths of its speed; a baseline that notices pretends to have lost four."""
+    assert world.folder.is_dir()
+    arms = [
+        _Arm(Arm.LEARNER, (20.0, 21.0, 20.5)),
+        _Arm(Arm.DECLARED, (60.0, 61.0, 60.5)),
+    ]
+    dali = _Arm(Arm.DALI, (60.5, 61.0, 60.0))
+    timed = blocks.measure(dali, arms, MeasurementPlan(), 1.1, Silent())
+    assert timed.decision is not None
+    return _outcome([timed.decision.outcome], f"ratio {timed.decision.ratio:.3f}")
+
+
+def _late_runner(world: World) -> Observed:
+    """Two runners have the run; the one that had lost it brings a better result, and brings it first."""
+    with service(world) as desk:
+        store = desk.intake.store
+        desk.submit("z:twice")
+        late = leases.claim(store, "run", "late", -1.0)
+        assert late is not None
+        expire_leases(store, max_attempts=3, delay_s=0.0)
+        second = leases.claim(store, "run", "second", 60.0)
+        assert second is not None
+        for claim, ratio in ((late, 3.0), (second, 0.9)):
+            found = measured([ratio, ratio * 1.01, ratio * 0.99, ratio])
+            evidence = an_evidence(run=a_run(run_id=claim.run_id), measurement=found)
+            results.store_evidence(store, claim, "measured", evidence.model_dump_json().encode(), {})
+        verdict = desk.judge()
+    assert verdict is not None
+    return Observed(verdict.status.value, verdict.checks[0].code, verdict.checks[0].feedback)
+
+
+def _redelivered(world: World) -> Observed:
+    """The broker delivers one message five times: before, during and after its run."""
+    with service(world, Dice(_LUCKY)) as desk:
+        taken = [desk.submit("z:five") for _ in range(2)]
+        desk.graded()
+        taken += [desk.submit("z:five") for _ in range(3)]
+        desk.graded()
+        with desk.intake.store.transaction() as connection:
+            runs = connection.execute(select(RunRow.run_id)).all()
+    if len(runs) > 1 or len({one.run_id for one in taken}) > 1:
+        return Observed("passed", "z.run_twice", f"{len(runs)} runs")
+    return Observed("failed", "z.one_run", ", ".join(one.kind for one in taken))
+
+
+def _other_content(world: World) -> Observed:
+    """A good submission's id is used again, for a bad one that wants its verdict."""
+    with service(world) as desk:
+        desk.submit("z:same", lists(), step="reflection")
+        first = desk.graded()
+        assert [verdict.status.value for verdict in first] == ["passed"]
+        taken = desk.submit("z:same", "where_dali_wins = where_dali_loses = []", step="reflection")
+    if taken.kind != "refused":
+        return Observed("passed", "z.borrowed_verdict", taken.kind)
+    return Observed("rejected", "submission.conflict", taken.kind)
+
+
+def _judged(ratios: list[float]) -> Callable[[World], Observed]:
+    """The verdict on blocks with these ratios."""
+
+    def play(world: World) -> Observed:
+        with service(world, lambda attempt: _at_once(ratios, attempt)) as desk:
+            desk.submit("z:blocks")
+            (verdict,) = desk.graded()
+        (check,) = verdict.checks
+        outcome = "passed" if check.score else check.outcome.value
+        return Observed(outcome, check.code, check.feedback)
+
+    return play
+
+
+def _at_once(ratios: list[float], attempt: int) -> Measurement:
+    """A measurement that was judged when all of its blocks were there."""
+    logs = [math.log(ratio) for ratio in ratios]
+    return measured(ratios, attempt, decision=decide(logs, MeasurementPlan(), THRESHOLD, attempt=attempt, last=True))
+
+
+CASES = (
+    Procedure(
+        id="Z01-same-file",
+        title="one file, handed in under a new id until noise passes it",
+        play=_retries(lambda desk, number: desk.submit(f"z:{number}"), lambda: Dice(_LUCKY)),
+        codes=("z.never_passed",),
+        quick=True,
+    ),
+    Procedure(
+        id="Z01-same-message",
+        title="one message, sent until noise passes it",
+        play=_retries(lambda desk, _: desk.submit("z:again"), lambda: Dice(_LUCKY)),
+        codes=("z.never_passed",),
+    ),
+    Procedure(
+        id="Z02-edits",
+        title="a new comment for every try",
+        play=_retries(lambda desk, number: desk.submit(f"z:{number}", f"x = 1  # {number}"), lambda: Dice(_LUCKY)),
+        codes=("z.never_passed",),
+    ),
+    Procedure(id="Z02-flood", title="a hundred tries in an hour", play=_flood, codes=("z.rate_limited",), quick=True),
+    Procedure(
+        id="Z03-crash", title="a crash, to be run again", play=_crash, codes=("reflections.no_evidence",), quick=True
+    ),
+    Procedure(
+        id="Z03-gives-up",
+        title="a pipeline that ends itself when its first two blocks look bad",
+        play=_retries(
+            lambda desk, number: desk.submit(f"z:{number}"), lambda: Dice(_LUCKY_WHEN_GIVING_UP, gives_up=True)
+        ),
+        codes=("z.never_passed",),
+    ),
+    Procedure(
+        id="Z04-noise",
+        title="a baseline that slows down where the host is noisy anyway",
+        play=_slow_when_noisy,
+        codes=("z.never_passed",),
+    ),
+    Procedure(id="Z06-late", title="the better of two runs", play=_late_runner, codes=("ratio.too_low",)),
+    Procedure(id="Z06-redelivered", title="a message delivered five times", play=_redelivered, codes=("z.one_run",)),
+    Procedure(
+        id="Z06-other-content",
+        title="the id of a submission that passed, for another one",
+        play=_other_content,
+        codes=("submission.conflict",),
+    ),
+    Procedure(
+        id="Z07-below",
+        title="1.0999 to be rounded up",
+        play=_judged([1.0999] * 16),
+        codes=("ratio.too_low",),
+        quick=True,
+    ),
+    Procedure(id="Z07-equal", title="exactly the threshold", play=_judged([1.1] * 16), codes=("ratio.inconclusive",)),
+    Procedure(
+        id="Z08-doubt",
+        title="an undecided ratio above the threshold, for the benefit of the doubt",
+        play=_judged([1.05, 1.35, 1.0, 1.3] * 4),
+        codes=("ratio.inconclusive",),
+    ),
+)

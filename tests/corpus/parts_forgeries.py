@@ -1,0 +1,76 @@
+"""Parts of forged submissions: a pipeline that cannot be carried, and what stands in its place when it is timed."""
+
+import textwrap
+
+from tests.corpus.parts import DATASET, GRAPH, joined
+from tests.e2e.submissions import COMMON, external
+
+CONTENT = 0.02
+"""A threshold that everybody reaches, so that nothing but what was delivered can fail."""
+
+DECOY = """
+dali_iter = build_dali_iterator(dataset_dir, 16)  # a real pipeline, which cannot be carried
+first_batch = next(iter(dali_iter))
+
+
+def decoded(paths):
+    return torch.from_numpy(np.stack([np.asarray(Image.open(path).convert("RGB")) for path in paths]))
+
+
+def rounds(folder, size):
+    # Lists of paths without end: the same order in every round, so that any window of that length holds each once.
+    while True:
+        paths = files(folder)
+        for place in range(0, len(paths) - size + 1, size):
+            yield paths[place : place + size]
+"""
+
+
+def forged(body: str, before: str = "") -> str:
+    """A submission with a real pipeline beside a factory whose batches come from this generator's body.
+
+    Args:
+        body: statements that yield batches; `self.folder` and `self.size` are what the factory was given.
+        before: what the body uses; a class `Forged` is defined after it.
+    """
+    made = f"""
+class Forged:
+    def __init__(self, folder, batch_size):
+        self.folder, self.size = folder, batch_size
+
+    def __iter__(self):
+{textwrap.indent(textwrap.dedent(body).strip(chr(10)), " " * 8)}
+
+
+build_dali_iterator = Forged
+"""
+    return joined(COMMON, external(), DECOY, before, made)
+
+
+LOADER = """
+import torch
+from torchvision import datasets, transforms
+
+shape = transforms.Compose([transforms.Resize((96, 96)), transforms.ToTensor()])
+"""
+
+
+def graph(images: str, *, size: int = 96, threads: int = 2) -> str:
+    """The lab's own pipeline, with these lines between the reader and the normalisation."""
+    lines = textwrap.indent(textwrap.dedent(images).strip("\n"), " " * 4)
+    decode = '    images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)\n'
+    own = GRAPH.replace(decode, "").replace("    images = fn.resize(images, size=(96, 96))\n", f"{lines}\n")
+    return own.replace("num_threads=2", f"num_threads={threads}")
+
+
+SLOW_GRAPH = graph(
+    """
+    images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
+    images = fn.gaussian_blur(fn.resize(images, size=(288, 288)), sigma=3.0)
+    images = fn.resize(images, size=(96, 96))
+    """,
+    threads=1,
+)
+"""A graph at a quarter of the baseline's rate: slow enough for any host, and soon measured."""
+
+__all__ = ["COMMON", "CONTENT", "DATASET", "DECOY", "LOADER", "SLOW_GRAPH", "external", "forged", "graph"]
