@@ -57,7 +57,7 @@ def test_what_was_not_put_to_the_test_is_free(bench, asked, measurement):
 
 @pytest.mark.parametrize("blocks", [(a_block(0, 2.0),), (a_block(0, 2.0), a_block(1, 2.1))], ids=["one", "two"])
 def test_stopping_half_way_is_an_attempt(bench, asked, blocks):
-    """A graph that ends when it likes has seen its own rate, so it gets no free tries after a block that it dislikes."""
+    """A graph that ends when it likes has seen its own rate, so it gets no free tries after a bad block."""
     asked["measurement"] = a_measurement(blocks=blocks, decision=None, problem="it crashed")
     for _ in range(2):
         bench.submit(learner="ann")
