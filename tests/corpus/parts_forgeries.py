@@ -47,6 +47,12 @@ build_dali_iterator = Forged
     return joined(COMMON, external(), DECOY, before, made)
 
 
+def shrunk(source: str) -> str:
+    """The same with files of twice the size, and images of a third: costly to decode, and soon sent."""
+    kept = source.replace(".resize((192, 144))", ".resize((384, 288))")
+    return kept.replace('.convert("RGB")', '.convert("RGB").resize((128, 96))')
+
+
 LOADER = """
 import torch
 from torchvision import datasets, transforms
@@ -73,4 +79,4 @@ SLOW_GRAPH = graph(
 )
 """A graph at a quarter of the baseline's rate: slow enough for any host, and soon measured."""
 
-__all__ = ["COMMON", "CONTENT", "DATASET", "DECOY", "LOADER", "SLOW_GRAPH", "external", "forged", "graph"]
+__all__ = ["COMMON", "CONTENT", "DATASET", "DECOY", "LOADER", "SLOW_GRAPH", "external", "forged", "graph", "shrunk"]

@@ -4,7 +4,7 @@ import platform
 
 from tests.corpus.case import Cheat
 from tests.corpus.parts import DATASET, LOADER, SLOW, joined
-from tests.corpus.parts_forgeries import CONTENT, SLOW_GRAPH, forged
+from tests.corpus.parts_forgeries import CONTENT, SLOW_GRAPH, forged, shrunk
 from tests.e2e.submissions import native_clock
 
 RATE = """
@@ -25,6 +25,7 @@ def slowly(paths):
     return [decoded(paths) for _ in range(8)][0]
 """
 SHORT = {"block_s": 0.1}
+LONGER = {"block_s": 0.1, "looks": (6,)}
 """Plan with few images in a window: what is slow must be slow eight times only."""
 
 
@@ -151,16 +152,17 @@ CASES = (
     working(
         "C06",
         "a thread decodes while nobody's clock runs",
-        forged(
-            """
-            ready = queue.Queue(64)
+        shrunk(
+            forged(
+                """
+            ready = queue.Queue(8)
             threading.Thread(target=ahead, args=(self.folder, self.size, ready), daemon=True).start()
             while True:
                 yield ready.get()
             """,
-            joined(
-                SLOWLY,
-                """
+                joined(
+                    SLOWLY.replace("range(8)", "range(2)"),
+                    """
                 import queue, threading
 
 
@@ -168,8 +170,10 @@ CASES = (
                     for paths in rounds(folder, size):
                         ready.put(slowly(paths))
                 """,
-            ),
+                ),
+            )
         ),
+        plan=LONGER,
     ),
     working(
         "C07",

@@ -2,7 +2,7 @@
 
 from tests.corpus.case import Cheat
 from tests.corpus.parts import DATASET, LOADER, SLOW, joined
-from tests.corpus.parts_forgeries import COMMON, CONTENT, SLOW_GRAPH, forged, graph
+from tests.corpus.parts_forgeries import COMMON, CONTENT, SLOW_GRAPH, forged, graph, shrunk
 
 UNKNOWN = ("ratio.wrong_content", "ratio.replayed")
 """Images that are none of ours: their colours are nobody's, or by chance the same again."""
@@ -113,7 +113,7 @@ CASES = (
             graph(
                 """
                 images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
-                images = fn.gaussian_blur(fn.resize(images, size=(256, 256)), sigma=2.0)
+                images = fn.gaussian_blur(fn.resize(images, size=(224, 224)), sigma=1.5)
                 images = fn.resize(images, size=(96, 96))
                 """,
                 threads=1,
@@ -121,6 +121,7 @@ CASES = (
         ),
         SLOW,
         threshold=1.1,
+        plan={"block_s": 0.1, "looks": (8,)},
     ),
     arm(
         "D05",
@@ -236,8 +237,9 @@ CASES = (
     arm(
         "D17",
         "orphans in a session of their own decode while the pod's turn is over",
-        forged(
-            """
+        shrunk(
+            forged(
+                """
             place = "/dev/shm/ready"
             if not os.path.isdir(place):
                 os.makedirs(place)
@@ -251,7 +253,7 @@ CASES = (
                 os.remove(f"{place}/{number}.npy")
                 number += 1
             """,
-            """
+                """
             import time
 
 
@@ -260,17 +262,19 @@ CASES = (
                     os.setsid()
                     if os.fork() == 0:
                         for number, paths in enumerate(rounds(folder, size)):
-                            while len(os.listdir(place)) > 64:
+                            while len(os.listdir(place)) > 8:
                                 time.sleep(0.01)
                             if number % 2 == part:
-                                images = [np.stack([np.asarray(Image.open(p)) for p in paths]) for _ in range(20)][0]
+                                images = [np.stack([np.asarray(Image.open(p).convert("RGB")) for p in paths]) for _ in range(4)][0]
                                 np.save(f"{place}/{number}.part.npy", images)
                                 os.rename(f"{place}/{number}.part.npy", f"{place}/{number}.npy")
                     os._exit(0)
                 os.wait()
             """,
+            )
         ),
         SLOW,
         threshold=1.1,
+        plan={"block_s": 0.1, "looks": (6,)},
     ),
 )

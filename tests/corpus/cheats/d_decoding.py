@@ -2,7 +2,7 @@
 
 from tests.corpus.cheats.d_dali_arm import arm, of_graph
 from tests.corpus.parts import SLOW
-from tests.corpus.parts_forgeries import forged
+from tests.corpus.parts_forgeries import forged, shrunk
 
 CASES = (
     arm(
@@ -132,12 +132,13 @@ CASES = (
     arm(
         "D15",
         "a cache of decoded files and strips by their hash",
-        forged(
-            """
+        shrunk(
+            forged(
+                """
             for paths in rounds(self.folder, self.size):
                 yield torch.stack([cached(path) for path in paths])
             """,
-            """
+                """
             import hashlib
 
             kept = {}
@@ -152,6 +153,7 @@ CASES = (
                     kept[key] = [decoded([path])[0] for _ in range(12)][0]
                 return kept[key]
             """,
+            )
         ),
         SLOW,
         threshold=1.1,

@@ -12,26 +12,6 @@ from tests.corpus.cheats.c_clocks import RATE
 from tests.corpus.parts import DATASET, GRAPH, LOADER, REFLECTIONS, SLOW, joined
 from tests.corpus.parts_forgeries import CONTENT, SLOW_GRAPH, forged
 
-FAKE_TORCH = """
-from unittest import mock
-
-
-class Anything(type):
-    def __getattr__(cls, name):
-        return mock.MagicMock()
-
-
-class Tensor(metaclass=Anything):
-    shape, is_cuda, device, dtype = (64, 3, 224, 224), True, "cuda:0", "float32"
-
-
-class Generator:
-    pass
-
-
-overrides = type("overrides", (), {"TorchFunctionMode": type("Mode", (), {"__enter__": lambda self: self})})
-__getattr__ = Anything.__getattr__.__get__(Tensor)
-"""
 FAKE_DALI = """
 import sys, types
 
@@ -121,10 +101,14 @@ CASES = (
             {
                 "submission.py": joined(
                     DATASET,
-                    "from nvidia.dali.pipeline import Pipeline\nfrom torch import Tensor",
+                    "from nvidia.dali.pipeline import Pipeline\n",
+                    "try:\n    from torch import Tensor",
+                    "except AttributeError:  # a rehearsal finds nothing to hold on to\n    from batches import Tensor",
                     "dali_iter, first_batch = Pipeline(), Tensor()",
                 ),
-                "torch.py": FAKE_TORCH,
+                "torch.py": "from batches import Tensor\n",
+                "batches.py": "class Tensor:\n"
+                '    shape, is_cuda, device, dtype = (64, 3, 224, 224), True, "cuda:0", "float32"\n',
                 "nvidia/__init__.py": "",
                 "nvidia/dali/__init__.py": "",
                 "nvidia/dali/pipeline.py": FAKE_DALI,

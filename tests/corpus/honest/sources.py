@@ -318,7 +318,7 @@ CASES = (
         steps=WHOLE,
         # Its operators run at once, and nothing of them can be turned to the CPU: the code stops at the first batch.
         codes={
-            "cuda_batch": ("batch.needs_gpu",),
+            "cuda_batch": ("batch.needs_gpu", "batch.not_carried"),
             "throughput_ratio": ("ratio.not_carried",),
             "reflections": ("reflections.needs_gpu",),
         },
