@@ -257,6 +257,10 @@ CASES = (
             import time
 
 
+            def arrays(paths):
+                return np.stack([np.asarray(Image.open(path).convert("RGB")) for path in paths])
+
+
             def helper(folder, size, place, part):
                 if os.fork() == 0:
                     os.setsid()
@@ -265,7 +269,7 @@ CASES = (
                             while len(os.listdir(place)) > 8:
                                 time.sleep(0.01)
                             if number % 2 == part:
-                                images = [np.stack([np.asarray(Image.open(p).convert("RGB")) for p in paths]) for _ in range(4)][0]
+                                images = [arrays(paths) for _ in range(4)][0]
                                 np.save(f"{place}/{number}.part.npy", images)
                                 os.rename(f"{place}/{number}.part.npy", f"{place}/{number}.npy")
                     os._exit(0)

@@ -320,7 +320,7 @@ CASES = (
         codes={
             "cuda_batch": ("batch.needs_gpu", "batch.not_carried"),
             "throughput_ratio": ("ratio.not_carried",),
-            "reflections": ("reflections.needs_gpu",),
+            "reflections": ("reflections.needs_gpu", "reflections.ok"),
         },
     ),
     Honest(
