@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import tempfile
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +15,8 @@ from grader_service.errors import InfrastructureError, SubmissionRejected
 from grader_service.model.base import neutralise
 
 _CHUNK = 1 << 20
+_MAY_PASS = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
+"""Answers of a web server that say: later. Others between 400 and 499 come again however often one asks."""
 
 
 class ArtifactStore:
@@ -68,12 +71,8 @@ class ArtifactStore:
                 data = _read_bounded(source, self._max_bytes)
         except SubmissionRejected:
             raise
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-            raise SubmissionRejected("artifact.not_found", f"There is nothing at {uri[:200]}.") from None
         except Exception as error:
-            if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-                raise SubmissionRejected("artifact.not_found", f"There is nothing at {uri[:200]}.") from None
-            raise InfrastructureError(f"{uri[:200]} could not be fetched: {error}") from error
+            raise _failure(error, uri[:200]) from error
         found = hashlib.sha256(data).hexdigest()
         if found != sha256:
             raise SubmissionRejected(
@@ -117,6 +116,27 @@ class ArtifactStore:
                 "artifact.source_not_allowed",
                 f"{neutralise(uri[:200])} is not below an address that this grader fetches from ({allowed}).",
             )
+
+
+def _failure(error: Exception, uri: str) -> SubmissionRejected | InfrastructureError:
+    """Whose failure it is that nothing could be read there."""
+    nothing = SubmissionRejected("artifact.not_found", f"There is nothing at {uri}.")
+    # fsspec calls whatever a web server does "not found"; what it really did is the cause.
+    cause = error.__cause__ if isinstance(error, FileNotFoundError) and error.__cause__ is not None else error
+    status = getattr(cause, "status", None)
+    if status == HTTPStatus.NOT_FOUND:
+        return nothing
+    if isinstance(status, int) and 400 <= status < 500 and status not in _MAY_PASS:
+        return SubmissionRejected(
+            "artifact.refused",
+            f"The server of the artifact answered with status {status}. Signed addresses expire: "
+            "send the submission again with an address that can be read.",
+        )
+    if isinstance(cause, FileNotFoundError | IsADirectoryError | NotADirectoryError):
+        return nothing
+    if isinstance(cause, OSError) and cause.errno == errno.ENAMETOOLONG:
+        return nothing
+    return InfrastructureError(f"{uri} could not be fetched: {cause!r}")
 
 
 def _is_plain(uri: str) -> bool:
