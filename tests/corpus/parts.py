@@ -46,11 +46,10 @@ dali_throughput = 500.0
 
 SLOW_GRAPH = GRAPH.replace(
     "    images = fn.resize(images, size=(96, 96))\n",
-    "    for _ in range(2):\n"
-    "        images = fn.gaussian_blur(fn.resize(images, size=(384, 384)), sigma=3.0)\n"
+    "    images = fn.gaussian_blur(fn.resize(images, size=(288, 288)), sigma=3.0)\n"
     "    images = fn.resize(images, size=(96, 96))\n",
 ).replace("num_threads=2", "num_threads=1")
-"""A graph that no machine runs 1.1 times as fast as the baseline: what is claimed beside it is not so."""
+"""A graph at a quarter of the baseline's rate: slow enough for any host, and soon measured."""
 
 REFLECTIONS = """
 where_dali_wins = [

@@ -2,7 +2,7 @@
 
 import textwrap
 
-from tests.corpus.parts import DATASET, GRAPH, joined
+from tests.corpus.parts import DATASET, GRAPH, SLOW_GRAPH, joined
 from tests.e2e.submissions import COMMON, external
 
 CONTENT = 0.02
@@ -68,15 +68,5 @@ def graph(images: str, *, size: int = 96, threads: int = 2) -> str:
     own = GRAPH.replace(decode, "").replace("    images = fn.resize(images, size=(96, 96))\n", f"{lines}\n")
     return own.replace("num_threads=2", f"num_threads={threads}")
 
-
-SLOW_GRAPH = graph(
-    """
-    images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
-    images = fn.gaussian_blur(fn.resize(images, size=(288, 288)), sigma=3.0)
-    images = fn.resize(images, size=(96, 96))
-    """,
-    threads=1,
-)
-"""A graph at a quarter of the baseline's rate: slow enough for any host, and soon measured."""
 
 __all__ = ["COMMON", "CONTENT", "DATASET", "DECOY", "LOADER", "SLOW_GRAPH", "external", "forged", "graph", "shrunk"]

@@ -211,6 +211,17 @@ where_dali_loses = [
     "Text classification on token ids: no compressed media, nothing to decode, the GPU is the bottleneck.",
 ]
 """
+SHORT_LOSS = """
+where_dali_wins = [
+    "JPEG folders with photos of several megapixels and few CPU cores per GPU, where decoding starves the training.",
+    "Long compressed videos, because frames are decoded on the GPU and the CPU only hands over packets.",
+    "Several GPUs in one host share its cores; with DALI each GPU decodes its own images.",
+]
+where_dali_loses = [
+    "Tiny 192x144 images with enormous blurs: my DALI pipeline was slower than the DataLoader (0.4x).",
+    "Text classification on token ids: no compressed media, nothing to decode, the GPU is the bottleneck.",
+]
+"""
 
 CASES = (
     *(
@@ -242,14 +253,20 @@ CASES = (
         content=joined(DATASET, LOADER, SHARED),
         steps=("baseline", "reflection"),
     ),
-    Honest(
-        id="K52-honest-loss",
-        title="a slow pipeline, said to be slow: the ratio is missed and nothing else is",
-        content=joined(
-            DATASET, LOADER, SLOW_GRAPH.replace("dali_throughput = 500.0", "dali_throughput = 40.0"), HONEST_LOSS
-        ),
-        steps=WHOLE,
-        codes={"throughput_ratio": SLOW},
-        threshold=1.1,
+    *(
+        Honest(
+            id=f"K52-{name}",
+            title=title,
+            content=joined(
+                DATASET, LOADER, SLOW_GRAPH.replace("dali_throughput = 500.0", "dali_throughput = 40.0"), reflections
+            ),
+            steps=WHOLE,
+            codes={"throughput_ratio": SLOW},
+            threshold=1.1,
+        )
+        for name, title, reflections in (
+            ("honest-loss", "a slow pipeline, said to be slow: the ratio is missed and nothing else is", HONEST_LOSS),
+            ("short-loss", "the same in one dry sentence", SHORT_LOSS),
+        )
     ),
 )
