@@ -1,6 +1,7 @@
 """The scanner's look at one file and one folder: what is complete counts, whatever follows it."""
 
 import io
+import itertools
 import os
 
 import numpy as np
@@ -39,6 +40,20 @@ def test_a_picture_of_one_colour_is_not_starved(size):
     assert structure(flat(size)) == (True, False)
 
 
+@pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])
+@pytest.mark.parametrize(
+    "options", [{}, {"optimize": True}, {"progressive": True}, {"restart_marker_blocks": 3}], ids=str
+)
+@pytest.mark.parametrize("subsampling", [0, 1, 2])
+def test_encoders_of_all_kinds_write_enough(mode, options, subsampling):
+    """One colour with the tables of its own, the shortest that there is, and its opposite."""
+    for number, quality in itertools.product((0, 1), (1, 50, 100)):
+        pixels = np.random.default_rng(3).integers(0, 1 + 254 * number, (33, 47, len(mode)), dtype=np.uint8)
+        out = io.BytesIO()
+        Image.fromarray(pixels.squeeze(), mode).save(out, "JPEG", quality=quality, subsampling=subsampling, **options)
+        assert structure(out.getvalue()) == (True, False)
+
+
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.99])
 def test_a_picture_that_is_cut_off_is_truncated(tmp_path, share):
     """With or without zeros in the place of what is missing."""
@@ -51,9 +66,10 @@ def test_a_picture_that_is_cut_off_is_truncated(tmp_path, share):
         assert inspect_file(os.fsencode(path), Caps())["reason"] == "truncated"
 
 
-def test_an_end_alone_makes_no_picture(tmp_path):
+@pytest.mark.parametrize("size", [(144, 192), (64, 48)])
+def test_an_end_alone_makes_no_picture(tmp_path, size):
     """Thirty bytes of data and then the end: libjpeg would invent all the rest."""
-    data = picture(size=(144, 192))
+    data = picture(size=size)
     start = data.rindex(b"\xff\xda")
     path = tmp_path / "a.jpg"
     path.write_bytes(data[: start + 44] + b"\xff\xd9")

@@ -21,7 +21,7 @@ _HOSTILE = {
     "word": ('"a" * 10_000_000', 64, "not_substantive"),
     "bullets": ('"- a\\n" * 3_000_000', 64, "not_substantive"),
     "digits": ('"1," * 5_000_000', 64, "not_substantive"),
-    "markup": ('"<|## role: " * 1_000_000', 64, "no_modality"),
+    "markup": ('"<|## role: " * 1_000_000', 64, "not_substantive"),
     "marks": ('"a" + "\\u0301" * 10_000_000', 8, "not_substantive"),
     "ligatures": ('"\\ufdfa" * 3_000_000', 8, "no_modality"),
 }
