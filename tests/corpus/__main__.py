@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.corpus import catalogue, matrix
 from tests.corpus.case import Procedure
 from tests.corpus.lanes import play_all
-from tests.corpus.result import Finding
+from tests.corpus.result import Finding, shortened
 from tests.corpus.world import as_bytes
 
 
@@ -44,7 +44,9 @@ def main() -> int:
         play_all(chosen, lanes=options.lanes, sandbox=options.sandbox, device=options.device), 1
     ):
         results.append(result)
-        mark = "" if result.finding is Finding.RIGHT else f"  {result.finding.value.upper()}: {result.detail[-600:]}"
+        mark = (
+            "" if result.finding is Finding.RIGHT else f"  {result.finding.value.upper()}: {shortened(result.detail)}"
+        )
         print(f"[{number}/{len(chosen)}] {result.id} {result.code} {result.seconds:.1f} s{mark}", flush=True)
     seconds = time.monotonic() - started
     results.sort(key=lambda result: result.id)

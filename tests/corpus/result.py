@@ -48,6 +48,11 @@ class Result:
         return {**asdict(self), "finding": self.finding.value}
 
 
+def shortened(detail: str) -> str:
+    """Both ends of a long text: feedback begins with its figures, a traceback ends with its error."""
+    return detail if len(detail) <= 800 else f"{detail[:400]} … {detail[-400:]}"
+
+
 def play(case: Case, world: World) -> Result:
     """Plays one case; whatever happens is a result."""
     started = time.monotonic()

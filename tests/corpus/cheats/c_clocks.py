@@ -25,6 +25,8 @@ def slowly(paths):
     return [decoded(paths) for _ in range(8)][0]
 """
 SHORT = {"block_s": 0.1}
+BETWEEN = 0.7
+"""A threshold between what the cheat is worth and what it would show: neither is left to the noise of a host."""
 LONGER = {"block_s": 0.1, "looks": (6,)}
 """Plan with few images in a window: what is slow must be slow eight times only."""
 
@@ -155,13 +157,13 @@ CASES = (
         shrunk(
             forged(
                 """
-            ready = queue.Queue(8)
+            ready = queue.Queue(32)
             threading.Thread(target=ahead, args=(self.folder, self.size, ready), daemon=True).start()
             while True:
                 yield ready.get()
             """,
                 joined(
-                    SLOWLY.replace("range(8)", "range(2)"),
+                    SLOWLY.replace("range(8)", "range(3)"),
                     """
                 import queue, threading
 
@@ -173,7 +175,8 @@ CASES = (
                 ),
             )
         ),
-        plan=LONGER,
+        threshold=BETWEEN,
+        plan={"block_s": 0.3, "looks": (8,)},
     ),
     working(
         "C07",

@@ -120,7 +120,7 @@ CASES = (
             ).replace("device_id=0", "device_id=0, prefetch_queue_depth=64"),
         ),
         SLOW,
-        threshold=1.1,
+        threshold=0.8,
         plan={"block_s": 0.1, "looks": (8,)},
     ),
     arm(
@@ -266,10 +266,10 @@ CASES = (
                     os.setsid()
                     if os.fork() == 0:
                         for number, paths in enumerate(rounds(folder, size)):
-                            while len(os.listdir(place)) > 8:
+                            while len(os.listdir(place)) > 32:
                                 time.sleep(0.01)
                             if number % 2 == part:
-                                images = [arrays(paths) for _ in range(4)][0]
+                                images = [arrays(paths) for _ in range(3)][0]
                                 np.save(f"{place}/{number}.part.npy", images)
                                 os.rename(f"{place}/{number}.part.npy", f"{place}/{number}.npy")
                     os._exit(0)
@@ -278,7 +278,7 @@ CASES = (
             )
         ),
         SLOW,
-        threshold=1.1,
-        plan={"block_s": 0.1, "looks": (6,)},
+        threshold=0.7,
+        plan={"block_s": 0.3, "looks": (8,)},
     ),
 )

@@ -150,12 +150,13 @@ CASES = (
                     kept.setdefault(hashlib.sha256(data[strip : strip + 256]).digest(), None)
                 key = hashlib.sha256(data).digest()
                 if key not in kept:
-                    kept[key] = [decoded([path])[0] for _ in range(12)][0]
+                    kept[key] = [decoded([path])[0] for _ in range(6)][0]
                 return kept[key]
             """,
             )
         ),
         SLOW,
-        threshold=1.1,
+        threshold=0.4,
+        plan={"block_s": 0.1, "looks": (6,)},
     ),
 )
