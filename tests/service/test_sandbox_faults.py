@@ -106,11 +106,11 @@ def test_a_run_that_hangs_is_ended(docker_runner, bench, engine):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A disk of 1 MiB."""
+    """A disk of 3 MiB: room for our code and twice the submission, as sent and in its workspace."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], capture_output=True, check=False
     )
     if mounted.returncode != 0:
         missing("no disk can be mounted here (that needs root)")
