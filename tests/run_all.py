@@ -71,8 +71,8 @@ def _parts(arguments: list[str], *, engine: bool) -> list[tuple[str, list[str]]]
     beside = [f"--ignore={folder}" for folder in TAKE_TURNS]
     corpus = [
         ("corpus", [sys.executable, "-m", "tests.corpus"]),
-        # Two cases of each are enough to see that it can go; `make corpus` plays all that it stops.
-        ("corpus with each defence off", [sys.executable, "-m", "tests.corpus.defences", "--most", "2"]),
+        # One case of each is enough to see that it can go; `make corpus` plays all that it stops.
+        ("corpus with each defence off", [sys.executable, "-m", "tests.corpus.defences", "--most", "1"]),
     ]
     return [
         *(corpus if engine else []),
