@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -124,7 +125,23 @@ def _plots(seen: Shown | None) -> dict[str, object]:
     return plots
 
 
-def _stages(timings_s: Mapping[str, float]) -> list[tuple[str, float, float]]:
-    """Name, seconds and share of the longest of each stage."""
-    longest = max(timings_s.values(), default=0.0) or 1.0
-    return [(words.stage(name), took, max(0.0, took / longest)) for name, took in timings_s.items()]
+class Stage(NamedTuple):
+    """One bar of the waterfall."""
+
+    name: str
+    took_s: float
+    begins: float
+    """Share of the whole that was over when it began; a stage that was entered again has one bar with all its time."""
+    share: float
+    """Of the whole."""
+
+
+def _stages(timings_s: Mapping[str, float]) -> list[Stage]:
+    """The stages in the order in which they began, each behind those before it."""
+    took = {name: max(0.0, seconds) for name, seconds in timings_s.items()}
+    whole = sum(took.values()) or 1.0
+    found, over = [], 0.0
+    for name, seconds in took.items():
+        found.append(Stage(words.stage(name), seconds, over / whole, seconds / whole))
+        over += seconds
+    return found
