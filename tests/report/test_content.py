@@ -333,12 +333,6 @@ def test_provenance_is_collapsed_and_complete(page):
         assert expected in details.text
 
 
-def test_stage_bars_are_in_proportion(page):
-    """The longest stage fills its bar, the others their share of it."""
-    bars = [cell.children[0].children[0].attributes["width"] for cell in page("official").with_class("bar")]
-    assert bars == ["0.01", "100.00", "38.96", "0.65"]
-
-
 def test_missing_signature_and_isolation_are_said(page):
     """A page of an unsigned or unisolated verdict says so outside the disclosure."""
     assert "Not signed" in page("rejected").text
