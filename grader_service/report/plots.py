@@ -29,6 +29,8 @@ _ROW, _MOST_HEIGHT, _TEXT = 21.0, 620.0, 11.0
 _VALUE_COLUMN = 56.0
 _WIDE_RATES = 20.0
 """Rates that differ by more than this are drawn on a log axis, so that the slowest can still be read."""
+_MOST_RATE = 1e300
+"""A stored verdict may hold any number; an axis ends where numbers do."""
 _PAINTS = {
     Arm.DALI: Paint.DALI,
     Arm.LEARNER: Paint.LEARNER,
@@ -69,15 +71,16 @@ def rate_plot(shown: Shown) -> Markup:
     """Images per second of each arm in each block, as an SVG element."""
     rows = shown.rows
     rates = [rate for row in rows for rate in row.rates.values()] + list(shown.medians.values())
-    wide = max(rates) > _WIDE_RATES * min(rates)
+    low, high = (min(max(rate, 1 / _MOST_RATE), _MOST_RATE) for rate in (min(rates), max(rates)))
+    wide = high > _WIDE_RATES * low
     with _canvas(len(rows) + (shown.mean is not None), right=14.0) as (figure, axes):
         if wide:
             axes.set_xscale("log")
-            axes.set_xlim(min(rates) / 1.3, max(rates) * 1.3)
+            axes.set_xlim(low / 1.3, high * 1.3)
             ticks = decade_ticks(Span(*axes.get_xlim()))
         else:
-            axes.set_xlim(0, max(rates) * 1.08)
-            ticks = even_ticks(Span(0, max(rates) * 1.08))
+            axes.set_xlim(0, high * 1.08)
+            ticks = even_ticks(Span(0, high * 1.08))
         axes.set_xticks(ticks, [formats.rate(tick) if tick else "0" for tick in ticks])
         axes.set_xticks([], minor=True)
         _rows(axes, shown, "median")
