@@ -59,8 +59,6 @@ class Submission:
 class Fleet:
     """State of the simulation."""
 
-    gpus: int
-    seed: int
     now: float = 0.0
     events: list[tuple[float, int, str, int, int]] = field(default_factory=list)
     number: "count[int]" = field(default_factory=count)
@@ -160,7 +158,7 @@ class Model:
 def simulate(submissions: int, gpus: int, per_s: float, learners: int, seed: int) -> tuple[Fleet, list[Submission]]:
     """Runs it until each submission has its verdict or is parked."""
     chance = random.Random(seed)
-    fleet = Fleet(gpus, seed)
+    fleet = Fleet()
     fleet.free = list(range(gpus))
     found: list[Submission] = []
     fleet.at(chance.expovariate(per_s), "arrive", 0)
@@ -218,7 +216,7 @@ def _start(fleet: Fleet, found: list[Submission], chance: random.Random, shares:
     fleet.wrong += device in fleet.busy or number in fleet.running
     fleet.busy[device] = number
     fleet.running.add(number)
-    if one.waited < 0 and one.attempts == 0:
+    if one.attempts == 0:
         one.waited = fleet.now - one.came
     one.attempts += 1
     drawn = chance.random()

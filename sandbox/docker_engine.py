@@ -5,6 +5,7 @@ The client raises its own errors and, from the connection below it, those of `re
 
 import contextlib
 import time
+from collections.abc import Callable
 
 import docker
 from docker.errors import DockerException, NotFound
@@ -54,16 +55,28 @@ def remove_container(container: Container) -> None:
     Raises:
         SandboxUnavailable: the engine did not do it in several attempts.
     """
-    deadline = time.monotonic() + _REMOVE_S
-    while True:
+
+    def remove() -> None:
         try:
             container.remove(force=True, v=True)
         except NotFound:
             return
         except ENGINE_ERRORS as error:
             # Also when somebody else is removing it just now: until that is done its volumes are in use.
+            raise unavailable(f"container {container.name} could not be removed", error) from error
+
+    _patiently(remove, _REMOVE_S)
+
+
+def _patiently(work: Callable[[], None], seconds: float) -> None:
+    """Does it, again and again for so long; then what the last try raised is raised."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            work()
+        except SandboxUnavailable:
             if time.monotonic() > deadline:
-                raise unavailable(f"container {container.name} could not be removed", error) from error
+                raise
         else:
             return
         time.sleep(_RETRY_S)
@@ -87,16 +100,7 @@ class ContainerVessel:
 
     def pause(self) -> None:
         """See `Vessel.pause`."""
-        deadline = time.monotonic() + _PAUSE_S
-        while True:
-            try:
-                self._order("pause")
-            except SandboxUnavailable:
-                if time.monotonic() > deadline:
-                    raise
-            else:
-                return
-            time.sleep(_RETRY_S)
+        _patiently(lambda: self._order("pause"), _PAUSE_S)
 
     def resume(self) -> None:
         """See `Vessel.resume`."""

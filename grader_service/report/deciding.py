@@ -6,11 +6,9 @@ from grader_service.model.lab import GLARING_BLOCKS, MeasurementPlan
 from grader_service.model.measurement import Decision, HostEffect
 from grader_service.report import formats
 from grader_service.report.formats import percent
+from grader_service.report.shown import factor
 from grader_service.report.words import MeasuredTier, listed
 from grader_service.sequential_test import bounds_at, spent
-
-_MOST_LOG = 300.0
-"""Logarithms beyond this are told as this, so that no exponential overflows."""
 
 
 def rule(
@@ -130,11 +128,6 @@ def _clear(plan: MeasurementPlan, threshold: float | None, attempt: int) -> tupl
         f"mean would decide even if they scattered by {percent(plan.clear_sd)}"
     )
     if threshold is not None:
-        above, below = threshold * _factor(bounds.clear_pass), threshold * _factor(-bounds.clear_fail)
+        above, below = threshold * factor(bounds.clear_pass), threshold * factor(-bounds.clear_fail)
         text += f", which takes about {formats.ratio(above)} or more, or {formats.ratio(below)} or less"
     return (f"{text}. Only a first attempt has this.",)
-
-
-def _factor(log: float) -> float:
-    """What this logarithm is of; a stored plan may hold any number, and a factor ends where numbers do."""
-    return math.exp(min(max(log, -_MOST_LOG), _MOST_LOG))

@@ -13,7 +13,7 @@ from grader_service.report import words
 
 MOST_ROWS = 120
 _MOST_LOG = 300.0
-"""Logarithms beyond this are drawn as this, so that no exponential overflows."""
+"""Logarithms beyond this are shown as this, so that no exponential overflows."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,11 @@ def _decision(checks: Sequence[CheckVerdict], measurement: Measurement) -> tuple
     return decision, None if decision is None or uncounted else decision.outcome
 
 
+def factor(log: float) -> float:
+    """What this logarithm is of; a stored verdict may hold any number, and a factor ends where numbers do."""
+    return math.exp(min(max(log, -_MOST_LOG), _MOST_LOG))
+
+
 def _rows(blocks: Sequence[Block], decision: Decision | None) -> list[BlockRow]:
     rows = []
     valid = 0
@@ -130,7 +135,7 @@ def _rows(blocks: Sequence[Block], decision: Decision | None) -> list[BlockRow]:
         rows.append(
             BlockRow(
                 number=block.index + 1,
-                ratio=math.exp(min(max(block.log_ratio, -_MOST_LOG), _MOST_LOG)),
+                ratio=factor(block.log_ratio),
                 rates={arm: timed[arm] for arm in Arm if 0 < timed.get(arm, 0) < math.inf},
                 baseline=block.baseline,
                 counted=not remark,

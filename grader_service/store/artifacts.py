@@ -120,22 +120,21 @@ class ArtifactStore:
 
 def _failure(error: Exception, uri: str) -> SubmissionRejected | InfrastructureError:
     """Whose failure it is that nothing could be read there."""
-    nothing = SubmissionRejected("artifact.not_found", f"There is nothing at {uri}.")
     # fsspec calls whatever a web server does "not found"; what it really did is the cause.
     cause = error.__cause__ if isinstance(error, FileNotFoundError) and error.__cause__ is not None else error
     status = getattr(cause, "status", None)
-    if status == HTTPStatus.NOT_FOUND:
-        return nothing
+    if (
+        status == HTTPStatus.NOT_FOUND
+        or isinstance(cause, FileNotFoundError | IsADirectoryError | NotADirectoryError)
+        or (isinstance(cause, OSError) and cause.errno == errno.ENAMETOOLONG)
+    ):
+        return SubmissionRejected("artifact.not_found", f"There is nothing at {uri}.")
     if isinstance(status, int) and 400 <= status < 500 and status not in _MAY_PASS:
         return SubmissionRejected(
             "artifact.refused",
             f"The server of the artifact answered with status {status}. Signed addresses expire: "
             "send the submission again with an address that can be read.",
         )
-    if isinstance(cause, FileNotFoundError | IsADirectoryError | NotADirectoryError):
-        return nothing
-    if isinstance(cause, OSError) and cause.errno == errno.ENAMETOOLONG:
-        return nothing
     return InfrastructureError(f"{uri} could not be fetched: {cause!r}")
 
 

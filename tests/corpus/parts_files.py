@@ -1,5 +1,8 @@
 """Parts of submissions that write files: pictures, and a baseline that costs no import of torch."""
 
+from tests.corpus.case import Cheat
+from tests.corpus.parts import joined
+
 FILES = '''
 import os
 import numpy as np
@@ -67,3 +70,16 @@ def scan(first, last, bits):
     return segment(0xDA, bytes([1, 1, 0, first, last, 0])) + data
 '''
 """JPEGs made segment by segment, where no encoder would make them."""
+
+
+def file_cheat(case_id: str, title: str, *parts: str, code: str = "jpeg.too_few", quick: bool = False) -> Cheat:
+    """Files that are no 100 JPEGs, or a pod that ends while it makes them."""
+    return Cheat(
+        id=case_id,
+        title=title,
+        content=joined(FILES, *parts),
+        steps=("baseline",),
+        target="jpeg_dataset",
+        codes=(code,),
+        quick=quick,
+    )

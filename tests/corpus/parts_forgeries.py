@@ -1,8 +1,10 @@
 """Parts of forged submissions: a pipeline that cannot be carried, and what stands in its place when it is timed."""
 
 import textwrap
+from collections.abc import Mapping
 
-from tests.corpus.parts import DATASET, GRAPH, SLOW_GRAPH, joined
+from tests.corpus.case import Cheat
+from tests.corpus.parts import DATASET, GRAPH, SLOW, SLOW_GRAPH, joined
 from tests.e2e.submissions import COMMON, external
 
 CONTENT = 0.02
@@ -61,6 +63,23 @@ shape = transforms.Compose([transforms.Resize((96, 96)), transforms.ToTensor()])
 """
 
 
+def timed_cheat(
+    id_: str,
+    title: str,
+    content: str,
+    codes: tuple[str, ...] = SLOW,
+    *,
+    threshold: float = 1.1,
+    plan: Mapping[str, object] | None = None,
+    **more: object,
+) -> Cheat:
+    """What is tried against the benchmark's clock, with time for a slow measurement."""
+    return Cheat(
+        id=id_, title=title, content=content, steps=("benchmark",), target="throughput_ratio", codes=codes,
+        threshold=threshold, plan=plan or {}, deadline_s=240.0, **more,
+    )  # fmt: skip
+
+
 def graph(images: str, *, size: int = 96, threads: int = 2) -> str:
     """The lab's own pipeline, with these lines between the reader and the normalisation."""
     lines = textwrap.indent(textwrap.dedent(images).strip("\n"), " " * 4)
@@ -69,4 +88,16 @@ def graph(images: str, *, size: int = 96, threads: int = 2) -> str:
     return own.replace("num_threads=2", f"num_threads={threads}")
 
 
-__all__ = ["COMMON", "CONTENT", "DATASET", "DECOY", "LOADER", "SLOW_GRAPH", "external", "forged", "graph", "shrunk"]
+__all__ = [
+    "COMMON",
+    "CONTENT",
+    "DATASET",
+    "DECOY",
+    "LOADER",
+    "SLOW_GRAPH",
+    "external",
+    "forged",
+    "graph",
+    "shrunk",
+    "timed_cheat",
+]

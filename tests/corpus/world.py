@@ -11,7 +11,7 @@ from grader_service.grading.crew import Device
 from grader_service.grading.flow import Bench, Graded, grade
 from grader_service.grading.progress import Silent
 from grader_service.host import find_gpus
-from grader_service.ingest.artifact import measure
+from grader_service.ingest.artifact import Artifact, measure
 from grader_service.judge_process import JudgeProcess
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.lab import LabSpec
@@ -78,11 +78,27 @@ class World:
         runner: SandboxRunner | None = None,
     ) -> Graded:
         """Grades what somebody hands in."""
-        lab = lab or self.lab()
+        path = self.hand_in(filename, as_bytes(content))
+        return self.grade_artifact(measure(path), filename=filename, steps=steps, lab=lab, runner=runner)
+
+    def hand_in(self, filename: str, data: bytes) -> Path:
+        """Puts a file where submissions lie."""
         path = self.folder / "handed-in" / filename
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes(as_bytes(content))
-        artifact = measure(path)
+        path.write_bytes(data)
+        return path
+
+    def grade_artifact(
+        self,
+        artifact: Artifact,
+        *,
+        filename: str,
+        steps: tuple[str, ...] = (),
+        lab: LabSpec | None = None,
+        runner: SandboxRunner | None = None,
+    ) -> Graded:
+        """Grades a file that was measured already."""
+        lab = lab or self.lab()
         submission = Submission(
             submission_id="corpus:1",
             lab=lab.id,

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sandbox.api import PodRole, PodSpec, Scratch, SpaceLimits
+from sandbox.api import Ending, PodRole, PodSpec, Scratch, SpaceLimits
 from sandbox.docker_runner import DockerRunner
 from sandbox.process_runner import ProcessRunner
 from sandbox.run_folder import RunFolder
@@ -22,6 +22,14 @@ def drill(role=PodRole.LEARNER, **changes):
     """A pod that does what it is told."""
     values = {"memory_mib": 256, "pids": 64, "cpus": (0, 1), "scratch": Scratch.READ_WRITE}
     return PodSpec(role=role, program="drill", **values | changes)
+
+
+def ask(pod, **request):
+    """One answer of such a pod."""
+    assert pod.send(request) is None
+    answer = pod.receive(60)
+    assert not isinstance(answer, Ending), pod.end()
+    return answer
 
 
 def main() -> None:

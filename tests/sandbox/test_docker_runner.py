@@ -16,16 +16,9 @@ from sandbox.docker_options import GUEST_CODE
 from sandbox.docker_runner import DockerRunner, connect_engine
 from sandbox.seccomp import profile_text
 from tests.sandbox.engine_proxy import EngineProxy
-from tests.sandbox.owner import LIMITS, another_grader, drill
+from tests.sandbox.owner import LIMITS, another_grader, ask, drill
 
 pytestmark = pytest.mark.docker
-
-
-def ask(pod, **request):
-    assert pod.send(request) is None
-    answer = pod.receive(60)
-    assert not isinstance(answer, Ending), pod.end()
-    return answer
 
 
 def containers(engine, run_id):

@@ -12,14 +12,7 @@ import pytest
 from grader_service.errors import SandboxUnavailable
 from sandbox.api import Ending
 from sandbox.process_runner import ProcessRunner
-from tests.sandbox.owner import LIMITS, another_grader, drill
-
-
-def ask(pod, **request):
-    assert pod.send(request) is None
-    answer = pod.receive(30)
-    assert not isinstance(answer, Ending), pod.end()
-    return answer
+from tests.sandbox.owner import LIMITS, another_grader, ask, drill
 
 
 def of_run(run_id):

@@ -1,10 +1,11 @@
 """C: clocks of the pod, and work that is done when no clock of a pod runs."""
 
 import platform
+from collections.abc import Mapping
 
 from tests.corpus.case import Cheat
 from tests.corpus.parts import DATASET, LOADER, SLOW, joined
-from tests.corpus.parts_forgeries import CONTENT, SLOW_GRAPH, forged, shrunk
+from tests.corpus.parts_forgeries import CONTENT, SLOW_GRAPH, forged, shrunk, timed_cheat
 from tests.e2e.submissions import native_clock
 
 RATE = """
@@ -27,16 +28,11 @@ def slowly(paths):
 SHORT = {"block_s": 0.1}
 BETWEEN = 0.7
 """A threshold between what the cheat is worth and what it would show: neither is left to the noise of a host."""
-LONGER = {"block_s": 0.1, "looks": (6,)}
-"""Plan with few images in a window: what is slow must be slow eight times only."""
 
 
-def clock(id_: str, title: str, forged_clock: str, *, before: str = "") -> Cheat:
+def clock(id_: str, title: str, forged_clock: str) -> Cheat:
     """A slow graph, timed by a clock of the pod that was forged after the loader's turn."""
-    return Cheat(
-        id=id_, title=title, content=joined(DATASET, LOADER, SLOW_GRAPH, RATE, forged_clock), steps=("benchmark",),
-        target="throughput_ratio", codes=SLOW, deadline_s=240.0,
-    )  # fmt: skip
+    return timed_cheat(id_, title, joined(DATASET, LOADER, SLOW_GRAPH, RATE, forged_clock))
 
 
 def working(
@@ -46,13 +42,10 @@ def working(
     codes: tuple[str, ...] = SLOW,
     *,
     threshold: float = 1.1,
-    plan: dict[str, object] | None = None,
+    plan: Mapping[str, object] = SHORT,
 ) -> Cheat:
     """Learner code that is timed by the images that it sends."""
-    return Cheat(
-        id=id_, title=title, content=content, steps=("benchmark",), target="throughput_ratio", codes=codes,
-        threshold=threshold, plan=plan or SHORT, deadline_s=240.0,
-    )  # fmt: skip
+    return timed_cheat(id_, title, content, codes, threshold=threshold, plan=plan)
 
 
 CASES = (

@@ -2,7 +2,7 @@
 
 from tests.corpus.case import Cheat
 from tests.corpus.parts import DATASET, LOADER, SLOW, joined
-from tests.corpus.parts_forgeries import COMMON, CONTENT, SLOW_GRAPH, forged, graph, shrunk
+from tests.corpus.parts_forgeries import COMMON, CONTENT, SLOW_GRAPH, forged, graph, shrunk, timed_cheat
 
 UNKNOWN = ("ratio.wrong_content", "ratio.replayed")
 """Images that are none of ours: their colours are nobody's, or by chance the same again."""
@@ -18,10 +18,7 @@ def arm(
     plan: dict[str, object] | None = None,
 ) -> Cheat:
     """A forged DALI arm."""
-    return Cheat(
-        id=id_, title=title, content=content, steps=("benchmark",), target="throughput_ratio", codes=codes,
-        threshold=threshold, plan=plan or {"block_s": 0.1}, deadline_s=240.0,
-    )  # fmt: skip
+    return timed_cheat(id_, title, content, codes, threshold=threshold, plan=plan or {"block_s": 0.1})
 
 
 def of_graph(id_: str, title: str, lines: str, codes: tuple[str, ...], *, outputs: str = "") -> Cheat:

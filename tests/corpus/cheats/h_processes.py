@@ -5,20 +5,8 @@ from functools import partial
 from tests.corpus.case import Cheat, Content
 from tests.corpus.cheats.s_places import DAEMON, HOG
 from tests.corpus.parts import REFLECTIONS, joined
-from tests.corpus.parts_files import FILES, SEGMENTS
+from tests.corpus.parts_files import SEGMENTS, file_cheat
 from tests.ingest import packing
-
-
-def _files(case_id: str, title: str, *parts: str, code: str = "jpeg.too_few", quick: bool = False) -> Cheat:
-    return Cheat(
-        id=case_id,
-        title=title,
-        content=joined(FILES, *parts),
-        steps=("baseline",),
-        target="jpeg_dataset",
-        codes=(code,),
-        quick=quick,
-    )
 
 
 def _texts(
@@ -71,10 +59,10 @@ raise Sneaky()
 """
 
 CASES = (
-    _files("H01-exit", "the end of the process with status 0", "os._exit(0)\n", code="jpeg.exited", quick=True),
-    _files("H01-left", "a polite exit with status 0", "del dataset_dir\nraise SystemExit(0)\n",
+    file_cheat("H01-exit", "the end of the process with status 0", "os._exit(0)\n", code="jpeg.exited", quick=True),
+    file_cheat("H01-left", "a polite exit with status 0", "del dataset_dir\nraise SystemExit(0)\n",
            code="jpeg.dataset_dir_missing"),
-    _files("H01-crash", "a crash in native code", "import ctypes\nctypes.string_at(0)\n", code="jpeg.exited"),
+    file_cheat("H01-crash", "a crash in native code", "import ctypes\nctypes.string_at(0)\n", code="jpeg.exited"),
     _texts(
         "H02-printed",
         "a verdict on the standard output and the error stream",
@@ -106,7 +94,7 @@ CASES = (
             """,
         ),
     ),
-    _files(
+    file_cheat(
         "H06-late",
         "a process that outlives the run and completes the files while they are read",
         SEGMENTS,
@@ -130,7 +118,7 @@ CASES = (
         behind(complete)
         """,
     ),
-    _files(
+    file_cheat(
         "H07-memory",
         "other processes' memory, and the grader's own code, written over",
         """
@@ -162,7 +150,7 @@ CASES = (
                         pass
         """,
     ),
-    _files(
+    file_cheat(
         "H08-kill",
         "every process that can be reached is killed, the first one last",
         """

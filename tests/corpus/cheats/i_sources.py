@@ -4,10 +4,7 @@ import base64
 import hashlib
 from functools import partial
 
-from grader_service.grading.flow import Bench, grade
-from grader_service.grading.progress import Silent
 from grader_service.ingest.artifact import measure
-from grader_service.model.submission import Submission
 from grader_service.report.html import render_report
 from grader_service.service.intake import receive
 from tests.corpus.case import SUBMISSION, Cheat, Content, Observed
@@ -87,22 +84,11 @@ def _looked_up(world: World) -> Observed:
 
 def _changed(world: World) -> Observed:
     """Hands in a file, and replaces it between its measuring and its run."""
-    lab = world.lab()
-    path = world.folder / "handed-in" / "submission.py"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("x = 1\n")
+    path = world.hand_in("submission.py", b"x = 1\n")
     artifact = measure(path)
     path.write_text(REFLECTIONS)
-    submission = Submission(
-        submission_id="corpus:1",
-        lab=lab.id,
-        filename=path.name,
-        sha256=artifact.sha256,
-        size_bytes=artifact.size_bytes,
-        steps=("reflection",),
-    )
-    bench = Bench(lab, world.registry, world.runner, "cpu", world.signer, judging=world.judging)
-    return seen(grade(submission, artifact, bench, Silent()), SUBMISSION)
+    done = world.grade_artifact(artifact, filename=path.name, steps=("reflection",))
+    return seen(done, SUBMISSION)
 
 
 def _announced(world: World) -> Observed:

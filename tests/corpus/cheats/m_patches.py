@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tests.corpus.case import Cheat
 from tests.corpus.cheats.c_clocks import RATE
-from tests.corpus.parts import DATASET, GRAPH, LOADER, REFLECTIONS, SLOW, joined
-from tests.corpus.parts_forgeries import CONTENT, SLOW_GRAPH, forged
+from tests.corpus.parts import DATASET, GRAPH, LOADER, REFLECTIONS, joined
+from tests.corpus.parts_forgeries import CONTENT, SLOW_GRAPH, forged, timed_cheat
 
 FAKE_DALI = """
 import sys, types
@@ -87,10 +87,7 @@ def batch(
 
 def slow(id_: str, title: str, *parts: str) -> Cheat:
     """A slow graph beside whatever is patched."""
-    return Cheat(
-        id=id_, title=title, content=joined(DATASET, LOADER, SLOW_GRAPH, *parts), steps=("benchmark",),
-        target="throughput_ratio", codes=SLOW, deadline_s=240.0,
-    )  # fmt: skip
+    return timed_cheat(id_, title, joined(DATASET, LOADER, SLOW_GRAPH, *parts))
 
 
 CASES = (

@@ -59,11 +59,12 @@ def _spoof(world: World) -> Observed:
 
 
 CASES = (
-    _cheat(
-        "R01-lying-list",
-        "a list subclass that claims more entries than it has",
-        _lying("""
-            class Long(list):
+    *(
+        _cheat(
+            f"R01-lying-{kind}",
+            title,
+            _lying(f"""
+            class Long({kind}):
                 def __len__(self):
                     return len(self.told)
 
@@ -73,24 +74,13 @@ CASES = (
             where_dali_wins, where_dali_loses = Long(), Long()
             where_dali_wins.told, where_dali_loses.told = wins, loses
         """),
-        "too_few",
-        quick=True,
-    ),
-    _cheat(
-        "R01-lying-tuple",
-        "a tuple subclass that does the same",
-        _lying("""
-            class Long(tuple):
-                def __len__(self):
-                    return len(self.told)
-
-                def __iter__(self):
-                    return iter(self.told)
-
-            where_dali_wins, where_dali_loses = Long(), Long()
-            where_dali_wins.told, where_dali_loses.told = wins, loses
-        """),
-        "too_few",
+            "too_few",
+            quick=kind == "list",
+        )
+        for kind, title in (
+            ("list", "a list subclass that claims more entries than it has"),
+            ("tuple", "a tuple subclass that does the same"),
+        )
     ),
     _cheat(
         "R01-lying-dict",

@@ -1,24 +1,9 @@
 """S: files that are no pictures of their own: links, copies, other formats, broken and tiny ones."""
 
-from tests.corpus.case import Cheat
-from tests.corpus.parts import joined
-from tests.corpus.parts_files import FILES, NEARLY
-
-
-def _cheat(case_id: str, title: str, *parts: str, quick: bool = False) -> Cheat:
-    return Cheat(
-        id=case_id,
-        title=title,
-        content=joined(FILES, *parts),
-        steps=("baseline",),
-        target="jpeg_dataset",
-        codes=("jpeg.too_few",),
-        quick=quick,
-    )
-
+from tests.corpus.parts_files import NEARLY, file_cheat
 
 CASES = (
-    _cheat(
+    file_cheat(
         "S01-hard-links",
         "a hundred names for one file",
         """
@@ -28,7 +13,7 @@ CASES = (
         """,
         quick=True,
     ),
-    _cheat(
+    file_cheat(
         "S02-links",
         "symbolic links to pictures that lie elsewhere",
         """
@@ -36,7 +21,7 @@ CASES = (
             os.symlink(written(number, "/tmp/elsewhere"), f"dataset/{number:04d}.jpg")
         """,
     ),
-    _cheat(
+    file_cheat(
         "S02-folder",
         "a linked folder that leads out of the data set",
         """
@@ -45,7 +30,7 @@ CASES = (
         os.symlink("/tmp/elsewhere", "dataset/train")
         """,
     ),
-    _cheat(
+    file_cheat(
         "S02-loop",
         "folders linked in a circle, so that sixty pictures are met again and again",
         """
@@ -54,7 +39,7 @@ CASES = (
         os.symlink(".", "dataset/again")
         """,
     ),
-    _cheat(
+    file_cheat(
         "S03-copies",
         "one picture, copied a hundred times",
         """
@@ -64,7 +49,7 @@ CASES = (
         """,
         quick=True,
     ),
-    _cheat(
+    file_cheat(
         "S04-comments",
         "one picture with a hundred comments",
         """
@@ -75,7 +60,7 @@ CASES = (
             write(f"dataset/{number:04d}.jpg", data[:2] + comment + data[2:])
         """,
     ),
-    _cheat(
+    file_cheat(
         "S04-exif",
         "one picture, taken at a hundred times by its EXIF data",
         """
@@ -85,7 +70,7 @@ CASES = (
             picture(0).save(f"dataset/{number:04d}.jpg", exif=exif)
         """,
     ),
-    _cheat(
+    file_cheat(
         "S05-png",
         "PNG files that are called .jpg",
         """
@@ -93,7 +78,7 @@ CASES = (
             picture(number).save(f"dataset/{number:04d}.jpg", format="PNG")
         """,
     ),
-    _cheat(
+    file_cheat(
         "S05-text",
         "text files that are called .jpeg",
         """
@@ -101,7 +86,7 @@ CASES = (
             write(f"dataset/{number:04d}.jpeg", f"a photograph of cat number {number}".encode() * 40)
         """,
     ),
-    _cheat(
+    file_cheat(
         "S06-magic",
         "the first bytes of a JPEG, then noise",
         """
@@ -110,7 +95,7 @@ CASES = (
             write(f"dataset/{number:04d}.jpg", start + np.random.default_rng(number).bytes(2000) + b"\\xff\\xd9")
         """,
     ),
-    _cheat(
+    file_cheat(
         "S06-cut",
         "pictures of which only the first half was kept",
         """
@@ -119,7 +104,7 @@ CASES = (
             write(f"dataset/{number:04d}.jpg", data[: len(data) - (len(data) - data.rindex(b"\\xff\\xda")) // 2])
         """,
     ),
-    _cheat(
+    file_cheat(
         "S06-zeros",
         "pictures whose second half is zeros, so that lenient decoders find nothing missing",
         """
@@ -129,7 +114,7 @@ CASES = (
             write(f"dataset/{number:04d}.jpg", data[:-half] + bytes(100_000))
         """,
     ),
-    _cheat(
+    file_cheat(
         "S06-starved",
         "thirty bytes of each picture, and then its end",
         """
@@ -139,7 +124,7 @@ CASES = (
             write(f"dataset/{number:04d}.jpg", data[: start + 44] + bytes([number]) + b"\\xff\\xd9")
         """,
     ),
-    _cheat(
+    file_cheat(
         "S07-tiny",
         "pictures of eight by eight pixels",
         """
@@ -147,7 +132,7 @@ CASES = (
             picture(number, 8, 8).save(f"dataset/{number:04d}.jpg")
         """,
     ),
-    _cheat(
+    file_cheat(
         "S09-polyglot",
         "one picture with a different archive behind it in every file",
         """
@@ -160,7 +145,7 @@ CASES = (
             write(f"dataset/{number:04d}.jpg", data + packed.getvalue())
         """,
     ),
-    _cheat(
+    file_cheat(
         "S13-special",
         "a pipe and a socket as the missing picture",
         NEARLY,
@@ -172,7 +157,7 @@ CASES = (
         """,
         quick=True,
     ),
-    _cheat(
+    file_cheat(
         "S13-sparse",
         "the missing picture is a terabyte long, nearly all of it a hole",
         NEARLY,

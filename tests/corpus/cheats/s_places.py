@@ -1,21 +1,6 @@
 """S: bombs and slow files, folders that are no data set, names that spoil a page, files that change afterwards."""
 
-from tests.corpus.case import Cheat
-from tests.corpus.parts import joined
-from tests.corpus.parts_files import FILES, NEARLY, PICTURES, SEGMENTS
-
-
-def _cheat(case_id: str, title: str, *parts: str, code: str = "jpeg.too_few", quick: bool = False) -> Cheat:
-    return Cheat(
-        id=case_id,
-        title=title,
-        content=joined(FILES, *parts),
-        steps=("baseline",),
-        target="jpeg_dataset",
-        codes=(code,),
-        quick=quick,
-    )
-
+from tests.corpus.parts_files import NEARLY, PICTURES, SEGMENTS, file_cheat
 
 DAEMON = """
 import time
@@ -42,7 +27,7 @@ def slow_to_decode(scans):
 """
 
 CASES = (
-    _cheat(
+    file_cheat(
         "S08-bomb",
         "files of a kilobyte that declare 65,500 by 65,500 pixels",
         SEGMENTS,
@@ -52,7 +37,7 @@ CASES = (
             write(f"dataset/{number:04d}.jpg", data)
         """,
     ),
-    _cheat(
+    file_cheat(
         "S08-large",
         "a missing picture that is complete, flat, and just above the limit of pixels",
         NEARLY,
@@ -60,7 +45,7 @@ CASES = (
         Image.new("L", (8100, 8100), 77).save("dataset/0099.jpg")
         """,
     ),
-    _cheat(
+    file_cheat(
         "S09-precision",
         "pictures of twelve bits, which the decoder does not know",
         """
@@ -70,7 +55,7 @@ CASES = (
             write(f"dataset/{number:04d}.jpg", data)
         """,
     ),
-    _cheat(
+    file_cheat(
         "S09-slow",
         "the missing picture has thousands of scans and keeps the decoder busy",
         NEARLY,
@@ -80,19 +65,21 @@ CASES = (
         write("dataset/0099.jpg", slow_to_decode(2500))
         """,
     ),
-    _cheat("S10-root", "the whole file system as the data set", PICTURES, 'dataset_dir = "/"\n', code="jpeg.outside"),
-    _cheat("S10-usr", "the packages' own pictures", 'dataset_dir = "/usr"\n', code="jpeg.outside", quick=True),
-    _cheat(
+    file_cheat(
+        "S10-root", "the whole file system as the data set", PICTURES, 'dataset_dir = "/"\n', code="jpeg.outside"
+    ),
+    file_cheat("S10-usr", "the packages' own pictures", 'dataset_dir = "/usr"\n', code="jpeg.outside", quick=True),
+    file_cheat(
         "S10-proc", "the folders of processes as the data set", PICTURES, 'dataset_dir = "/proc"\n', code="jpeg.outside"
     ),
-    _cheat(
+    file_cheat(
         "S10-link",
         "a folder of the submission that is a link to the root",
         PICTURES,
         'os.symlink("/", "everything")\ndataset_dir = "everything"\n',
         code="jpeg.outside",
     ),
-    _cheat(
+    file_cheat(
         "S11-swap",
         "a process that stays and makes a hundred pictures out of copies while they are counted",
         SEGMENTS,
@@ -114,7 +101,7 @@ CASES = (
         behind(swap)
         """,
     ),
-    _cheat(
+    file_cheat(
         "S12-deep",
         "pictures seventy folders below each other",
         """
@@ -123,7 +110,7 @@ CASES = (
             written(number, folder)
         """,
     ),
-    _cheat(
+    file_cheat(
         "S14-two-faces",
         "a path object that is another folder whenever it is asked",
         """

@@ -2,7 +2,7 @@
 
 from tests.corpus.case import Cheat
 from tests.corpus.parts import DATASET, GRAPH, SLOW, joined
-from tests.corpus.parts_forgeries import CONTENT, forged, graph
+from tests.corpus.parts_forgeries import CONTENT, forged, graph, timed_cheat
 
 NONE = ("batch.no_pipeline",)
 
@@ -19,10 +19,7 @@ def timed(
     id_: str, title: str, content: str, codes: tuple[str, ...], *, threshold: float = CONTENT, **more: object
 ) -> Cheat:
     """Batches of another kind when the pipeline is timed."""
-    return Cheat(
-        id=id_, title=title, content=content, steps=("benchmark",), target="throughput_ratio", codes=codes,
-        threshold=threshold, deadline_s=240.0, **more,
-    )  # fmt: skip
+    return timed_cheat(id_, title, content, codes, threshold=threshold, **more)
 
 
 CASES = (
