@@ -49,6 +49,8 @@ class Settings(BaseSettings):
     """UUID of the one GPU of `worker run`, `auto` for the only one of the host, or `none` for rehearsals."""
     sandbox: Literal["docker", "process"] = "docker"
     """`docker`, or `process` for trusted code."""
+    warm_runs: int = Field(default=0, ge=0, le=16)
+    """Runs that a worker keeps prepared while it has nothing to do, their pods waiting with imports done."""
     lease_s: float = Field(default=60.0, ge=1.0)
     """A worker that does not renew its claim for this long is taken for dead."""
     run_limit_s: float = Field(default=7200.0, ge=1.0)

@@ -116,11 +116,14 @@ def open_sandbox(settings: Settings, gpu: Gpu | None) -> "SandboxRunner":
 def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str, gate: Gate) -> "RunnerDesk":
     """What a runner works with."""
     from grader_service.service.runner import RunnerDesk  # noqa: PLC0415 - see above
+    from sandbox.warm_pool import WarmPool  # noqa: PLC0415
+    from sandbox.warm_runner import WarmRunner  # noqa: PLC0415
 
+    sandbox = open_sandbox(settings, gpu)
     return RunnerDesk(
         store=store,
         artifacts=open_artifacts(settings),
-        sandbox=open_sandbox(settings, gpu),
+        sandbox=WarmRunner(sandbox, WarmPool(settings.warm_runs)) if settings.warm_runs else sandbox,
         device="cuda" if gpu is not None else "cpu",
         owner=owner,
         gate=gate,

@@ -104,6 +104,10 @@ class Pod(Protocol):
 
     spec: PodSpec
 
+    def claim(self) -> bool:
+        """Begins the time of a pod that was started ahead of its run; False where it has ended meanwhile."""
+        ...
+
     def send(self, body: Mapping[str, object], blob: bytes = b"", *, timeout_s: float = 30.0) -> Ending | None:
         """Sends one message; connects first. None when it was taken, else how the pod ended."""
         ...

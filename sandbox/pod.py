@@ -62,6 +62,13 @@ class ConnectedPod:
         self._record: PodRecord | None = None
         self._lock = threading.Lock()
 
+    def claim(self) -> bool:
+        """See `Pod.claim`."""
+        if self._ending is not None or not self._vessel.alive():
+            return False
+        self._started = time.monotonic()
+        return True
+
     def send(self, body: Mapping[str, object], blob: bytes = b"", *, timeout_s: float = 30.0) -> Ending | None:
         """See `Pod.send`."""
         if (ending := self._connect()) is not None:

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from grader_service.grading import learner, scanning
@@ -16,11 +17,11 @@ from grader_service.held_out.plan import new_seed
 from grader_service.host import Gpu, host_facts
 from grader_service.ingest.artifact import Artifact, prepare
 from grader_service.ingest.room import require_room
-from grader_service.model.evidence import CleanRoom, Discovery, Evidence, Need, RunRecord, Scan
+from grader_service.model.evidence import CleanRoom, Discovery, Evidence, Need, PodRecord, RunRecord, Scan
 from grader_service.model.lab import LabSpec
 from grader_service.model.measurement import Measurement
 from grader_service.model.probe import ProbeTask
-from sandbox.api import RunSpace, SandboxRunner, SpaceLimits
+from sandbox.api import Pod, RunSpace, SandboxRunner, SpaceLimits
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def execute(
                         pod.end()  # the GPU's memory is the probes'; what these pods had to say was heard
                 prober.visit_graphs(crew, found)
         clock.start("end", "ending pods")
-        records = tuple(pod.end() for pod in crew.pods)
+        records = _ended(crew.pods)
         clock.stop()
     facts = runner.facts
     record = RunRecord(
@@ -137,6 +138,12 @@ class _Collected:
     scan: Scan | None = None
     clean_room: CleanRoom | None = None
     measurement: Measurement | None = None
+
+
+def _ended(pods: Sequence[Pod]) -> tuple[PodRecord, ...]:
+    """Ends pods beside each other: most of it is waiting for the engine."""
+    with ThreadPoolExecutor(len(pods)) as threads:
+        return tuple(threads.map(lambda pod: pod.end(), pods))
 
 
 def _scan(crew: Crew, discovery: Discovery, space: RunSpace, clock: StageClock) -> Scan | None:

@@ -1,5 +1,6 @@
 """`grader worker run`: executes submissions on one device. Has the Docker socket, loads no check."""
 
+import contextlib
 import os
 import socket
 import uuid
@@ -10,6 +11,7 @@ import structlog
 from celery import Celery, signals
 
 from grader_service import wiring
+from grader_service.errors import SandboxUnavailable
 from grader_service.gpu.nvml import NvmlGpu
 from grader_service.gpu.steward import Steward
 from grader_service.host import Gpu
@@ -74,6 +76,8 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         # The children open connections of their own; none may be inherited.
         store.close()
         status = serve(app, RUN_QUEUES, name=f"run-{device.replace(':', '-')}", hands=hands, companions=[sweeper])
+        with contextlib.suppress(SandboxUnavailable):  # then the next worker's sweep does it
+            sandbox.sweep()  # what the children had prepared
         return 1 if hearing.lost else status
 
 

@@ -1,6 +1,7 @@
 """A submission over the queue, from the platform's message to its verdict."""
 
 from grader_service.signing import signed_by
+from tests.service.bench import containers_of, nothing_left
 from tests.service.harness import wait_for
 
 
@@ -19,3 +20,22 @@ def test_a_message_is_answered_with_its_verdict(service):
     assert service.one_verdict("s:1") == verdict
     assert service.events("s:1") == ["accepted", "run_claimed", "run_done", "judge_claimed", "verdict"]
     assert wait_for(lambda: not service.undelivered(), 10)
+
+
+def test_a_worker_that_prepares_runs(docker_service, engine):
+    """The second submission finds its pods waiting; a worker that ends takes along what waits."""
+    service = docker_service
+    service.judge()
+    runner = service.runner(GRADER_WARM_RUNS="1")
+    service.post(service.message("s:cold"))
+    service.one_verdict("s:cold")
+    learners = wait_for(
+        lambda: [one for one in containers_of(engine, service.state_dir) if one.name.endswith("-learner")], 30
+    )
+    service.post(service.message("s:warm"))
+    verdict = service.one_verdict("s:warm")
+    assert verdict["provenance"]["timings_s"]["start"] < 1.0
+    assert learners[0].id not in {one.id for one in containers_of(engine, service.state_dir)}
+    wait_for(lambda: containers_of(engine, service.state_dir), 30)  # it prepares the next one
+    assert runner.end() == 0
+    assert nothing_left(engine, service.state_dir)
