@@ -1,13 +1,16 @@
 """Builds the service's parts from the settings; the only place that does."""
 
+import contextlib
+import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from redis import Redis
 from sqlalchemy.engine import make_url
 
-from grader_service.errors import ConfigurationError
+from grader_service.errors import ConfigurationError, GraderError
 from grader_service.host import Gpu, find_gpus
 from grader_service.labs.specs import lab_ids, lab_text, read_lab
 from grader_service.queue.address import redis_url
@@ -131,7 +134,19 @@ def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str, g
         lease_s=settings.lease_s,
         limit_s=settings.run_limit_s,
         retry=retry_policy(settings),
+        without_labs=tuple(labs_left_to_others(gpu)),
     )
+
+
+def labs_left_to_others(gpu: Gpu | None) -> Mapping[str, str]:
+    """Ids of the installed labs that a worker on this GPU must not serve, with the reason."""
+    from grader_service.service.placement import left_to_others  # noqa: PLC0415 - see above
+
+    labs = []
+    for lab_id in lab_ids():
+        with contextlib.suppress(GraderError):  # a lab that cannot be read is told when a run of it comes
+            labs.append(read_lab(lab_text(lab_id), f"lab {lab_id}"))
+    return left_to_others(labs, gpu, len(os.sched_getaffinity(0)))
 
 
 def device_id(gpu: Gpu | None, slot: int = 0) -> str:

@@ -149,6 +149,17 @@ class MeasurementPlan(Wire):
         return self.looks[-1] + self.extension_blocks
 
 
+class Placement(Wire):
+    """What a device must have for official runs of a lab; rehearsals run anywhere."""
+
+    gpu_models: tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...] = ()
+    """Parts of model names of which one must fit, such as `H100`; any GPU when empty. Upper and lower case are one."""
+    gpu_memory_mib: Annotated[int, Field(ge=0)] = 0
+    """Least memory of the GPU."""
+    cpus: Annotated[int, Field(ge=1)] = 1
+    """Least number of cores that the worker may use."""
+
+
 class LabRef(Wire):
     """A lab document that is kept among the blobs, so that it cannot change under a batch of re-grades."""
 
@@ -172,6 +183,7 @@ class LabSpec(Wire):
     image: ShortText = "grader-lab"
     """Name of the lab image; its digest stands in the verdict."""
     steps: Annotated[tuple[LabStep, ...], Field(min_length=1)]
+    placement: Placement = Placement()
     limits: PodLimits = PodLimits()
     measurement: MeasurementPlan = MeasurementPlan()
 

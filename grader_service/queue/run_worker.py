@@ -72,6 +72,8 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
             ],
             settings.sweep_s,
         )
+        for lab_id, reason in wiring.labs_left_to_others(gpu).items():
+            log.warning("lab_left_to_others", lab=lab_id, reason=reason)
         log.info("runner_starts", device=device, owner=owner, sandbox=sandbox.facts.name)
         # The children open connections of their own; none may be inherited.
         store.close()
@@ -107,7 +109,7 @@ class Child:
             )
             self._pid = os.getpid()
         end = run_next(self._desk)
-        if end is RunEnd.CLOSED:
+        if end is RunEnd.CLOSED or (end is RunEnd.NOTHING and self._desk.without_labs):
             not_announced(self._store, [hinted])  # for a device that may be used
         if end in (RunEnd.STORED, RunEnd.FAILED):
             # What this run held back (its learner's next submission, its own judging) should not wait for the sweeper.

@@ -69,6 +69,8 @@ class RunnerDesk:
     limit_s: float = 7200.0
     """A run that takes this long hangs."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
+    without_labs: tuple[str, ...] = ()
+    """Labs whose runs this device is not fit for."""
     progress: Callable[[Claim], Progress] = lambda _: Silent()
 
 
@@ -81,7 +83,7 @@ def run_next(desk: RunnerDesk) -> RunEnd:
     """
     if not desk.gate.open():
         return RunEnd.CLOSED
-    claim = leases.claim(desk.store, "run", desk.owner, desk.lease_s)
+    claim = leases.claim(desk.store, "run", desk.owner, desk.lease_s, without_labs=desk.without_labs)
     if claim is None:
         return RunEnd.NOTHING
     sandbox = Abortable(desk.sandbox)

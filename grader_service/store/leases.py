@@ -1,6 +1,6 @@
 """Claims runs, keeps them, and gives them back. A claim raises the fence; an older claim's writes are refused."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from grader_service.store import regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record, record_all
-from grader_service.store.tables import RunRow, RunState, table_of
+from grader_service.store.tables import RunRow, RunState, SubmissionRow, table_of
 
 Stage = Literal["run", "judge"]
 _FROM: dict[Stage, RunState] = {"run": RunState.RUN_QUEUED, "judge": RunState.JUDGE_QUEUED}
@@ -37,8 +37,17 @@ class Claim:
     """The item of a re-grade that the run serves."""
 
 
-def claim(store: Store, stage: Stage, owner: str, lease_s: float) -> Claim | None:
+def claim(
+    store: Store, stage: Stage, owner: str, lease_s: float, *, without_labs: Collection[str] = ()
+) -> Claim | None:
     """Claims the run that should come next: live before regrade, oldest first, one at a time per learner.
+
+    Args:
+        store: where runs wait.
+        stage: which half of a grading.
+        owner: who claims, for the audit trail.
+        lease_s: how long the claim holds unless it is renewed.
+        without_labs: ids of labs whose runs are left to others.
 
     Raises:
         StoreUnavailable: the database failed.
@@ -46,15 +55,21 @@ def claim(store: Store, stage: Stage, owner: str, lease_s: float) -> Claim | Non
     for _ in range(_RETRIES):
         try:
             with store.transaction() as connection:
-                return _claim(connection, stage, owner, lease_s, sqlite=store.is_sqlite)
+                return _claim(connection, stage, owner, lease_s, tuple(without_labs), sqlite=store.is_sqlite)
         except IntegrityError:
             # Another worker claimed a run of the same learner in the same instant: look again.
             continue
     return None
 
 
-def _claim(connection: Connection, stage: Stage, owner: str, lease_s: float, *, sqlite: bool) -> Claim | None:
-    row = connection.execute(_claiming(stage, sqlite=sqlite), {"owner": owner, "lease_s": lease_s}).one_or_none()
+def _claim(
+    connection: Connection, stage: Stage, owner: str, lease_s: float, without_labs: tuple[str, ...], *, sqlite: bool
+) -> Claim | None:
+    statement = _claiming(stage, sqlite=sqlite, choosy=bool(without_labs))
+    values: dict[str, object] = {"owner": owner, "lease_s": lease_s}
+    if without_labs:
+        values["without_labs"] = without_labs
+    row = connection.execute(statement, values).one_or_none()
     if row is None:
         return None
     record_all(connection, f"{stage}_claimed", owner, [(row.submission_id, row.run_id, {"fence": row.fence})])
@@ -62,7 +77,7 @@ def _claim(connection: Connection, stage: Stage, owner: str, lease_s: float, *, 
 
 
 @cache
-def _claiming(stage: Stage, *, sqlite: bool) -> ReturningUpdate[Any]:
+def _claiming(stage: Stage, *, sqlite: bool, choosy: bool) -> ReturningUpdate[Any]:
     """The statement of a claim; made once, since putting it together takes as long as executing it."""
     run = table_of(RunRow).c
     waiting = select(run.run_id).where(run.state == _FROM[stage].value, run.not_before <= db_now())
@@ -70,6 +85,12 @@ def _claiming(stage: Stage, *, sqlite: bool) -> ReturningUpdate[Any]:
         other = table_of(RunRow).alias("other").c
         busy = select(other.run_id).where(other.learner == run.learner, other.state == RunState.RUNNING.value).exists()
         waiting = waiting.where(~busy)
+    if choosy:
+        submission = table_of(SubmissionRow).c
+        refused = submission.lab.in_(bindparam("without_labs", expanding=True))
+        waiting = waiting.where(
+            ~select(submission.lab).where(submission.submission_id == run.submission_id, refused).exists()
+        )
     waiting = waiting.order_by(run.priority, run.created_at).limit(1)
     if not sqlite:
         waiting = waiting.with_for_update(skip_locked=True)

@@ -69,7 +69,7 @@ def test_a_right_lab_has_no_mistakes(text, form):
             'title = "A small lab"',
             'titel = "A small lab"',
             'lab:4:1: titel: unknown field; did you mean "title"? Fields '
-            "here: grader, handout, id, image, limits, measurement, schema, steps, summary, title, version",
+            "here: grader, handout, id, image, limits, measurement, placement, schema, steps, summary, title, version",
         ),
         (
             'id = "small"',

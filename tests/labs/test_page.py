@@ -11,7 +11,7 @@ from grader_service.labs.documents import Form
 from grader_service.labs.mistakes import Code
 from grader_service.labs.specs import read_lab
 from grader_service.model.base import Wire
-from grader_service.model.lab import LabCheck, LabSpec, LabStep, MeasurementPlan, PodLimits
+from grader_service.model.lab import LabCheck, LabSpec, LabStep, MeasurementPlan, Placement, PodLimits
 from tests.labs.texts import inspected
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "labs.md").read_text()
@@ -19,6 +19,7 @@ TABLES = {
     "": LabSpec,
     "steps[].": LabStep,
     "steps[].checks[].": LabCheck,
+    "placement.": Placement,
     "limits.": PodLimits,
     "measurement.": MeasurementPlan,
 }

@@ -1,0 +1,32 @@
+"""Which labs a worker leaves to others, because its device is not what they ask for."""
+
+from collections.abc import Iterable, Mapping
+
+from grader_service.host import Gpu
+from grader_service.model.lab import LabSpec, Placement
+
+
+def unfit(wanted: Placement, gpu: Gpu, cpus: int) -> str | None:
+    """Why runs of a lab must not go to this device; None when they may.
+
+    Args:
+        wanted: what the lab asks for.
+        gpu: the worker's GPU.
+        cpus: cores that the worker may use.
+    """
+    model = gpu.model.casefold()
+    if wanted.gpu_models and not any(part.casefold() in model for part in wanted.gpu_models):
+        return f"it asks for a GPU of {' or '.join(wanted.gpu_models)}, this is {gpu.model}"
+    if gpu.memory_mib < wanted.gpu_memory_mib:
+        return f"it asks for {wanted.gpu_memory_mib} MiB of GPU memory, this GPU has {gpu.memory_mib}"
+    if cpus < wanted.cpus:
+        return f"it asks for {wanted.cpus} cores, this worker may use {cpus}"
+    return None
+
+
+def left_to_others(labs: Iterable[LabSpec], gpu: Gpu | None, cpus: int) -> Mapping[str, str]:
+    """Ids of the labs that this worker does not serve, with the reason; none for a worker that rehearses."""
+    if gpu is None:
+        return {}
+    reasons = {lab.id: unfit(lab.placement, gpu, cpus) for lab in labs}
+    return {lab_id: reason for lab_id, reason in reasons.items() if reason is not None}
