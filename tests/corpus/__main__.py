@@ -47,6 +47,8 @@ def main() -> int:
         mark = (
             "" if result.finding is Finding.RIGHT else f"  {result.finding.value.upper()}: {shortened(result.detail)}"
         )
+        if result.again:
+            mark += f"  PLAYED AGAIN after {shortened(result.again)}"
         print(f"[{number}/{len(chosen)}] {result.id} {result.code} {result.seconds:.1f} s{mark}", flush=True)
     seconds = time.monotonic() - started
     results.sort(key=lambda result: result.id)

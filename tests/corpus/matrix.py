@@ -61,7 +61,8 @@ def markdown(results: Sequence[Result], *, seconds: float, lanes: int, whole: bo
         f"{cheats} cheats, {len(results) - cheats} honest submissions, {seconds / 60:.1f} min on {lanes} lanes: "
         f"**{found[Finding.FALSE_ACCEPT]} false accepts, {found[Finding.FALSE_REJECT]} false rejects, "
         f"{found[Finding.HARNESS_ERROR]} harness errors, {found[Finding.LEAK]} leaks, {found[Finding.LATE]} late, "
-        f"{found[Finding.OTHER_REASON]} for another reason.**",
+        f"{found[Finding.OTHER_REASON]} for another reason.** "
+        f"{sum(bool(result.again) for result in results)} were played again after a failure of ours.",
         "",
         "| family | attacks | with cases | elsewhere | cases | right | false accepts | false rejects | other reason "
         "| errors, leaks, late | seconds |",
@@ -74,6 +75,7 @@ def markdown(results: Sequence[Result], *, seconds: float, lanes: int, whole: bo
             f"| {row['cases']} | {row['right']} | {row['false_accept']} | {row['false_reject']} "
             f"| {row['other_reason']} | {troubles} | {row['seconds']:.0f} |"
         )
+    lines += [f"\n{result.id} was played again: {_cell(result.again[:600])}" for result in results if result.again]
     shown = [result for result in results if every_case or result.finding is not Finding.RIGHT]
     if shown:
         lines += [

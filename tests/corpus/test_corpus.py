@@ -3,6 +3,7 @@
 import pytest
 
 from checks.registry import Registry
+from grader_service.errors import SandboxUnavailable
 from grader_service.labs.catalogue import load_lab
 from tests.corpus import catalogue, defences, matrix, table
 from tests.corpus.case import SUBMISSION, Cheat, Honest, Observed, Procedure
@@ -62,6 +63,30 @@ def test_a_cheat_may_not_cost_what_is_honest_beside_it():
     wrong = Observed("failed", "ratio.too_low", others={"reflections": "reflections.missing"})
     assert play(case, Played(right)).finding is Finding.RIGHT
     assert play(case, Played(wrong)).finding is Finding.FALSE_REJECT
+
+
+def test_a_failure_of_ours_is_played_again_and_told(tmp_path):
+    """As the service tries again; a second failure stays one, and what a learner's code did is never played twice."""
+
+    class Falters(Played):
+        plays = 0
+
+        def observe(self, case):
+            self.plays += 1
+            if self.plays == 1:
+                raise SandboxUnavailable("the engine was away")
+            return super().observe(case)
+
+    found = play(cheat(), Falters(Observed("failed", "ratio.too_low")))
+    assert found.finding is Finding.RIGHT
+    assert "the engine was away" in found.again
+    matrix.write([found], tmp_path, seconds=1.0, lanes=1, whole=False)
+    assert "1 were played again" in (tmp_path / "matrix.md").read_text()
+    assert "the engine was away" in (tmp_path / "matrix.md").read_text()
+    assert "the engine was away" in (tmp_path / "matrix.html").read_text()
+    assert play(cheat(), Played(SandboxUnavailable("gone for good"))).finding is Finding.HARNESS_ERROR
+    wrong = play(cheat(), Played(Observed("passed", "ratio.ok")))
+    assert (wrong.finding, wrong.again) == (Finding.FALSE_ACCEPT, "")
 
 
 def test_every_attack_and_every_honest_kind_is_there():
