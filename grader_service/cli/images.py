@@ -1,4 +1,7 @@
-"""`grader images`: builds the images that pods and the service run from."""
+"""`grader images`: builds the images that pods and the service run from.
+
+Each command imports what it uses: no other command should wait for Docker's client.
+"""
 
 from enum import StrEnum
 from typing import Annotated
@@ -7,9 +10,6 @@ import typer
 from rich.table import Table
 
 from grader_service.cli.output import ProgressDisplay, console
-from images.build import BASE_LABEL, RECIPES, build, recipe_digest
-from images.standins.build import build_stand_ins
-from sandbox.docker_runner import connect_engine
 
 app = typer.Typer(help="Images: build, list.", no_args_is_help=True, rich_markup_mode=None)
 _BUILD_TIMEOUT_S = 3600.0
@@ -45,6 +45,10 @@ def build_images(
 
     `stand-ins` are Redis and PostgreSQL for compose.yaml where no registry answers; `all` leaves them out.
     """
+    from images.build import RECIPES, build
+    from images.standins.build import build_stand_ins
+    from sandbox.docker_engine import connect_engine
+
     if image is ImageChoice.STAND_INS:
         with ProgressDisplay() as progress:
             made = build_stand_ins(connect_engine(_BUILD_TIMEOUT_S), progress.stage)
@@ -63,6 +67,9 @@ def build_images(
 @app.command("list")
 def list_images() -> None:
     """List the images on this engine and whether they are of this version's lock files."""
+    from images.build import BASE_LABEL, RECIPES, recipe_digest
+    from sandbox.docker_engine import connect_engine
+
     client = connect_engine()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("image", "id", "base", "size", "state"):
