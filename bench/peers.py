@@ -2,11 +2,11 @@
 
     python bench/peers.py [--rounds 20] [--figure docs/figures/peers.svg] [--folder build/peers]
 
-Contestants: bare `docker run`, autograder-sandbox and coursera-autograder from the package index (each in an
-environment of its own below `--folder`), and ours,
-cold and prepared. All use the lab image. Each round lets every one grade once, forwards and then backwards, so that
-the machine's noise meets each alike. Printed: median with a 95 % interval (bootstrap), 95th percentile, and the median
-of the ratios to the bare run of the same round.
+Contestants: bare `docker run`; autograder-sandbox, coursera-autograder and dmoj from the package index, each in an
+environment of its own (dmoj compiles: without g++ and libseccomp-dev it is left out, and told); ours, cold and
+prepared. All but dmoj, which has no containers, use the lab image. Each round lets every one grade once, forwards and
+then backwards, so that the machine's noise meets each alike. Printed: median with a 95 % interval (bootstrap), 95th
+percentile, and the median of the ratios to the bare run of the same turn.
 """
 
 import argparse
@@ -14,11 +14,14 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from trivial import SOURCE, Lane
@@ -26,11 +29,15 @@ from warm import IMAGE, docker_run, lane, timed
 
 LOOPS = Path(__file__).with_name("peer_loops")
 UV = Path(sys.executable).with_name("uv")
-ENVIRONMENTS = {
+PACKAGES = {
     "autograder-sandbox": ["autograder-sandbox==6.0.0"],
     # Its docker-py 1.10.6 cannot talk through newer ones.
     "coursera-autograder": ["coursera-autograder==0.1.4", "requests==2.28.2", "urllib3==1.26.20"],
+    "dmoj": ["dmoj==4.1.0"],
 }
+BUILT_WITH = ["cython==3.3.1", "setuptools==84.2.1", "wheel"]
+"""What dmoj needs to compile, beside a compiler and the headers of libseccomp."""
+NOBODY = 65534
 DOCKERFILES = {
     "autograder-sandbox": """
         FROM {image}
@@ -59,6 +66,7 @@ SAID = "3 2"
 MISSING = {
     "docker run": "queue, limits, checks, verdict",
     "autograder-sandbox": "queue, read-only root, dropped capabilities, checks, signed verdict",
+    "dmoj": "container, own file system, network off, queue here, signed verdict",
     "coursera-autograder": "queue, dropped capabilities, process limit, host-side checks, signed verdict",
     "ours, cold": "",
     "ours, prepared": "",
@@ -75,28 +83,47 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp")))
+        scratch.chmod(0o755)  # dmoj is not run as root
         (scratch / "submission.py").write_text(SOURCE + SAYS)
-        contestants: dict[str, Callable[[], float]] = {"docker run": lambda: timed(lambda: docker_run(scratch))}
-        for name in ENVIRONMENTS:
-            contestants[name] = stack.enter_context(peer(name, options.folder.resolve(), scratch))
+        contestants: dict[str, Callable[[], Turn]] = {"docker run": lambda: Turn(timed(lambda: docker_run(scratch)))}
+        for name in ("autograder-sandbox", "coursera-autograder"):
+            python = environment(name, options.folder.resolve() / name)
+            image = built(name, scratch)
+            contestants[name] = stack.enter_context(peer(name, python, image, scratch))
+        if shutil.which("g++") and Path("/usr/include/seccomp.h").exists():
+            contestants["dmoj"] = stack.enter_context(dmoj(scratch))
+        else:
+            sys.stderr.write("dmoj is left out: apt-get install g++ libseccomp-dev python3-dev\n")
         contestants["ours, cold"] = stack.enter_context(ours(scratch, "cold", 0))
         contestants["ours, prepared"] = stack.enter_context(ours(scratch, "prepared", 1))
-        times = play(contestants, options.rounds)
-    table(times)
+        turns = play(contestants, options.rounds)
+    times = {name: [turn.seconds for turn in own] for name, own in turns.items()}
+    early = {name: [turn.result_s for turn in own if turn.result_s is not None] for name, own in turns.items()}
+    table(times, early)
     if options.figure is not None:
         draw(times, options.figure)
 
 
+@dataclass(frozen=True)
+class Turn:
+    """One grading, seconds."""
+
+    seconds: float
+    """Until nothing of it is left."""
+    result_s: float | None = None
+    """Until the result, where something is left to do then."""
+
+
 @contextlib.contextmanager
-def ours(scratch: Path, name: str, warm_runs: int) -> Iterator[Callable[[], float]]:
+def ours(scratch: Path, name: str, warm_runs: int) -> Iterator[Callable[[], Turn]]:
     """A lane of our own; what it prepares is done before its turn, and before anybody else's."""
     own: Lane = lane(scratch, name, warm_runs)
 
-    def grade() -> float:
+    def grade() -> Turn:
         own.ready()
         seconds = own.grade().wall_s
         own.ready()
-        return seconds
+        return Turn(seconds)
 
     try:
         own.grade()
@@ -106,46 +133,75 @@ def ours(scratch: Path, name: str, warm_runs: int) -> Iterator[Callable[[], floa
 
 
 @contextlib.contextmanager
-def peer(name: str, folder: Path, scratch: Path) -> Iterator[Callable[[], float]]:
-    """A peer's loop in its own environment, with its own image."""
-    python = environment(name, folder / name)
-    image = built(name, scratch)
+def peer(name: str, python: Path, first: str, scratch: Path, **options: int) -> Iterator[Callable[[], Turn]]:
+    """A peer's loop in its own environment; `first` is its loop's first argument."""
     handed_in = scratch / "handed-in" / name
     handed_in.mkdir(parents=True)
     (handed_in / "submission.py").write_text(SOURCE + SAYS)
     argument = handed_in if name == "coursera-autograder" else handed_in / "submission.py"
-    program = LOOPS / f"{name.replace('-', '_')}_loop.py"
+    loops = scratch / "loops" / name
+    shutil.copytree(LOOPS, loops)
     with subprocess.Popen(
-        [str(python), str(program), image, str(argument)],
+        [str(python), str(loops / f"{name.replace('-', '_')}_loop.py"), first, str(argument)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        **options,
     ) as loop:
         assert loop.stdin is not None
         assert loop.stdout is not None
         stdin, stdout = loop.stdin, loop.stdout
 
-        def grade() -> float:
+        def grade() -> Turn:
             stdin.write("go\n")
             stdin.flush()
             line = stdout.readline()
             answer = json.loads(line) if line else {"said": "nothing: it ended"}
             if answer["said"] != SAID:
                 raise SystemExit(f"{name} answered {answer['said']!r}, expected {SAID!r}")
-            return float(answer["seconds"])
+            early = answer["result_s"] < 0.9 * answer["seconds"]
+            return Turn(answer["seconds"], answer["result_s"] if early else None)
 
         grade()
         yield grade
         stdin.close()
 
 
+@contextlib.contextmanager
+def dmoj(scratch: Path) -> Iterator[Callable[[], Turn]]:
+    """One problem of one case; the judge refuses to be root, so that everything must be readable by others."""
+    folder = scratch / "dmoj"
+    problem = folder / "problems" / "trivial"
+    problem.mkdir(parents=True)
+    (problem / "init.yml").write_text("test_cases:\n- {in: in, out: out, points: 1}\n")
+    (problem / "in").write_text("")
+    (problem / "out").write_text(f"{SAID}\n")
+    (folder / "judge.yml").write_text(
+        textwrap.dedent(f"""\
+            id: bench
+            key: bench
+            problem_storage_globs: [{folder}/problems/*]
+            runtime: {{python3: /usr/bin/python3}}
+            """)
+    )
+    python = environment("dmoj", folder / "environment")
+    other = {"user": NOBODY, "group": NOBODY} if os.geteuid() == 0 else {}
+    with peer("dmoj", python, str(folder / "judge.yml"), scratch, **other) as grade:
+        yield grade
+
+
 def environment(name: str, folder: Path) -> Path:
     """The interpreter of a peer's environment, made when it is not there."""
     python = folder / "bin" / "python"
     if not python.exists():
-        subprocess.run([str(UV), "venv", "-q", "--python", sys.executable, str(folder)], check=True)
-        subprocess.run([str(UV), "pip", "install", "-q", "--python", str(python), *ENVIRONMENTS[name]], check=True)
+        base = "/usr/bin/python3" if name == "dmoj" else sys.executable
+        install = [str(UV), "pip", "install", "-q", "--python", str(python)]
+        subprocess.run([str(UV), "venv", "-q", "--python", base, str(folder)], check=True)
+        if name == "dmoj":
+            subprocess.run([*install, *BUILT_WITH], check=True)
+            install.append("--no-build-isolation")
+        subprocess.run([*install, *PACKAGES[name]], check=True)
     return python
 
 
@@ -162,19 +218,19 @@ def built(name: str, scratch: Path) -> str:
     return tag
 
 
-def play(contestants: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of every turn; turn n of one contestant was close to turn n of each other."""
-    times: dict[str, list[float]] = {name: [] for name in contestants}
+def play(contestants: dict[str, Callable[[], Turn]], rounds: int) -> dict[str, list[Turn]]:
+    """Every turn; turn n of one contestant was close to turn n of each other."""
+    turns: dict[str, list[Turn]] = {name: [] for name in contestants}
     for number in range(rounds):
         for name in [*contestants, *reversed(contestants)]:
-            times[name].append(contestants[name]())
+            turns[name].append(contestants[name]())
         sys.stderr.write(f"\rround {number + 1} of {rounds}")
     sys.stderr.write("\n")
-    return times
+    return turns
 
 
-def table(times: dict[str, list[float]]) -> None:
-    """Markdown, as it stands in docs/performance.md."""
+def table(times: dict[str, list[float]], early: dict[str, list[float]]) -> None:
+    """Markdown, as it stands in docs/performance.md; `early` are times until a result that came before the end."""
     print("| grader | p50 (95 % interval) | p95 | over `docker run` (95 % interval) | does not have |")
     print("| --- | --- | --- | --- | --- |")
     for name, own in times.items():
@@ -186,6 +242,11 @@ def table(times: dict[str, list[float]]) -> None:
             f"| {statistics.median(ratios):.2f} ({interval(ratios)[0]:.2f} to {interval(ratios)[1]:.2f}) "
             f"| {MISSING[name]} |"
         )
+        if early[name]:
+            low, high = interval(early[name])
+            print(
+                f"| {name}, until its result | {statistics.median(early[name]):.2f} s ({low:.2f} to {high:.2f}) | | | |"
+            )
 
 
 def interval(values: Sequence[float], resamples: int = 4000) -> tuple[float, float]:
@@ -211,8 +272,12 @@ def draw(times: dict[str, list[float]], path: Path) -> None:
         axes.set_yticks(range(len(times)), list(times))
         axes.invert_yaxis()
         axes.set_xscale("log")
+        marks = [mark for mark in (0.1, 0.2, 0.5, 1, 2, 5, 10) if mark < 1.2 * max(map(max, times.values()))]
+        axes.set_xticks(marks, [f"{mark:g}" for mark in marks])
+        axes.set_xlim(left=0.1)
+        axes.minorticks_off()
         axes.set_xlabel("seconds from a submission to its result (log scale)")
-        axes.grid(visible=True, axis="x", which="both", linewidth=0.3)
+        axes.grid(visible=True, axis="x", linewidth=0.3)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, metadata={"Date": None})
 

@@ -13,7 +13,7 @@ from coursera_autograder.commands import grade as command
 from turns import take_turns
 
 
-def grade() -> str:
+def grade(_: object) -> str:
     """What `coursera_autograder grade local` does, without the start of an interpreter."""
     with tempfile.TemporaryDirectory() as folder:
         command.command_grade_local(
