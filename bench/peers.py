@@ -20,12 +20,12 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from trivial import SOURCE, Lane
-from warm import IMAGE, docker_run, lane, timed
+from warm import IMAGE, docker_run, interval, lane, timed
 
 LOOPS = Path(__file__).with_name("peer_loops")
 UV = Path(sys.executable).with_name("uv")
@@ -247,13 +247,6 @@ def table(times: dict[str, list[float]], early: dict[str, list[float]]) -> None:
             print(
                 f"| {name}, until its result | {statistics.median(early[name]):.2f} s ({low:.2f} to {high:.2f}) | | | |"
             )
-
-
-def interval(values: Sequence[float], resamples: int = 4000) -> tuple[float, float]:
-    """The median's 95 % interval by bootstrap."""
-    draw_one = random.Random(1)
-    medians = sorted(statistics.median(draw_one.choices(values, k=len(values))) for _ in range(resamples))
-    return medians[int(0.025 * resamples)], medians[int(0.975 * resamples)]
 
 
 def draw(times: dict[str, list[float]], path: Path) -> None:

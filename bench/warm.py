@@ -13,9 +13,11 @@ import os
 import random
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from trivial import SOURCE, Lane, Timed
@@ -30,11 +32,20 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0, help="How long each rate is counted.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        one_by_one(Path(folder), options.rounds)
+        tell(one_by_one(Path(folder), options.rounds))
         rates(Path(folder), options.seconds)
 
 
-def one_by_one(folder: Path, rounds: int) -> None:
+@dataclass(frozen=True)
+class Rounds:
+    """What each contestant took, round by round."""
+
+    bare: list[float]
+    cold: list[Timed]
+    prepared: list[Timed]
+
+
+def one_by_one(folder: Path, rounds: int) -> Rounds:
     """Latency: nothing else runs."""
     lanes = {"cold": lane(folder, "cold", 0), "prepared": lane(folder, "prepared", 1)}
     gradings: dict[str, list[Timed]] = {name: [] for name in lanes}
@@ -51,19 +62,28 @@ def one_by_one(folder: Path, rounds: int) -> None:
                 else:
                     lanes[name].ready()
                     gradings[name].append(lanes[name].grade())
-            lanes["prepared"].ready()  # its preparing is not to meet the next round
-            print(f"round {number + 1} of {rounds}", end="\r", flush=True)
+                    lanes["prepared"].ready()  # its preparing is not to meet the next one
+            sys.stderr.write(f"\rround {number + 1} of {rounds}")
+        sys.stderr.write("\n")
     finally:
         for each in lanes.values():
             each.close()
-    yardstick = statistics.median(bare)
-    print(f"bare docker run      {told(bare)}")
-    for name, times in gradings.items():
+    return Rounds(bare, gradings["cold"], gradings["prepared"])
+
+
+def tell(rounds: Rounds) -> None:
+    """Medians and percentiles."""
+    print(f"bare docker run      {told(rounds.bare)}")
+    for name, times in (("cold", rounds.cold), ("prepared", rounds.prepared)):
         print(f"{name + ', whole':<20} {told([one.wall_s for one in times])}")
         print(f"{name + ', overhead':<20} {told([one.overhead_s for one in times])}")
         print(f"{name + ', first line':<20} {told([one.first_line_s for one in times])}")
-        ratios = [one.wall_s / own for one, own in zip(times, bare, strict=True)]
-        print(f"{name + ' / bare':<20} {statistics.median(ratios):.2f} (bare {yardstick * 1e3:.0f} ms)")
+        print(f"{name + ' / bare':<20} {statistics.median(over_bare(times, rounds.bare)):.2f}")
+
+
+def over_bare(times: list[Timed], bare: list[float]) -> list[float]:
+    """Whole gradings over the bare run of the same round."""
+    return [one.wall_s / own for one, own in zip(times, bare, strict=True)]
 
 
 def rates(folder: Path, seconds: float) -> None:
@@ -128,6 +148,13 @@ def timed(work: Callable[[], object]) -> float:
     since = time.monotonic()
     work()
     return time.monotonic() - since
+
+
+def interval(values: Sequence[float], resamples: int = 4000) -> tuple[float, float]:
+    """The median's 95 % interval by bootstrap."""
+    draw_one = random.Random(1)
+    medians = sorted(statistics.median(draw_one.choices(values, k=len(values))) for _ in range(resamples))
+    return medians[int(0.025 * resamples)], medians[int(0.975 * resamples)]
 
 
 def told(times: list[float]) -> str:

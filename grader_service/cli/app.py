@@ -4,6 +4,7 @@
 """
 
 import sys
+import traceback
 
 import typer
 
@@ -25,7 +26,7 @@ from grader_service.cli import (
     worker,
 )
 from grader_service.cli.output import error_console
-from grader_service.errors import GraderError
+from grader_service.errors import GraderError, InfrastructureError
 
 app = typer.Typer(
     name="grader",
@@ -58,7 +59,11 @@ app.add_typer(images.app, name="images")
 
 
 def main() -> None:
-    """Runs the command line; our own failures become one line and their exit code, never a traceback."""
+    """Runs the command line; our own failures become one line and their exit code.
+
+    A defect of ours, which nothing expected, shows its traceback and exits as our fault: never as 1, which would say
+    that a learner failed.
+    """
     try:
         app()
     except GraderError as error:
@@ -69,3 +74,13 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(141)
+    except Exception as error:  # noqa: BLE001 - there is nobody above
+        traceback.print_exc()
+        error_console().print(
+            f"grader: a defect of the grader, {type(error).__name__}; nothing was decided by it",
+            style="bold red",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+        sys.exit(InfrastructureError.exit_code)
