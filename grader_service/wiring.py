@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from redis import Redis
 from sqlalchemy.engine import make_url
 
 from grader_service.errors import ConfigurationError, GraderError
@@ -22,6 +21,8 @@ from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
 
 if TYPE_CHECKING:
+    from redis import Redis
+
     from grader_service.service.runner import RunnerDesk
     from sandbox.api import SandboxRunner
 
@@ -59,6 +60,8 @@ def open_artifacts(settings: Settings) -> ArtifactStore:
 
 def open_redis(settings: Settings) -> "Redis":
     """A client of the broker with bounded waits."""
+    from redis import Redis  # noqa: PLC0415 - commands that only ask the database should not wait for it
+
     return Redis.from_url(
         redis_url(settings),
         socket_timeout=10,
