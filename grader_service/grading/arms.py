@@ -73,9 +73,19 @@ class Pace:
         self.burst = max(1, self.burst)
         self.least = max(2, 2 * self.burst)
 
-    def saw(self, batches: int, seconds: float) -> None:
-        """Remembers the newest rate."""
-        self.batches_per_s = batches / seconds
+    def saw(self, batches: int, seconds: float, *, discarded: int, asked_s: float) -> None:
+        """Remembers the newest rate.
+
+        A host that hears a window's first mark late times the window as shorter than it was, a small one as nothing at
+        all, and the next one would be planned for minutes. All that was drawn since the request bounds the rate.
+
+        Args:
+            batches: of the window.
+            seconds: from its first mark to its end.
+            discarded: batches drawn before its first mark.
+            asked_s: seconds from the request to the window's end.
+        """
+        self.batches_per_s = min(batches / seconds, (discarded + batches) / asked_s)
 
     def batches_for(self, seconds: float) -> int:
         """Whole bursts that fill about `seconds`."""
@@ -99,9 +109,11 @@ class DaliArm:
         """See `TimedArm.window`. A graph that breaks while it runs is the learner's, not ours."""
         copies = sample_places(batches, self._batch_size)
         request = {"kind": "window", "discard": self._queue_depth, "batches": batches, "copies": copies}
+        asked = time.monotonic()
         outcome = timed_window(self._pod, self.arm, request, timeout_s)
         if isinstance(outcome, Window):
-            self._pace.saw(batches, outcome.seconds)
+            asked_s = time.monotonic() - asked
+            self._pace.saw(batches, outcome.seconds, discarded=self._queue_depth, asked_s=asked_s)
             contents = fetch_contents(self._pod, {"kind": "contents"})
             if isinstance(contents, Stopped):
                 return lost(contents)
@@ -133,10 +145,12 @@ class LearnerArm:
         """See `TimedArm.window`."""
         self._pod.resume()
         request = {"kind": "window", "discard": self.facts.queue_depth, "batches": batches}
+        asked = time.monotonic()
         outcome = timed_window(self._pod, self.arm, request, timeout_s)
+        asked_s = time.monotonic() - asked
         self._pod.pause()
         if isinstance(outcome, Window):
-            self._pace.saw(batches, outcome.seconds)
+            self._pace.saw(batches, outcome.seconds, discarded=self.facts.queue_depth, asked_s=asked_s)
         return outcome
 
     def batches_for(self, seconds: float) -> int:
@@ -161,17 +175,18 @@ class ReferenceArm:
             SandboxUnavailable: the pod ended; it runs only our code, so that is ours.
         """
         request = {"kind": "window", "name": self.arm.value, "discard": self._queue_depth, "batches": batches}
+        asked = time.monotonic()
         message = ask(self._pod, request, timeout_s=timeout_s)
         trusted(message if isinstance(message, Stopped) else parse(self._pod, message, Mark), self._pod)
         started = time.monotonic()
         answer = hear(self._pod, timeout_s)
-        seconds = time.monotonic() - started
+        ended = time.monotonic()
         said = answer if isinstance(answer, Stopped) else parse(self._pod, answer, WindowDone)
         if isinstance(said, WindowDone) and not said.images:
             said = Stopped(self._pod.reject("a window without images"))
         done = trusted(said, self._pod)
-        self._pace.saw(batches, seconds)
-        return Window(arm=self.arm, images=done.images, seconds=seconds)
+        self._pace.saw(batches, ended - started, discarded=self._queue_depth, asked_s=ended - asked)
+        return Window(arm=self.arm, images=done.images, seconds=ended - started)
 
     def batches_for(self, seconds: float) -> int:
         """See `TimedArm.batches_for`."""

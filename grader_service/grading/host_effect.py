@@ -4,6 +4,7 @@ Measured only when the outcome would not be a pass. Where nobody's graph could b
 """
 
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -52,10 +53,12 @@ class OwnGraphArm:
         """See `RatedArm.rate`. The pod also holds the learner's graph, so that its end is not surely our failure."""
         batches = self._pace.batches_for(seconds)
         request = {"kind": "window", "graph": "own", "discard": self._queue_depth, "batches": batches}
+        asked = time.monotonic()
         window = timed_window(self._pod, Arm.DALI, request, window_timeout_s(seconds))
         if isinstance(window, ArmLost):
             return window
-        self._pace.saw(batches, window.seconds)
+        asked_s = time.monotonic() - asked
+        self._pace.saw(batches, window.seconds, discarded=self._queue_depth, asked_s=asked_s)
         return window.images_per_s
 
 

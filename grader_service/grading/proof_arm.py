@@ -128,11 +128,13 @@ class ReferenceSender:
             SandboxUnavailable: the pod ended; it runs only our code, so that is ours.
         """
         request = {"kind": "deliver", "name": self.arm.value, "discard": self.queue_depth, "batches": batches}
+        asked = time.monotonic()
         outcome = _sent(self.pod, request, batches * self.settings.batch_size, timeout_s)
+        asked_s = time.monotonic() - asked
         if isinstance(outcome, Problem):
             outcome = Stopped(self.pod.reject(outcome.text))
         images, seconds = trusted(outcome, self.pod) if isinstance(outcome, Stopped) else outcome
-        self._pace.saw(batches, seconds)
+        self._pace.saw(batches, seconds, discarded=self.queue_depth, asked_s=asked_s)
         return Window(arm=self.arm, images=images, seconds=seconds)
 
     def batches_for(self, seconds: float) -> int:
@@ -184,11 +186,13 @@ def hold_loader(
     for number in range(4):
         batches = pace.batches_for(seconds if number else 0.0)
         request = {"kind": "deliver_loader", "discard": queue_depth, "batches": batches}
+        asked = time.monotonic()
         outcome = _sent(pod, request, batches * max(batch_size, 1), timeout_s)
+        asked_s = time.monotonic() - asked
         if not isinstance(outcome, tuple):
             return lost(outcome)
         images, taken = outcome
-        pace.saw(batches, taken)
+        pace.saw(batches, taken, discarded=queue_depth, asked_s=asked_s)
         if number:
             windows.append(Window(arm=Arm.LEARNER, images=images, seconds=taken))
     return HeldArm(sorted(windows, key=lambda window: window.images_per_s)[len(windows) // 2])

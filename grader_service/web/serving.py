@@ -81,6 +81,7 @@ def make_server(app: Starlette) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             app,
+            http="h11",  # in Python, whatever else is installed: it reads strangers' bytes
             log_config=None,
             access_log=False,
             server_header=False,

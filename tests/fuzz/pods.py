@@ -158,7 +158,7 @@ def _window(pod: ConnectedPod) -> object:
     rates = {Arm.DALI: dali, Arm.LEARNER: window, Arm.DECLARED: dali.model_copy(update={"arm": Arm.DECLARED})}
     taken = blocks._Taken(tuple(rates), list(rates.values()))
     pace = arms.Pace(burst=2)
-    pace.saw(2, window.seconds)
+    pace.saw(2, window.seconds, discarded=0, asked_s=window.seconds)
     return blocks._block(0, taken, rates, MeasurementPlan(), None), pace.batches_for(1.0)
 
 

@@ -140,9 +140,16 @@ def test_windows_hold_whole_bursts():
     """With four workers a window is a multiple of four batches, and at least two bursts."""
     pace = Pace(burst=4)
     assert pace.batches_for(1.0) == 8
-    pace.saw(batches=8, seconds=0.5)
+    pace.saw(batches=8, seconds=0.5, discarded=8, asked_s=0.9)
     assert pace.batches_for(1.1) % 4 == 0
     assert pace.batches_for(1.0) == 16
+
+
+def test_a_window_that_was_heard_late_plans_no_endless_one():
+    """Both marks were read at once: by that the rate would be millions, by the time since the request it is 40."""
+    pace = Pace(burst=1)
+    pace.saw(batches=2, seconds=2e-6, discarded=2, asked_s=0.1)
+    assert pace.batches_for(1.0) == 40
 
 
 def fast():
