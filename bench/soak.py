@@ -28,6 +28,7 @@ from pathlib import Path
 import psutil
 from servers import GRADER, Servers, servers
 from sqlalchemy import func, select
+from trivial import REFLECTIONS
 
 from grader_service.errors import InfrastructureError
 from grader_service.store.tables import EventRow, OutboxRow, RunRow, SubmissionRow, VerdictRow
@@ -37,16 +38,6 @@ from sandbox.docker_runner import connect_engine
 STUB = [sys.executable, str(Path(__file__).with_name("stub_runner.py"))]
 _AGAIN_S = 20.0
 FAST = {"GRADER_LEASE_S": "4", "GRADER_SWEEP_S": "1", "GRADER_RETRY_DELAY_S": "0.5", "GRADER_SOFT_SHUTDOWN_S": "3"}
-REAL = """where_dali_wins = [
-    "ImageNet training with four CPU cores per GPU: JPEG decoding in the workers starves the card.",
-    "Video clips decoded on NVDEC, so that frames never pass through the CPU.",
-    "Eight GPUs on one host whose loader workers compete for the same cores.",
-]
-where_dali_loses = [
-    "BERT on pre-tokenised text: there is nothing to decode, so the loader was never the bottleneck.",
-    "CIFAR-10, whose tiny images fit into memory and need no decoding at all.",
-]
-"""
 
 
 class Fleet:
@@ -262,7 +253,7 @@ def soak(made: Servers, fleet: Fleet, seed: int, submissions: int, seconds: floa
         while posted < len(ids) and posted < share * len(ids) + chance.randint(0, 20):
             kind = chance.choices(["quick", "fault", "hang"], [8, 1, 1])[0]
             if real:
-                platform.post(ids[posted], REAL, learner=f"l{posted}", steps=["reflection"])
+                platform.post(ids[posted], REFLECTIONS, learner=f"l{posted}", steps=["reflection"])
             else:
                 platform.post(ids[posted], f"# {kind} {posted}\n", learner=f"l{posted % 40}")
             posted += 1

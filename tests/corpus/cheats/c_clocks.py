@@ -1,10 +1,10 @@
 """C: clocks of the pod, and work that is done when no clock of a pod runs."""
 
 import platform
-from collections.abc import Mapping
+from functools import partial
 
 from tests.corpus.case import Cheat
-from tests.corpus.parts import DATASET, LOADER, SLOW, joined
+from tests.corpus.parts import DATASET, LOADER, joined
 from tests.corpus.parts_forgeries import CONTENT, SLOW_GRAPH, forged, shrunk, timed_cheat
 from tests.e2e.submissions import native_clock
 
@@ -35,17 +35,8 @@ def clock(id_: str, title: str, forged_clock: str) -> Cheat:
     return timed_cheat(id_, title, joined(DATASET, LOADER, SLOW_GRAPH, RATE, forged_clock))
 
 
-def working(
-    id_: str,
-    title: str,
-    content: str,
-    codes: tuple[str, ...] = SLOW,
-    *,
-    threshold: float = 1.1,
-    plan: Mapping[str, object] = SHORT,
-) -> Cheat:
-    """Learner code that is timed by the images that it sends."""
-    return timed_cheat(id_, title, content, codes, threshold=threshold, plan=plan)
+working = partial(timed_cheat, plan=SHORT)
+"""Learner code that is timed by the images that it sends."""
 
 
 CASES = (

@@ -1,5 +1,7 @@
 """D: a DALI arm that delivers without decoding, decodes something else, or decodes less."""
 
+from functools import partial
+
 from tests.corpus.case import Cheat
 from tests.corpus.parts import DATASET, LOADER, SLOW, joined
 from tests.corpus.parts_forgeries import COMMON, CONTENT, SLOW_GRAPH, forged, graph, shrunk, timed_cheat
@@ -8,17 +10,8 @@ UNKNOWN = ("ratio.wrong_content", "ratio.replayed")
 """Images that are none of ours: their colours are nobody's, or by chance the same again."""
 
 
-def arm(
-    id_: str,
-    title: str,
-    content: str,
-    codes: tuple[str, ...],
-    *,
-    threshold: float = CONTENT,
-    plan: dict[str, object] | None = None,
-) -> Cheat:
-    """A forged DALI arm."""
-    return timed_cheat(id_, title, content, codes, threshold=threshold, plan=plan or {"block_s": 0.1})
+arm = partial(timed_cheat, threshold=CONTENT, plan={"block_s": 0.1})
+"""A forged DALI arm."""
 
 
 def of_graph(id_: str, title: str, lines: str, codes: tuple[str, ...], *, outputs: str = "") -> Cheat:
