@@ -68,6 +68,7 @@ def compose(
             versions=dict(run.versions),
             seed=run.seed,
             timings_s=dict(run.timings_s),
+            gpu_held_s=run.gpu_held_s,
         ),
     )
 

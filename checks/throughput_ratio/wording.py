@@ -49,10 +49,17 @@ def _has(causes: Sequence[Cause], about: str) -> bool:
 
 def _result(measurement: Measurement, decision: Decision) -> str:
     interval = decision.interval
+    open_still = f"which neither shows nor rules out a ratio above {decision.threshold:g}"
+    if not interval.low <= decision.threshold <= interval.high:
+        # A grade allows less error than this interval does.
+        open_still = (
+            f"which points {'above' if interval.low > decision.threshold else 'below'} {decision.threshold:g}, but the "
+            "blocks are too few, or differ too much from each other, for a grade to rest on them"
+        )
     verb = {
         "passed": f"which is above {decision.threshold:g}",
         "failed": f"which is not above {decision.threshold:g}",
-        "inconclusive": f"which neither shows nor rules out a ratio above {decision.threshold:g}",
+        "inconclusive": open_still,
     }["failed" if decision.reason is not None else decision.outcome]
     return (
         f"On {measurement.images} held-out JPEGs DALI delivered {decision.ratio:.2f} times the images of the baseline "
@@ -63,7 +70,7 @@ def _result(measurement: Measurement, decision: Decision) -> str:
 
 def _arms(measurement: Measurement) -> str:
     names = {
-        Arm.DALI: "your DALI graph",
+        Arm.DALI: "your DALI graph" if measurement.tier == "A" else "your DALI code",
         Arm.LEARNER: "your DataLoader",
         Arm.DECLARED: "our reference DataLoader at your settings",
         Arm.FAIR: "our reference DataLoader at fair settings",

@@ -1,10 +1,11 @@
 """The pods of one run."""
 
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from grader_service.host import Gpu, total_memory_mib, usable_cpus
-from grader_service.model.evidence import Need, PodRole
+from grader_service.model.evidence import Need, PodRecord, PodRole
 from grader_service.model.lab import LabSpec
 from sandbox.api import Pod, PodSpec, RunSpace, Scratch
 
@@ -35,8 +36,9 @@ class Crew:
         memory = min(lab.limits.memory_mib, total_memory_mib() * 3 // 4)
         on_gpu = device == "cuda"
         self.pods: list[Pod] = []
+        self._began: dict[int, float] = {}
         measures = bool(self.needs & {Need.CLEAN_ROOM, Need.MEASUREMENT})
-        self.learner = space.start(
+        self.learner = self._start(
             PodSpec(
                 role=PodRole.LEARNER,
                 program="learner.main",
@@ -52,7 +54,7 @@ class Crew:
         )
         self.scanner: Pod | None = None
         if measures or Need.SCAN in self.needs:
-            self.scanner = space.start(
+            self.scanner = self._start(
                 PodSpec(
                     role=PodRole.SCANNER,
                     program="trusted.scanner",
@@ -76,9 +78,27 @@ class Crew:
         self.pods = [*self.pods, pod]
         return pod
 
+    def gpu_held_s(self, since: float, records: Sequence[PodRecord]) -> float | None:
+        """Seconds from `since` until the last pod with the GPU ended; None in a rehearsal.
+
+        Args:
+            since: of the monotonic clock.
+            records: of `pods`, in their order.
+        """
+        if self.device == "cpu":
+            return None
+        pods = zip(self.pods, records, strict=True)
+        ends = [self._began[id(pod)] + record.wall_s for pod, record in pods if pod.spec.gpu]
+        return round(max(0.0, max(ends) - since), 3)
+
+    def _start(self, spec: PodSpec) -> Pod:
+        pod = self.space.start(spec)
+        self._began[id(pod)] = time.monotonic()
+        return pod
+
     def _trusted(self, role: PodRole, program: str) -> Pod:
         on_gpu = self.device == "cuda"
-        return self.space.start(
+        return self._start(
             PodSpec(
                 role=role,
                 program=program,

@@ -1,6 +1,6 @@
 """The measuring half of a run: the graph in the clean room, or the learner's own code by what it delivers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader_service.grading import blocks, clean_room, graph_content, learner, tiers
@@ -33,8 +33,17 @@ class Session:
     """Filled in with what the trusted pods say."""
 
 
+def begin(crew: Crew) -> Mapping[str, str]:
+    """Has the clean room open its device while the host prepares the rest; versions of its libraries.
+
+    Raises:
+        SandboxUnavailable: its pod ended.
+    """
+    return {} if crew.clean_room is None else clean_room.warm_up(crew.clean_room, crew.device)
+
+
 def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
-    """What became of the graph, and what was timed; as much of both as the run's checks need.
+    """What became of the graph, and what was timed; as much of both as the run's checks need. `begin` came before.
 
     Raises:
         SandboxUnavailable: a pod that runs only our code ended.
@@ -48,7 +57,6 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
     distinct = session.inventory.distinct if session.inventory else 0
     shard = plan_shard(session.seed, sizes, min(max(distinct, LEAST_IMAGES), crew.lab.measurement.images))
     with begin_shard(shard, crew.space.shards_dir, threads=len(crew.cpus)) as pending:
-        session.versions.update(clean_room.await_ready(room))  # imports meanwhile, if it has not done so already
         files = [f"{crew.space.paths.shards}/{name}" for name in pending.names()]
 
     clock.start("clean_room", "rebuilding the DALI graph in the clean room")
@@ -91,9 +99,10 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
         job = Job(files, carried.plan, carried.batch_size, len(crew.cpus), crew.device)
         host = measure_host(room, baselines.timed, job, plan, clock.progress.note)
         measurement = with_host(measurement, host)
-    clock.start("content", "comparing what was delivered with the images")
+    clock.start("content", "fetching what was delivered")
     delivered = graph_content.collect(carried, images=len(shard.sizes))
     _end((crew.learner, crew.reference, room))  # the GPU is free while pixels are compared
+    clock.start("compare", "comparing what was delivered with the images")
     content = graph_content.prove_graph(delivered, carried, shard, len(crew.cpus))
     return carried.facts, measurement.model_copy(update={"content": content})
 

@@ -1,6 +1,7 @@
 """One run of one submission: pods started, learner code run once, evidence collected, everything removed."""
 
 import secrets
+import time
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from grader_service.grading import learner, scanning
 from grader_service.grading.crew import Crew, Device
 from grader_service.grading.dialogue import Stopped
-from grader_service.grading.measuring import Session, measure
+from grader_service.grading.measuring import Session, begin, measure
 from grader_service.grading.probing import Prober
 from grader_service.grading.progress import Progress
 from grader_service.grading.stages import StageClock
@@ -78,6 +79,7 @@ def execute(
         if crew.reference is not None:
             import_ahead()  # while the learner's code runs
         clock.start("learner", "running the submission, top to bottom")
+        since = time.monotonic()
         found = learner.discover(crew.learner, prepared, space.paths, lab.limits, device)
         seed = new_seed()
         evidence = _Collected()
@@ -89,6 +91,7 @@ def execute(
             crew.learner.pause()  # from here on its files and its processor time cannot change under us
             evidence.discovery = found.discovery
             versions.update(found.discovery.versions)
+            versions.update(begin(crew))
             evidence.scan = _scan(crew, found.discovery, space, clock)
             session = Session(crew, found, evidence.scan, seed, clock, threshold, attempt, versions)
             evidence.clean_room, evidence.measurement = measure(session)
@@ -101,6 +104,7 @@ def execute(
         clock.start("end", "ending pods")
         records = _ended(crew.pods)
         clock.stop()
+        gpu_held_s = crew.gpu_held_s(since, records)
     facts = runner.facts
     record = RunRecord(
         run_id=run_id,
@@ -117,6 +121,7 @@ def execute(
         pods=records,
         versions=versions,
         timings_s=clock.seconds,
+        gpu_held_s=gpu_held_s,
     )
     blobs: dict[str, bytes] = {}
     if not isinstance(found, Stopped):

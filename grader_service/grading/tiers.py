@@ -22,6 +22,7 @@ from grader_service.grading.progress import Progress
 from grader_service.grading.proof import Tally
 from grader_service.grading.proof_arm import HeldArm, ProofArm, hold_loader, prepare_sender
 from grader_service.grading.trial_shards import TrialShards
+from grader_service.held_out.plan import MAX_IMAGES
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import CleanRoom, Discovery, ImageSize, ServedBatch
 from grader_service.model.lab import MeasurementPlan
@@ -45,6 +46,8 @@ _IMAGES_PER_CORE_S = 250
 _FEWEST_IMAGES = 128
 _DECLARED_FLOOR, _FAIR_FLOOR = 0.8, 0.7
 """The reference cannot mirror operators that nobody can read, so less of its rate is believed than in tier A."""
+_BLOCKS = 8
+"""Blocks that the colours suffice for at the least, where windows are as long as colours allow."""
 _MOST_BATCH = 1024
 _USUAL_BATCH = 32
 _CHANNELS = (1, 3, 4)
@@ -146,9 +149,12 @@ def _wanted_batch(discovery: Discovery) -> int:
 
 
 def _images_per_window(bench: Bench, batch_size: int) -> int:
-    """Whole batches that take a DataLoader about two windows; no more than leaves room for the first look."""
+    """Whole batches that take a DataLoader about two windows; no more than leaves room for several looks.
+
+    On a host with many cores it is the number of colours that ends a measurement: a first look alone is seldom enough.
+    """
     wanted = max(_FEWEST_IMAGES, 2 * _IMAGES_PER_CORE_S * bench.cpus * bench.plan.block_s)
-    most = 8192 // (1 + _PROBES + bench.plan.looks[0])
+    most = MAX_IMAGES // (1 + _PROBES + max(_BLOCKS, bench.plan.looks[0]))
     return max(1, math.floor(min(wanted, most) / batch_size)) * batch_size
 
 

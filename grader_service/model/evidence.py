@@ -353,6 +353,8 @@ class RunRecord(Wire):
     versions: Mapping[Word, ShortText] = Field(default_factory=dict)
     """Of torch, torchvision and DALI, as our own pods found them; the learner's pod fills in what they do not load."""
     timings_s: Mapping[str, float] = Field(default_factory=dict)
+    gpu_held_s: Seconds | None = None
+    """From the first line of the learner's code until no pod of the run had the GPU any more; null without a GPU."""
 
     def ending_of(self, role: PodRole) -> PodRecord | None:
         """The record of the pod with this role, if one was started."""

@@ -67,6 +67,8 @@ class Standing(Wire):
     """Model of the GPU; null in a rehearsal."""
     run_s: Annotated[float, Field(ge=0)] | None = None
     """Seconds that the whole run took by the host's clock; null when it was not timed."""
+    gpu_held_s: Annotated[float, Field(ge=0)] | None = None
+    """Seconds for which it had a GPU; null in a rehearsal."""
 
 
 def standing_of(verdict: Verdict) -> Standing:
@@ -113,4 +115,5 @@ def standing_of(verdict: Verdict) -> Standing:
         image_digest=provenance.image_digest,
         gpu=str(model)[:200] if model is not None else None,
         run_s=sum(provenance.timings_s.values()) if provenance.timings_s else None,
+        gpu_held_s=provenance.gpu_held_s,
     )

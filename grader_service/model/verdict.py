@@ -113,6 +113,8 @@ class Provenance(Frozen):
     """Seed of the held-out images, hexadecimal."""
     timings_s: Mapping[str, float] = Field(default_factory=dict)
     """Wall-clock seconds of each stage, by the host's clock."""
+    gpu_held_s: Annotated[float, Field(ge=0)] | None = None
+    """Seconds for which the run had its GPU, from the learner's first line on; null in a rehearsal."""
 
 
 class Signature(Frozen):

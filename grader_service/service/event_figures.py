@@ -62,6 +62,7 @@ class EventFigures:
         self._verdicts: Counter[str] = Counter()
         self._checks: Counter[tuple[str, str]] = Counter()
         self._devices: dict[str, float] = defaultdict(float)
+        self._gpu = _Histogram()
 
     def families(self) -> Iterator[Metric]:
         """Everything so far.
@@ -93,12 +94,17 @@ class EventFigures:
             self._verdicts[str(event.detail.get("status"))] += 1
             for check, outcome in (event.detail.get("checks") or {}).items():
                 self._checks[check, outcome] += 1
+            if (held_s := event.detail.get("gpu_held_s")) is not None:
+                self._gpu.add(float(held_s))
 
     def _as_metrics(self) -> Iterator[Metric]:
         stages = HistogramMetricFamily("grader_stage_seconds", "How long each stage took.", labels=["stage"])
         for stage, histogram in sorted(self._stages.items()):
             stages.add_metric([stage], histogram.buckets(), histogram.total_s)
         yield stages
+        held = HistogramMetricFamily("grader_verdict_gpu_seconds", "How long a verdict's run held its GPU.")
+        held.add_metric([], self._gpu.buckets(), self._gpu.total_s)
+        yield held
         yield _counter("grader_events", "Events of the audit trail by kind.", ["kind"], self._kinds)
         yield _counter("grader_verdicts", "Verdicts by status.", ["status"], self._verdicts)
         yield _counter("grader_check_results", "Results of checks.", ["check", "outcome"], self._checks)

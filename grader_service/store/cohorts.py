@@ -1,11 +1,14 @@
 """Graded submissions, chosen by what they are and by what the verdict in force says of them."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import functools
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, case, func, select
+from sqlalchemy import ColumnElement, Select, Text, case, cast, func, select
 
+from grader_service.model.evidence import RunPlan
 from grader_service.model.regrade import Selection
 from grader_service.model.standing import Standing
 from grader_service.model.verdict import Status
@@ -27,8 +30,8 @@ class CohortEntry:
     filename: str
     steps: tuple[str, ...] = ()
     """Steps that were asked for; empty for all."""
-    plan: Mapping[str, Any] | None = None
-    """What the run behind the verdict collected; see `RunPlan`."""
+    plan: RunPlan | None = None
+    """What the run behind the verdict collected."""
     evidence: str | None = None
     """Kind of the stored evidence; null when there is none."""
 
@@ -61,13 +64,24 @@ def entries(store: Store, selection: Selection, *, size: int = _AT_ONCE) -> Iter
                     received_at=row["received_at"],
                     submitted_at=row["submitted_at"],
                     filename=row["filename"],
-                    steps=tuple(row["steps"]),
-                    plan=row["plan"],
+                    steps=_steps(row["steps"]),
+                    plan=_plan(row["plan"]),
                     evidence=row["kind"],
                 )
         if len(rows) < size:
             return
         last = rows[-1]["submission_id"]
+
+
+@functools.lru_cache(maxsize=256)
+def _steps(text: str) -> tuple[str, ...]:
+    """A cohort has few different ones, so each is read once."""
+    return tuple(json.loads(text))
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(text: str) -> RunPlan:
+    return RunPlan.model_validate_json(text)
 
 
 def _page(selection: Selection, last: str, size: int) -> Select[Any]:
@@ -79,10 +93,10 @@ def _page(selection: Selection, last: str, size: int) -> Select[Any]:
             submission.c.received_at,
             submission.c.submitted_at,
             submission.c.filename,
-            submission.c.steps,
+            cast(submission.c.steps, Text).label("steps"),
             verdict.c.standing,
             case((verdict.c.standing.is_(None), verdict.c.document)).label("document"),
-            run.c.plan,
+            cast(run.c.plan, Text).label("plan"),
             evidence.c.kind,
         )
         .select_from(

@@ -136,6 +136,7 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
             verdict_id=verdict.verdict_id,
             status=verdict.status.value,
             checks={check.id: check.outcome.value for check in verdict.checks},
+            gpu_held_s=verdict.provenance.gpu_held_s,
         )
         return True
 

@@ -86,6 +86,25 @@ def test_images_that_were_not_counted_fail_nobody():
     assert (result.outcome, result.code) == ("failed", "ratio.too_low")
 
 
+def test_building_anew_fails_nobody():
+    """In tier C every window pays for building the iterator: too low a ratio is inconclusive, with what to change."""
+    low = (0.5, 0.51, 0.49, 0.5)
+    result = judged(a_measurement(low, tier="C", refused=(REFUSED,), content=a_proof()))
+    assert (result.outcome, result.code, result.tier) == ("inconclusive", "ratio.inconclusive", "C")
+    assert "open each file when its image is due" in result.feedback
+
+
+def test_an_interval_above_the_threshold_is_not_said_to_straddle_it():
+    """What points above and cannot carry a grade is told so, and never passes."""
+    result = judged(a_measurement((3.0, 1.3), tier="B", refused=(REFUSED,), content=a_proof()))
+    assert (result.outcome, result.code) == ("inconclusive", "ratio.inconclusive")
+    assert "neither shows nor rules out" in result.feedback
+    result = judged(a_measurement((2.3, 2.1), tier="B", refused=(REFUSED,), content=a_proof()))
+    assert (result.outcome, result.code) == ("inconclusive", "ratio.inconclusive")
+    assert "points above 1.1" in result.feedback
+    assert "your DALI code" in result.feedback
+
+
 def test_what_was_tried_is_said():
     """Without blocks the result is that of the graph, with what was tried beside it."""
     tried = (REFUSED, TierRefused(tier="B", problem="factory_failed", text="`build_dali_iterator` raised KeyError."))

@@ -20,7 +20,7 @@ def text_of(store):
     return generate_latest(registry).decode()
 
 
-def grade_one(store, number):
+def grade_one(store, number, gpu_held_s=None):
     """Accept, run and judge."""
     submission = Submission(
         submission_id=f"s:{number}", lab="dali-pipelines", filename="s.py", sha256="0" * 64, size_bytes=1
@@ -30,7 +30,12 @@ def grade_one(store, number):
     claim = leases.claim(store, "run", "host/GPU-1/abc", 60)
     results.store_evidence(store, claim, "evidence", b"{}", {})
     judge = leases.claim(store, "judge", "host/judge/abc", 60)
-    results.store_verdict(store, judge, verdicts.refused(f"s:{number}", "dali-pipelines", "archive.link", "no"))
+    verdict = verdicts.refused(f"s:{number}", "dali-pipelines", "archive.link", "no")
+    if gpu_held_s is not None:
+        verdict = verdict.model_copy(
+            update={"provenance": verdict.provenance.model_copy(update={"gpu_held_s": gpu_held_s})}
+        )
+    results.store_verdict(store, judge, verdict)
 
 
 def test_figures(store, monkeypatch):
@@ -49,6 +54,17 @@ def test_figures(store, monkeypatch):
     assert 'grader_events_total{kind="accepted"} 3.0' in text
     assert "grader_answers_undelivered 3.0" in text
     assert 'grader_devices{state="ready"} 1.0' in text
+
+
+def test_what_a_verdict_costs(store, monkeypatch):
+    """Seconds of a GPU are counted for the verdicts that had one."""
+    monkeypatch.setattr(operations, "_SETTLED_S", 0.0)
+    for number, held_s in enumerate((12.0, 20.5, None)):
+        grade_one(store, number, held_s)
+    time.sleep(0.05)
+    text = text_of(store)
+    assert "grader_verdict_gpu_seconds_sum 32.5" in text
+    assert "grader_verdict_gpu_seconds_count 2.0" in text
 
 
 def test_each_event_is_counted_once(store, monkeypatch):

@@ -31,6 +31,7 @@ _VERDICT: Columns = {
     "gpu": "text",
     "image_digest": "text",
     "run_s": "number",
+    "gpu_held_s": "number",
 }
 _CHECK = ("outcome", "score", "code")
 COHORT_COLUMNS: Columns = {
@@ -147,7 +148,7 @@ def _verdict(standing: Standing) -> Row:
     for arm in Arm:
         rate = standing.rates.get(arm.value)
         row[f"{arm.value}_images_per_s"] = rate.median if rate is not None else None
-    return row | {"gpu": standing.gpu, "image_digest": standing.image_digest, "run_s": standing.run_s}
+    return row | {name: getattr(standing, name) for name in ("gpu", "image_digest", "run_s", "gpu_held_s")}
 
 
 def _checks(standing: Standing) -> Row:

@@ -81,7 +81,7 @@ class VerdictColumns:
             name: [] for name in ("status", "code", "mode", "lab_version", "image_digest", "gpu", "steps")
         }
         self._numbers: dict[str, list[float | None]] = {
-            name: [] for name in ("score", "max_score", "created_at", "run_s", "ratio", "low", "high")
+            name: [] for name in ("score", "max_score", "created_at", "run_s", "gpu_held_s", "ratio", "low", "high")
         }
         self._ids: dict[str, list[str | None]] = {"verdict_id": [], "run_id": []}
         self._checks: dict[int, list[int]] = {}
@@ -98,7 +98,7 @@ class VerdictColumns:
         for name in ("lab_version", "image_digest", "gpu"):
             words[name].append(-1 if absent else place(safe(getattr(standing, name))))
         words["steps"].append(-1 if standing is None else self._vocabulary.steps.place(_steps(standing)))
-        for name in ("score", "max_score", "run_s"):
+        for name in ("score", "max_score", "run_s", "gpu_held_s"):
             numbers[name].append(None if absent else digits(getattr(standing, name)))
         numbers["created_at"].append(None if standing is None else round(standing.created_at))
         ratio = None if standing is None else standing.ratio

@@ -205,6 +205,7 @@ const PARTS = [
   ["Lab version", (read, side, row) => read.named(side, "lab_version", row)],
   ["GPU", (read, side, row) => read.named(side, "gpu", row)],
   ["Run took", (read, side, row) => (read.of(side, "run_s", row) === null ? null : `${trimmed(read.of(side, "run_s", row))} s`)],
+  ["GPU held", (read, side, row) => (read.of(side, "gpu_held_s", row) === null ? null : `${trimmed(read.of(side, "gpu_held_s", row))} s`)],
   ["Verdict id", (read, side, row) => code(read.of(side, "verdict_id", row))],
   ["Run id", (read, side, row) => code(read.of(side, "run_id", row))],
   ["Image digest", (read, side, row) => (read.named(side, "image_digest", row) === null ? null : code(read.named(side, "image_digest", row)))],

@@ -1,0 +1,57 @@
+"""Honest submissions whose graph cannot be carried, graded on a GPU: tier, ratio, what the pixels showed.
+
+    python bench/gpu_tiers.py [--sandbox docker] [--device cuda] [--only NAME …]
+
+They are those of tests/e2e/test_tiers.py. Exit status 0 when each was measured in the tier that its code deserves.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from gpu_measurement import describe, grade
+
+from tests.e2e import test_tiers
+from tests.e2e.submissions import COMMON, END, GRAPH, external
+
+LISTS = """
+where_dali_wins = ["ImageNet training with four CPU cores per GPU: JPEG decoding in the workers is too slow."] * 3
+where_dali_loses = ["BERT on text that was tokenised before: there is nothing to decode in it."] * 2
+"""
+SUBJECTS = {
+    "external_source": (external(), "B"),
+    "DALI Proxy": (GRAPH + test_tiers.PROXY, "B"),
+    "dynamic mode": (test_tiers.DYNAMIC.replace('device="cpu"', 'device="gpu"'), "B"),
+    "files kept in memory": (external("np.fromfile(path, dtype=np.uint8)", "{}"), "C"),
+    "no factory": (external().replace("build_dali_iterator", "make_iterator"), "D"),
+}
+
+
+def main() -> int:
+    """Grades each and prints one line for the ratio and one for the batch."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sandbox", default="docker")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--only", nargs="*", default=list(SUBJECTS))
+    options = parser.parse_args()
+    wrong = 0
+    for name in options.only:
+        code, tier = SUBJECTS[name]
+        end = END if tier != "D" else END.replace("build_dali_iterator", "make_iterator")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "submission.py")
+            path.write_text(COMMON + code + end + LISTS)
+            verdict, wall = grade(path, options.sandbox, options.device)
+        checks = {check["id"]: check for check in verdict["checks"]}
+        ratio, batch = checks["throughput_ratio"], checks["cuda_batch"]
+        wrong += ratio.get("tier") != tier
+        print(f"{name}: {describe(verdict, ratio)}, {wall:.1f} s", flush=True)
+        print(f"  batch: {batch['outcome']} {batch['code']}; {ratio['feedback'][:400]}", flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,141 @@
+"""The reference submission, accepted to verdict: by a worker that prepares runs, and by one that does not.
+
+    python bench/reference_latency.py [--rounds 3] [--device cuda] [--save FILE]
+
+Each round grades it once in each way, through intake, runner and judge with the GPU's steward between, in an order
+that changes. Before a prepared one the pool is full, as on a host whose queue is empty. Needs the lab image; uses an
+embedded database.
+"""
+
+import argparse
+import base64
+import json
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from checks.registry import Registry
+from grader_service import wiring
+from grader_service.gpu.nvml import NvmlGpu
+from grader_service.gpu.steward import Steward
+from grader_service.host import Gpu
+from grader_service.judge_process import JudgeProcess
+from grader_service.service.gate import DeviceGate
+from grader_service.service.intake import IntakeDesk, receive
+from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.runner import RunEnd, RunnerDesk, run_next
+from grader_service.settings import Settings
+from grader_service.signing import Signer
+from grader_service.store import devices
+from grader_service.store.engine import Store
+from sandbox.warm_pool import WarmPool
+from sandbox.warm_runner import WarmRunner
+
+SUBMISSION = Path(__file__).resolve().parents[1] / "examples" / "reference_submission.ipynb"
+_NOT_HELD = ("unpack", "start")
+"""Stages before the learner's first line; for rehearsals, which hold no GPU."""
+_FULL_S = 180.0
+_IDLE_S = 8.0
+"""How long imports of pods that were prepared may still take once the pool is full."""
+
+
+def main() -> int:
+    """Prints each grading, then the medians; exit status 1 when one did not pass."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--save", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="grader-latency-") as folder:
+        settings = Settings(state_dir=Path(folder), learner_per_hour=10_000)
+        if options.device == "cpu":
+            settings = settings.model_copy(update={"gpu": "none"})
+        found = compare(settings, options.rounds)
+    for way, records in found.items():
+        walls, held = [one["wall_s"] for one in records], [one["held_s"] for one in records]
+        print(
+            f"{way}: accepted to verdict p50 {statistics.median(walls):.1f} s ({min(walls):.1f} to {max(walls):.1f}), "
+            f"held p50 {statistics.median(held):.1f} s ({min(held):.1f} to {max(held):.1f})"
+        )
+        stages = {
+            stage: statistics.median(one["stages"].get(stage, 0.0) for one in records) for stage in records[0]["stages"]
+        }
+        print("  " + ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in stages.items()))
+    if options.save is not None:
+        options.save.write_text(json.dumps(found, indent=1))
+    return 0 if all(one["status"] == "passed" for records in found.values() for one in records) else 1
+
+
+def compare(settings: Settings, rounds: int) -> dict[str, list[dict]]:
+    """What each way took, round by round; the first grading of each is not counted."""
+    gpu = wiring.chosen_gpu(settings)
+    store = wiring.ready_store(settings)
+    device = wiring.device_id(gpu)
+    cold = wiring.runner_desk(settings, store, gpu, "bench/run", gate(store, device, gpu))
+    pool = WarmPool(1)
+    desks = {"cold": cold, "prepared": replace(cold, sandbox=WarmRunner(cold.sandbox, pool))}
+    registry, signer = Registry(), Signer.from_folder(settings.key_dir)
+    intake = IntakeDesk(store, wiring.open_artifacts(settings), registry, signer)
+    judge = JudgeDesk(store, registry, signer, "bench/judge", judging=JudgeProcess())
+    found: dict[str, list[dict]] = {way: [] for way in desks}
+    try:
+        for number in range(rounds + 1):
+            for way in list(desks)[:: 1 if number % 2 else -1]:
+                if way == "prepared" and number:
+                    assert pool.waits(_FULL_S), "the pool did not fill"
+                    time.sleep(_IDLE_S)
+                record = grade(intake, desks[way], judge, f"{way}:{number}")
+                print(
+                    f"{way} {number}: {record['status']}, {record['wall_s']:.1f} s, held {record['held_s']:.1f} s, "
+                    f"ratio {record['ratio']}",
+                    flush=True,
+                )
+                if number:
+                    found[way].append(record)
+    finally:
+        pool.close()
+        store.close()
+    return found
+
+
+def grade(intake: IntakeDesk, runner: RunnerDesk, judge: JudgeDesk, name: str) -> dict:
+    """One grading through all halves of the service."""
+    message = {
+        "submission_id": f"latency:{name}",
+        "lab": "dali-pipelines",
+        "artifact": {"filename": SUBMISSION.name, "inline": base64.b64encode(SUBMISSION.read_bytes()).decode()},
+    }
+    assert receive(intake, message, "live", None).kind == "accepted"
+    since = time.monotonic()
+    assert run_next(runner) is RunEnd.STORED
+    verdict = judge_next(judge)
+    wall_s = time.monotonic() - since
+    assert verdict is not None
+    stages = dict(verdict.provenance.timings_s)
+    decision = verdict.measurement.decision if verdict.measurement else None
+    if verdict.status.value != "passed":
+        print([(check.id, check.code, check.feedback[:200]) for check in verdict.checks if check.outcome != "passed"])
+    return {
+        "status": verdict.status.value,
+        "wall_s": wall_s,
+        "held_s": verdict.provenance.gpu_held_s or sum(s for stage, s in stages.items() if stage not in _NOT_HELD),
+        "ratio": round(decision.ratio, 2) if decision else None,
+        "stages": stages,
+    }
+
+
+def gate(store: Store, device: str, gpu: Gpu | None) -> DeviceGate:
+    """With the GPU's steward where there is a GPU."""
+    if gpu is None:
+        return DeviceGate(store, device, "bench", "CPU", None)
+    steward = Steward(NvmlGpu(gpu.uuid), lambda reason: devices.quarantine(store, device, reason, "bench"))
+    return DeviceGate(store, device, "bench", gpu.model, steward)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

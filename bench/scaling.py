@@ -1,0 +1,304 @@
+"""What one host grades with one device, and with all of them at once: rates of gradings and of what they measured.
+
+    python bench/scaling.py [--devices gpu] [--each 4] [--rounds 1] [--save scaling.json] [--figure scaling.svg]
+
+Every device has a worker process of its own on an equal share of the cores, as in production; the runs come from one
+store and are judged beside the work. Phases take turns: each device alone, then all together. Two ratios matter:
+gradings an hour together over the sum of those alone, and the learner's images/s together over those alone. Needs
+the lab image; uses an embedded database. `--devices cpu` rehearses on slots without a GPU.
+"""
+
+import argparse
+import base64
+import json
+import multiprocessing
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Self
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from checks.registry import Registry
+from grader_service import wiring
+from grader_service.gpu.nvml import NvmlGpu
+from grader_service.gpu.steward import Steward
+from grader_service.host import find_gpus
+from grader_service.model.verdict import Verdict
+from grader_service.service.gate import DeviceGate
+from grader_service.service.intake import IntakeDesk, receive
+from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.runner import RunEnd, run_next
+from grader_service.settings import Settings
+from grader_service.signing import Signer
+from grader_service.store import devices
+from grader_service.store.engine import Store
+
+SUBMISSION = Path(__file__).resolve().parents[1] / "examples" / "reference_submission.ipynb"
+_NOT_HELD = ("unpack", "start")
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One worker's device and cores."""
+
+    gpu: str | None
+    slot: int
+    cpus: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """As the tables call it."""
+        return f"{'GPU' if self.gpu else 'slot'} {self.slot}"
+
+
+@dataclass
+class Phase:
+    """What came out while some of the workers worked."""
+
+    seats: list[str]
+    per_hour: dict[str, float] = field(default_factory=dict)
+    """Gradings an hour of each worker: its own number over its own time."""
+    images_per_s: dict[str, list[float]] = field(default_factory=dict)
+    ratios: dict[str, list[float]] = field(default_factory=dict)
+    held_s: dict[str, list[float]] = field(default_factory=dict)
+    passed: int = 0
+    graded: int = 0
+
+
+def main() -> int:
+    """Prints the phases and the two ratios; exit status 1 when a grading did not pass."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--devices", choices=("gpu", "cpu"), default="gpu")
+    parser.add_argument("--slots", type=int, default=2, help="How many workers share a host without a GPU.")
+    parser.add_argument("--each", type=int, default=4, help="Submissions for each worker in a phase.")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--cores", type=int, help="Cores of each worker, where not all are to be shared out.")
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--figure", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="grader-scaling-") as folder:
+        seats = shared_out(options.devices, options.slots, options.cores)
+        print(f"{len(seats)} workers: " + ", ".join(f"{seat.name} on {len(seat.cpus)} cores" for seat in seats))
+        with Host(Path(folder), seats) as host:
+            host.phase(seats, 1)  # images into memory, connections opened; not counted
+            phases = []
+            for number in range(options.rounds):
+                turns = [[seat] for seat in seats] + [seats]
+                for chosen in turns if number % 2 == 0 else turns[::-1]:
+                    phases.append(host.phase(chosen, options.each))
+                    tell(phases[-1])
+    conclude(phases)
+    if options.save is not None:
+        options.save.write_text(json.dumps([asdict(phase) for phase in phases], indent=1))
+    if options.figure is not None:
+        draw(phases, options.figure)
+    return 0 if all(phase.passed == phase.graded for phase in phases) else 1
+
+
+def shared_out(kind: str, slots: int, cores: int | None) -> list[Seat]:
+    """Equal shares of the cores, neighbours together."""
+    gpus: Sequence[str | None] = [gpu.uuid for gpu in find_gpus()] if kind == "gpu" else [None] * slots
+    if not gpus:
+        raise SystemExit("this host has no GPU; --devices cpu rehearses without")
+    cpus = sorted(os.sched_getaffinity(0))
+    share = min(cores or len(cpus), len(cpus) // len(gpus))
+    return [Seat(gpu, i, tuple(cpus[i * share : (i + 1) * share])) for i, gpu in enumerate(gpus)]
+
+
+class Host:
+    """Worker processes that wait for a phase, and this process as intake and judge."""
+
+    def __init__(self, folder: Path, seats: Sequence[Seat]) -> None:
+        self._settings = Settings(state_dir=folder, max_queued=100_000, learner_per_hour=100_000)
+        self._store = wiring.ready_store(self._settings)
+        registry, signer = Registry(), Signer.from_folder(self._settings.key_dir)
+        self._intake = IntakeDesk(self._store, wiring.open_artifacts(self._settings), registry, signer)
+        self._judge = JudgeDesk(self._store, registry, signer, "bench/judge")
+        self._seats = list(seats)
+        self._posted = 0
+        self._verdicts: list[Verdict] = []
+        self._workers: dict[str, tuple[multiprocessing.process.BaseProcess, Connection]] = {}
+
+    def __enter__(self) -> Self:
+        context = multiprocessing.get_context("spawn")
+        for seat in self._seats:
+            ours, theirs = context.Pipe()
+            process = context.Process(target=work, args=(str(self._settings.state_dir), seat, theirs))
+            process.start()
+            self._workers[seat.name] = (process, ours)
+        for _, pipe in self._workers.values():
+            pipe.recv()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process, pipe in self._workers.values():
+            pipe.send(0)
+            process.join(60)
+        self._store.close()
+
+    def phase(self, seats: Sequence[Seat], each: int) -> Phase:
+        """Posts as many submissions as the workers are to grade, and waits for their verdicts."""
+        content = base64.b64encode(SUBMISSION.read_bytes()).decode()
+        for _ in range(each * len(seats)):
+            self._posted += 1
+            message = {
+                "submission_id": f"scaling:{self._posted}",
+                "learner": f"learner-{self._posted}",
+                "lab": "dali-pipelines",
+                "artifact": {"filename": SUBMISSION.name, "inline": content},
+            }
+            if (taken := receive(self._intake, message, "live", None)).kind != "accepted":
+                raise SystemExit(f"a submission was {taken.kind}")
+        for seat in seats:
+            self._workers[seat.name][1].send(each)
+        found = Phase([seat.name for seat in seats])
+        taking = threading.Thread(target=self._judge_all, args=(each * len(seats), found))
+        taking.start()
+        for seat in seats:
+            done, seconds = self._workers[seat.name][1].recv()
+            found.per_hour[seat.name] = 3600 * done / seconds
+        taking.join(120)
+        return found
+
+    def _judge_all(self, wanted: int, found: Phase) -> None:
+        names = {seat.gpu or f"cpu:{seat.slot}": seat.name for seat in self._seats}
+        while found.graded < wanted:
+            verdict = judge_next(self._judge)
+            if verdict is None:
+                time.sleep(0.2)
+                continue
+            found.graded += 1
+            found.passed += verdict.status.value == "passed"
+            if verdict.status.value != "passed":
+                for check in verdict.checks:
+                    print(f"  {verdict.submission_id} {check.id}: {check.outcome.value} {check.code}", flush=True)
+            run = verdict.provenance
+            name = names.get((run.gpu or {}).get("uuid", ""), "any slot")
+            measured = verdict.measurement
+            if measured is not None and measured.decision is not None:
+                rate = next(arm.images_per_s for arm in measured.arms if arm.arm.value == "dali")
+                found.images_per_s.setdefault(name, []).append(float(rate or 0.0))
+                found.ratios.setdefault(name, []).append(measured.decision.ratio)
+            shown = run.gpu_held_s or sum(s for stage, s in run.timings_s.items() if stage not in _NOT_HELD)
+            found.held_s.setdefault(name, []).append(shown)
+
+
+def work(folder: str, seat: Seat, pipe: Connection) -> None:
+    """A worker: grades as many as it is told to, then says how many those were and how long they took."""
+    os.sched_setaffinity(0, seat.cpus)
+    settings = Settings(state_dir=Path(folder), gpu=seat.gpu or "none")
+    gpu = wiring.chosen_gpu(settings)
+    store = wiring.open_store(settings)
+    device = wiring.device_id(gpu, seat.slot)
+    desk = wiring.runner_desk(settings, store, gpu, f"bench/{seat.slot}", gate(store, device, seat))
+    pipe.send("ready")
+    while wanted := pipe.recv():
+        done, since = 0, time.monotonic()
+        while done < wanted:
+            end = run_next(desk)
+            if end is RunEnd.STORED:
+                done += 1
+            elif end is RunEnd.NOTHING:  # another worker was faster and took one more
+                break
+            else:
+                print(f"{seat.name}: a run ended {end.value}", flush=True)
+                time.sleep(1)
+        pipe.send((done, time.monotonic() - since))
+
+
+def gate(store: Store, device: str, seat: Seat) -> DeviceGate:
+    """With the GPU's steward where there is a GPU."""
+    steward = None
+    if seat.gpu is not None:
+        steward = Steward(
+            NvmlGpu(seat.gpu), lambda reason: devices.quarantine(store, device, reason, f"bench/{seat.slot}")
+        )
+    return DeviceGate(store, device, "bench", "GPU" if seat.gpu else "CPU", steward)
+
+
+def tell(phase: Phase) -> None:
+    """One phase."""
+    print(f"\n{' and '.join(phase.seats)}: {phase.passed} of {phase.graded} passed")
+    for name, rate in phase.per_hour.items():
+        print(f"  {name}: {rate:.1f} gradings an hour")
+    for name, rates in sorted(phase.images_per_s.items()):
+        print(
+            f"  {name}: DALI {statistics.median(rates):,.0f} images/s ({min(rates):,.0f} to {max(rates):,.0f}), "
+            f"ratio {statistics.median(phase.ratios[name]):.2f}, held {statistics.median(phase.held_s[name]):.1f} s"
+        )
+    sys.stdout.flush()
+
+
+def conclude(phases: Sequence[Phase]) -> None:
+    """The two ratios."""
+    together = [phase for phase in phases if len(phase.seats) > 1]
+    if not together:
+        return
+    summed = statistics.mean(sum(phase.per_hour.values()) for phase in together)
+    single = sum(statistics.mean(rates) for rates in alone(phases).values())
+    print(f"\ngradings an hour, together over the sum alone: {summed:.1f} / {single:.1f} = {summed / single:.3f}")
+    quiet, busy = measured(phases, lonely=True), measured(phases, lonely=False)
+    for name in sorted(quiet.keys() & busy.keys()):
+        of, over = statistics.median(busy[name]), statistics.median(quiet[name])
+        print(f"DALI images/s on {name}, together over alone: {of:,.0f} / {over:,.0f} = {of / over:.3f}")
+
+
+def alone(phases: Sequence[Phase]) -> dict[str, list[float]]:
+    """Gradings an hour of each worker while it had the host for itself."""
+    rates: dict[str, list[float]] = {}
+    for phase in phases:
+        if len(phase.seats) == 1:
+            rates.setdefault(phase.seats[0], []).append(phase.per_hour[phase.seats[0]])
+    return rates
+
+
+def measured(phases: Sequence[Phase], *, lonely: bool) -> dict[str, list[float]]:
+    """Images/s of the DALI arm, by device."""
+    rates: dict[str, list[float]] = {}
+    for phase in phases:
+        if (len(phase.seats) == 1) == lonely:
+            for name, found in phase.images_per_s.items():
+                rates.setdefault(name, []).extend(found)
+    return rates
+
+
+def draw(phases: Sequence[Phase], path: Path) -> None:
+    """Gradings an hour by the number of workers, beside a straight line; and images/s alone and together."""
+    import matplotlib as mpl  # noqa: PLC0415 - only when something is drawn
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415 - after the backend was chosen
+
+    single = {name: statistics.mean(rates) for name, rates in alone(phases).items()}
+    together = [sum(phase.per_hour.values()) for phase in phases if len(phase.seats) > 1]
+    most = max(len(phase.seats) for phase in phases)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    one = statistics.mean(single.values())
+    left.plot([0, most], [0, sum(single.values())], color="0.6", linestyle="--", label="linear")
+    left.scatter([1] * len(single), list(single.values()), label="alone")
+    left.scatter([most] * len(together), together, label="together")
+    left.set(
+        xlabel="workers", ylabel="gradings an hour", xticks=range(1, most + 1), ylim=(0, 1.15 * max(one, *together))
+    )
+    left.legend()
+    quiet, busy = measured(phases, lonely=True), measured(phases, lonely=False)
+    for place, name in enumerate(sorted(quiet)):
+        right.scatter([place - 0.1] * len(quiet[name]), quiet[name], color="C0", label=None if place else "alone")
+        found = busy.get(name, [])
+        right.scatter([place + 0.1] * len(found), found, color="C1", label=None if place else "together")
+    right.set(xticks=range(len(quiet)), ylabel="DALI arm, images/s", ylim=(0, None))
+    right.set_xticklabels(sorted(quiet))
+    right.legend()
+    figure.savefig(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

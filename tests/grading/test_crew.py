@@ -1,0 +1,33 @@
+"""The pods of a run, and for how long they had the GPU."""
+
+import time
+
+import pytest
+
+from checks.registry import Registry
+from grader_service.grading.crew import Crew
+from grader_service.labs.catalogue import load_lab
+from grader_service.model.evidence import Need
+from sandbox.api import SpaceLimits
+from sandbox.process_runner import ProcessRunner
+
+
+@pytest.mark.parametrize(("device", "held"), [("cuda", True), ("cpu", False)])
+def test_the_gpu_is_held_until_the_last_pod_that_has_it_ends(tmp_path, device, held):
+    """The scanner has none, so it may live on; a rehearsal holds no GPU at all."""
+    lab = load_lab("dali-pipelines", Registry())
+    with ProcessRunner(tmp_path).open_run("crew", SpaceLimits(64, 1000, 64)) as space:
+        crew = Crew(space, lab, (Need.MEASUREMENT,), device, None)
+        since = time.monotonic()
+        with_gpu = [pod for pod in crew.pods if pod.spec.gpu]
+        assert len(with_gpu) == (3 if held else 0)
+        for pod in with_gpu:
+            time.sleep(0.1)
+            pod.end()
+        ended = time.monotonic() - since
+        time.sleep(0.5)
+        found = crew.gpu_held_s(since, [pod.end() for pod in crew.pods])
+    if held:
+        assert 0.3 <= found <= ended
+    else:
+        assert found is None
