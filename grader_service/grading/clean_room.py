@@ -45,20 +45,6 @@ def await_ready(pod: Pod) -> Mapping[str, str]:
     return ready.versions
 
 
-def warm_up(pod: Pod, device: Literal["cuda", "cpu"]) -> Mapping[str, str]:
-    """Has a clean room open its device, without waiting for it; returns the versions of its libraries.
-
-    A GPU's context, decoder and kernels take seconds to load, in which the host can do something else.
-
-    Raises:
-        SandboxUnavailable: the pod ended.
-    """
-    versions = await_ready(pod)
-    if (ending := pod.send({"kind": "warm_up", "device": device})) is not None:
-        trusted(Stopped(ending), pod)
-    return versions
-
-
 def carry(
     pod: Pod, found: Found, files: Sequence[str], threads: int, device: Literal["cuda", "cpu"]
 ) -> Carried | CleanRoom:

@@ -1,6 +1,6 @@
 """The measuring half of a run: the graph in the clean room, or the learner's own code by what it delivers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader_service.grading import blocks, clean_room, graph_content, learner, tiers
@@ -33,17 +33,8 @@ class Session:
     """Filled in with what the trusted pods say."""
 
 
-def begin(crew: Crew) -> Mapping[str, str]:
-    """Has the clean room open its device while the host prepares the rest; versions of its libraries.
-
-    Raises:
-        SandboxUnavailable: its pod ended.
-    """
-    return {} if crew.clean_room is None else clean_room.warm_up(crew.clean_room, crew.device)
-
-
 def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
-    """What became of the graph, and what was timed; as much of both as the run's checks need. `begin` came before.
+    """What became of the graph, and what was timed; as much of both as the run's checks need.
 
     Raises:
         SandboxUnavailable: a pod that runs only our code ended.
@@ -57,6 +48,7 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
     distinct = session.inventory.distinct if session.inventory else 0
     shard = plan_shard(session.seed, sizes, min(max(distinct, LEAST_IMAGES), crew.lab.measurement.images))
     with begin_shard(shard, crew.space.shards_dir, threads=len(crew.cpus)) as pending:
+        session.versions.update(clean_room.await_ready(room))  # imports meanwhile, if it has not done so already
         files = [f"{crew.space.paths.shards}/{name}" for name in pending.names()]
 
     clock.start("clean_room", "rebuilding the DALI graph in the clean room")

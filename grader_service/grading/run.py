@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from grader_service.grading import learner, scanning
 from grader_service.grading.crew import Crew, Device
 from grader_service.grading.dialogue import Stopped
-from grader_service.grading.measuring import Session, begin, measure
+from grader_service.grading.measuring import Session, measure
 from grader_service.grading.probing import Prober
 from grader_service.grading.progress import Progress
 from grader_service.grading.stages import StageClock
@@ -91,7 +91,6 @@ def execute(
             crew.learner.pause()  # from here on its files and its processor time cannot change under us
             evidence.discovery = found.discovery
             versions.update(found.discovery.versions)
-            versions.update(begin(crew))
             evidence.scan = _scan(crew, found.discovery, space, clock)
             session = Session(crew, found, evidence.scan, seed, clock, threshold, attempt, versions)
             evidence.clean_room, evidence.measurement = measure(session)

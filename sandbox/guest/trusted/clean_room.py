@@ -4,17 +4,15 @@ The process imports DALI before it sees the graph, applies the allow-list and th
 pipeline and drives it itself. Batches and counts are facts here; time is the host's.
 """
 
-import contextlib
 import functools
 import os
-import tempfile
 from typing import Any
 
 from ..channel import Link
 from ..graph import edit, model, neutral
 from ..graph.edit import Budget, GraphRefused
 from ..graph.wire import WireError
-from . import device_warm_up, reference_plan
+from . import reference_plan
 from .batches import Batches
 from .contents import Look
 from .own_graph import OwnGraph
@@ -27,10 +25,8 @@ _MAX_OUTPUTS = 64
 def run(link: Link) -> None:
     """Guest program: `prepare` (a graph as blob) is answered with `prepared` or `refused`, `window` with two marks.
 
-    `warm_up` opens the device while the host does something else, and is not answered: what goes wrong there goes wrong
-    again, and is told, when a graph is prepared. `contents` is answered with what the last window delivered,
-    `twin_contents` with what the plain twin delivers. `prepare_own`, and a `window` of the graph `own`, go to a graph
-    of ours; see `own_graph`.
+    `contents` is answered with what the last window delivered, `twin_contents` with what the plain twin delivers.
+    `prepare_own`, and a `window` of the graph `own`, go to a graph of ours; see `own_graph`.
     """
     for name in FORBIDDEN_ENVIRONMENT:
         os.environ.pop(name, None)
@@ -47,10 +43,7 @@ def run(link: Link) -> None:
     own = OwnGraph()
     while True:
         request = link.receive()
-        if request["kind"] == "warm_up":
-            with contextlib.suppress(Exception):
-                device_warm_up.warm_up(tempfile.gettempdir(), request["device"])
-        elif request["kind"] == "prepare_own" or request.get("graph") == "own":
+        if request["kind"] == "prepare_own" or request.get("graph") == "own":
             own.answer(link, request)
         elif request["kind"] == "prepare":
             device = request["device"]
