@@ -294,7 +294,10 @@ def draw(phases: Sequence[Phase], path: Path) -> None:
         right.scatter([place - 0.1] * len(quiet[name]), quiet[name], color="C0", label=None if place else "alone")
         found = busy.get(name, [])
         right.scatter([place + 0.1] * len(found), found, color="C1", label=None if place else "together")
-    right.set(xticks=range(len(quiet)), ylabel="DALI arm, images/s", ylim=(0, None))
+    top = max(rate for found in (*quiet.values(), *busy.values()) for rate in found)
+    right.set(
+        xticks=range(len(quiet)), xlim=(-0.5, len(quiet) - 0.5), ylabel="DALI arm, images/s", ylim=(0, 1.15 * top)
+    )
     right.set_xticklabels(sorted(quiet))
     right.legend()
     figure.savefig(path)

@@ -51,6 +51,8 @@ class Settings(BaseSettings):
     """`docker`, or `process` for trusted code."""
     warm_runs: int = Field(default=0, ge=0, le=16)
     """Runs that a worker keeps prepared while it has nothing to do, their pods waiting with imports done."""
+    reuse_days: float = Field(default=0.0, ge=0.0, le=3650.0)
+    """How old a measured run of the same bytes may be whose findings a worker takes instead of running them again."""
     lease_s: float = Field(default=60.0, ge=1.0)
     """A worker that does not renew its claim for this long is taken for dead."""
     run_limit_s: float = Field(default=7200.0, ge=1.0)

@@ -69,6 +69,7 @@ def compose(
             seed=run.seed,
             timings_s=dict(run.timings_s),
             gpu_held_s=run.gpu_held_s,
+            reused_from=run.reused_from,
         ),
     )
 

@@ -138,6 +138,7 @@ def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str, g
         limit_s=settings.run_limit_s,
         retry=retry_policy(settings),
         without_labs=tuple(labs_left_to_others(gpu)),
+        reuse_days=settings.reuse_days,
     )
 
 

@@ -25,12 +25,14 @@ from grader_service.regrade.lab_texts import kept_text
 from grader_service.service.gate import Gate
 from grader_service.service.keeper import Keeper
 from grader_service.service.retry import RetryPolicy
+from grader_service.service.reuse import as_own, evidence_of_twin
 from grader_service.store import leases, results
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.attempts import attempt_number
 from grader_service.store.engine import Store, StoreUnavailable
 from grader_service.store.leases import Claim
 from grader_service.store.submissions import load_submission
+from grader_service.store.twins import measured_twins
 from sandbox.abortable import Abortable
 from sandbox.api import SandboxRunner
 
@@ -71,6 +73,8 @@ class RunnerDesk:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     without_labs: tuple[str, ...] = ()
     """Labs whose runs this device is not fit for."""
+    reuse_days: float = 0.0
+    """How old a measured run of the same bytes may be whose findings are taken; 0 has every submission run."""
     progress: Callable[[Claim], Progress] = lambda _: Silent()
 
 
@@ -117,6 +121,14 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
     text = lab_text(submission.lab) if plan.lab is None else kept_text(desk.store, plan.lab)
     lab = read_lab(text, f"lab {submission.lab}")
     sandbox.use_image(lab.image)
+    if desk.reuse_days and claim.item_id is None:
+        twins = measured_twins(desk.store, claim, days=desk.reuse_days)
+        found = evidence_of_twin(desk.store, twins, lab, sandbox.facts, desk.device, desk.gpu)
+        if found is not None:
+            # No attempt of the learner: nothing was measured, so noise got no new chance.
+            document = as_own(found, claim.run_id).model_dump_json().encode()
+            log.info("run_spared", reused_from=found.run.run_id)
+            return _ended(claim, kept=_store(desk, claim, "evidence", document, {}))
     with tempfile.TemporaryDirectory(prefix="grader-artifact-") as folder:
         path = Path(folder) / "artifact"
         desk.artifacts.copy_to(submission.sha256, path)
@@ -137,7 +149,7 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
             )
         except SubmissionRejected as rejection:
             facts = sandbox.facts
-            document = Rejection(
+            refusal = Rejection(
                 run_id=claim.run_id,
                 device=desk.device,
                 sandbox=facts.name,
@@ -145,13 +157,17 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
                 code=rejection.code,
                 feedback=rejection.feedback,
             )
-            kept = _store(desk, claim, "rejection", document.model_dump_json().encode(), {})
+            kept = _store(desk, claim, "rejection", refusal.model_dump_json().encode(), {})
         else:
             if sandbox.aborted:
                 raise SandboxUnavailable("the run was aborted")
             evidence = _with_health(outcome.evidence, desk.gate.release())
             kind: results.EvidenceKind = "measured" if _tested(evidence) else "evidence"
             kept = _store(desk, claim, kind, evidence.model_dump_json().encode(), outcome.blobs)
+    return _ended(claim, kept=kept)
+
+
+def _ended(claim: Claim, *, kept: bool) -> RunEnd:
     if not kept:
         log.warning("run_fenced_off", fence=claim.fence)
         return RunEnd.LOST

@@ -1,0 +1,62 @@
+"""Finds a measured run of the very same submission, whoever sent it: what it found need not be found again."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import aliased
+
+from grader_service.model.verdict import Status
+from grader_service.store.attempts import MEASURED
+from grader_service.store.clock import db_now
+from grader_service.store.engine import Store
+from grader_service.store.leases import Claim
+from grader_service.store.tables import EvidenceRow, RunRow, SubmissionRow, VerdictRow
+
+_MOST = 5
+_DECIDED = (Status.PASSED.value, Status.FAILED.value)
+
+
+def measured_twins(store: Store, claim: Claim, *, days: float) -> list[str]:
+    """Ids of runs that were asked for the same of the same bytes, lab, steps and file name; the newest first.
+
+    Only such as led to a verdict in force that decides: what was unverified, inconclusive or a failure of ours is
+    worth another run.
+
+    Args:
+        store: where runs are kept.
+        claim: on the run that could be spared.
+        days: the oldest that count.
+
+    Raises:
+        StoreUnavailable: the database failed.
+    """
+    own = aliased(SubmissionRow)
+    statement = (
+        select(RunRow.run_id, RunRow.plan)
+        .join(SubmissionRow, SubmissionRow.submission_id == RunRow.submission_id)
+        .join(
+            own,
+            (own.content_key == SubmissionRow.content_key)
+            & (own.filename == SubmissionRow.filename)
+            & (own.submission_id != SubmissionRow.submission_id),
+        )
+        .join(VerdictRow, (VerdictRow.run_id == RunRow.run_id) & VerdictRow.current)
+        .join(EvidenceRow, EvidenceRow.run_id == RunRow.run_id)
+        .where(
+            own.submission_id == claim.submission_id,
+            RunRow.item_id.is_(None),
+            VerdictRow.status.in_(_DECIDED),
+            EvidenceRow.kind == MEASURED,
+            EvidenceRow.created_at > db_now() - days * 86400.0,
+        )
+        .order_by(EvidenceRow.created_at.desc())
+        .limit(_MOST)
+    )
+    with store.transaction() as connection:
+        rows = connection.execute(statement).all()
+    return [row.run_id for row in rows if _asked(row.plan) == _asked(claim.plan)]
+
+
+def _asked(plan: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in plan.items() if name != "attempt"}

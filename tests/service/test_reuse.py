@@ -1,0 +1,132 @@
+"""The same bytes under another id: judged from what a measured run of them found, where a run would find that too."""
+
+import pytest
+
+from grader_service.grading.run import execute
+from grader_service.host import Gpu
+from grader_service.labs.catalogue import load_lab
+from grader_service.model.lab import MeasurementPlan
+from grader_service.service import runner
+from grader_service.service.runner import RunEnd, run_next
+from grader_service.store import leases, results
+from sandbox.process_runner import ProcessRunner
+from tests.factories import a_measurement, a_run, an_evidence
+from tests.service.bench import QUICK, Bench
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """A store of its own."""
+    return Bench(tmp_path)
+
+
+@pytest.fixture
+def executed(monkeypatch):
+    """Ids of the runs that were really executed."""
+    seen = []
+
+    def watched(*arguments, **options):
+        seen.append(options["run_id"])
+        return execute(*arguments, **options)
+
+    monkeypatch.setattr(runner, "execute", watched)
+    return seen
+
+
+def measured(bench, *, plan=None, gpu=None, **run):
+    """A submission whose run was measured, with its verdict; returns the run's id."""
+    bench.submit()
+    claim = leases.claim(bench.store, "run", "before", 60)
+    facts = ProcessRunner(bench.state_dir).facts
+    values = {"device": "cpu", "sandbox": facts.name, "isolated": facts.isolated, "gpu": gpu, **run}
+    evidence = an_evidence(
+        run=a_run(run_id=claim.run_id, **values),
+        measurement=a_measurement(plan=plan or load_lab("dali-pipelines", bench.registry).measurement),
+    )
+    assert results.store_evidence(bench.store, claim, "measured", evidence.model_dump_json().encode(), {})
+    assert bench.judge() is not None
+    return claim.run_id
+
+
+def test_the_same_bytes_of_somebody_else_are_not_run(bench, executed):
+    """Their verdict is made from the findings of the first run, which it names; no GPU time is charged twice."""
+    first = measured(bench, gpu_held_s=20.0)
+    second = bench.submit()
+    assert bench.run_all(bench.desk(reuse_days=1.0)) == [RunEnd.STORED]
+    verdict = bench.judge()
+    assert executed == []
+    assert verdict.submission_id == second
+    assert verdict.run_id == bench.run(second).run_id != first
+    assert verdict.provenance.reused_from == first
+    assert verdict.provenance.gpu_held_s is None
+    assert verdict.status.value == "passed"
+
+
+def test_it_is_no_attempt(bench):
+    """Nothing was measured, so the learner's next submission is still their first attempt."""
+    measured(bench)
+    bench.submit(learner="anna")
+    bench.run_all(bench.desk(reuse_days=1.0))
+    bench.judge()
+    third = bench.submit(source=QUICK + "\n", learner="anna")
+    bench.run_all(bench.desk(reuse_days=1.0))
+    assert results.load_evidence(bench.store, bench.run(third).run_id).kind == "evidence"
+    assert runner.attempt_number(bench.store, third) == 1
+
+
+@pytest.mark.parametrize(
+    "different",
+    [
+        pytest.param({"plan": MeasurementPlan(block_s=0.5)}, id="another measurement plan"),
+        pytest.param({"image_digest": "sha256:old"}, id="another image"),
+        pytest.param({"device": "cuda"}, id="a GPU instead of a rehearsal"),
+        pytest.param({"gpu": {"model": "NVIDIA A10"}}, id="another model of GPU"),
+        pytest.param({"isolated": True}, id="another sandbox"),
+    ],
+)
+def test_what_a_run_here_and_now_would_not_find_is_not_taken(bench, executed, different):
+    """Rates of another host class, image or plan are not this run's: it is executed."""
+    measured(bench, **different)
+    second = bench.submit()
+    assert bench.run_all(bench.desk(reuse_days=1.0)) == [RunEnd.STORED]
+    assert executed == [bench.run(second).run_id]
+
+
+def test_other_bytes_and_other_settings_are_run(bench, executed):
+    """One character more is another submission; and without the setting nothing is taken over."""
+    measured(bench)
+    other, same = bench.submit(source=QUICK + "\n"), bench.submit()
+    desk = bench.desk(reuse_days=1.0)
+    assert run_next(desk) is RunEnd.STORED
+    assert run_next(bench.desk()) is RunEnd.STORED
+    assert executed == [bench.run(other).run_id, bench.run(same).run_id]
+
+
+def test_findings_too_old_are_not_taken(bench, executed):
+    """The age is that of the findings."""
+    measured(bench)
+    second = bench.submit()
+    assert bench.run_all(bench.desk(reuse_days=1e-9)) == [RunEnd.STORED]
+    assert executed == [bench.run(second).run_id]
+
+
+def test_a_spared_run_is_not_the_source_of_another(bench, executed):
+    """Each verdict names the run that really found it."""
+    first = measured(bench)
+    verdicts = []
+    for _ in range(2):
+        bench.submit()
+        bench.run_all(bench.desk(reuse_days=1.0))
+        verdicts.append(bench.judge())
+    assert [verdict.provenance.reused_from for verdict in verdicts] == [first, first]
+    assert executed == []
+
+
+def test_the_gpus_model_is_compared(bench, executed):
+    """The same model on another host is the same class."""
+    gpu = Gpu(0, "NVIDIA H200", "GPU-1", "580.1", 143_771)
+    first = measured(bench, device="cuda", gpu={"model": "NVIDIA H200", "uuid": "GPU-7"})
+    bench.submit()
+    assert bench.run_all(bench.desk(reuse_days=1.0, device="cuda", gpu=gpu)) == [RunEnd.STORED]
+    assert bench.judge().provenance.reused_from == first
+    assert executed == []
