@@ -52,5 +52,10 @@ def evidence_of_twin(
 
 def as_own(found: Evidence, run_id: str) -> Evidence:
     """The same evidence under the id of the run that was spared; it held no GPU."""
-    changes: dict[str, object] = {"run_id": run_id, "reused_from": found.run.run_id, "timings_s": {}, "gpu_held_s": None}
+    changes: dict[str, object] = {
+        "run_id": run_id,
+        "reused_from": found.run.run_id,
+        "timings_s": {},
+        "gpu_held_s": None,
+    }
     return found.model_copy(update={"run": found.run.model_copy(update=changes)})
