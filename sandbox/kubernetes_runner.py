@@ -110,10 +110,10 @@ class KubernetesRunner:
         """See `SandboxRunner.sweep`. Touches only runs of this node's state folder whose owner is gone."""
         removed = 0
         ground = self._ground
-        for job in ground.cluster.jobs(f"{STATE_LABEL}={manifests.state_label(ground.site.node, ground.state_dir)}"):
-            run_id = str((job["metadata"].get("annotations") or {}).get(manifests.RUN_ANNOTATION, ""))
+        mine = f"{STATE_LABEL}={manifests.state_label(ground.site.node, ground.state_dir)}"
+        for name, run_id in _left(ground.cluster, mine).items():
             if not is_live(ground.state_dir, run_id):
-                remove_job(ground.cluster, job["metadata"]["name"])
+                remove_job(ground.cluster, name)
                 removed += 1
         for folder in dead_runs(ground.state_dir):
             unmount_below(folder)
@@ -251,13 +251,22 @@ class KubernetesRunSpace:
                 pod.end()
         try:
             mine = ",".join(f"{key}={value}" for key, value in self._labels.items())
-            for job in self._ground.cluster.jobs(mine):
-                remove_job(self._ground.cluster, job["metadata"]["name"])
+            for name in _left(self._ground.cluster, mine):
+                remove_job(self._ground.cluster, name)
         except SandboxUnavailable as error:
             left = error
         unmount_below(self._folder.root)
         self._folder.remove()
         return left
+
+
+def _left(cluster: Cluster, selector: str) -> dict[str, str]:
+    """Names of the Jobs with these labels, each with its run's id; also of those that are gone and left a pod."""
+    found = {}
+    for one in (*cluster.jobs(selector), *cluster.pods(selector)):
+        run_id = (one["metadata"].get("annotations") or {}).get(manifests.RUN_ANNOTATION, "")
+        found[str(one["metadata"]["labels"][manifests.POD_LABEL])] = str(run_id)
+    return found
 
 
 def denies_all(policy: manifests.Document) -> bool:
