@@ -1,6 +1,8 @@
 """The policy of a pod on Kubernetes, as the Job says it; every manifest is valid by the strict published schemas."""
 
 import re
+import resource
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -205,10 +207,10 @@ def test_runs_that_differ_in_case_only_have_names_of_their_own():
 
 
 def test_limits_of_a_process():
-    """No core dump; no file larger than scratch where there is one; the command itself is passed on word by word."""
-    import subprocess
-
-    show = ["/bin/sh", "-c", 'ulimit -c; ulimit -f; echo "$1"', "x", "a b;$(c)"]
+    """No core dump, for good; no file larger than scratch where there is one; the command is passed on word by word."""
+    if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
+        pytest.skip("core dumps are forbidden here: nothing would show")
+    show = ["/bin/sh", "-c", 'ulimit -Hc; ulimit -f; echo "$1"', "x", "a b;$(c)"]
     assert subprocess.check_output(limited(show, 3), text=True).split("\n")[:3] == ["0", "6144", "a b;$(c)"]
     assert subprocess.check_output(limited(show, 0), text=True).split("\n")[:2] == ["0", "unlimited"]
 

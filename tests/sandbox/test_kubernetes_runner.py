@@ -85,6 +85,12 @@ class TestRun:
             assert ask(pod, kind="size", path=path).body["value"] == -1
             assert ask(pod, kind="fork_many", most=200).body["made"] < 40
 
+    def test_the_image_cannot_be_written_to(self, runner):
+        """Not even where everybody may: a writable layer lies on the node's disk, without a cap."""
+        with runner.open_run(RUN, LIMITS) as space:
+            pod = space.start(drill())
+            assert ask(pod, kind="write", path="/var/tmp/new", size=1).body["error"] == "Read-only file system"
+
     def test_two_runs_do_not_share_scratch(self, runner):
         """Each has mounts of its own."""
         with runner.open_run("one", LIMITS) as one, runner.open_run("two", LIMITS) as two:
