@@ -36,8 +36,8 @@ format: setup
 	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
 lock: setup
-	$(UV) pip compile -q -U --universal --generate-hashes --python-version 3.11 pyproject.toml --extra lab --extra s3 --extra parquet --extra dev -o images/lock/dev.txt
-	$(UV) pip compile -q --universal --generate-hashes --python-version 3.11 pyproject.toml --extra s3 --extra parquet -c images/lock/dev.txt -o images/lock/service.txt
+	$(UV) pip compile -q -U --universal --generate-hashes --python-version 3.11 pyproject.toml --extra lab --extra s3 --extra parquet --extra kubernetes --extra dev -o images/lock/dev.txt
+	$(UV) pip compile -q --universal --generate-hashes --python-version 3.11 pyproject.toml --extra s3 --extra parquet --extra kubernetes -c images/lock/dev.txt -o images/lock/service.txt
 	$(UV) pip compile -q --universal --generate-hashes --python-version 3.11 images/lab/requirements.in -c images/lock/dev.txt -o images/lock/lab.txt
 
 corpus: setup

@@ -2,12 +2,15 @@
 
 from typing import Literal
 
+from grader_service.errors import ConfigurationError
 from grader_service.host import Gpu
 from grader_service.settings import Settings
 from sandbox.api import SandboxRunner
 
 
-def open_runner(kind: Literal["docker", "process"], image: str, settings: Settings, gpu: Gpu | None) -> SandboxRunner:
+def open_runner(
+    kind: Literal["docker", "kubernetes", "process"], image: str, settings: Settings, gpu: Gpu | None
+) -> SandboxRunner:
     """A runner of pods.
 
     Args:
@@ -17,6 +20,7 @@ def open_runner(kind: Literal["docker", "process"], image: str, settings: Settin
         gpu: the one that pods get; None for rehearsals.
 
     Raises:
+        ConfigurationError: Kubernetes without a node's name, or without its client.
         SandboxUnavailable: the engine, the image or the GPU cannot be had.
     """
     if kind == "process":
@@ -25,12 +29,43 @@ def open_runner(kind: Literal["docker", "process"], image: str, settings: Settin
         if settings.lab_python is not None:
             return ProcessRunner(settings.state_dir, python=settings.lab_python, lab_data=settings.lab_data)
         return ProcessRunner(settings.state_dir, lab_data=settings.lab_data)
+    if kind == "kubernetes":
+        return _on_kubernetes(image, settings, gpu)
     from sandbox.docker_runner import DockerRunner  # noqa: PLC0415
 
     return DockerRunner(
         settings.lab_image or image,
         settings.state_dir,
         gpu=gpu.index if gpu is not None else None,
+        lab_data=settings.lab_data,
+        any_lab=settings.lab_image is not None,
+    )
+
+
+def _on_kubernetes(image: str, settings: Settings, gpu: Gpu | None) -> SandboxRunner:
+    if settings.node_name is None:
+        raise ConfigurationError(
+            "GRADER_SANDBOX=kubernetes needs GRADER_NODE_NAME, the node on which this runner runs; "
+            "in a manifest it is the field spec.nodeName"
+        )
+    try:
+        from sandbox.kubernetes_manifests import Site  # noqa: PLC0415
+        from sandbox.kubernetes_runner import KubernetesRunner  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"GRADER_SANDBOX=kubernetes needs the extra grader-service[kubernetes]: {error}"
+        ) from error
+    site = Site(
+        settings.kubernetes_namespace,
+        settings.node_name,
+        settings.kubernetes_runtime_class,
+        settings.kubernetes_priority_class,
+    )
+    return KubernetesRunner(
+        settings.lab_image or image,
+        settings.state_dir,
+        site,
+        gpu=gpu.uuid if gpu is not None else None,
         lab_data=settings.lab_data,
         any_lab=settings.lab_image is not None,
     )

@@ -47,8 +47,16 @@ class Settings(BaseSettings):
     """URL prefixes, separated by spaces, from which a message may have its artifact fetched."""
     gpu: str = "auto"
     """UUID of the one GPU of `worker run`, `auto` for the only one of the host, or `none` for rehearsals."""
-    sandbox: Literal["docker", "process"] = "docker"
-    """`docker`, or `process` for trusted code."""
+    sandbox: Literal["docker", "kubernetes", "process"] = "docker"
+    """`docker`, `kubernetes` for a runner in a cluster, or `process` for trusted code."""
+    kubernetes_namespace: str = "grader-sandbox"
+    """Namespace of the pods, which holds nothing else."""
+    kubernetes_runtime_class: str | None = None
+    """RuntimeClass that gives pods the GPU; when unset, it is asked for by CDI."""
+    kubernetes_priority_class: str | None = None
+    """PriorityClass of the pods; the namespace's default when unset."""
+    node_name: str | None = None
+    """Node on which this runner runs; needed with `GRADER_SANDBOX=kubernetes`, as its pods share folders with it."""
     warm_runs: int = Field(default=0, ge=0, le=16)
     """Runs that a worker keeps prepared while it has nothing to do, their pods waiting with imports done."""
     reuse_days: float = Field(default=0.0, ge=0.0, le=3650.0)

@@ -15,6 +15,7 @@ from grader_service.errors import SandboxUnavailable
 from grader_service.store.engine import Store
 from sandbox.docker_runner import DockerRunner, connect_engine
 from sandbox.process_runner import ProcessRunner
+from tests.kubernetes_api.cluster import test_cluster
 from tests.services.postgres_server import binaries, postgres_server
 
 LAB_IMAGE = "grader-lab"
@@ -67,6 +68,21 @@ def lab_image(engine) -> str:
 def docker_runner(lab_image, state_dir) -> DockerRunner:
     """A Docker runner with a state folder of its own."""
     return DockerRunner(lab_image, state_dir)
+
+
+@pytest.fixture
+def kubernetes_cluster(engine, tmp_path):
+    """A cluster of one node, whose pods are containers of the local engine."""
+    with test_cluster(engine, tmp_path / "seccomp") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def kubernetes_runner(kubernetes_cluster, lab_image, state_dir):
+    """A Kubernetes runner with a state folder and a cluster of its own."""
+    if os.geteuid() != 0:
+        missing("only root may mount scratch")
+    return kubernetes_cluster.runner(lab_image, state_dir)
 
 
 @pytest.fixture

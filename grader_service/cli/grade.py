@@ -50,6 +50,7 @@ class SandboxChoice(StrEnum):
     """Which runner starts the pods."""
 
     DOCKER = "docker"
+    KUBERNETES = "kubernetes"
     PROCESS = "process"
 
 

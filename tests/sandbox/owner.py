@@ -1,6 +1,6 @@
 """Another grader, as a process of its own that can be killed: opens a run, starts a pod, says so, and waits.
 
-python -m tests.sandbox.owner folder|process|docker STATE_DIR RUN_ID [IMAGE]
+python -m tests.sandbox.owner folder|process|docker|kubernetes STATE_DIR RUN_ID [IMAGE [URL NODE]]
 """
 
 import contextlib
@@ -11,8 +11,11 @@ from pathlib import Path
 
 from sandbox.api import Ending, PodRole, PodSpec, Scratch, SpaceLimits
 from sandbox.docker_runner import DockerRunner
+from sandbox.kubernetes_manifests import Site
+from sandbox.kubernetes_runner import KubernetesRunner
 from sandbox.process_runner import ProcessRunner
 from sandbox.run_folder import RunFolder
+from tests.kubernetes_api.cluster import NAMESPACE, connect
 
 ROOT = Path(__file__).parents[2]
 LIMITS = SpaceLimits(workspace_mib=64, workspace_inodes=1000, shm_mib=16)
@@ -34,14 +37,13 @@ def ask(pod, **request):
 
 def main() -> None:
     """Owns a run until it is killed."""
-    kind, state_dir, run_id, *image = sys.argv[1:]
+    kind, state_dir, run_id, *where = sys.argv[1:]
     if kind == "folder":
         folder = RunFolder(Path(state_dir), run_id)
         folder.create()
         print("ready", flush=True)
         signal.pause()
-    runner = DockerRunner(image[0], Path(state_dir)) if kind == "docker" else ProcessRunner(Path(state_dir))
-    with runner.open_run(run_id, LIMITS) as space:
+    with _runner(kind, Path(state_dir), *where).open_run(run_id, LIMITS) as space:
         pod = space.start(drill())
         path = f"{space.paths.workspace}/heartbeat"
         pod.send({"kind": "daemon", "path": path})
@@ -51,10 +53,18 @@ def main() -> None:
         signal.pause()
 
 
+def _runner(kind, state_dir, image="", url="", node=""):
+    if kind == "docker":
+        return DockerRunner(image, state_dir)
+    if kind == "kubernetes":
+        return KubernetesRunner(image, state_dir, Site(NAMESPACE, node), cluster=connect(url))
+    return ProcessRunner(state_dir)
+
+
 @contextlib.contextmanager
-def another_grader(kind, state_dir, run_id, *image):
+def another_grader(kind, state_dir, run_id, *where):
     """A grader that owns a run; killed with SIGKILL at the end, if it still lives."""
-    command = [sys.executable, "-m", "tests.sandbox.owner", kind, str(state_dir), run_id, *image]
+    command = [sys.executable, "-m", "tests.sandbox.owner", kind, str(state_dir), run_id, *where]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline() == "ready\n"

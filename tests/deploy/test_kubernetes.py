@@ -1,0 +1,380 @@
+"""The manifests below `deploy/kubernetes`, checked without a cluster.
+
+By strict schemas, against each other, and against our own settings, commands and database.
+"""
+
+import re
+from pathlib import Path
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import typer
+import yaml
+from sqlalchemy import text
+
+from grader_service.cli.app import app
+from grader_service.settings import Settings
+from grader_service.signing import _KEY_FILE
+from grader_service.store import leases
+from sandbox.docker_options import GUEST_UID
+from sandbox.kubernetes_runner import denies_all
+from tests.deploy.keda_schema import SCHEMAS
+from tests.kubernetes_api.objects import VERSION
+from tests.kubernetes_api.server import _GROUPS, _VERBS
+from tests.store.test_store import a_submission, accept
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "deploy" / "kubernetes"
+CORE = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"]
+KEDA = yaml.safe_load((FOLDER / "keda" / "kustomization.yaml").read_text())["resources"]
+FILES = [FOLDER / name for name in CORE] + [FOLDER / "keda" / name for name in KEDA]
+DOCUMENTS = [(path, one) for path in FILES for one in yaml.safe_load_all(path.read_text())]
+OBJECTS = [document for _, document in DOCUMENTS]
+SECRETS = {
+    "grader-postgres": {"password"},
+    "grader-redis": {"password"},
+    "grader-web": {"viewer", "operator"},
+    "grader-artifacts": {"access-key-id", "secret-access-key"},
+    "grader-signing-key": {_KEY_FILE},
+}
+"""Made by hand, as docs/scaling.md tells; each with its keys."""
+
+
+def names(kind, namespace=None):
+    return {
+        one["metadata"]["name"]
+        for one in OBJECTS
+        if one["kind"] == kind and one["metadata"].get("namespace") == namespace
+    }
+
+
+def workloads():
+    """Every object that makes pods, its namespace and its pod template."""
+    for one in OBJECTS:
+        template = one.get("spec", {}).get("template")
+        if template is not None:
+            yield one, one["metadata"]["namespace"], template
+
+
+def containers():
+    for one, namespace, template in workloads():
+        for container in (*template["spec"].get("initContainers", ()), *template["spec"]["containers"]):
+            yield one, namespace, template["spec"], container
+
+
+def labelled(namespace, labels):
+    return [
+        one["metadata"]["name"]
+        for one, where, template in workloads()
+        if where == namespace and labels.items() <= template["metadata"]["labels"].items()
+    ]
+
+
+def selects(namespace, selector):
+    """Names of the workloads that a label selector finds."""
+    found = set(labelled(namespace, selector.get("matchLabels", {})))
+    for term in selector.get("matchExpressions", ()):
+        assert term["operator"] == "In"
+        found &= {name for value in term["values"] for name in labelled(namespace, {term["key"]: value})}
+    return found
+
+
+def environment(namespace, container):
+    """Variables as the container sees them; None for those that the cluster fills in."""
+    found = {}
+    for source in container.get("envFrom", ()):
+        name = source["configMapRef"]["name"]
+        found |= next(
+            one["data"]
+            for one in OBJECTS
+            if one["kind"] == "ConfigMap" and one["metadata"] == {"name": name, "namespace": namespace}
+        )
+    return found | {one["name"]: one.get("value") for one in container.get("env", ())}
+
+
+def test_every_file_is_applied():
+    """None lies beside, forgotten."""
+    assert {path for path in FOLDER.rglob("*.yaml") if path.name != "kustomization.yaml"} == set(FILES)
+    assert len(CORE) == len(set(CORE))
+
+
+@pytest.mark.parametrize(("path", "document"), DOCUMENTS, ids=lambda one: one.name if isinstance(one, Path) else "")
+def test_a_document_is_valid(path, document):
+    """By the published schemas of the newest Kubernetes, unknown fields refused."""
+    if document["apiVersion"].startswith("keda.sh/"):
+        jsonschema.Draft202012Validator(SCHEMAS[document["kind"]]).validate(document)
+    else:
+        kubernetes_validate.validate(document, VERSION, strict=True)
+
+
+@pytest.mark.parametrize("field", ["metricTyp", "query"])
+def test_kedas_schema_is_strict(field):
+    """A misspelt field, or a number where KEDA wants text, is found."""
+    document = next(one for one in OBJECTS if one["kind"] == "ScaledObject")
+    trigger = document["spec"]["triggers"][0]
+    broken = {**trigger, field: "x"} if field != "query" else {**trigger, "metadata": {**trigger["metadata"], field: 1}}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(SCHEMAS["ScaledObject"]).validate(
+            {**document, "spec": {**document["spec"], "triggers": [broken]}}
+        )
+
+
+def test_nothing_is_there_twice_and_every_namespace_exists():
+    """Two objects of one name would overwrite each other."""
+    keys = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in OBJECTS]
+    assert len(keys) == len(set(keys))
+    assert {namespace for _, namespace, _ in keys} - {None} == names("Namespace")
+
+
+def test_what_pods_refer_to_exists():
+    """ServiceAccounts, classes, ConfigMaps, Secrets with their keys, volumes."""
+    for one, namespace, template in workloads():
+        pod = template["spec"]
+        assert pod["serviceAccountName"] in names("ServiceAccount", namespace)
+        assert pod["priorityClassName"] in names("PriorityClass")
+        assert {pod["runtimeClassName"]} <= names("RuntimeClass") if "runtimeClassName" in pod else True
+        volumes = {volume["name"] for volume in pod.get("volumes", ())}
+        volumes |= {claim["metadata"]["name"] for claim in one["spec"].get("volumeClaimTemplates", ())}
+        assert {volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume} <= SECRETS.keys()
+        used = set()
+        for container in (*pod.get("initContainers", ()), *pod["containers"]):
+            used |= {mount["name"] for mount in container.get("volumeMounts", ())}
+            for variable in container.get("env", ()):
+                reference = variable.get("valueFrom", {}).get("secretKeyRef")
+                assert reference is None or reference["key"] in SECRETS[reference["name"]]
+            for source in container.get("envFrom", ()):
+                assert source["configMapRef"]["name"] in names("ConfigMap", namespace)
+        assert used == volumes, one["metadata"]["name"]
+
+
+def test_secrets_are_told():
+    """The page that tells how to begin makes every Secret, and no manifest holds one."""
+    page = (ROOT / "docs" / "scaling.md").read_text()
+    for name, keys in SECRETS.items():
+        assert name in page
+        assert all(key in page for key in keys)
+    assert names("Secret", "grader") | names("Secret", "grader-runners") == set()
+
+
+def test_a_secret_is_mounted_where_its_settings_say():
+    """Password files are below the mount of their Secret, and are keys of it."""
+    for _, namespace, pod, container in containers():
+        secrets = {volume["name"]: volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume}
+        mounts = {m["mountPath"]: secrets[m["name"]] for m in container["volumeMounts"] if m["name"] in secrets}
+        for name, value in environment(namespace, container).items():
+            if name.endswith("_FILE") and not (
+                name.startswith("GRADER_REDIS") and "grader-redis" not in mounts.values()
+            ):
+                folder, _, key = value.rpartition("/")
+                assert key in SECRETS[mounts[folder]], name
+
+
+def test_variables_are_settings():
+    """Every GRADER_ variable is one of ours, and its value is one that we take."""
+    for _, namespace, _, container in containers():
+        values = {
+            name: value for name, value in environment(namespace, container).items() if name.startswith("GRADER_")
+        }
+        fields = {name.removeprefix("GRADER_").lower(): value for name, value in values.items()}
+        assert fields.keys() <= Settings.model_fields.keys()
+        Settings(**{name: value for name, value in fields.items() if value is not None})
+
+
+def test_commands_exist():
+    """Arguments of the service image name a command; so do the shell's lines."""
+    told = []
+    for _, _, _, container in containers():
+        if container["image"].startswith("grader-service"):
+            words = " ".join((*container.get("command", ()), *container.get("args", ())))
+            probe = container.get("livenessProbe", {}).get("exec", {}).get("command", ())
+            told += [words.rpartition("-m grader_service ")[2] if "command" in container else words]
+            told += re.findall(r"-m grader_service (.*)", " ".join(probe))
+    root = typer.main.get_command(app)
+    checked = 0
+    for line in told:
+        if line.startswith("python3 -m sandbox.kubernetes_node"):
+            continue
+        command = root
+        for word in line.split():
+            if word.startswith("-"):
+                assert any(word in option.opts for option in command.params), line
+            else:
+                command = command.commands[word]
+        assert not hasattr(command, "commands"), line
+        checked += 1
+    assert checked >= 8
+
+
+def test_services_find_their_pods():
+    """A selector that matches nothing, or a port that no container names, is a service that answers nobody."""
+    for one in OBJECTS:
+        if one["kind"] == "Service":
+            namespace = one["metadata"]["namespace"]
+            (name,) = labelled(namespace, one["spec"]["selector"])
+            ports = {
+                port["name"]: port["containerPort"]
+                for owner, _, _, container in containers()
+                if owner["metadata"]["name"] == name
+                for port in container.get("ports", ())
+            }
+            for port in one["spec"]["ports"]:
+                assert ports[port["targetPort"]] == port["port"]
+            assert name == one["metadata"]["name"]
+
+
+def test_addresses_name_services():
+    """Database, broker and KEDA's triggers go to services that exist."""
+    text = "\n".join(path.read_text() for path in FILES)
+    for name, namespace in re.findall(r"\b([a-z]+)\.(grader[a-z-]*)\.svc\b", text):
+        assert name in names("Service", namespace)
+
+
+def test_selectors_find_their_pods():
+    """Those of controllers, disruption budgets and policies."""
+    for one in OBJECTS:
+        namespace = one["metadata"].get("namespace")
+        if one["kind"] in {"Deployment", "StatefulSet", "PodDisruptionBudget"}:
+            assert selects(namespace, one["spec"]["selector"]) == {one["metadata"]["name"]}
+        if one["kind"] == "NetworkPolicy" and one["metadata"]["name"] != "deny-all":
+            assert selects(namespace, one["spec"]["podSelector"])
+
+
+def test_all_is_denied_first():
+    """In each namespace; in that of learners' pods there is no other policy."""
+    for namespace in names("Namespace"):
+        policies = [
+            one for one in OBJECTS if one["kind"] == "NetworkPolicy" and one["metadata"]["namespace"] == namespace
+        ]
+        assert any(denies_all(policy) for policy in policies)
+        assert namespace != "grader-sandbox" or len(policies) == 1
+
+
+def test_the_runners_role():
+    """Is what the fake API server allows, to the letter, and is bound to the runner alone."""
+    verbs = {"GET": {"get", "list"}, "POST": {"create"}, "DELETE": {"delete"}}
+    groups = {"api/v1": ""} | {group: group.split("/")[1] for group in _GROUPS.values() if group != "api/v1"}
+    (role,) = [one for one in OBJECTS if one["kind"] == "Role"]
+    allowed = {
+        (group, kind, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for kind in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    expected = {
+        (groups[_GROUPS[kind]], kind, verb) for kind, calls in _VERBS.items() for call in calls for verb in verbs[call]
+    }
+    expected -= {("networking.k8s.io", "networkpolicies", "get")}
+    assert allowed == expected | {("", "pods/log", "get")}
+    (binding,) = [one for one in OBJECTS if one["kind"] == "RoleBinding"]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    (subject,) = binding["subjects"]
+    assert subject["name"] in names("ServiceAccount", subject["namespace"])
+    assert names("ClusterRole") | names("ClusterRoleBinding") == set()
+
+
+def test_the_service_is_restricted():
+    """Pods of its namespace meet the level `restricted` that the namespace enforces."""
+    for _, namespace, pod, container in containers():
+        if namespace == "grader":
+            assert pod["securityContext"]["runAsNonRoot"] is True
+            assert pod["securityContext"]["runAsUser"] not in {0, GUEST_UID}
+            assert pod["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault"
+            assert container["securityContext"]["allowPrivilegeEscalation"] is False
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+            assert not any("hostPath" in volume for volume in pod["volumes"])
+
+
+def test_tokens():
+    """The runner alone has one."""
+    having = {
+        one["metadata"]["name"] for one, _, template in workloads() if template["spec"]["automountServiceAccountToken"]
+    }
+    assert having == {"runner"}
+
+
+def test_a_runner_finishes_before_it_is_killed():
+    """And holds one GPU, the folder of the node under the same path, and mounts that the node sees."""
+    (template,) = [template for one, _, template in workloads() if one["metadata"]["name"] == "runner"]
+    pod = template["spec"]
+    (runner,) = pod["containers"]
+    values = environment("grader-runners", runner)
+    assert pod["terminationGracePeriodSeconds"] > float(values["GRADER_SOFT_SHUTDOWN_S"])
+    assert runner["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    mounts = {mount["name"]: mount for mount in runner["volumeMounts"]}
+    paths = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
+    assert mounts["state"]["mountPath"] == paths["state"]
+    assert mounts["state"]["mountPropagation"] == "Bidirectional"
+    assert runner["securityContext"]["privileged"] is True
+    assert mounts["cgroup"]["mountPath"] == paths["cgroup"] == "/sys/fs/cgroup"
+    assert values["GRADER_KUBERNETES_NAMESPACE"] in names("Namespace")
+    assert values["GRADER_KUBERNETES_RUNTIME_CLASS"] in names("RuntimeClass")
+    assert values["GRADER_KUBERNETES_PRIORITY_CLASS"] in names("PriorityClass")
+
+
+def test_learners_come_before_re_grades():
+    """In the scheduler's eyes, too."""
+    value = {one["metadata"]["name"]: one["value"] for one in OBJECTS if one["kind"] == "PriorityClass"}
+    assert value["grader-live"] > value["grader-bulk"]
+    for one, _, template in workloads():
+        bulk = template["spec"]["priorityClassName"] == "grader-bulk"
+        assert bulk == (one["metadata"]["name"] == "regrade")
+
+
+def test_both_namespaces_have_the_same_configuration():
+    """A runner that read another database than the judge would wait for ever."""
+    first, second = (one["data"] for one in OBJECTS if one["kind"] == "ConfigMap")
+    assert first == second
+
+
+class TestScaling:
+    """KEDA's queries, run as they stand on a real store."""
+
+    @staticmethod
+    def value(store, target):
+        (trigger,) = next(
+            one["spec"]["triggers"]
+            for one in OBJECTS
+            if one["kind"] == "ScaledObject" and one["spec"]["scaleTargetRef"]["name"] == target
+        )
+        with store.transaction() as connection:
+            return connection.execute(text(trigger["metadata"]["query"])).scalar_one()
+
+    def test_runners(self, store):
+        """Waiting and running count, several of one learner as one, and those without a learner each."""
+        assert self.value(store, "runner") == 0
+        accept(store, a_submission(1, learner="ann"))
+        accept(store, a_submission(2, learner="ann", sha="1"))
+        assert self.value(store, "runner") == 1
+        accept(store, a_submission(3, learner="bob", sha="2"))
+        accept(store, a_submission(4, learner=None, sha="3"))
+        accept(store, a_submission(5, learner=None, sha="4"))
+        assert self.value(store, "runner") == 4
+        assert leases.claim(store, "run", "runner", 60) is not None
+        assert self.value(store, "runner") == 4
+
+    def test_judges(self, store):
+        """What was run and is not judged."""
+        from grader_service.store import results
+
+        accept(store, a_submission(1))
+        assert self.value(store, "judge") == 0
+        claim = leases.claim(store, "run", "runner", 60)
+        assert results.store_evidence(store, claim, "evidence", b"{}", {})
+        assert (self.value(store, "runner"), self.value(store, "judge")) == (0, 1)
+        assert leases.claim(store, "judge", "judge", 60) is not None
+        assert self.value(store, "judge") == 1
+
+    def test_what_is_scaled_exists(self):
+        """In the same namespace, with the Secret's key; a judge is always there."""
+        for one in OBJECTS:
+            if one["kind"] == "ScaledObject":
+                namespace = one["metadata"]["namespace"]
+                assert one["spec"]["scaleTargetRef"]["name"] in names("Deployment", namespace)
+                (trigger,) = one["spec"]["triggers"]
+                assert trigger["authenticationRef"]["name"] in names("TriggerAuthentication", namespace)
+                assert (one["spec"]["minReplicaCount"] > 0) == (one["metadata"]["name"] == "judge")
+            if one["kind"] == "TriggerAuthentication":
+                for reference in one["spec"]["secretTargetRef"]:
+                    assert reference["key"] in SECRETS[reference["name"]]
