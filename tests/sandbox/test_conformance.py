@@ -1,4 +1,4 @@
-"""Every runner shows every behaviour of `sandbox.conformance`; the process runner those that need no walls."""
+"""Both runners show every behaviour of `sandbox.conformance`; the process runner those that need no walls."""
 
 import pytest
 
@@ -20,13 +20,6 @@ def test_process_runner(process_runner, behaviour):
 def test_docker_runner(docker_runner, behaviour):
     """The Docker runner does all of it, walls included."""
     behaviour.check(docker_runner)
-
-
-@pytest.mark.docker
-@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour.name)
-def test_kubernetes_runner(kubernetes_runner, behaviour):
-    """So does the Kubernetes runner, its Jobs run as containers by the node of a fake cluster."""
-    behaviour.check(kubernetes_runner)
 
 
 def test_the_process_runner_says_that_it_has_no_walls(process_runner):
