@@ -12,17 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from grader_service.model.base import (
-    Count,
-    Few,
-    Identifier,
-    LongText,
-    Seconds,
-    Sha256,
-    ShortText,
-    Version,
-    Wire,
-)
+from grader_service.model.base import Count, Few, Identifier, LongText, Seconds, Sha256, ShortText, Version, Wire
 from grader_service.model.lab import LabRef
 from grader_service.model.measurement import Measurement
 
