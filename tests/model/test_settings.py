@@ -15,7 +15,7 @@ def test_every_wrong_variable_is_named(monkeypatch):
     monkeypatch.setenv("GRADER_LEASE_S", "soon")
     with pytest.raises(ConfigurationError) as caught:
         Settings()
-    assert "GRADER_SANDBOX: Input should be 'docker' or 'process', got 'podman'" in str(caught.value)
+    assert "GRADER_SANDBOX: Input should be 'docker', 'kubernetes' or 'process', got 'podman'" in str(caught.value)
     assert "GRADER_LEASE_S" in str(caught.value)
     assert "'soon'" in str(caught.value)
 
