@@ -25,6 +25,7 @@ from grader_service.gpu.nvml import NvmlGpu
 from grader_service.gpu.steward import Steward
 from grader_service.host import Gpu
 from grader_service.judge_process import JudgeProcess
+from grader_service.model.verdict import Provenance
 from grader_service.service.gate import DeviceGate
 from grader_service.service.intake import IntakeDesk, receive
 from grader_service.service.judge import JudgeDesk, judge_next
@@ -123,10 +124,15 @@ def grade(intake: IntakeDesk, runner: RunnerDesk, judge: JudgeDesk, name: str) -
     return {
         "status": verdict.status.value,
         "wall_s": wall_s,
-        "held_s": verdict.provenance.gpu_held_s or sum(s for stage, s in stages.items() if stage not in _NOT_HELD),
+        "held_s": held_s(verdict.provenance),
         "ratio": round(decision.ratio, 2) if decision else None,
         "stages": stages,
     }
+
+
+def held_s(run: Provenance) -> float:
+    """Seconds for which a run held its GPU, or would have held one."""
+    return run.gpu_held_s or sum(seconds for stage, seconds in run.timings_s.items() if stage not in _NOT_HELD)
 
 
 def gate(store: Store, device: str, gpu: Gpu | None) -> DeviceGate:

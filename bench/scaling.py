@@ -24,25 +24,18 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Self
 
+from reference_latency import SUBMISSION, gate, held_s
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from checks.registry import Registry
 from grader_service import wiring
-from grader_service.gpu.nvml import NvmlGpu
-from grader_service.gpu.steward import Steward
 from grader_service.host import find_gpus
-from grader_service.model.verdict import Verdict
-from grader_service.service.gate import DeviceGate
 from grader_service.service.intake import IntakeDesk, receive
 from grader_service.service.judge import JudgeDesk, judge_next
 from grader_service.service.runner import RunEnd, run_next
 from grader_service.settings import Settings
 from grader_service.signing import Signer
-from grader_service.store import devices
-from grader_service.store.engine import Store
-
-SUBMISSION = Path(__file__).resolve().parents[1] / "examples" / "reference_submission.ipynb"
-_NOT_HELD = ("unpack", "start")
 
 
 @dataclass(frozen=True)
@@ -124,7 +117,6 @@ class Host:
         self._judge = JudgeDesk(self._store, registry, signer, "bench/judge")
         self._seats = list(seats)
         self._posted = 0
-        self._verdicts: list[Verdict] = []
         self._workers: dict[str, tuple[multiprocessing.process.BaseProcess, Connection]] = {}
 
     def __enter__(self) -> Self:
@@ -187,8 +179,7 @@ class Host:
                 rate = next(arm.images_per_s for arm in measured.arms if arm.arm.value == "dali")
                 found.images_per_s.setdefault(name, []).append(float(rate or 0.0))
                 found.ratios.setdefault(name, []).append(measured.decision.ratio)
-            shown = run.gpu_held_s or sum(s for stage, s in run.timings_s.items() if stage not in _NOT_HELD)
-            found.held_s.setdefault(name, []).append(shown)
+            found.held_s.setdefault(name, []).append(held_s(run))
 
 
 def work(folder: str, seat: Seat, pipe: Connection) -> None:
@@ -198,7 +189,7 @@ def work(folder: str, seat: Seat, pipe: Connection) -> None:
     gpu = wiring.chosen_gpu(settings)
     store = wiring.open_store(settings)
     device = wiring.device_id(gpu, seat.slot)
-    desk = wiring.runner_desk(settings, store, gpu, f"bench/{seat.slot}", gate(store, device, seat))
+    desk = wiring.runner_desk(settings, store, gpu, f"bench/{seat.slot}", gate(store, device, gpu))
     pipe.send("ready")
     while wanted := pipe.recv():
         done, since = 0, time.monotonic()
@@ -212,16 +203,6 @@ def work(folder: str, seat: Seat, pipe: Connection) -> None:
                 print(f"{seat.name}: a run ended {end.value}", flush=True)
                 time.sleep(1)
         pipe.send((done, time.monotonic() - since))
-
-
-def gate(store: Store, device: str, seat: Seat) -> DeviceGate:
-    """With the GPU's steward where there is a GPU."""
-    steward = None
-    if seat.gpu is not None:
-        steward = Steward(
-            NvmlGpu(seat.gpu), lambda reason: devices.quarantine(store, device, reason, f"bench/{seat.slot}")
-        )
-    return DeviceGate(store, device, "bench", "GPU" if seat.gpu else "CPU", steward)
 
 
 def tell(phase: Phase) -> None:

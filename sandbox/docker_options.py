@@ -145,13 +145,17 @@ def guest_environment(spec: PodSpec, gpu: GpuAccess | None) -> dict[str, str]:
     }
 
 
+def scratch_flags(size_mib: int, inodes: int) -> str:
+    """Mount options of a tmpfs that the guest may fill up to this many MiB and files."""
+    return f"size={size_mib}m,nr_inodes={inodes},mode=1777,uid={GUEST_UID},gid={GUEST_UID},nosuid,nodev"
+
+
 def scratch_volume_options(size_mib: int, inodes: int, name: str, *, labels: Mapping[str, str]) -> dict[str, Any]:
     """Arguments for a tmpfs volume: memory that the engine mounts while a pod uses it, its size kept by the kernel."""
-    flags = f"size={size_mib}m,nr_inodes={inodes},mode=1777,uid={GUEST_UID},gid={GUEST_UID},nosuid,nodev"
     return {
         "name": name,
         "driver": "local",
-        "driver_opts": {"type": "tmpfs", "device": "tmpfs", "o": flags},
+        "driver_opts": {"type": "tmpfs", "device": "tmpfs", "o": scratch_flags(size_mib, inodes)},
         "labels": dict(labels),
     }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grader_service.errors import SandboxUnavailable
-from sandbox.docker_options import GUEST_UID
+from sandbox.docker_options import scratch_flags
 
 _MOUNT_S = 30.0
 
@@ -18,11 +18,10 @@ def mount_scratch(folder: Path, size_mib: int, inodes: int) -> None:
     Raises:
         SandboxUnavailable: this process may not mount, or the kernel refused.
     """
-    flags = f"size={size_mib}m,nr_inodes={inodes},mode=1777,uid={GUEST_UID},gid={GUEST_UID},nosuid,nodev"
     try:
         folder.mkdir(parents=True)
         subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", flags, "tmpfs", str(folder)],  # noqa: S607 - the image's own
+            ["mount", "-t", "tmpfs", "-o", scratch_flags(size_mib, inodes), "tmpfs", str(folder)],  # noqa: S607 - the image's own
             check=True,
             capture_output=True,
             text=True,
