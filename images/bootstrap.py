@@ -99,7 +99,8 @@ def main() -> int:
     }
     python = str(options.venv / "bin" / "python")
     for arguments in (
-        ["sync", "--require-hashes", str(options.lock)],
+        # Compiled once: where Python may not write bytecode, every command would compile all that it imports.
+        ["sync", "--compile-bytecode", "--require-hashes", str(options.lock)],
         ["install", "--no-deps", "--no-build-isolation", "-e", str(ROOT)],
     ):
         command = [str(uv), "pip", *arguments, "--quiet", "--python", python]
