@@ -34,6 +34,8 @@ from tests.regrade.stored import LAB, fill
 
 _MIB = 1 << 20
 _SAMPLE_S = 0.1
+_POINTS = 400
+"""Of a drawn line; more cannot be seen."""
 
 
 @dataclass
@@ -260,12 +262,14 @@ def draw(found: list[Figures], path: Path) -> None:
     for column, figures in enumerate(found):
         above, below = axes[0][column], axes[1][column]
         seconds, done = zip(*figures.done, strict=True)
-        above.plot(seconds, done)
+        every = 1 + len(seconds) // _POINTS
+        above.plot(seconds[::every], done[::every])
         above.set(title=f"{figures.submissions:,} submissions", xlabel="seconds", ylabel="new verdicts")
         judging = [seen for name, seen in figures.memory.series.items() if name.startswith("worker")]
         first = min(seen[0][0] for seen in judging)
         for seen in judging:
-            below.plot([at - first for at, _ in seen], [mib for _, mib in seen], linewidth=1)
+            some = seen[:: 1 + len(seen) // _POINTS]
+            below.plot([at - first for at, _ in some], [mib for _, mib in some], linewidth=1)
         below.axhline(500, color="grey", linestyle="--", linewidth=1)
         below.set(xlabel="seconds", ylabel="resident, MiB, each process", ylim=(0, 550))
     figure.savefig(path)

@@ -44,11 +44,11 @@ def main() -> None:
 
 def _serve(connection: socket.socket, registry: Registry) -> None:
     limited = False
-    while (request := receive(connection)) is not None:
+    while (request := receive(connection)) is not None and (document := receive_bytes(connection)) is not None:
         if not limited:
             _limit(request["memory_mib"])
             limited = True
-        evidence = Evidence.model_validate_json(request["evidence"])
+        evidence = Evidence.model_validate_json(document)
         checks = [LabCheck.model_validate(check) for check in request["checks"]]
         for check in checks:
             with contextlib.suppress(GraderError):  # said when its turn comes
@@ -80,17 +80,24 @@ def _answer(registry: Registry, evidence: Evidence, wanted: LabCheck) -> dict[st
 
 def send(connection: socket.socket, message: dict[str, Any]) -> None:
     """Sends one JSON object behind its length."""
-    data = json.dumps(message, allow_nan=False, separators=(",", ":")).encode()
+    send_bytes(connection, json.dumps(message, allow_nan=False, separators=(",", ":")).encode())
+
+
+def send_bytes(connection: socket.socket, data: bytes) -> None:
+    """Sends bytes as they are behind their length."""
     connection.sendall(HEADER.pack(len(data)) + data)
 
 
 def receive(connection: socket.socket) -> Any:
     """The next JSON object; None when the other end has closed."""
-    header = _read(connection, HEADER.size)
-    if header is None:
-        return None
-    data = _read(connection, HEADER.unpack(header)[0])
+    data = receive_bytes(connection)
     return None if data is None else json.loads(data)
+
+
+def receive_bytes(connection: socket.socket) -> bytes | None:
+    """What `send_bytes` sent; None when the other end has closed."""
+    header = _read(connection, HEADER.size)
+    return None if header is None else _read(connection, HEADER.unpack(header)[0])
 
 
 def _read(connection: socket.socket, size: int) -> bytes | None:

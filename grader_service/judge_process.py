@@ -1,6 +1,6 @@
 """A warm process that judges, so that a check which hangs, eats memory or crashes takes no worker with it.
 
-One message goes there with the evidence and the checks, and one comes back per check, so that the time of each is
+The checks go there and then the evidence, and one message comes back per check, so that the time of each is
 watched. A child that failed once is replaced; one that works is kept, since starting one costs half a second.
 """
 
@@ -21,7 +21,7 @@ import structlog
 from checks.api import CheckResult, undecided
 from checks.registry import Registry
 from grader_service.errors import InfrastructureError, JudgeFailed
-from grader_service.judge_child import receive, send
+from grader_service.judge_child import receive, send, send_bytes
 from grader_service.judging import Judged
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabCheck, LabStep
@@ -82,8 +82,16 @@ class JudgeProcess:
             self._child.end()
             self._child = None
 
-    def judge(self, evidence: Evidence, steps: Iterable[LabStep], registry: Registry) -> list[Judged]:
+    def judge(
+        self, evidence: Evidence, steps: Iterable[LabStep], registry: Registry, document: bytes | None = None
+    ) -> list[Judged]:
         """The answers of every check of these steps, in the lab's order; as `judging.judge`, in another process.
+
+        Args:
+            evidence: to judge.
+            steps: with the checks.
+            registry: names the distribution of a check that fails.
+            document: the same evidence as JSON, where it is at hand; it is then not written once more.
 
         Raises:
             JudgeFailed: a check raised, crashed, took too long or too much, or answered outside its contract.
@@ -91,9 +99,10 @@ class JudgeProcess:
         """
         places = [(step, check) for step in steps for check in step.checks]
         judged: list[Judged] = []
+        sent = evidence.model_dump_json().encode() if document is None else document
         try:
             while len(judged) < len(places):  # once, unless advice takes a process down
-                self._some(evidence, places[len(judged) :], registry, judged)
+                self._some(sent, places[len(judged) :], registry, judged)
         except BaseException:
             self.close()  # what it would answer later belongs to nobody
             raise
@@ -102,7 +111,7 @@ class JudgeProcess:
         return judged
 
     def _some(
-        self, evidence: Evidence, places: Sequence[tuple[LabStep, LabCheck]], registry: Registry, judged: list[Judged]
+        self, document: bytes, places: Sequence[tuple[LabStep, LabCheck]], registry: Registry, judged: list[Judged]
     ) -> None:
         """Adds the answers of the checks that stand first, all of them if no process is lost."""
         self.start()
@@ -110,11 +119,11 @@ class JudgeProcess:
         assert child is not None  # noqa: S101 - just started
         child.send(
             {
-                "evidence": evidence.model_dump_json(),
                 "checks": [check.model_dump(mode="json") for _, check in places],
                 "memory_mib": self._limits.memory_mib,
                 "check_timeout_s": self._limits.check_timeout_s,
-            }
+            },
+            document,
         )
         try:
             child.receive(self._limits.start_timeout_s)
@@ -188,12 +197,13 @@ class _Child:
         """Whether it runs."""
         return self._process.poll() is None
 
-    def send(self, message: dict[str, Any]) -> None:
-        """Sends a request; a child that is gone is noticed by `receive`."""
+    def send(self, message: dict[str, Any], document: bytes) -> None:
+        """Sends a request and the evidence; a child that is gone is noticed by `receive`."""
         self.jobs += 1
         self._connection.settimeout(self._send_timeout_s)
         with contextlib.suppress(OSError):
             send(self._connection, message)
+            send_bytes(self._connection, document)
 
     def receive(self, timeout_s: float) -> dict[str, Any]:
         """The next message.

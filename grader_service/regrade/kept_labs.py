@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from checks.registry import Registry
@@ -71,11 +70,6 @@ def labs_in_files(paths: Sequence[Path], registry: Registry) -> Mapping[str, Tak
     return taken
 
 
-@lru_cache(maxsize=64)
-def _parsed(text: LabText, registry: Registry) -> LabSpec:
-    return parse_lab(text, f"lab {text.name}", registry)
-
-
 def kept_lab(store: Store, ref: LabRef, registry: Registry) -> LabSpec:
     """The lab of a batch, with its checks loaded.
 
@@ -83,4 +77,5 @@ def kept_lab(store: Store, ref: LabRef, registry: Registry) -> LabSpec:
         InfrastructureError: the document is missing or damaged.
         ConfigurationError: what is installed here cannot grade by it, such as a check that is missing.
     """
-    return _parsed(kept_text(store, ref), registry)
+    text = kept_text(store, ref)
+    return parse_lab(text, f"lab {text.name}", registry)

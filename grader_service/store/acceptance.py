@@ -18,7 +18,7 @@ from grader_service.store.engine import Store
 from grader_service.store.events import record, record_all
 from grader_service.store.outbox import enqueue
 from grader_service.store.submissions import hold_submission
-from grader_service.store.tables import RunRow, RunState, SubmissionRow, VerdictRow, WaiterRow, table_of
+from grader_service.store.tables import RunRow, RunState, SubmissionRow, VerdictRow, WaiterRow, table_of, written
 
 Purpose = Literal["live", "regrade"]
 PRIORITY: dict[Purpose, int] = {"live": 0, "regrade": 9}
@@ -302,7 +302,7 @@ class _Room:
         if not arrivals:
             return
         # Counting stops at the limit: a full queue costs no more than a fair-sized one.
-        queued = select(RunRow.run_id).where(RunRow.state == RunState.RUN_QUEUED.value).limit(limits.max_queued)
+        queued = select(RunRow.run_id).where(RunRow.state == written(RunState.RUN_QUEUED)).limit(limits.max_queued)
         self._waiting = connection.execute(select(func.count()).select_from(queued.subquery())).scalar_one()
         learners = {arrival.submission.learner for arrival in arrivals} - {None}
         if learners:

@@ -33,14 +33,15 @@ def see(store: Store, device_id: str, host: str, model: str) -> str:
     with store.transaction() as connection:
         values = {"device_id": device_id, "host": host, "model": model, "state": READY, "fence": 0, "seen_at": db_now()}
         dialect_insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
-        connection.execute(
+        state = connection.execute(
             dialect_insert(DeviceRow)
             .values(**values)
             .on_conflict_do_update(
                 index_elements=["device_id"], set_={"host": host, "model": model, "seen_at": db_now()}
             )
-        )
-        return str(connection.execute(select(DeviceRow.state).where(DeviceRow.device_id == device_id)).scalar_one())
+            .returning(DeviceRow.state)
+        ).scalar_one()
+        return str(state)
 
 
 def quarantine(store: Store, device_id: str, reason: str, actor: str) -> None:

@@ -14,7 +14,7 @@ from grader_service.store import regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record, record_all
-from grader_service.store.tables import RunRow, RunState, SubmissionRow, table_of
+from grader_service.store.tables import RunRow, RunState, SubmissionRow, table_of, written
 
 Stage = Literal["run", "judge"]
 _FROM: dict[Stage, RunState] = {"run": RunState.RUN_QUEUED, "judge": RunState.JUDGE_QUEUED}
@@ -80,10 +80,12 @@ def _claim(
 def _claiming(stage: Stage, *, sqlite: bool, choosy: bool) -> ReturningUpdate[Any]:
     """The statement of a claim; made once, since putting it together takes as long as executing it."""
     run = table_of(RunRow).c
-    waiting = select(run.run_id).where(run.state == _FROM[stage].value, run.not_before <= db_now())
+    waiting = select(run.run_id).where(run.state == written(_FROM[stage]), run.not_before <= db_now())
     if stage == "run":
         other = table_of(RunRow).alias("other").c
-        busy = select(other.run_id).where(other.learner == run.learner, other.state == RunState.RUNNING.value).exists()
+        busy = (
+            select(other.run_id).where(other.learner == run.learner, other.state == written(RunState.RUNNING)).exists()
+        )
         waiting = waiting.where(~busy)
     if choosy:
         submission = table_of(SubmissionRow).c
@@ -194,7 +196,7 @@ def call_learners_next(connection: Connection, claim: Claim) -> None:
         learner = select(RunRow.learner).where(RunRow.run_id == claim.run_id).scalar_subquery()
         connection.execute(
             update(RunRow)
-            .where(RunRow.state == RunState.RUN_QUEUED.value, RunRow.learner == learner)
+            .where(RunRow.state == written(RunState.RUN_QUEUED), RunRow.learner == learner)
             .values(published_at=None)
         )
 

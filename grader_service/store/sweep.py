@@ -9,11 +9,11 @@ from sqlalchemy import ColumnElement, and_, or_, select, update
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.leases import Claim, Stage, settle_failure
-from grader_service.store.tables import RunRow, RunState
+from grader_service.store.tables import RunRow, RunState, written
 
 _STAGE: dict[str, Stage] = {RunState.RUNNING.value: "run", RunState.JUDGING.value: "judge"}
 _WAITING: dict[str, Stage] = {RunState.RUN_QUEUED.value: "run", RunState.JUDGE_QUEUED.value: "judge"}
-_FROM = {stage: state for state, stage in _WAITING.items()}
+_FROM = {stage: written(RunState(state)) for state, stage in _WAITING.items()}
 _BATCH = 500
 
 
@@ -77,7 +77,7 @@ def to_announce(
         needed = or_(needed, and_(*silent))
     due = (
         select(RunRow.run_id, RunRow.state, RunRow.purpose)
-        .where(RunRow.state.in_(_WAITING), RunRow.not_before <= db_now(), needed)
+        .where(RunRow.state.in_(list(_FROM.values())), RunRow.not_before <= db_now(), needed)
         .order_by(RunRow.priority, RunRow.created_at)
         .limit(limit)
         .with_for_update(skip_locked=True)

@@ -11,7 +11,7 @@ from grader_service import verdicts
 from grader_service.errors import ConfigurationError
 from grader_service.model.evidence import Need, RunPlan
 from grader_service.model.submission import Submission
-from grader_service.store import acceptance, leases, outbox, results, sweep
+from grader_service.store import acceptance, engine, leases, outbox, results, sweep
 from grader_service.store.acceptance import Accepted, Arrival, Conflicting, IntakeLimits, Refused, Repeated, Waiter
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
@@ -66,6 +66,13 @@ def test_a_foreign_schema_is_refused(tmp_path):
     """A database without our tables names the command that makes them."""
     with pytest.raises(ConfigurationError, match="grader store migrate"):
         Store(f"sqlite:///{tmp_path}/empty.db").check_schema()
+
+
+def test_the_version_that_is_asked_for_is_that_of_the_newest_migration(store):
+    """It is written down a second time, so that asking for it loads no migration."""
+    from alembic.script import ScriptDirectory
+
+    assert ScriptDirectory.from_config(engine._alembic()).get_current_head() == engine.SCHEMA == store.schema()
 
 
 def test_the_schema_is_that_of_the_tables(store):
