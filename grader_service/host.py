@@ -3,58 +3,130 @@
 import contextlib
 import os
 import platform
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 
 @dataclass(frozen=True)
+class Mig:
+    """What a device is beside a GPU, when it is an instance of a partitioned one."""
+
+    parent: str
+    """UUID of the GPU that it is a part of."""
+    profile: str
+    """Its size, such as `1g.18gb`: slices of the processors, and memory."""
+    index: int
+    """Its number among the instances of that GPU; numbers may be missing in between."""
+    alone: bool
+    """Whether no other compute instance shares its GPU instance, and so its memory and its faults."""
+    jpeg_engines: int | None
+    """Hardware JPEG decoders that it has a share of; None where the driver does not say."""
+
+
+@dataclass(frozen=True)
 class Gpu:
-    """One GPU as the driver's management library names it."""
+    """One GPU, or one instance of a partitioned GPU, as the driver's management library names it."""
 
     index: int
+    """Of the GPU, also where this is an instance of it."""
     model: str
+    """With the profile where this is an instance: `NVIDIA H200 MIG 1g.18gb`."""
     uuid: str
     driver: str
     memory_mib: int
+    mig: Mig | None = None
 
     def facts(self) -> dict[str, object]:
         """For the verdict."""
-        return {"model": self.model, "uuid": self.uuid, "driver": self.driver, "memory_mib": self.memory_mib}
+        facts = {"model": self.model, "uuid": self.uuid, "driver": self.driver, "memory_mib": self.memory_mib}
+        return facts if self.mig is None else facts | {"parent": self.mig.parent, "profile": self.mig.profile}
 
 
-def find_gpus() -> list[Gpu]:
-    """Every GPU that NVML lists; empty without a driver."""
+def find_gpus(nvml: Any = None) -> list[Gpu]:
+    """Every device that NVML lists: GPUs, and the instances of a GPU in MIG mode in its place.
+
+    Empty without a driver. A GPU in MIG mode that has no instances can run nothing, and is not listed.
+
+    Args:
+        nvml: the driver's library, as pynvml or `grader_service.gpu.nvml_memory` offers it; pynvml where None is given.
+    """
+    if nvml is None:
+        try:
+            import pynvml  # noqa: PLC0415 - an optional dependency: hosts without GPUs go without it
+        except ImportError:
+            return []
+        nvml = pynvml
     try:
-        import pynvml  # noqa: PLC0415 - an optional dependency: hosts without GPUs go without it
-    except ImportError:
+        nvml.nvmlInit()
+    except nvml.NVMLError:
         return []
     try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []
-    try:
-        driver = _text(pynvml.nvmlSystemGetDriverVersion())
+        driver = _text(nvml.nvmlSystemGetDriverVersion())
         found = []
-        for index in range(pynvml.nvmlDeviceGetCount()):
-            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            found.append(
-                Gpu(
-                    index,
-                    _text(pynvml.nvmlDeviceGetName(handle)),
-                    _text(pynvml.nvmlDeviceGetUUID(handle)),
-                    driver,
-                    int(pynvml.nvmlDeviceGetMemoryInfo(handle).total) >> 20,
-                )
-            )
-    except pynvml.NVMLError:
+        for index in range(nvml.nvmlDeviceGetCount()):
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            whole = _device(nvml, handle, index, driver)
+            found += _instances(nvml, handle, whole) if _in_mig_mode(nvml, handle) else [whole]
+    except nvml.NVMLError:
         return []
     else:
         return found
     finally:
-        with contextlib.suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
+        with contextlib.suppress(nvml.NVMLError):
+            nvml.nvmlShutdown()
+
+
+def _device(nvml: Any, handle: Any, index: int, driver: str, mig: Mig | None = None) -> Gpu:
+    return Gpu(
+        index,
+        _text(nvml.nvmlDeviceGetName(handle)),
+        _text(nvml.nvmlDeviceGetUUID(handle)),
+        driver,
+        int(nvml.nvmlDeviceGetMemoryInfo(handle).total) >> 20,
+        mig,
+    )
+
+
+def _in_mig_mode(nvml: Any, handle: Any) -> bool:
+    """Whether the GPU is partitioned now; where the driver does not answer that, it is a GPU like any other."""
+    with contextlib.suppress(nvml.NVMLError):
+        current, _pending = nvml.nvmlDeviceGetMigMode(handle)
+        return bool(current == nvml.NVML_DEVICE_MIG_ENABLE)
+    return False
+
+
+def _instances(nvml: Any, handle: Any, whole: Gpu) -> list[Gpu]:
+    """The instances of a partitioned GPU, in the order of their numbers."""
+    handles = {}
+    for number in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+        try:
+            handles[number] = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
+        except nvml.NVMLError as error:
+            if error.value not in (nvml.NVML_ERROR_NOT_FOUND, nvml.NVML_ERROR_INVALID_ARGUMENT):
+                raise  # those two say that the number is free
+    homes = {number: nvml.nvmlDeviceGetGpuInstanceId(instance) for number, instance in handles.items()}
+    tenants = Counter(homes.values())
+    found = []
+    for number, instance in handles.items():
+        mig = Mig(
+            parent=whole.uuid,
+            profile=_text(nvml.nvmlDeviceGetName(instance)).partition(" MIG ")[2] or "unknown",
+            index=number,
+            alone=tenants[homes[number]] == 1,
+            jpeg_engines=_jpeg_engines(nvml, instance),
+        )
+        found.append(_device(nvml, instance, whole.index, whole.driver, mig))
+    return found
+
+
+def _jpeg_engines(nvml: Any, instance: Any) -> int | None:
+    with contextlib.suppress(nvml.NVMLError):
+        return int(nvml.nvmlDeviceGetAttributes(instance).sharedJpegCount)
+    return None
 
 
 def usable_cpus(most: int) -> tuple[int, ...]:

@@ -4,13 +4,26 @@ CDI is preferred (no hook runs as root with the container's environment), then t
 with the driver's libraries mounted, which works on any engine whose host keeps the driver in one folder.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import yaml
 
 DEVICE_FOLDER = Path("/dev")
 DRIVER_FOLDERS = (Path("/usr/local/nvidia"),)
 CONTROL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
+_KIND = "nvidia.com/gpu"
+
+
+@dataclass(frozen=True)
+class MigName:
+    """What engines call an instance of a partitioned GPU (MIG), beside the number of the GPU."""
+
+    uuid: str
+    index: int
+    """Its number among the instances of the GPU."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +46,13 @@ class GpuRefusal:
     reasons: tuple[str, ...]
 
 
-def choose(engine_info: Mapping[str, object], index: int = 0) -> GpuAccess | GpuRefusal:
-    """The best way that this engine and host offer for GPU `index`.
+def choose(engine_info: Mapping[str, object], index: int = 0, mig: MigName | None = None) -> GpuAccess | GpuRefusal:
+    """The best way that this engine and host offer for GPU `index`, or for one instance of it.
 
     Args:
         engine_info: what the engine's `info` call returned.
         index: number of the GPU as the driver counts.
+        mig: the instance; None for the whole GPU.
     """
     reasons: list[str] = []
     node = DEVICE_FOLDER / f"nvidia{index}"
@@ -51,9 +65,14 @@ def choose(engine_info: Mapping[str, object], index: int = 0) -> GpuAccess | Gpu
         reasons.append("CDI: the engine has it switched off (Docker 25 or newer with features.cdi)")
     elif not any(_has_cdi_spec(folder) for folder in folders):
         listed = ", ".join(map(str, folders))
-        reasons.append(f"CDI: no nvidia.com/gpu specification in {listed}; run `nvidia-ctk cdi generate`")
+        reasons.append(f"CDI: no {_KIND} specification in {listed}; run `nvidia-ctk cdi generate`")
+    elif (name := str(index) if mig is None else _cdi_name(folders, index, mig)) is None:
+        reasons.append(
+            "CDI: no specification names this MIG instance; "
+            "run `nvidia-ctk cdi generate` after every change of instances"
+        )
     else:
-        request = {"Driver": "cdi", "DeviceIDs": [f"nvidia.com/gpu={index}"]}
+        request = {"Driver": "cdi", "DeviceIDs": [f"{_KIND}={name}"]}
         return GpuAccess("cdi", device_requests=(request,))
 
     runtimes = engine_info.get("Runtimes")
@@ -62,9 +81,16 @@ def choose(engine_info: Mapping[str, object], index: int = 0) -> GpuAccess | Gpu
             "nvidia-runtime",
             runtime="nvidia",
             # `video` brings libnvcuvid, without which DALI silently decodes on the CPU; `utility` stays out.
-            environment={"NVIDIA_VISIBLE_DEVICES": str(index), "NVIDIA_DRIVER_CAPABILITIES": "compute,video"},
+            environment={
+                "NVIDIA_VISIBLE_DEVICES": str(index) if mig is None else mig.uuid,
+                "NVIDIA_DRIVER_CAPABILITIES": "compute,video",
+            },
         )
     reasons.append("NVIDIA runtime: the engine has no runtime named nvidia")
+    if mig is not None:
+        # The node of the GPU opens it as a whole; which instances a container may use is said by nodes of the driver's.
+        reasons.append("device nodes: they are not handed out for one MIG instance; use CDI or the NVIDIA runtime")
+        return GpuRefusal(tuple(reasons))
 
     for folder in DRIVER_FOLDERS:
         if (folder / "lib64").is_dir():
@@ -81,7 +107,38 @@ def choose(engine_info: Mapping[str, object], index: int = 0) -> GpuAccess | Gpu
 
 def _has_cdi_spec(folder: Path) -> bool:
     try:
-        paths = [path for path in folder.iterdir() if path.suffix in (".yaml", ".json")]
-        return any("nvidia.com/gpu" in path.read_text(errors="replace") for path in paths)
+        return any(_KIND in path.read_text(errors="replace") for path in _cdi_files(folder))
     except OSError:
         return False
+
+
+def _cdi_files(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.suffix in (".yaml", ".json")]
+
+
+def _cdi_name(folders: Sequence[Path], index: int, mig: MigName) -> str | None:
+    """How the engine's specifications name the instance, which depends on how they were written.
+
+    A UUID comes first: a number may be another instance's since the specification was written.
+    """
+    listed = {name for folder in folders for name in _cdi_names(folder)}
+    names = (mig.uuid, f"{index}:{mig.index}", f"mig{index}:{mig.index}")
+    return next((name for name in names if name in listed), None)
+
+
+def _cdi_names(folder: Path) -> Iterator[str]:
+    """Names of the devices that this folder's specifications describe; one that cannot be read describes none."""
+    try:
+        paths = _cdi_files(folder)
+    except OSError:
+        return
+    for path in paths:
+        try:
+            text = path.read_text()
+            found = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        except (OSError, ValueError, yaml.YAMLError):
+            continue
+        if isinstance(found, Mapping) and found.get("kind") == _KIND and isinstance(found.get("devices"), list):
+            for device in found["devices"]:
+                if isinstance(device, Mapping):
+                    yield str(device.get("name"))

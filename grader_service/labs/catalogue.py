@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -59,8 +59,9 @@ def load_lab_file(path: Path, registry: Registry) -> LabSpec:
     return inspection.lab
 
 
+@lru_cache(maxsize=64)
 def parse_lab(text: LabText | str, name: str, registry: Registry) -> LabSpec:
-    """Parses and validates one specification, its checks included.
+    """Parses and validates one specification, its checks included; once for the same text, as every verdict asks.
 
     Raises:
         ConfigurationError: every mistake that was found, one per line.

@@ -1,6 +1,7 @@
 """Reads lab specifications; knows no check, so that what runs submissions can use it."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import islice
 
 from grader_service.errors import ConfigurationError
@@ -28,8 +29,9 @@ def lab_text(lab_id: str) -> LabText:
     return installed().text(lab_id)
 
 
+@lru_cache(maxsize=64)
 def read_lab(text: LabText | str, name: str) -> LabSpec:
-    """Parses one specification; its checks are not looked at. Text without a file is TOML.
+    """Parses one specification, once for the same text; its checks are not looked at. Text without a file is TOML.
 
     Raises:
         ConfigurationError: every mistake that was found, one per line.

@@ -153,9 +153,12 @@ class Placement(Wire):
     """What a device must have for official runs of a lab; rehearsals run anywhere."""
 
     gpu_models: tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...] = ()
-    """Parts of model names of which one must fit, such as `H100`; any GPU when empty. Upper and lower case are one."""
+    """Parts of model names of which one must fit, such as `H100`; any GPU when empty. Upper and lower case are one.
+
+    What names a whole GPU does not fit an instance of it; `MIG` or a profile such as `MIG 3g.71gb` does.
+    """
     gpu_memory_mib: Annotated[int, Field(ge=0)] = 0
-    """Least memory of the GPU."""
+    """Least memory of the GPU, or of the instance."""
     cpus: Annotated[int, Field(ge=1)] = 1
     """Least number of cores that the worker may use."""
 

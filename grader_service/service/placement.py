@@ -14,14 +14,25 @@ def unfit(wanted: Placement, gpu: Gpu, cpus: int) -> str | None:
         gpu: the worker's GPU.
         cpus: cores that the worker may use.
     """
-    model = gpu.model.casefold()
-    if wanted.gpu_models and not any(part.casefold() in model for part in wanted.gpu_models):
+    if wanted.gpu_models and not any(_names(part.casefold(), gpu) for part in wanted.gpu_models):
         return f"it asks for a GPU of {' or '.join(wanted.gpu_models)}, this is {gpu.model}"
     if gpu.memory_mib < wanted.gpu_memory_mib:
         return f"it asks for {wanted.gpu_memory_mib} MiB of GPU memory, this GPU has {gpu.memory_mib}"
     if cpus < wanted.cpus:
         return f"it asks for {wanted.cpus} cores, this worker may use {cpus}"
     return None
+
+
+def _names(part: str, gpu: Gpu) -> bool:
+    """Whether this part of a name is that of the device.
+
+    What names a whole GPU does not name an instance of it: a seventh of an H100 is not what a lab that asks for an H100
+    was tried on. Instances are asked for by `MIG` or their profile.
+    """
+    model = gpu.model.casefold()
+    if gpu.mig is None:
+        return part in model
+    return part in model and part not in model.partition(" mig ")[0]
 
 
 def left_to_others(labs: Iterable[LabSpec], gpu: Gpu | None, cpus: int) -> Mapping[str, str]:

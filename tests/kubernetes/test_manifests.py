@@ -185,6 +185,16 @@ def test_a_gpu_by_cdi():
     assert "cdi.k8s.io/grader" not in manifest()["spec"]["template"]["metadata"]["annotations"]
 
 
+@pytest.mark.parametrize("runtime_class", [None, "nvidia"])
+def test_a_mig_instance_is_named_by_its_uuid(runtime_class):
+    """As a GPU is, and requested as little; the plugin's strategy concerns the runner alone."""
+    job = manifest(gpu=kubernetes_gpu("MIG-5f0c", runtime_class))
+    validate(job)
+    assert "MIG-5f0c" in str(job["spec"]["template"])
+    assert "nvidia.com/mig" not in str(job)
+    assert list(pod_of(job)["containers"][0]["resources"]["requests"]) == ["cpu", "memory"]
+
+
 def test_a_pod_without_a_gpu_has_none():
     """No runtime class of the GPU's and no environment; the site's own class, where it has one, stays."""
     pod = pod_of(manifest(site=Site("ns", "node", runtime_class="gvisor", priority_class="grader-live")))

@@ -199,3 +199,10 @@ print(json.dumps([lab_ids(), title, loaded]))
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(site.folder)}
     )
     assert json.loads(done.stdout) == [["dali-classification-training", "dali-pipelines", "small"], "A small lab", []]
+
+
+def test_a_lab_is_read_once_and_again_when_its_text_changes():
+    """Every run and every verdict asks for its lab."""
+    first = read_lab(TOML, "lab")
+    assert read_lab(TOML, "lab") is first
+    assert read_lab(TOML.replace("title", "title ", 1), "lab") is not first

@@ -3,7 +3,7 @@
 import pytest
 
 from sandbox import gpu_access
-from sandbox.gpu_access import GpuAccess, GpuRefusal, choose
+from sandbox.gpu_access import GpuAccess, GpuRefusal, MigName, choose
 
 RUNTIME = {"Runtimes": {"runc": {}, "nvidia": {"path": "nvidia-container-runtime"}}}
 
@@ -106,5 +106,79 @@ def test_device_nodes_come_last(gpus):
 def test_no_way(gpus, info):
     """One reason for each way that was looked at."""
     refusal = choose(info, 0)
+    assert isinstance(refusal, GpuRefusal)
+    assert [reason.split(":")[0] for reason in refusal.reasons] == ["CDI", "NVIDIA runtime", "device nodes"]
+
+
+MIG = MigName("MIG-5f0c", 2)
+
+
+def specification(*names, kind="nvidia.com/gpu"):
+    """As the toolkit writes it, short of most of what a device needs."""
+    lines = [f"cdiVersion: 0.5.0\nkind: {kind}\ndevices:"]
+    lines += [f'- name: "{name}"\n  containerEdits:\n    deviceNodes:\n    - path: /dev/nvidia0' for name in names]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (("0", "0:2", "1:2", "all"), "1:2"),
+        (("GPU-1", "MIG-5f0c", "MIG-other"), "MIG-5f0c"),
+        (("1:2", "MIG-5f0c"), "MIG-5f0c"),
+        (("gpu0", "mig1:2"), "mig1:2"),
+    ],
+)
+def test_an_instance_by_the_name_that_cdi_has_for_it(gpus, names, chosen):
+    """Names depend on how the specification was written; a UUID never means another instance and comes first."""
+    (gpus / "cdi" / "nvidia.yaml").write_text(specification(*names))
+    assert choose({**with_cdi(gpus), **RUNTIME}, 1, MIG) == GpuAccess(
+        "cdi", device_requests=({"Driver": "cdi", "DeviceIDs": [f"nvidia.com/gpu={chosen}"]},)
+    )
+
+
+def test_an_instance_in_a_specification_of_json(gpus):
+    """Beside a broken one, and one of another kind with the same name."""
+    (gpus / "cdi" / "broken.yaml").write_text("kind: nvidia.com/gpu\n\t- [")
+    (gpus / "cdi" / "other.yaml").write_text(specification("MIG-5f0c", kind="vendor.com/nvidia.com/gpu"))
+    (gpus / "run-cdi" / "nvidia.json").write_text('{"kind": "nvidia.com/gpu", "devices": [{"name": "1:2"}, 3]}')
+    access = choose(with_cdi(gpus), 1, MIG)
+    assert isinstance(access, GpuAccess)
+    assert access.device_requests[0]["DeviceIDs"] == ["nvidia.com/gpu=1:2"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        specification("0", "1", "1:0", "all"),
+        specification("1:2", kind="vendor.com/nvidia.com/gpu"),
+        "kind: nvidia.com/gpu\ndevices: none",
+        "kind: nvidia.com/gpu\n\t- [",
+        "- nvidia.com/gpu",
+    ],
+)
+def test_an_instance_that_no_specification_names(gpus, text):
+    """It was written before the instance was made: its whole GPU is not given in its place."""
+    (gpus / "cdi" / "nvidia.yaml").write_text(text)
+    refusal = choose(with_cdi(gpus), 1, MIG)
+    assert isinstance(refusal, GpuRefusal)
+    assert "nvidia-ctk cdi generate" in refusal.reasons[0]
+    assert choose({**with_cdi(gpus), **RUNTIME}, 1, MIG).name == "nvidia-runtime"
+
+
+def test_an_instance_by_the_runtime(gpus):
+    """Which takes its UUID."""
+    assert choose(RUNTIME, 1, MIG) == GpuAccess(
+        "nvidia-runtime",
+        runtime="nvidia",
+        environment={"NVIDIA_VISIBLE_DEVICES": "MIG-5f0c", "NVIDIA_DRIVER_CAPABILITIES": "compute,video"},
+    )
+
+
+def test_no_device_nodes_for_an_instance(gpus):
+    """The node of its GPU is its neighbours', too."""
+    (gpus / "nvidia" / "lib64").mkdir(parents=True)
+    assert choose({}, 1).name == "device-nodes"
+    refusal = choose({}, 1, MIG)
     assert isinstance(refusal, GpuRefusal)
     assert [reason.split(":")[0] for reason in refusal.reasons] == ["CDI", "NVIDIA runtime", "device nodes"]

@@ -15,9 +15,11 @@ import pytest
 
 from grader_service.errors import ConfigurationError
 from grader_service.gpu.memory import InMemoryGpu
+from grader_service.gpu.nvml import NvmlGpu
+from grader_service.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
 from grader_service.gpu.steward import Steward
 from grader_service.grading.progress import Silent
-from grader_service.host import Gpu
+from grader_service.host import Gpu, find_gpus
 from grader_service.model.verdict import Status
 from grader_service.queue import run_worker
 from grader_service.queue.app import make_app
@@ -234,3 +236,35 @@ def test_a_gpu_that_vanished_before_its_worker_looked_is_taken_out_of_service(be
     assert "GPU-00000009 does not answer" in found.reason
     assert bench.run(submission_id).state == "run_queued"
     assert to_announce(bench.store, silent_s=None) == [hint]
+
+
+def test_a_run_on_one_instance_beside_a_busy_and_failing_neighbour(bench):
+    """Its evidence names instance, profile and parent; the neighbour's faults reach its own steward only."""
+    ours, neighbour = InMemoryInstance("MIG-ours"), InMemoryInstance("MIG-neighbour", gpu_instance=8, processes=[4711])
+    card = InMemoryCard("GPU-parted", mig=True, instances={0: ours, 1: neighbour})
+    nvml = InMemoryNvml(card)
+
+    def desk(gpu, during=lambda: None):
+        def progress(_):
+            during()
+            return Silent()
+
+        retire = functools.partial(devices.quarantine, bench.store, gpu.uuid, actor="bench")
+        steward = Steward(NvmlGpu(gpu.uuid, nvml), retire, patience_s=0.2)
+        gate = DeviceGate(bench.store, gpu.uuid, "host", gpu.model, steward)
+        return bench.desk(gate, gpu=gpu, owner=f"host/{gpu.uuid}", progress=progress)
+
+    first, second = find_gpus(nvml)
+    submission_id = bench.submit()
+    assert run_next(desk(second)) is RunEnd.CLOSED  # the neighbour's leftover is its own matter
+    assert run_next(desk(first, lambda: card.report(48, 8, 0))) is RunEnd.STORED
+    stored = load_evidence(bench.store, bench.run(submission_id).run_id)
+    gpu = json.loads(stored.document)["run"]["gpu"]
+    assert gpu.pop("health") == {"memory_used_before_mib": 20, "xids": [], "notes": []}
+    assert gpu == first.facts()
+    assert (gpu["parent"], gpu["profile"], gpu["uuid"]) == ("GPU-parted", "1g.18gb", "MIG-ours")
+    assert bench.judge().provenance.gpu["parent"] == "GPU-parted"
+    assert {found.device_id: (found.state, found.model) for found in devices.devices(bench.store)} == {
+        "MIG-ours": (devices.READY, "NVIDIA H200 MIG 1g.18gb"),
+        "MIG-neighbour": (devices.QUARANTINED, "NVIDIA H200 MIG 1g.18gb"),
+    }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader_service.host import Gpu
+from grader_service.host import Gpu, Mig
 from grader_service.labs.specs import lab_text, read_lab
 from grader_service.model.lab import Placement
 from grader_service.service.placement import left_to_others, unfit
@@ -10,6 +10,16 @@ from grader_service.service.runner import RunEnd
 from grader_service.store.tables import RunState
 
 H100 = Gpu(0, "NVIDIA H100 80GB HBM3", "GPU-1", "580.1", 81_559)
+
+
+SEVENTH = Gpu(
+    0,
+    "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
+    "MIG-1",
+    "580.1",
+    9_728,
+    Mig("GPU-1", "1g.10gb", 0, alone=True, jpeg_engines=1),
+)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +35,38 @@ H100 = Gpu(0, "NVIDIA H100 80GB HBM3", "GPU-1", "580.1", 81_559)
 def test_what_a_lab_asks_for(wanted, reason):
     """Model, memory and cores, each with its reason."""
     assert unfit(wanted, H100, 16) == reason
+
+
+@pytest.mark.parametrize(
+    ("models", "fits"),
+    [
+        ((), True),
+        (("H100",), False),
+        (("h100 80gb",), False),
+        (("MIG",), True),
+        (("mig 1g.10gb",), True),
+        (("1g.10gb",), True),
+        (("HBM3 MIG 1g",), True),
+        (("MIG 3g.40gb",), False),
+        (("A100", "MIG 1g.10gb"), True),
+        (("A100 MIG",), False),
+    ],
+)
+def test_an_instance_is_asked_for_as_one(models, fits):
+    """A lab that asks for an H100 gets a whole one: thresholds tried on it say nothing of a seventh."""
+    reason = unfit(Placement(gpu_models=models), SEVENTH, 16)
+    assert (reason is None) == fits
+    if not fits:
+        assert reason.endswith("this is NVIDIA H100 80GB HBM3 MIG 1g.10gb")
+
+
+def test_an_instance_has_its_own_memory():
+    """Not that of the GPU whose name it bears; a whole GPU is never taken for an instance."""
+    assert unfit(Placement(gpu_memory_mib=9_000), SEVENTH, 16) is None
+    assert unfit(Placement(gpu_memory_mib=10_000), SEVENTH, 16) == (
+        "it asks for 10000 MiB of GPU memory, this GPU has 9728"
+    )
+    assert unfit(Placement(gpu_models=("MIG",)), H100, 16) is not None
 
 
 def test_rehearsals_run_anywhere():

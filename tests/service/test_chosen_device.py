@@ -1,0 +1,157 @@
+"""Which device a worker takes on a host with GPUs and MIG instances, and that nobody else takes it."""
+
+import functools
+from dataclasses import dataclass
+
+import psutil
+import pytest
+
+from grader_service import diagnosis, wiring
+from grader_service.cli import grade
+from grader_service.errors import ConfigurationError
+from grader_service.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
+from grader_service.host import find_gpus
+from grader_service.sandboxes import mig_name, open_runner
+from grader_service.service.device_lock import hold_device
+from grader_service.settings import Settings
+from sandbox import docker_runner, gpu_access
+from sandbox.api import PodRole, PodSpec
+from sandbox.docker_options import guest_environment
+from sandbox.gpu_access import MigName
+from tests.sandbox.owner import LIMITS, ask, drill
+
+
+@pytest.fixture
+def card():
+    return InMemoryCard(
+        "GPU-parted",
+        mig=True,
+        instances={
+            1: InMemoryInstance("MIG-a", gpu_instance=7),
+            3: InMemoryInstance("MIG-b", gpu_instance=8, jpeg_engines=0),
+        },
+    )
+
+
+@pytest.fixture
+def host(card, monkeypatch):
+    """A whole GPU and a partitioned one."""
+    nvml = InMemoryNvml(InMemoryCard("GPU-whole", mig=False), card)
+    listed = functools.partial(find_gpus, nvml)
+    for module in (wiring, grade, diagnosis):
+        monkeypatch.setattr(module, "find_gpus", listed)
+    return nvml
+
+
+def chosen(name):
+    return wiring.chosen_gpu(Settings(gpu=name))
+
+
+@pytest.mark.parametrize("uuid", ["GPU-whole", "MIG-a", "MIG-b"])
+def test_each_is_taken_by_its_uuid(host, uuid):
+    """Which is the name of its lease, of its lock and of its row, too."""
+    gpu = chosen(uuid)
+    assert (gpu.uuid, wiring.device_id(gpu)) == (uuid, uuid)
+
+
+def test_a_partitioned_gpu_is_not_taken_as_a_whole(host):
+    """Its instances are named instead."""
+    with pytest.raises(ConfigurationError, match=r"GPU-parted is in MIG mode; .* instances: MIG-a, MIG-b"):
+        chosen("GPU-parted")
+
+
+def test_of_several_one_must_be_named(host, card):
+    """An instance counts as a GPU does; the only one is taken unasked."""
+    with pytest.raises(ConfigurationError, match="GPU-whole, MIG-a, MIG-b"):
+        chosen("auto")
+    host.cards = [card]
+    del card.instances[3]
+    assert chosen("auto").uuid == "MIG-a"
+
+
+def test_one_that_shares_memory_is_refused(host, card):
+    """By workers, and passed over by `grader grade`."""
+    card.instances[4] = InMemoryInstance("MIG-c", "1c.1g.18gb", gpu_instance=7, compute_instance=1)
+    with pytest.raises(ConfigurationError, match="shares memory and faults"):
+        chosen("MIG-a")
+    assert chosen("MIG-b").uuid == "MIG-b"
+    host.cards = [card]
+    device, gpu = grade._device(grade.DeviceChoice.CUDA)
+    assert (device, gpu.uuid) == ("cuda", "MIG-b")
+
+
+def test_instances_of_one_gpu_are_held_apart(host, tmp_path):
+    """Two workers of a host never hold the same, and never hinder each other."""
+    settings = Settings(state_dir=tmp_path)
+    first, second = (wiring.lock_path(settings, wiring.device_id(chosen(uuid))) for uuid in ("MIG-a", "MIG-b"))
+    with hold_device(first, "MIG-a"), hold_device(second, "MIG-b"), pytest.raises(ConfigurationError) as refused:
+        hold_device(first, "MIG-a").__enter__()
+    assert "another worker of this host holds MIG-a" in str(refused.value)
+
+
+def test_its_name_for_engines(host):
+    """UUID and number; a whole GPU has none beside its own number."""
+    assert mig_name(chosen("GPU-whole")) is None
+    assert mig_name(chosen("MIG-b")) == MigName("MIG-b", 3)
+
+
+@dataclass
+class Engine:
+    """An engine with NVIDIA's runtime, as far as a runner asks it before its first pod."""
+
+    images: "Engine | None" = None
+    id: str = "sha256:00"
+
+    def get(self, _name):
+        return self
+
+    def info(self):
+        return {"SecurityOptions": ["name=seccomp"], "Runtimes": {"nvidia": {}}, "ServerVersion": "28.3"}
+
+
+@pytest.mark.parametrize(("uuid", "named"), [("MIG-b", "MIG-b"), ("GPU-whole", "0")])
+def test_containers_get_the_chosen_instance(host, tmp_path, monkeypatch, uuid, named):
+    """In the name that the engine's way of access has for it, and never the whole GPU in its place."""
+    for number in (0, 1):
+        (tmp_path / f"nvidia{number}").touch()
+    monkeypatch.setattr(gpu_access, "DEVICE_FOLDER", tmp_path)
+    monkeypatch.setattr(docker_runner, "connect_engine", lambda: Engine(Engine()))
+    runner = open_runner("docker", "grader-lab", Settings(state_dir=tmp_path), chosen(uuid))
+    assert runner.facts.gpu_access == "nvidia-runtime"
+    spec = PodSpec(PodRole.LEARNER, "none", 64, pids=16, cpus=(0,))
+    assert guest_environment(spec, runner._gpu)["NVIDIA_VISIBLE_DEVICES"] == named
+
+
+def test_processes_see_the_chosen_instance_and_not_the_first(host, state_dir, monkeypatch):
+    """Where the worker's own environment says another, too; a whole GPU is left to that environment."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
+    for uuid, visible in (("MIG-b", "MIG-b"), ("GPU-whole", "5")):
+        runner = open_runner("process", "", Settings(state_dir=state_dir), chosen(uuid))
+        with runner.open_run(f"run-of-{uuid}", LIMITS) as space:
+            assert ask(space.start(drill()), kind="echo", value=1).body["value"] == 1
+            pods = [process.environ() for process in psutil.Process().children(recursive=True)]
+            told = {pod["CUDA_VISIBLE_DEVICES"] for pod in pods if f"run-of-{uuid}" in pod.get("TMPDIR", "")}
+            assert told == {visible}
+
+
+def test_doctor_lists_instances(host, card):
+    """One line for each device, and what is wrong with one that workers refuse."""
+    card.instances[4] = InMemoryInstance("MIG-c", "1c.1g.18gb", gpu_instance=7, compute_instance=1)
+    found = [finding for finding in diagnosis._gpu(None) if finding.topic == "GPU"]
+    assert [(finding.level.value, finding.found.rpartition(" ")[2]) for finding in found] == [
+        ("ok", "GPU-whole"),
+        ("limited", "MIG-a"),
+        ("ok", "MIG-b"),
+        ("limited", "MIG-c"),
+    ]
+    assert "MIG 1g.18gb" in found[1].found
+    assert "share" in found[1].advice
+
+
+@pytest.mark.parametrize(("uuid", "level", "said"), [("MIG-a", "ok", "1 for"), ("MIG-b", "limited", "none")])
+def test_doctor_says_which_profile_has_a_jpeg_decoder(host, monkeypatch, uuid, level, said):
+    """The driver says it of an instance, though not how busy it is."""
+    monkeypatch.setattr(diagnosis.ctypes, "CDLL", lambda name: None)  # the library itself is another finding
+    finding = diagnosis._jpeg_decoder(chosen(uuid))
+    assert finding.level.value == level
+    assert said in finding.found
