@@ -21,6 +21,7 @@ from sandbox.endpoint import SOCKET_NAME, Endpoint
 from sandbox.frames import FrameLimits
 from sandbox.pod import ConnectedPod, VesselEnd
 from sandbox.run_folder import RunFolder, dead_runs, remove_tree
+from sandbox.short_path import ShortPath, sweep_links
 
 _SUPERVISOR = Path(__file__).with_name("process_supervisor.py")
 _END_S = 30.0
@@ -29,9 +30,19 @@ _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE
 
 
 class ProcessRunner:
-    """A runner whose pods are process trees of `python`, an interpreter that has torch, torchvision and DALI."""
+    """A runner whose pods are process trees of `python`, an interpreter that has torch, torchvision and DALI.
 
-    def __init__(self, state_dir: Path, *, python: str = sys.executable, lab_data: Path | None = None) -> None:
+    Args:
+        state_dir: folder for run spaces.
+        python: the interpreter.
+        lab_data: folder with the JPEGs that the lab hands out, if it has any.
+        mig: UUID of the MIG instance that pods get; None where CUDA's first device will do.
+    """
+
+    def __init__(
+        self, state_dir: Path, *, python: str = sys.executable, lab_data: Path | None = None, mig: str | None = None
+    ) -> None:
+        self._mig = mig
         self._state_dir = state_dir.resolve()
         self._python = python
         self._lab_data = lab_data
@@ -49,25 +60,32 @@ class ProcessRunner:
     def open_run(self, run_id: str, limits: SpaceLimits) -> "ProcessRunSpace":
         """See `SandboxRunner.open_run`; scratch folders have no size limit here."""
         del limits
-        return ProcessRunSpace(self._state_dir, self._python, self._lab_data, run_id)
+        return ProcessRunSpace(self._state_dir, self._python, self._lab_data, run_id, self._mig)
 
     def sweep(self) -> int:
         """See `SandboxRunner.sweep`. Trees end by themselves when their grader does; only folders can be left."""
-        return sum(remove_tree(folder) for folder in dead_runs(self._state_dir))
+        removed = sum(remove_tree(folder) for folder in dead_runs(self._state_dir))
+        sweep_links()
+        return removed
 
 
 class ProcessRunSpace:
     """See `sandbox.api.RunSpace`."""
 
-    def __init__(self, state_dir: Path, python: str, lab_data: Path | None, run_id: str) -> None:
+    def __init__(
+        self, state_dir: Path, python: str, lab_data: Path | None, run_id: str, mig: str | None = None
+    ) -> None:
+        # CUDA shows a process one instance only: without a name the first of the host, which may be another worker's.
+        self._visible = {} if mig is None else {"CUDA_VISIBLE_DEVICES": mig}
         self._folder = RunFolder(state_dir, run_id)
         self._python = python
         root = self._folder.root
+        self._short = ShortPath(root)
         self.submission_dir = self._folder.submission
         self.shards_dir = self._folder.shards
         self.paths = GuestPaths(
             workspace=str(root / "workspace"),
-            tmp=str(root / "tmp"),
+            tmp=str(self._short.path / "tmp"),
             shm=str(root / "shm"),
             submission=str(self.submission_dir),
             shards=str(self.shards_dir),
@@ -79,9 +97,11 @@ class ProcessRunSpace:
     def __enter__(self) -> Self:
         try:
             self._folder.create()
+            self._short.make()
             for path in (self.paths.workspace, self.paths.tmp, self.paths.shm):
                 self._folder.open_folder(Path(path))
         except OSError as error:
+            self._short.remove()
             self._folder.remove()
             raise SandboxUnavailable(f"no run can be kept in {self._folder.root.parent}: {error}") from error
         return self
@@ -91,6 +111,7 @@ class ProcessRunSpace:
     ) -> None:
         for pod in reversed(self._pods):
             pod.end()
+        self._short.remove()
         self._folder.remove()
 
     def start(self, spec: PodSpec) -> Pod:
@@ -100,12 +121,13 @@ class ProcessRunSpace:
             socket_dir = self._folder.link(f"{spec.role.value}-{number}")
             tmp = self.paths.tmp
             if spec.scratch is Scratch.NONE:
-                tmp = str(self._folder.open_folder(self._folder.root / f"tmp-{number}"))
+                tmp = str(self._folder.open_folder(self._short.path / f"tmp-{number}"))
             endpoint = Endpoint(socket_dir, FrameLimits())
         except OSError as error:
             raise SandboxUnavailable(f"the {spec.role.value} pod's folders could not be made: {error}") from error
         environment = {
             **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            **self._visible,
             "HOME": self.paths.workspace if spec.scratch is Scratch.READ_WRITE else tmp,
             "TMPDIR": tmp,
             "LANG": "C.UTF-8",

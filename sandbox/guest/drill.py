@@ -124,6 +124,18 @@ def do_connect_again(link: Link, request: dict[str, Any]) -> None:
         link.send("second", connected=True)
 
 
+def do_listen(link: Link, request: dict[str, Any]) -> None:
+    """Opens a socket in TMPDIR, as workers of a DataLoader do."""
+    from multiprocessing.connection import Listener
+
+    try:
+        Listener(family="AF_UNIX").close()
+    except OSError as error:
+        link.send("listening", problem=str(error))
+    else:
+        link.send("listening", problem="")
+
+
 def do_eat_memory(link: Link, request: dict[str, Any]) -> None:
     """Takes memory until something stops it."""
     kept = []

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from grader_service.errors import SandboxUnavailable
-from sandbox.api import Ending
+from sandbox.api import Ending, Scratch
 from sandbox.process_runner import ProcessRunner
 from tests.sandbox.owner import LIMITS, another_grader, ask, drill
 
@@ -181,3 +181,26 @@ def test_folders_that_a_learner_locked(process_runner, state_dir):
         (locked / "inner").mkdir(parents=True)
         os.chmod(locked, 0)
     assert list((state_dir / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize("scratch", [Scratch.READ_WRITE, Scratch.NONE])
+@pytest.mark.parametrize("folder", ["s", "state-of-a-user-with-a-long-name/" * 3])
+def test_workers_can_talk_however_long_the_state_folders_path_is(tmp_path, folder, scratch):
+    """A socket's path has 107 bytes at most; a DataLoader whose workers cannot make theirs waits for ever."""
+    before = set(Path("/tmp").glob("grader-run-*"))
+    with ProcessRunner(tmp_path / folder).open_run("run-long", LIMITS) as space:
+        assert ask(space.start(drill(scratch=scratch)), kind="listen").body["problem"] == ""
+    assert set(Path("/tmp").glob("grader-run-*")) <= before
+
+
+def test_a_link_whose_run_is_gone_is_swept(tmp_path):
+    """A killed grader leaves one behind, where its state folder's path was long."""
+    state_dir = tmp_path / ("long" * 30)
+    with another_grader("process", state_dir, "run-killed") as grader:
+        grader.kill()
+        grader.wait()
+        wait_until(lambda: not of_run("run-killed"))
+    links = [link for link in Path("/tmp").glob("grader-run-*") if str(state_dir) in str(link.readlink())]
+    assert len(links) == 1
+    ProcessRunner(state_dir).sweep()
+    assert not links[0].is_symlink()
