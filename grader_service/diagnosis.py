@@ -12,7 +12,8 @@ from typing import Any
 
 from grader_service import known_holes
 from grader_service.errors import SandboxUnavailable
-from grader_service.host import find_gpus, total_memory_mib, usable_cpus
+from grader_service.host import Gpu, find_gpus, total_memory_mib, usable_cpus
+from grader_service.sandboxes import mig_name
 from grader_service.settings import Settings
 from sandbox.gpu_access import GpuRefusal, choose
 
@@ -155,12 +156,15 @@ def _gpu(client: Any) -> list[Finding]:
     if not gpus:
         return [
             Finding(
-                "GPU", Level.LIMITED, "no NVIDIA driver answers", "official grading needs one; rehearsals run without"
+                "GPU",
+                Level.LIMITED,
+                "no NVIDIA driver answers, or its GPUs are in MIG mode and have no instances",
+                "official grading needs one; rehearsals run without",
             )
         ]
-    findings = [Finding("GPU", Level.OK, f"{gpu.model}, driver {gpu.driver}, {gpu.uuid}") for gpu in gpus]
+    findings = [_device(gpu) for gpu in gpus]
     if client is not None:
-        access = choose(client.info(), gpus[0].index)
+        access = choose(client.info(), gpus[0].index, mig_name(gpus[0]))
         if isinstance(access, GpuRefusal):
             findings.append(
                 Finding(
@@ -173,22 +177,35 @@ def _gpu(client: Any) -> list[Finding]:
         else:
             findings.append(Finding("GPU in containers", Level.OK, access.name))
     findings += _toolkit()
-    findings.append(_jpeg_decoder(gpus[0].index))
+    findings.append(_jpeg_decoder(gpus[0]))
     return findings
 
 
-def _jpeg_decoder(index: int) -> Finding:
+def _device(gpu: Gpu) -> Finding:
+    found = f"{gpu.model}, driver {gpu.driver}, {gpu.uuid}"
+    if gpu.mig is not None and not gpu.mig.alone:
+        advice = "another compute instance shares its GPU instance; workers refuse it (nvidia-smi mig -cgi PROFILE -C)"
+        return Finding("GPU", Level.LIMITED, found, advice)
+    return Finding("GPU", Level.OK, found)
+
+
+def _jpeg_decoder(gpu: Gpu) -> Finding:
     topic = "hardware JPEG decoder"
     try:
         ctypes.CDLL("libnvcuvid.so.1")
     except OSError:
         advice = "give containers the driver's video capability; DALI decodes on the CPU without it"
         return Finding(topic, Level.LIMITED, "libnvcuvid.so.1 cannot be loaded on this host", advice)
+    if gpu.mig is not None:
+        if gpu.mig.jpeg_engines:
+            return Finding(topic, Level.OK, f"{gpu.mig.jpeg_engines} for the instance {gpu.mig.profile}")
+        advice = "it decodes JPEG on its cores and the CPU; where a GPU offers profiles with +me, those have a decoder"
+        return Finding(topic, Level.LIMITED, f"none that the driver tells of for {gpu.mig.profile}", advice)
     with contextlib.suppress(Exception):
         import pynvml  # noqa: PLC0415 - optional
 
         pynvml.nvmlInit()
-        utilisation, _ = pynvml.nvmlDeviceGetJpgUtilization(pynvml.nvmlDeviceGetHandleByIndex(index))
+        utilisation, _ = pynvml.nvmlDeviceGetJpgUtilization(pynvml.nvmlDeviceGetHandleByIndex(gpu.index))
         return Finding(topic, Level.OK, f"present, {utilisation} % busy")
     return Finding(topic, Level.LIMITED, "the driver reports none", "this GPU decodes JPEG on its cores and the CPU")
 

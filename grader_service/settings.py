@@ -46,7 +46,7 @@ class Settings(BaseSettings):
     artifact_sources: str = ""
     """URL prefixes, separated by spaces, from which a message may have its artifact fetched."""
     gpu: str = "auto"
-    """UUID of the one GPU of `worker run`, `auto` for the only one of the host, or `none` for rehearsals."""
+    """UUID of the GPU or MIG instance of `worker run`, `auto` for the only one of the host, `none` for rehearsals."""
     sandbox: Literal["docker", "kubernetes", "process"] = "docker"
     """`docker`, `kubernetes` for a runner in a cluster, or `process` for trusted code."""
     kubernetes_namespace: str = "grader-sandbox"
@@ -61,6 +61,9 @@ class Settings(BaseSettings):
     """Runs that a worker keeps prepared while it has nothing to do, their pods waiting with imports done."""
     reuse_days: float = Field(default=0.0, ge=0.0, le=3650.0)
     """How old a measured run of the same bytes may be whose findings a worker takes instead of running them again."""
+    reference_minutes: float = Field(default=0.0, ge=0.0, le=240.0)
+    """How old a rate of our reference from between two runs may be that a glaring ratio is held against; 0 measures it
+    in every run."""
     lease_s: float = Field(default=60.0, ge=1.0)
     """A worker that does not renew its claim for this long is taken for dead."""
     run_limit_s: float = Field(default=7200.0, ge=1.0)

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,12 @@ from grader_service.service.retry import RetryPolicy
 from grader_service.settings import Settings
 from grader_service.store.acceptance import IntakeLimits
 from grader_service.store.artifacts import ArtifactStore
-from grader_service.store.engine import Store
+from grader_service.store.engine import SCHEMA, Store
 
 if TYPE_CHECKING:
     from redis import Redis
 
+    from grader_service.grading.crew import Device
     from grader_service.service.runner import RunnerDesk
     from sandbox.api import SandboxRunner
 
@@ -46,7 +47,7 @@ def ready_store(settings: Settings) -> Store:
         StoreUnavailable: the database does not answer.
     """
     store = open_store(settings)
-    if store.is_sqlite:
+    if store.is_sqlite and store.schema() != SCHEMA:
         store.migrate()
     store.check_schema()
     return store
@@ -82,14 +83,23 @@ def retry_policy(settings: Settings) -> RetryPolicy:
 
 
 def chosen_gpu(settings: Settings) -> Gpu | None:
-    """The one GPU of this worker; None for rehearsals.
+    """The one device of this worker, a GPU or a MIG instance; None for rehearsals.
 
     Raises:
-        ConfigurationError: the GPU is not there, or several are and none was named.
+        ConfigurationError: the device is not there, several are and none was named, or it cannot be graded on.
     """
     if settings.gpu == "none":
         return None
-    gpus = find_gpus()
+    chosen = _named_gpu(settings, find_gpus())
+    if chosen is not None and chosen.mig is not None and not chosen.mig.alone:
+        raise ConfigurationError(
+            f"{chosen.uuid} ({chosen.model}) shares memory and faults with another compute instance of its GPU "
+            "instance; make one compute instance for each GPU instance (nvidia-smi mig -cgi PROFILE -C)"
+        )
+    return chosen
+
+
+def _named_gpu(settings: Settings, gpus: Sequence[Gpu]) -> Gpu | None:
     if settings.gpu == "auto":
         if len(gpus) > 1:
             names = ", ".join(gpu.uuid for gpu in gpus)
@@ -100,6 +110,9 @@ def chosen_gpu(settings: Settings) -> Gpu | None:
     for gpu in gpus:
         if gpu.uuid == settings.gpu:
             return gpu
+    instances = ", ".join(gpu.uuid for gpu in gpus if gpu.mig is not None and gpu.mig.parent == settings.gpu)
+    if instances:
+        raise ConfigurationError(f"GRADER_GPU={settings.gpu} is in MIG mode; name one of its instances: {instances}")
     found = ", ".join(gpu.uuid for gpu in gpus) or "none"
     raise ConfigurationError(f"GRADER_GPU={settings.gpu} is not on this host; GPUs here: {found}")
 
@@ -121,16 +134,23 @@ def open_sandbox(settings: Settings, gpu: Gpu | None) -> "SandboxRunner":
 
 def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str, gate: Gate) -> "RunnerDesk":
     """What a runner works with."""
-    from grader_service.service.runner import RunnerDesk  # noqa: PLC0415 - see above
+    from grader_service.grading.kept_references import KeptReferences  # noqa: PLC0415 - see above
+    from grader_service.service.runner import RunnerDesk  # noqa: PLC0415
     from sandbox.warm_pool import WarmPool  # noqa: PLC0415
     from sandbox.warm_runner import WarmRunner  # noqa: PLC0415
 
     sandbox = open_sandbox(settings, gpu)
+    device: Device = "cuda" if gpu is not None else "cpu"
+    pool = WarmPool(settings.warm_runs) if settings.warm_runs else None
+    references = None
+    if settings.reference_minutes:
+        quiet = contextlib.nullcontext if pool is None else pool.quiet
+        references = KeptReferences.on(sandbox, device, gpu, fresh_s=60 * settings.reference_minutes, quiet=quiet)
     return RunnerDesk(
         store=store,
         artifacts=open_artifacts(settings),
-        sandbox=WarmRunner(sandbox, WarmPool(settings.warm_runs)) if settings.warm_runs else sandbox,
-        device="cuda" if gpu is not None else "cpu",
+        sandbox=sandbox if pool is None else WarmRunner(sandbox, pool),
+        device=device,
         owner=owner,
         gate=gate,
         gpu=gpu,
@@ -139,6 +159,7 @@ def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str, g
         retry=retry_policy(settings),
         without_labs=tuple(labs_left_to_others(gpu)),
         reuse_days=settings.reuse_days,
+        references=references,
     )
 
 

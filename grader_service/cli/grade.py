@@ -166,7 +166,7 @@ def _with_tried(spec: LabSpec, loaded: LoadedCheck | None, param: list[str], ste
 def _device(choice: DeviceChoice) -> "tuple[Device, Gpu | None]":
     if choice is DeviceChoice.CPU:
         return "cpu", None
-    gpus = find_gpus()
+    gpus = [gpu for gpu in find_gpus() if gpu.mig is None or gpu.mig.alone]
     if gpus:
         return "cuda", gpus[0]
     if choice is DeviceChoice.CUDA:

@@ -6,12 +6,12 @@ from typing import Literal
 
 from grader_service.grading import arms, blocks, learner
 from grader_service.grading.clean_room import Carried
-from grader_service.grading.comparison import claims_beside, declared_settings, fair_settings, reference_settings
+from grader_service.grading.comparison import claims_beside, declared_settings, reference_settings
 from grader_service.grading.contradictions import Setting, corroborate
 from grader_service.held_out.plan import ShardPlan
 from grader_service.model.evidence import Discovery
 from grader_service.model.lab import MeasurementPlan
-from grader_service.model.measurement import Arm, LoaderSettings, Measurement
+from grader_service.model.measurement import Arm, ArmReport, KeptReference, LoaderSettings, Measurement
 from sandbox.api import Pod
 
 
@@ -19,52 +19,56 @@ from sandbox.api import Pod
 class Baselines:
     """What DALI is compared with."""
 
-    timed: list[arms.TimedArm] = field(default_factory=list)
-    cpus: int = 1
+    cpus: int
     """Cores of the CPU set that every arm has."""
+    fair: LoaderSettings
+    """Settings of the fair reference."""
+    timed: list[arms.TimedArm] = field(default_factory=list)
     settings: dict[Arm, LoaderSettings] = field(default_factory=dict)
     notes: dict[Arm, list[str]] = field(default_factory=dict)
 
 
-def prepare_baselines(
-    learner_pod: Pod,
-    reference_pod: Pod,
-    discovery: Discovery,
-    carried: Carried,
-    files: Sequence[str],
-    *,
-    shards_path: str,
-    plan: MeasurementPlan,
-    cpus: int,
-    device: Literal["cuda", "cpu"],
+def own_loader(
+    pod: Pod, discovery: Discovery, carried: Carried, *, shards_path: str, cpus: int, fair: LoaderSettings
 ) -> Baselines:
-    """Warms up the learner's loader, then the reference at its declared settings and, if they differ, at fair ones.
+    """Warms up the learner's loader; one that cannot be timed is left out with a note: the reference stands in for it.
 
-    A learner's loader that cannot be timed is left out with a note: the reference stands in for it.
-
-    Raises:
-        SandboxUnavailable: the reference's pod ended.
+    Args:
+        pod: the learner's, frozen before and after.
+        discovery: what its code left behind.
+        carried: the graph.
+        shards_path: of the held-out images, as pods see it.
+        cpus: cores of every arm.
+        fair: settings of the fair reference.
     """
-    found = Baselines(cpus=cpus)
-    learner_pod.resume()
-    own = learner.prepare_arm(learner_pod, discovery, shards_path, carried.batch_size)
-    learner_pod.pause()
-    fair = fair_settings(plan, cpus, carried.batch_size)
-    declared = fair
+    found = Baselines(cpus, fair)
+    pod.resume()
+    own = learner.prepare_arm(pod, discovery, shards_path, carried.batch_size)
+    pod.pause()
     if isinstance(own, arms.LearnerArm):
-        declared = found.settings[Arm.LEARNER] = declared_settings(own.facts.loader, carried.batch_size)
+        found.settings[Arm.LEARNER] = declared_settings(own.facts.loader, carried.batch_size)
         images = f"{own.facts.loader.name}: held-out images {own.facts.content}, batch {list(own.facts.shape)}"
         found.notes[Arm.LEARNER] = [images[:200]]
         found.timed.append(own)
     else:
         found.notes[Arm.LEARNER] = [f"could not be re-measured: {own.reason}"[:200]]
-    wanted = reference_settings(declared, fair)
+    return found
+
+
+def add_references(
+    found: Baselines, pod: Pod, carried: Carried, files: Sequence[str], device: Literal["cuda", "cpu"]
+) -> None:
+    """Warms up the reference at the learner's declared settings and, if they differ, at fair ones.
+
+    Raises:
+        SandboxUnavailable: the reference's pod ended.
+    """
+    wanted = reference_settings(found.settings.get(Arm.LEARNER, found.fair), found.fair)
     if Arm.FAIR not in wanted:
         found.notes[Arm.DECLARED] = ["also the fair setting of this host"]
     for arm, settings in wanted.items():
         found.settings[arm] = settings
-        found.timed.append(arms.prepare_reference(reference_pod, arm, settings, files, carried.plan, device))
-    return found
+        found.timed.append(arms.prepare_reference(pod, arm, settings, files, carried.plan, device))
 
 
 def assemble(
@@ -76,9 +80,25 @@ def assemble(
     plan: MeasurementPlan,
     device: Literal["cuda", "cpu"],
     attempt: int,
+    *,
+    kept: KeptReference | None = None,
 ) -> Measurement:
-    """The record of a measurement, with the learner's claims beside it."""
+    """The record of a measurement, with the learner's claims beside it.
+
+    Args:
+        timed: what the blocks showed.
+        baselines: that were timed.
+        discovery: with the claims.
+        carried: the graph.
+        shard: plan of the held-out images.
+        plan: of the measurement.
+        device: that the run had.
+        attempt: of the learner at the lab.
+        kept: the reference that the blocks were held against, where none was timed beside them.
+    """
     reports = blocks.reports(timed, baselines.settings, baselines.notes)
+    if kept is not None:
+        reports = (*reports, _kept_report(kept))
     rates = {report.arm: report.images_per_s for report in reports}
     decoders = carried.facts.graph.decoder_devices if carried.facts.graph is not None else ()
     setting = Setting(
@@ -102,4 +122,19 @@ def assemble(
         corroboration=corroborate(timed.uses, timed.notes, rates.get(Arm.DALI), setting),
         attempt=attempt,
         unsteady=timed.unsteady,
+        kept_reference=kept,
+    )
+
+
+def _kept_report(kept: KeptReference) -> ArmReport:
+    note = (
+        f"not timed in this run: the fastest of {kept.windows} windows on this host, {kept.age_s / 60:.0f} min before"
+    )
+    return ArmReport(
+        arm=Arm.FAIR,
+        images_per_s=kept.images_per_s,
+        low=kept.images_per_s,
+        high=kept.images_per_s,
+        settings=kept.settings,
+        notes=(note,),
     )

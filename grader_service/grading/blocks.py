@@ -11,8 +11,17 @@ from grader_service.grading.arms import MIN_WINDOW_TIMEOUT_S, ArmLost, Settled, 
 from grader_service.grading.gpu_use import Span
 from grader_service.grading.lookout import Lookout
 from grader_service.grading.progress import Progress
-from grader_service.model.lab import MeasurementPlan
-from grader_service.model.measurement import Arm, ArmReport, Block, Decision, GpuUse, LoaderSettings, Window
+from grader_service.model.lab import GLARING_BLOCKS, MeasurementPlan
+from grader_service.model.measurement import (
+    Arm,
+    ArmReport,
+    Block,
+    Decision,
+    GpuUse,
+    KeptReference,
+    LoaderSettings,
+    Window,
+)
 from grader_service.sequential_test import decide
 
 _SETTLED = 0.05
@@ -81,11 +90,57 @@ def measure(
     Raises:
         InfrastructureError: a trusted pod ended, or the GPU is gone.
     """
+    return _timed([dali, *baselines], plan, threshold, progress, attempt, lookout or Lookout())
+
+
+def screen(
+    dali: TimedArm,
+    own: TimedArm,
+    kept: KeptReference,
+    plan: MeasurementPlan,
+    threshold: float,
+    progress: Progress,
+    *,
+    lookout: Lookout | None = None,
+) -> Timed:
+    """The first blocks of a first attempt, beside a reference that was measured before.
+
+    Only a glaring pass is decided so. Anything else is for `measure`, which begins anew: the screen adds no more error
+    than the glaring case has, and nobody fails by a rate of another hour.
+
+    Args:
+        dali: the arm that must be faster.
+        own: the learner's loader.
+        kept: the fair reference.
+        plan: window length and the glaring factor.
+        threshold: the ratio to exceed.
+        progress: hears of every block.
+        lookout: as for `measure`.
+
+    Raises:
+        InfrastructureError: a trusted pod ended, or the GPU is gone.
+    """
+    known = Window(arm=Arm.FAIR, images=max(1, round(kept.images_per_s * 1000)), seconds=1000.0)
+    timed = _timed([dali, own], plan, threshold, progress, 1, lookout or Lookout(), known)
+    # A loader of the learner that broke meanwhile leaves nothing of this run to compare with.
+    if timed.decision is not None and (timed.decision.outcome != "passed" or Arm.LEARNER in timed.lost):
+        timed.decision = None
+    return timed
+
+
+def _timed(
+    arms: list[TimedArm],
+    plan: MeasurementPlan,
+    threshold: float,
+    progress: Progress,
+    attempt: int,
+    lookout: Lookout,
+    known: Window | None = None,
+) -> Timed:
     timed = Timed()
     started = time.monotonic()
-    lookout = lookout or Lookout()
     try:
-        _run(timed, [dali, *baselines], plan, threshold, progress, attempt, lookout)
+        _run(timed, arms, plan, threshold, progress, attempt, lookout, known)
     except DaliLost as lost:
         timed.lost[Arm.DALI] = lost.reason
     timed.notes = list(lookout.notes)
@@ -101,15 +156,20 @@ def _run(
     progress: Progress,
     attempt: int,
     lookout: Lookout,
+    known: Window | None = None,
 ) -> None:
+    """Takes blocks until a decision; with a window that is known beforehand, the glaring case or none."""
     # DALI comes last, so that it is warm when the first block begins with it.
     for arm in arms[::-1]:
         if not _settle(arm, plan, timed):
             arms.remove(arm)
-    latest: dict[Arm, Window] = {}
+    fixed = {known.arm: known} if known is not None else {}
+    latest: dict[Arm, Window] = dict(fixed)
     log_ratios: list[float] = []
     spans: list[Span] = []
     while timed.decision is None and timed.unsteady is None:
+        if fixed and (len(log_ratios) == GLARING_BLOCKS or len(timed.blocks) == 2 * GLARING_BLOCKS):
+            return
         lookout.watch.begin()
         try:
             taken = _take(arms, len(log_ratios), plan, timed)
@@ -119,7 +179,7 @@ def _run(
             raise
         # The host is asked before any rate is computed, so that no rate can have a say in which blocks count.
         spoiled = lookout.watch.spoiled()
-        left = {arm.arm for arm in arms}
+        left = {arm.arm for arm in arms} | fixed.keys()
         rates = {arm: window for arm, window in latest.items() if arm in left}
         rates |= {window.arm: window for window in taken.windows}
         block = _block(len(timed.blocks), taken, rates, plan, spoiled)

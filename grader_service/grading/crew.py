@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 from grader_service.host import Gpu, total_memory_mib, usable_cpus
 from grader_service.model.evidence import Need, PodRecord, PodRole
-from grader_service.model.lab import LabSpec
-from sandbox.api import Pod, PodSpec, RunSpace, Scratch
+from grader_service.model.lab import LabSpec, PodLimits
+from sandbox.api import Pod, PodSpec, RunSpace, Scratch, SpaceLimits
 
 Device = Literal["cuda", "cpu"]
 _TRUSTED_MEMORY_MIB = 8192
@@ -26,10 +27,12 @@ class Crew:
         gpu: Gpu | None,
         *,
         probes_graphs: bool = False,
+        image_digest: str | None = None,
     ) -> None:
         self.space = space
         self.gpu = gpu if device == "cuda" else None
         self.lab = lab
+        self.image_digest = image_digest
         self.cpus = usable_cpus(lab.limits.max_cpus)
         self.device: Device = device
         self.needs = frozenset(needs)
@@ -97,16 +100,29 @@ class Crew:
         return pod
 
     def _trusted(self, role: PodRole, program: str) -> Pod:
-        on_gpu = self.device == "cuda"
-        return self._start(
-            PodSpec(
-                role=role,
-                program=program,
-                memory_mib=min(_TRUSTED_MEMORY_MIB, total_memory_mib() * 3 // 4),
-                pids=512,
-                cpus=self.cpus,
-                shm_mib=2048,
-                shards=True,
-                gpu=on_gpu,
-            )
-        )
+        return self._start(trusted_spec(role, program, self.cpus, on_gpu=self.device == "cuda"))
+
+
+def end_all(pods: Sequence[Pod]) -> tuple[PodRecord, ...]:
+    """Ends pods beside each other: most of it is waiting for the engine, and for the driver to let go of memory."""
+    with ThreadPoolExecutor(len(pods)) as threads:
+        return tuple(threads.map(lambda pod: pod.end(), pods))
+
+
+def space_limits(limits: PodLimits) -> SpaceLimits:
+    """Sizes of the scratch that a run of a lab with these limits gets."""
+    return SpaceLimits(limits.workspace_mib, limits.workspace_inodes, limits.shm_mib)
+
+
+def trusted_spec(role: PodRole, program: str, cpus: Sequence[int], *, on_gpu: bool) -> PodSpec:
+    """A pod that runs our own code on held-out images."""
+    return PodSpec(
+        role=role,
+        program=program,
+        memory_mib=min(_TRUSTED_MEMORY_MIB, total_memory_mib() * 3 // 4),
+        pids=512,
+        cpus=tuple(cpus),
+        shm_mib=2048,
+        shards=True,
+        gpu=on_gpu,
+    )

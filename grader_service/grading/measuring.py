@@ -1,36 +1,19 @@
 """The measuring half of a run: the graph in the clean room, or the learner's own code by what it delivers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from grader_service.grading import blocks, clean_room, graph_content, learner, tiers
-from grader_service.grading.baselines import assemble, prepare_baselines
-from grader_service.grading.crew import Crew
+from grader_service.grading import clean_room, graph_content, tiers
+from grader_service.grading.crew import end_all
+from grader_service.grading.graph_timing import time_graph
 from grader_service.grading.host_effect import Job, measure_host, needs_host_effect, with_host
 from grader_service.grading.lookout import lookout
-from grader_service.grading.stages import StageClock
+from grader_service.grading.session import Session
 from grader_service.held_out.plan import plan_shard
 from grader_service.held_out.shards import begin_shard
-from grader_service.model.evidence import CleanRoom, Scan
+from grader_service.model.evidence import CleanRoom
 from grader_service.model.measurement import Measurement
-from sandbox.api import Pod
 
 LEAST_IMAGES = 128
-
-
-@dataclass(frozen=True)
-class Session:
-    """What a measurement is done with."""
-
-    crew: Crew
-    found: learner.Found
-    inventory: Scan | None
-    seed: str
-    clock: StageClock
-    threshold: float
-    attempt: int
-    versions: dict[str, str]
-    """Filled in with what the trusted pods say."""
 
 
 def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
@@ -58,42 +41,16 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
     if crew.reference is None:
         return carried.facts, None
 
-    clock.start("warm_up", "warming up the loaders")
-    session.versions.update(clean_room.await_ready(crew.reference))
-    plan = crew.lab.measurement
-    baselines = prepare_baselines(
-        crew.learner,
-        crew.reference,
-        session.found.discovery,
-        carried,
-        files,
-        shards_path=crew.space.paths.shards,
-        plan=plan,
-        cpus=len(crew.cpus),
-        device=crew.device,
-    )
-    clock.start("measure", "timing blocks")
-    with lookout(crew.cpus, crew.gpu) as watched:
-        timed = blocks.measure(
-            carried.arm,
-            baselines.timed,
-            plan,
-            session.threshold,
-            clock.progress,
-            attempt=session.attempt,
-            lookout=watched,
-        )
-    measurement = assemble(
-        timed, baselines, session.found.discovery, carried, shard, plan, crew.device, session.attempt
-    )
+    timed = time_graph(session, carried, files, shard)
+    measurement, plan = timed.measurement, crew.lab.measurement
     if needs_host_effect(measurement.decision):
         clock.start("host", "measuring what this host can show")
         job = Job(files, carried.plan, carried.batch_size, len(crew.cpus), crew.device)
-        host = measure_host(room, baselines.timed, job, plan, clock.progress.note)
+        host = measure_host(room, timed.baselines.timed, job, plan, clock.progress.note)
         measurement = with_host(measurement, host)
     clock.start("content", "fetching what was delivered")
     delivered = graph_content.collect(carried, images=len(shard.sizes))
-    _end((crew.learner, crew.reference, room))  # the GPU is free while pixels are compared
+    end_all((crew.learner, crew.reference, room))  # the GPU is free while pixels are compared
     clock.start("compare", "comparing what was delivered with the images")
     content = graph_content.prove_graph(delivered, carried, shard, len(crew.cpus))
     return carried.facts, measurement.model_copy(update={"content": content})
@@ -125,8 +82,3 @@ def _by_content(session: Session, room: CleanRoom, files: Sequence[str]) -> tupl
         sizes = session.inventory.sizes if session.inventory else ()
         proven = tiers.measure_by_content(bench, session.found.discovery, room, sizes, session.seed)
     return proven.room, proven.measurement
-
-
-def _end(pods: Sequence[Pod]) -> None:
-    for pod in pods:
-        pod.end()

@@ -3,26 +3,27 @@
 import secrets
 import time
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from grader_service.grading import learner, scanning
-from grader_service.grading.crew import Crew, Device
+from grader_service.grading.crew import Crew, Device, end_all, space_limits
 from grader_service.grading.dialogue import Stopped
-from grader_service.grading.measuring import Session, measure
+from grader_service.grading.kept_references import KeptReferences
+from grader_service.grading.measuring import measure
 from grader_service.grading.probing import Prober
 from grader_service.grading.progress import Progress
+from grader_service.grading.session import Session
 from grader_service.grading.stages import StageClock
 from grader_service.held_out.libraries import import_ahead
 from grader_service.held_out.plan import new_seed
 from grader_service.host import Gpu, host_facts
 from grader_service.ingest.artifact import Artifact, prepare
 from grader_service.ingest.room import require_room
-from grader_service.model.evidence import CleanRoom, Discovery, Evidence, Need, PodRecord, RunRecord, Scan
+from grader_service.model.evidence import CleanRoom, Discovery, Evidence, Need, RunRecord, Scan
 from grader_service.model.lab import LabSpec
 from grader_service.model.measurement import Measurement
 from grader_service.model.probe import ProbeTask
-from sandbox.api import Pod, RunSpace, SandboxRunner, SpaceLimits
+from sandbox.api import RunSpace, SandboxRunner
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ def execute(
     threshold: float = 1.1,
     attempt: int = 1,
     probes: Sequence[ProbeTask] = (),
+    references: KeptReferences | None = None,
 ) -> RunOutcome:
     """Runs a submission and collects the evidence that its checks need.
 
@@ -61,21 +63,29 @@ def execute(
         threshold: ratio at which the sequential test aims; stored evidence can be judged against another one.
         attempt: which measured attempt of the learner at the lab this is; later ones may spend less error.
         probes: what the checks want to have observed beside that.
+        references: rates of our reference that were taken between runs; None to measure it in every run.
 
     Raises:
         SubmissionRejected: the artifact is unusable; no learner code ran.
         SandboxUnavailable: ours.
     """
     clock = StageClock(progress)
-    limits = SpaceLimits(lab.limits.workspace_mib, lab.limits.workspace_inodes, lab.limits.shm_mib)
     # A space of its own for every try: what an earlier one left behind is never in the way.
-    with runner.open_run(secrets.token_hex(16), limits) as space:
+    with runner.open_run(secrets.token_hex(16), space_limits(lab.limits)) as space:
         clock.start("unpack", "unpacking the submission")
         prepared = prepare(artifact, space.submission_dir)
-        require_room(space.submission_dir, limits.workspace_mib, limits.workspace_inodes)
+        require_room(space.submission_dir, lab.limits.workspace_mib, lab.limits.workspace_inodes)
         clock.start("start", "starting pods")
         prober = Prober(probes)
-        crew = Crew(space, lab, needs, device, gpu, probes_graphs=prober.wants_graphs)
+        crew = Crew(
+            space,
+            lab,
+            needs,
+            device,
+            gpu,
+            probes_graphs=prober.wants_graphs,
+            image_digest=runner.facts.image_digest,
+        )
         if crew.reference is not None:
             import_ahead()  # while the learner's code runs
         clock.start("learner", "running the submission, top to bottom")
@@ -92,7 +102,7 @@ def execute(
             evidence.discovery = found.discovery
             versions.update(found.discovery.versions)
             evidence.scan = _scan(crew, found.discovery, space, clock)
-            session = Session(crew, found, evidence.scan, seed, clock, threshold, attempt, versions)
+            session = Session(crew, found, evidence.scan, seed, clock, threshold, attempt, versions, references)
             evidence.clean_room, evidence.measurement = measure(session)
             if prober.wants_graphs:
                 clock.start("graph_probes", "running your DALI graphs on the grader's images")
@@ -101,7 +111,7 @@ def execute(
                         pod.end()  # the GPU's memory is the probes'; what these pods had to say was heard
                 prober.visit_graphs(crew, found)
         clock.start("end", "ending pods")
-        records = _ended(crew.pods)
+        records = end_all(crew.pods)
         clock.stop()
         gpu_held_s = crew.gpu_held_s(since, records)
     facts = runner.facts
@@ -142,12 +152,6 @@ class _Collected:
     scan: Scan | None = None
     clean_room: CleanRoom | None = None
     measurement: Measurement | None = None
-
-
-def _ended(pods: Sequence[Pod]) -> tuple[PodRecord, ...]:
-    """Ends pods beside each other: most of it is waiting for the engine."""
-    with ThreadPoolExecutor(len(pods)) as threads:
-        return tuple(threads.map(lambda pod: pod.end(), pods))
 
 
 def _scan(crew: Crew, discovery: Discovery, space: RunSpace, clock: StageClock) -> Scan | None:

@@ -104,6 +104,17 @@ class LoaderSettings(Frozen):
     prefetch_factor: Count | None
 
 
+class KeptReference(Frozen):
+    """Our fair reference as it was measured on this host before the run, while no learner's code was there."""
+
+    images_per_s: ImagesPerSecond
+    """Of the fastest of its windows."""
+    settings: LoaderSettings
+    windows: Annotated[int, Field(ge=1)]
+    age_s: Seconds
+    """How long before the blocks it was measured."""
+
+
 class ArmReport(Frozen):
     """One arm over all valid blocks."""
 
@@ -228,6 +239,11 @@ class Measurement(Frozen):
     """What NVML saw; null without a GPU."""
     attempt: Annotated[int, Field(ge=1)] = 1
     """Which measured attempt of the learner at the lab this was; the test spends less error on later ones."""
+    kept_reference: KeptReference | None = None
+    """The reference that the blocks were held against, where the ratio was glaring and so none was timed in the run;
+    null in all other cases."""
+    screened: tuple[Block, ...] = ()
+    """Blocks beside a kept reference that were not glaring: the measurement began anew, and they count nowhere."""
     host: HostEffect | None = None
     """What the host can show; measured only when the outcome would not be a pass."""
     unsteady: LongText | None = None

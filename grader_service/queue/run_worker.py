@@ -26,7 +26,8 @@ from grader_service.queue.tasks import register_run
 from grader_service.service.device_lock import hold_device
 from grader_service.service.gate import DeviceGate
 from grader_service.service.pulse import beat
-from grader_service.service.runner import RunEnd, RunnerDesk, run_next
+from grader_service.service.reference_keeping import ReferenceKeeping
+from grader_service.service.runner import RunEnd
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.store import devices
@@ -94,7 +95,8 @@ class Child:
         self._owner = owner
         self._pid = 0
         self._store: Store
-        self._desk: RunnerDesk
+        self._keeping: ReferenceKeeping
+        self._without_labs: tuple[str, ...] = ()
 
     def __call__(self, hinted: str) -> RunEnd:
         """Executes the run that should come next, if there is one.
@@ -104,17 +106,17 @@ class Child:
         """
         if self._pid != os.getpid():
             self._store = wiring.open_store(self._settings)
-            self._desk = wiring.runner_desk(
-                self._settings, self._store, self._gpu, self._owner, self._gate(self._store)
-            )
+            desk = wiring.runner_desk(self._settings, self._store, self._gpu, self._owner, self._gate(self._store))
+            self._keeping, self._without_labs = ReferenceKeeping(desk), desk.without_labs
             self._pid = os.getpid()
-        end = run_next(self._desk)
-        if end is RunEnd.CLOSED or (end is RunEnd.NOTHING and self._desk.without_labs):
+        return self._keeping.run_next(lambda end: self._ended(end, hinted))
+
+    def _ended(self, end: RunEnd, hinted: str) -> None:
+        if end is RunEnd.CLOSED or (end is RunEnd.NOTHING and self._without_labs):
             not_announced(self._store, [hinted])  # for a device that may be used
         if end in (RunEnd.STORED, RunEnd.FAILED):
             # What this run held back (its learner's next submission, its own judging) should not wait for the sweeper.
             announce_waiting(self._store, self._app, limit=2)
-        return end
 
     def _gate(self, store: Store) -> DeviceGate:
         steward = None

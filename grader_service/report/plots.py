@@ -261,6 +261,7 @@ def _ratio_words(shown: Shown) -> str:
 def _rate_words(shown: Shown) -> str:
     parts = []
     for arm in shown.arms:
-        rates = [row.rates[arm] for row in shown.rows if arm in row.rates]
+        # One that was timed before the run has no block of its own.
+        rates = [row.rates[arm] for row in shown.rows if arm in row.rates] or [shown.medians[arm]]
         parts.append(f"{shown.names[arm]}: {formats.rate(min(rates))} to {formats.rate(max(rates))} images per second.")
     return " ".join([*parts, "The table of blocks below has every value."])

@@ -80,11 +80,12 @@ def shown(verdict: Verdict) -> Shown | None:
     rows = _rows(measurement.blocks, decision)
     ratios = [row.ratio for row in rows if row.counted]
     mean = decision.ratio if decision is not None else math.exp(fmean(map(math.log, ratios))) if ratios else None
+    medians = {arm.arm: arm.images_per_s for arm in measurement.arms if arm.images_per_s is not None}
     rows, left_out = rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS)
     return Shown(
         rows=tuple(rows),
         left_out=left_out,
-        arms=tuple(arm for arm in Arm if any(arm in row.rates for row in rows)),
+        arms=tuple(arm for arm in Arm if arm in medians or any(arm in row.rates for row in rows)),
         names=words.arm_names(measurement.tier),
         decision=decision,
         outcome=outcome,
@@ -92,7 +93,7 @@ def shown(verdict: Verdict) -> Shown | None:
         graded=graded,
         mean=mean,
         spoiled=sum(block.spoiled is not None for block in measurement.blocks),
-        medians={arm.arm: arm.images_per_s for arm in measurement.arms if arm.images_per_s is not None},
+        medians=medians,
     )
 
 

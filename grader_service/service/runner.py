@@ -13,6 +13,7 @@ import structlog
 from grader_service.errors import GraderError, InfrastructureError, SandboxUnavailable, SubmissionRejected
 from grader_service.gpu.steward import Health
 from grader_service.grading.crew import Device
+from grader_service.grading.kept_references import KeptReferences
 from grader_service.grading.progress import Progress, Silent
 from grader_service.grading.run import execute
 from grader_service.host import Gpu
@@ -75,6 +76,8 @@ class RunnerDesk:
     """Labs whose runs this device is not fit for."""
     reuse_days: float = 0.0
     """How old a measured run of the same bytes may be whose findings are taken; 0 has every submission run."""
+    references: KeptReferences | None = None
+    """Rates of our reference from between runs; None to measure it in every run."""
     progress: Callable[[Claim], Progress] = lambda _: Silent()
 
 
@@ -146,6 +149,7 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
                 threshold=plan.threshold,
                 attempt=plan.attempt,
                 probes=tuple(_probe_task(desk, ref) for ref in plan.probes),
+                references=desk.references,
             )
         except SubmissionRejected as rejection:
             facts = sandbox.facts

@@ -47,5 +47,7 @@ def verdict_on(
         mode = Mode.OFFICIAL if read.device == "cuda" else Mode.REHEARSAL
         reason = SubmissionRejected(read.code, read.feedback)
         return verdicts.rejected(submission, lab, steps, reason, facts, mode, run_id=run_id)
-    judge = judge_here if judging is None else judging.judge
-    return verdicts.compose(submission, lab, steps, judge(read, steps, registry), read)
+    if judging is None:
+        return verdicts.compose(submission, lab, steps, judge_here(read, steps, registry), read)
+    judged = judging.judge(read, steps, registry, document)
+    return verdicts.compose(submission, lab, steps, judged, read)

@@ -7,8 +7,9 @@ from checks.throughput_ratio.check import CHECK, Params
 from checks.throughput_ratio.context import Context, context_of
 from grader_service.grading import baselines
 from grader_service.grading.arms import LearnerArm, LoaderReady
-from grader_service.grading.baselines import prepare_baselines
+from grader_service.grading.baselines import own_loader
 from grader_service.grading.clean_room import Carried
+from grader_service.grading.comparison import fair_settings
 from grader_service.model.evidence import CleanRoom, OperatorFacts
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, ArmReport, ClaimBesideMeasurement, LoaderSettings
@@ -347,11 +348,9 @@ def test_the_note_is_read_as_a_run_writes_it(monkeypatch):
         kind="loader_ready", loader=a_loader(), content="exchanged", queue_depth=4, shape=(32, 3, 48, 64)
     )
     monkeypatch.setattr(baselines.learner, "prepare_arm", lambda *_: LearnerArm(QuietPod(), ready))
-    monkeypatch.setattr(baselines.arms, "prepare_reference", lambda *_: None)
     carried = Carried(facts=CleanRoom(pipeline="p"), arm=None, plan={}, batch_size=32, settings={})
-    found = prepare_baselines(
-        QuietPod(), QuietPod(), a_discovery(), carried, [], shards_path="", plan=MeasurementPlan(), cpus=2, device="cpu"
-    )
+    fair = fair_settings(MeasurementPlan(), 2, 32)
+    found = own_loader(QuietPod(), a_discovery(), carried, shards_path="", cpus=2, fair=fair)
     measurement = a_measurement(arms=arms(notes=tuple(found.notes[Arm.LEARNER])))
     context = context_of(an_evidence(measurement=measurement), measurement)
     assert context.loader_shape == (32, 3, 48, 64)

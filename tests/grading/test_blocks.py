@@ -7,12 +7,12 @@ import pytest
 from grader_service.gpu.memory import InMemoryGpu
 from grader_service.gpu.monitor import GpuGone
 from grader_service.grading.arms import ArmLost, Pace
-from grader_service.grading.blocks import measure, reports
+from grader_service.grading.blocks import measure, reports, screen
 from grader_service.grading.host_watch import ScriptedHost
 from grader_service.grading.lookout import Lookout, lookout_on
 from grader_service.grading.progress import Silent
 from grader_service.model.lab import MeasurementPlan
-from grader_service.model.measurement import Arm, Window
+from grader_service.model.measurement import Arm, KeptReference, LoaderSettings, Window
 
 PLAN = MeasurementPlan()
 
@@ -339,3 +339,61 @@ def test_a_slow_graph_is_not_settled_for_minutes():
     log = []
     run(SteadyArm(Arm.DALI, 5, log=log), SteadyArm(Arm.DECLARED, 400, log=log))
     assert log[:4] == [Arm.DECLARED] + [Arm.DALI] * 3
+
+
+KEPT = KeptReference(
+    images_per_s=1000.0,
+    settings=LoaderSettings(batch_size=32, num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=2),
+    windows=3,
+    age_s=60.0,
+)
+
+
+def screened(dali, own, lookout=None):
+    return screen(dali, own, KEPT, PLAN, 1.1, Silent(), lookout=lookout)
+
+
+def test_a_glaring_pass_beside_a_kept_reference_needs_no_other():
+    """Two blocks of the graph and the learner's loader end it; the ratio is taken against the kept rate."""
+    timed = screened(SteadyArm(Arm.DALI, 8000), SteadyArm(Arm.LEARNER, 400))
+    assert timed.decision.outcome == "passed"
+    assert timed.decision.ratio == pytest.approx(8000 / 910, rel=0.01)
+    assert {block.baseline for block in timed.blocks} == {Arm.FAIR}
+    assert [set(block.order) for block in timed.blocks] == [{Arm.DALI, Arm.LEARNER}] * 2
+
+
+def test_a_fast_loader_of_the_learner_counts_beside_a_kept_reference():
+    """The kept rate is a floor, as a timed one is."""
+    timed = screened(SteadyArm(Arm.DALI, 8000), SteadyArm(Arm.LEARNER, 2000))
+    assert timed.decision.outcome == "passed"
+    assert timed.decision.ratio == pytest.approx(4.0, rel=0.01)
+
+
+@pytest.mark.parametrize("rate", [3000, 1000, 100, 10])
+def test_nothing_else_is_decided_beside_a_kept_reference(rate):
+    """Neither a pass that is not glaring nor any failure: the measurement begins anew, with references of its own."""
+    timed = screened(SteadyArm(Arm.DALI, rate), SteadyArm(Arm.LEARNER, 400))
+    assert timed.decision is None
+    assert len(timed.blocks) == 2
+
+
+def test_a_loader_that_breaks_in_the_screen_decides_nothing():
+    """Then nothing of this run stands beside the graph."""
+    timed = screened(SteadyArm(Arm.DALI, 8000), SteadyArm(Arm.LEARNER, 400, lost_after=2))
+    assert Arm.LEARNER in timed.lost
+    assert timed.decision is None
+
+
+def test_a_graph_that_breaks_in_the_screen_is_lost():
+    """As in any other block."""
+    timed = screened(SteadyArm(Arm.DALI, 8000, lost_after=SETTLED + 1), SteadyArm(Arm.LEARNER, 400))
+    assert timed.lost == {Arm.DALI: "it stopped"}
+    assert timed.decision is None
+
+
+def test_a_host_that_spoils_the_screen_is_given_up_soon():
+    """What a screen saves is not spent on repeating it."""
+    lookout = Lookout(ScriptedHost(["a noisy host"] * 20))
+    timed = screened(SteadyArm(Arm.DALI, 8000), SteadyArm(Arm.LEARNER, 400), lookout)
+    assert timed.decision is None
+    assert len(timed.blocks) == 4

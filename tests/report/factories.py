@@ -17,6 +17,7 @@ from grader_service.model.measurement import (
     HostBlock,
     HostEffect,
     Interval,
+    KeptReference,
     LoaderSettings,
     Measurement,
     TierRefused,
@@ -242,6 +243,22 @@ def one_block():
 
 def no_blocks():
     return verdict(measurement=measurement((), decision=None, arms=(), problem="The graph did not start."))
+
+
+def kept_reference():
+    """A glaring ratio, held against a reference that was timed before the run."""
+    rates = {Arm.DALI: 8200.0, Arm.LEARNER: 450.0}
+    known = KeptReference(images_per_s=1000.0, settings=SETTINGS, windows=3, age_s=240.0)
+    note = "not timed in this run: the fastest of 3 windows on this host, 4 min before"
+    fair = arm(Arm.FAIR, images_per_s=1000.0, low=1000.0, high=1000.0, notes=(note,))
+    return verdict(
+        measurement=measurement(
+            blocks=tuple(block(index, 9.0, rates, baseline=Arm.FAIR) for index in range(2)),
+            arms=(arm(Arm.DALI), arm(Arm.LEARNER), fair),
+            decision=decision(9.0, 8.0, 10.0, blocks_used=2, look=1),
+            kept_reference=known,
+        )
+    )
 
 
 def lost_arm():
@@ -499,6 +516,7 @@ CASES = {
     "unverified": unverified,
     "one_block": one_block,
     "no_blocks": no_blocks,
+    "kept_reference": kept_reference,
     "lost_arm": lost_arm,
     "spoiled": spoiled,
     "many_blocks": many_blocks,

@@ -375,3 +375,12 @@ def test_a_hidden_check_shows_nothing_but_its_name():
     assert "truth" not in page.text
     assert "batch.ok" in page.text
     assert "advice" in page.text
+
+
+def test_a_kept_reference_is_shown_as_not_timed_in_the_run(page):
+    """It stands among the arms with its age, in the legend and in the plot's words, and has no block of its own."""
+    found = page("kept_reference")
+    assert "not timed in this run: the fastest of 3 windows on this host, 4 min before" in found.text
+    assert "The baseline of every block was our reference at fair settings." in found.text
+    legends = [entry.text for entry in found.all("li") if "Reference, fair settings" in entry.text]
+    assert legends

@@ -1,0 +1,162 @@
+"""Our fair reference's rate on this host, measured between runs: while no learner's code is here to disturb it.
+
+It spares a first attempt the reference's windows where the ratio is glaring anyway; every other outcome is measured in
+full. A rate is kept for minutes, for one job in one image on one CPU set, by the process that measured it: what another
+host, driver or release would change ends with that process.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+import structlog
+
+from grader_service.errors import InfrastructureError
+from grader_service.grading.crew import Device
+from grader_service.grading.reference_run import ReferenceTask, time_reference
+from grader_service.host import Gpu
+from grader_service.model.measurement import KeptReference, LoaderSettings, Window
+from sandbox.api import SandboxRunner
+
+log = structlog.get_logger(__name__)
+
+LEAST_RUNS = 2
+"""A job that one run had is its learner's; one that two had may be the cohort's."""
+_MOST_JOBS = 4
+_REMEMBERED_S = 6 * 3600.0
+"""A job that no run had for so long is not measured any more."""
+_PATIENCE = 4
+"""Each failure makes the wait before the next try so many times as long."""
+_SIZE_TOLERANCE = 0.1
+"""How far the mean number of pixels of an image may lie from that of the run, as a share."""
+
+Timing = Callable[[ReferenceTask], Sequence[Window] | None]
+
+
+@dataclass(frozen=True)
+class JobKey:
+    """What must be equal for a rate to speak of a job."""
+
+    image_digest: str | None
+    plan: str
+    settings: LoaderSettings
+    cpus: tuple[int, ...]
+    block_s: float
+
+    @classmethod
+    def of(
+        cls,
+        image_digest: str | None,
+        plan: Mapping[str, object],
+        settings: LoaderSettings,
+        cpus: Sequence[int],
+        block_s: float,
+    ) -> "JobKey":
+        """The key of a job; its plan in a form that is equal for equal plans."""
+        return cls(image_digest, json.dumps(plan, sort_keys=True), settings, tuple(cpus), block_s)
+
+
+@dataclass
+class _Job:
+    task: ReferenceTask
+    mean_pixels: float
+    runs: int = 0
+    windows: tuple[Window, ...] = ()
+    kept_pixels: float = 0.0
+    """Mean number of pixels of the images that `windows` were taken with."""
+    measured_at: float = -math.inf
+    failures: int = 0
+    seen_at: float = -math.inf
+
+
+@dataclass
+class KeptReferences:
+    """The rates of one worker; use it from one thread at a time."""
+
+    time_it: Timing
+    fresh_s: float
+    """How old a rate may be when it is used."""
+    quiet: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Keeps runs from being prepared while a rate is taken."""
+    clock: Callable[[], float] = time.monotonic
+    _jobs: dict[JobKey, _Job] = field(default_factory=dict)
+
+    @classmethod
+    def on(
+        cls,
+        runner: SandboxRunner,
+        device: Device,
+        gpu: Gpu | None,
+        *,
+        fresh_s: float,
+        quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> "KeptReferences":
+        """Rates of pods that this runner starts."""
+        return cls(lambda task: time_reference(runner, task, device, gpu), fresh_s, quiet)
+
+    def saw(self, key: JobKey, task: ReferenceTask, mean_pixels: float) -> None:
+        """A run had this job; jobs that no run had lately make room."""
+        job = self._jobs.pop(key, None) or _Job(task, mean_pixels)
+        job.task, job.mean_pixels, job.seen_at = task, mean_pixels, self.clock()
+        job.runs += 1
+        self._jobs[key] = job
+        while len(self._jobs) > _MOST_JOBS:
+            del self._jobs[next(iter(self._jobs))]
+
+    def rate(self, key: JobKey, mean_pixels: float) -> KeptReference | None:
+        """The rate for a job on images of this size; None where none is fresh."""
+        job = self._jobs.get(key)
+        if job is None or not job.windows:
+            return None
+        age_s = self.clock() - job.measured_at
+        if age_s > self.fresh_s or abs(mean_pixels / job.kept_pixels - 1) > _SIZE_TOLERANCE:
+            return None
+        # The fastest window: whatever slowed another one down must not make a graph look better.
+        fastest = max(window.images_per_s for window in job.windows)
+        return KeptReference(
+            images_per_s=fastest, settings=key.settings, windows=len(job.windows), age_s=round(age_s, 1)
+        )
+
+    def due(self) -> bool:
+        """Whether `refresh` would measure."""
+        return self._due() is not None
+
+    def refresh(self) -> bool:
+        """Measures the job that runs had last, when its rate is half as old as it may get; whether it did.
+
+        Call it while no run is open. What fails is logged: the next run measures everything itself.
+        """
+        job = self._due()
+        if job is None:
+            return False
+        job.measured_at = self.clock()  # a failure too is not repeated at once
+        job.windows = ()
+        try:
+            with self.quiet():
+                windows = self.time_it(job.task)
+        except InfrastructureError as error:
+            job.failures += 1
+            log.warning("reference_not_measured", error=str(error)[:300], failures=job.failures)
+            return True
+        if windows is None:
+            log.info("reference_spoiled")
+            return True
+        job.windows, job.kept_pixels, job.measured_at = tuple(windows), job.mean_pixels, self.clock()
+        job.failures = 0
+        log.info("reference_measured", images_per_s=round(max(window.images_per_s for window in windows), 1))
+        return True
+
+    def _due(self) -> _Job | None:
+        """The job that a run had last, of those that want measuring and that some run had lately."""
+        now = self.clock()
+        due = [
+            job
+            for job in self._jobs.values()
+            if job.runs >= LEAST_RUNS
+            and now - job.measured_at > self.fresh_s / 2 * _PATIENCE**job.failures
+            and now - job.seen_at < _REMEMBERED_S
+        ]
+        return max(due, key=lambda job: job.seen_at, default=None)

@@ -1,0 +1,26 @@
+"""What the measuring half of a run is done with."""
+
+from dataclasses import dataclass
+
+from grader_service.grading import learner
+from grader_service.grading.crew import Crew
+from grader_service.grading.kept_references import KeptReferences
+from grader_service.grading.stages import StageClock
+from grader_service.model.evidence import Scan
+
+
+@dataclass(frozen=True)
+class Session:
+    """One run, once the learner's code has ended."""
+
+    crew: Crew
+    found: learner.Found
+    inventory: Scan | None
+    seed: str
+    clock: StageClock
+    threshold: float
+    attempt: int
+    versions: dict[str, str]
+    """Filled in with what the trusted pods say."""
+    references: KeptReferences | None = None
+    """Rates of our reference from between runs; None where every run measures it."""

@@ -1,0 +1,164 @@
+"""The reference's rate from between runs: kept for one job, for minutes, and only where it cannot flatter a graph."""
+
+from contextlib import contextmanager
+
+import pytest
+
+from checks.registry import Registry
+from grader_service.errors import SandboxUnavailable
+from grader_service.grading.kept_references import LEAST_RUNS, JobKey, KeptReferences
+from grader_service.grading.reference_run import ReferenceTask
+from grader_service.labs.catalogue import load_lab
+from grader_service.model.measurement import Arm, LoaderSettings, Window
+
+SETTINGS = LoaderSettings(batch_size=32, num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=2)
+PIXELS = 500 * 375
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Bench:
+    """Kept references whose windows are written down beforehand, and what was measured."""
+
+    def __init__(self, fresh_s=1800.0):
+        self.clock = Clock()
+        self.answers = [[400.0, 500.0, 450.0]]
+        self.measured = []
+        self.kept = KeptReferences(self._time, fresh_s, clock=self.clock)
+        self.lab = load_lab("dali-pipelines", Registry())
+
+    def _time(self, task):
+        self.measured.append(task)
+        answer = self.answers[min(len(self.measured), len(self.answers)) - 1]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer and [Window(arm=Arm.FAIR, images=round(rate), seconds=1.0) for rate in answer]
+
+    def key(self, size=224, digest="sha256:1", cpus=(0, 1)):
+        return JobKey.of(digest, {"size": size, "crop": "random"}, SETTINGS, cpus, 1.0)
+
+    def run(self, times=1, pixels=PIXELS, **which):
+        for _ in range(times):
+            key = self.key(**which)
+            task = ReferenceTask(self.lab, {"size": which.get("size", 224)}, SETTINGS, (), 128)
+            self.kept.saw(key, task, pixels)
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+def test_a_job_that_one_run_had_is_not_measured(bench):
+    """One learner's odd job costs the others nothing; what two had may be the cohort's."""
+    bench.run(LEAST_RUNS - 1)
+    assert not bench.kept.due()
+    assert not bench.kept.refresh()
+    bench.run()
+    assert bench.kept.due()
+    assert bench.kept.refresh()
+    assert len(bench.measured) == 1
+
+
+def test_the_fastest_window_stands(bench):
+    """Whatever slowed a window down must not make a graph look better."""
+    bench.run(LEAST_RUNS)
+    bench.kept.refresh()
+    bench.clock.now += 60.0
+    kept = bench.kept.rate(bench.key(), PIXELS)
+    assert kept.images_per_s == 500.0
+    assert kept.windows == 3
+    assert kept.age_s == 60.0
+    assert kept.settings == SETTINGS
+
+
+def test_it_is_fresh_or_it_is_nothing(bench):
+    """Measured again when it is half as old as it may get; used until it is that old, and not a second longer."""
+    bench.run(LEAST_RUNS)
+    bench.kept.refresh()
+    bench.clock.now += 900.0
+    assert not bench.kept.due()
+    bench.clock.now += 1.0
+    assert bench.kept.due()
+    bench.clock.now += 899.0
+    assert bench.kept.rate(bench.key(), PIXELS) is not None
+    bench.clock.now += 1.0
+    assert bench.kept.rate(bench.key(), PIXELS) is None
+
+
+@pytest.mark.parametrize("other", [{"size": 256}, {"digest": "sha256:2"}, {"cpus": (0, 1, 2)}])
+def test_another_job_image_or_cpu_set_has_a_rate_of_its_own(bench, other):
+    """Nothing is carried over."""
+    bench.run(LEAST_RUNS)
+    bench.kept.refresh()
+    assert bench.kept.rate(bench.key(**other), PIXELS) is None
+    assert bench.kept.rate(bench.key(), PIXELS) is not None
+
+
+@pytest.mark.parametrize(("share", "known"), [(0.92, True), (1.08, True), (0.88, False), (1.12, False)])
+def test_images_of_another_size_are_another_job(bench, share, known):
+    """Larger images take longer to decode."""
+    bench.run(LEAST_RUNS)
+    bench.kept.refresh()
+    assert (bench.kept.rate(bench.key(), share * PIXELS) is not None) is known
+
+
+@pytest.mark.parametrize(("failure", "wait_s"), [(None, 900.0), (SandboxUnavailable("not done within 20 s"), 3600.0)])
+def test_what_was_spoiled_or_failed_leaves_no_rate(bench, failure, wait_s):
+    """An old rate is not kept on instead. It is not tried again at once, and what failed only after four times as long:
+    a job that somebody made slow must not make others wait."""
+    bench.answers = [[400.0], failure, [300.0]]
+    bench.run(LEAST_RUNS)
+    bench.kept.refresh()
+    bench.clock.now += 1000.0
+    assert bench.kept.refresh()
+    assert bench.kept.rate(bench.key(), PIXELS) is None
+    bench.clock.now += wait_s
+    assert not bench.kept.due()
+    bench.clock.now += 1.0
+    assert bench.kept.refresh()
+    assert bench.kept.rate(bench.key(), PIXELS).images_per_s == 300.0
+
+
+def test_the_newest_job_comes_first_and_old_ones_make_room(bench):
+    """A worker keeps a few; who floods it with jobs only loses what is kept for himself and others, never a grade."""
+    for size in (100, 200):
+        bench.run(LEAST_RUNS, size=size)
+        bench.clock.now += 1.0
+    bench.kept.refresh()
+    assert bench.measured[0].plan == {"size": 200}
+    for size in range(300, 304):
+        bench.run(size=size)
+    assert bench.kept.rate(bench.key(size=200), PIXELS) is None
+    assert not bench.kept.due()
+
+
+def test_a_job_of_yesterday_is_left_alone(bench):
+    """No GPU is used for what nobody hands in any more."""
+    bench.run(LEAST_RUNS)
+    bench.clock.now += 86400.0
+    assert not bench.kept.due()
+
+
+def test_nothing_is_prepared_meanwhile(bench):
+    """A pod that imports torch would slow the reference down."""
+    quiet = []
+
+    @contextmanager
+    def held():
+        quiet.append(True)
+        yield
+        quiet.append(len(bench.measured))
+
+    bench.kept.quiet = held
+    bench.run(LEAST_RUNS)
+    bench.kept.refresh()
+    assert quiet == [True, 1]

@@ -1,0 +1,135 @@
+"""Runs and the measuring of our reference take turns on a device."""
+
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from grader_service.grading.kept_references import LEAST_RUNS, JobKey, KeptReferences
+from grader_service.grading.reference_run import ReferenceTask
+from grader_service.labs.catalogue import load_lab
+from grader_service.model.measurement import Arm, LoaderSettings, Window
+from grader_service.service.reference_keeping import ReferenceKeeping
+from grader_service.service.runner import RunEnd
+from tests.service.bench import Bench, OpenGate
+
+SETTINGS = LoaderSettings(batch_size=32, num_workers=2, pin_memory=True, persistent_workers=True, prefetch_factor=2)
+NEVER_S = 3600.0
+
+
+class Log(list):
+    """What happened, in order."""
+
+    def timed(self, _task):
+        """Stands for the pod of the reference."""
+        self.append("reference")
+        return [Window(arm=Arm.FAIR, images=500, seconds=1.0)]
+
+    @contextmanager
+    def quiet(self):
+        """Stands for the pool of prepared runs."""
+        self.append("quiet")
+        yield
+        self.append("loud")
+
+    def after(self, end):
+        """Stands for those who are told."""
+        self.append(end)
+
+
+class Gate(OpenGate):
+    """A device that an operator may close."""
+
+    def __init__(self):
+        self.closed = False
+        self.released = 0
+
+    def open(self):
+        """See `Gate.open`."""
+        return not self.closed
+
+    def release(self):
+        """See `Gate.release`."""
+        self.released += 1
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """A store of its own."""
+    return Bench(tmp_path)
+
+
+@pytest.fixture
+def log():
+    """A fresh one."""
+    return Log()
+
+
+def keeping(bench, log, gate, *, due=True, fresh_s=1800.0, look_s=NEVER_S):
+    """A worker's turns; where it is due, runs before have shown a job."""
+    references = KeptReferences(log.timed, fresh_s, quiet=log.quiet)
+    key = JobKey.of(None, {}, SETTINGS, (0,), 1.0)
+    task = ReferenceTask(load_lab("dali-pipelines", bench.registry), {}, SETTINGS, (), 128)
+    for _ in range(LEAST_RUNS if due else 0):
+        references.saw(key, task, 1000.0)
+    return ReferenceKeeping(bench.desk(gate, references=references), look_s=look_s)
+
+
+def test_the_reference_comes_after_the_run_and_after_those_who_wait(bench, log):
+    """Nothing is prepared from the start of the run to the end of the reference; the device is released for both."""
+    bench.submit()
+    gate = Gate()
+    assert keeping(bench, log, gate).run_next(log.after) is RunEnd.STORED
+    assert log == ["quiet", RunEnd.STORED, "quiet", "reference", "loud", "loud"]
+    assert gate.released == 2
+
+
+@pytest.mark.parametrize(("due", "submissions"), [(False, 1), (True, 0)])
+def test_without_a_job_or_without_a_run_nothing_is_measured(bench, log, due, submissions):
+    """A hint for a run that somebody else took is no reason."""
+    for _ in range(submissions):
+        bench.submit()
+    keeping(bench, log, Gate(), due=due).run_next(log.after)
+    assert "reference" not in log
+
+
+def test_a_closed_device_is_left_alone(bench, log):
+    """What its steward put aside, or an operator drains."""
+    gate = Gate()
+    turns = keeping(bench, log, gate)
+    gate.closed = True
+    assert not turns.refresh()
+    assert log == []
+
+
+def test_a_desk_without_references_only_runs(bench, log):
+    """The default."""
+    bench.submit()
+    turns = ReferenceKeeping(bench.desk())
+    assert turns.run_next(log.after) is RunEnd.STORED
+    assert log == [RunEnd.STORED]
+    assert not turns.refresh()
+
+
+def test_it_is_kept_fresh_while_nothing_runs_and_never_beside_a_run(bench, log):
+    """The first hint starts the look-out; a run that is open holds it up."""
+    turns = keeping(bench, log, Gate(), fresh_s=0.2, look_s=0.05)
+    turns.run_next(log.after)
+    deadline = time.monotonic() + 20.0
+    while log.count("reference") < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert log.count("reference") >= 2
+
+    bench.submit()
+    seen = []
+
+    def after(end):
+        before = log.count("reference")
+        time.sleep(0.6)
+        seen.append((end, log.count("reference") - before))
+
+    run = threading.Thread(target=turns.run_next, args=(after,))
+    run.start()
+    run.join(60.0)
+    assert seen == [(RunEnd.STORED, 0)]
