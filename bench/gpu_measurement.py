@@ -22,8 +22,6 @@ SUBJECTS = {
     "sandbagged": ("examples/failing/sandbagged_baseline.py", {"failed"}),
     "replayed": ("examples/failing/replayed_batches.py", {"failed"}),
 }
-_LEARNER_STAGES = ("unpack", "start")
-"""Before these are over the GPU is not in use."""
 
 
 def main() -> int:
@@ -74,7 +72,7 @@ def describe(verdict: dict, check: dict) -> str:
     """Outcome, tier, ratio, content and times of one verdict."""
     measured = verdict.get("measurement") or {}
     decision, content = measured.get("decision") or {}, measured.get("content") or {}
-    timings = (verdict.get("provenance") or {}).get("timings_s") or {}
+    held = (verdict.get("provenance") or {}).get("gpu_held_s")
     parts = [f"{check['outcome']} {check['code']}", f"tier {check.get('tier')}"]
     if decision:
         low, high = decision["interval"]["low"], decision["interval"]["high"]
@@ -85,8 +83,7 @@ def describe(verdict: dict, check: dict) -> str:
             f"{content['kind']}, texture {content.get('texture')}, problem {content.get('problem')}"
         )
     parts.append(f"measuring {measured.get('measured_s', 0.0):.1f} s")
-    held = sum(seconds for stage, seconds in timings.items() if stage not in _LEARNER_STAGES)
-    return ", ".join([*parts, f"GPU held {held:.1f} s"] if timings else parts)
+    return ", ".join(parts if held is None else [*parts, f"GPU held {held:.1f} s"])
 
 
 if __name__ == "__main__":

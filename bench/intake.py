@@ -8,12 +8,11 @@ many threads of one process.
 """
 
 import argparse
-import base64
 import contextlib
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from servers import GRADER, Servers, servers
+from servers import GRADER, Servers, servers, submission
 from sqlalchemy import func, insert, select
 
 from grader_service.store.tables import EventRow, SubmissionRow
@@ -42,13 +41,8 @@ def post(made: Servers, count: int) -> None:
     app = made.app()
     with app.pool.acquire() as connection, app.amqp.Producer(connection) as producer:
         for number in range(count):
-            source = base64.b64encode(f"# submission {number}\n".encode() + b"x = 1\n" * 400).decode()
-            message = {
-                "submission_id": f"bench:{number}",
-                "lab": "dali-pipelines",
-                "learner": f"learner-{number}",
-                "artifact": {"filename": "submission.py", "inline": source},
-            }
+            source = f"# submission {number}\n" + "x = 1\n" * 400
+            message = submission(f"bench:{number}", source, learner=f"learner-{number}")
             app.send_task("grader.grade", kwargs={"submission": message}, queue="live", producer=producer)
 
 

@@ -10,7 +10,6 @@ the interval of the ratio is bootstrapped over pairs. A batch that ends meanwhil
 """
 
 import argparse
-import base64
 import contextlib
 import json
 import random
@@ -21,7 +20,7 @@ import time
 from pathlib import Path
 
 from celery import Celery
-from servers import GRADER, Servers, servers
+from servers import GRADER, Servers, servers, submission
 from sqlalchemy import select
 
 from grader_service.model.regrade import BatchState
@@ -114,13 +113,7 @@ class Platform:
         return found
 
     def _one(self, submission_id: str) -> tuple[float, float]:
-        source = base64.b64encode(f"# {submission_id}\n".encode()).decode()
-        message = {
-            "submission_id": submission_id,
-            "lab": "dali-pipelines",
-            "learner": submission_id,
-            "artifact": {"filename": "s.py", "inline": source},
-        }
+        message = submission(submission_id, f"# {submission_id}\n", learner=submission_id)
         posted, started = time.time(), time.perf_counter()
         task = self._app.send_task("grader.grade", kwargs={"submission": message}, queue="live")
         key = self._app.backend.get_key_for_task(task.id)

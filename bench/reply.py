@@ -7,7 +7,6 @@ machine: a Celery task that does nothing, posted and awaited in the same way. Al
 """
 
 import argparse
-import base64
 import contextlib
 import os
 import statistics
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import psutil
 from celery import Celery
-from servers import GRADER, servers
+from servers import GRADER, servers, submission
 
 STUB = [sys.executable, str(Path(__file__).with_name("stub_runner.py"))]
 IDLE_S = 30.0
@@ -59,13 +58,7 @@ def main() -> None:
 
 def post(app: Celery, number: int) -> str:
     """Posts a small module; returns the task's id."""
-    source = base64.b64encode(f"# quick {number}\n".encode()).decode()
-    message = {
-        "submission_id": f"reply:{number}",
-        "lab": "dali-pipelines",
-        "learner": f"l{number}",
-        "artifact": {"filename": "s.py", "inline": source},
-    }
+    message = submission(f"reply:{number}", f"# quick {number}\n", learner=f"l{number}")
     return str(app.send_task("grader.grade", kwargs={"submission": message}, queue="live").id)
 
 

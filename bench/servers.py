@@ -1,5 +1,6 @@
 """Redis, PostgreSQL and workers for the measurements of the service; private, removed at the end."""
 
+import base64
 import contextlib
 import itertools
 import os
@@ -10,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy
 from celery import Celery
@@ -80,6 +82,12 @@ class Servers:
             except subprocess.TimeoutExpired:
                 running.kill()
                 running.wait()
+
+
+def submission(submission_id: str, source: str, **other: object) -> dict[str, Any]:
+    """What a platform posts: a small module in the message itself."""
+    artifact = {"filename": "s.py", "inline": base64.b64encode(source.encode()).decode()}
+    return {"submission_id": submission_id, "lab": "dali-pipelines", "artifact": artifact, **other}
 
 
 @contextlib.contextmanager

@@ -12,7 +12,6 @@ delivered, and no container is left.
 """
 
 import argparse
-import base64
 import contextlib
 import os
 import random
@@ -26,7 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
-from servers import GRADER, Servers, servers
+from servers import GRADER, Servers, servers, submission
 from sqlalchemy import func, select
 from trivial import REFLECTIONS
 
@@ -177,9 +176,7 @@ class Platform:
 
     def post(self, submission_id: str, source: str, **other: object) -> None:
         """A new submission, some of them twice."""
-        artifact = {"filename": "s.py", "inline": base64.b64encode(source.encode()).decode()}
-        message = {"submission_id": submission_id, "lab": "dali-pipelines", "artifact": artifact, **other}
-        self._posted[submission_id] = message, 0.0
+        self._posted[submission_id] = submission(submission_id, source, **other), 0.0
         for _ in range(2 if self._random.random() < 0.1 else 1):
             self._send(submission_id)
 
