@@ -72,13 +72,17 @@ def main() -> int:
 
 
 def _parts(arguments: list[str], *, engine: bool) -> list[tuple[str, list[str]]]:
-    """The corpus, where there is an engine, and both halves of the tests; just those tests that were asked for."""
+    """Speed and the corpus, where there is an engine, and both halves of the tests; just those that were asked for."""
     pytest = [sys.executable, "-m", "pytest"]
     if arguments:
         return [("tests", [*pytest, *arguments])]
     beside = [f"--ignore={folder}" for folder in TAKE_TURNS]
+    on_engine = [
+        ("speed over bare docker run", [sys.executable, "bench/gate.py"]),
+        ("corpus", [sys.executable, "-m", "tests.corpus"]),
+    ]
     return [
-        *([("corpus", [sys.executable, "-m", "tests.corpus"])] if engine else []),
+        *(on_engine if engine else []),
         ("tests beside each other", [*pytest, "-n", "auto", "--dist", "loadfile", *beside]),
         ("tests one at a time", [*pytest, *TAKE_TURNS]),
     ]
