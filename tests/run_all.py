@@ -4,6 +4,7 @@ python -m tests.run_all [pytest arguments]
 """
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -60,15 +61,25 @@ def main() -> int:
             ):
                 return 1
         # The corpus comes first: what it is about is why the service exists.
-        results = [_run(name, command, environment) for name, command in _parts(sys.argv[1:], engine=problem is None)]
+        parts = _parts(sys.argv[1:], engine=problem is None)
+        failed = [name for name, command in parts if not _run(name, command, environment)]
         if problem is None and not sys.argv[1:]:
             left = max(0.0, _DEFENCES_UNTIL_MIN - (time.monotonic() - started) / 60)
             # One case of each is enough to see that it can go; `make corpus` plays all that each stops.
             command = [sys.executable, "-m", "tests.corpus.defences", "--most", "1", "--minutes", f"{left:.1f}"]
-            results.append(_run("corpus with defences off", command, environment))
-        passed = all(results)
-    _say(f"{'passed' if passed else 'FAILED'} after {time.monotonic() - started:.0f} s")
-    return 0 if passed else 1
+            if not _run("corpus with defences off", command, environment):
+                failed.append("corpus with defences off")
+    # Named once more at the very end, where a log of which only the last lines were kept still has them.
+    for test in _failed_tests() if failed else ():
+        _say(f"failed test: {test}")
+    _say(f"{'FAILED: ' + ', '.join(failed) + ',' if failed else 'passed'} after {time.monotonic() - started:.0f} s")
+    return 1 if failed else 0
+
+
+def _failed_tests() -> list[str]:
+    """Those that pytest remembers of its last runs."""
+    remembered = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    return sorted(json.loads(remembered.read_text())) if remembered.is_file() else []
 
 
 def _parts(arguments: list[str], *, engine: bool) -> list[tuple[str, list[str]]]:
