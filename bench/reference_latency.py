@@ -1,10 +1,12 @@
 """The reference submission, accepted to verdict: by a worker that prepares nothing, runs, or runs and the reference.
 
-    python bench/reference_latency.py [--rounds 3] [--device cuda] [--save FILE]
+    python bench/reference_latency.py [--rounds 3] [--device cuda] [--save FILE] [--then FILE ...]
 
 Each round grades it once in each way, through intake, runner and judge with the GPU's steward between, in an order
 that changes: `cold`; `prepared`, from a full pool, as on a host whose queue is empty; `kept`, where beside that our
-reference was measured beforehand. Needs the lab image; uses an embedded database.
+reference was measured beforehand. Each file of `--then` is graded afterwards until its own job has a kept reference,
+and once more beside that: what must not pass must not pass then, either. `--rounds 0` does only this. Needs the lab image; uses an embedded
+database.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +26,7 @@ from checks.registry import Registry
 from grader_service import wiring
 from grader_service.gpu.nvml import NvmlGpu
 from grader_service.gpu.steward import Steward
-from grader_service.grading.kept_references import LEAST_RUNS, KeptReferences
+from grader_service.grading.kept_references import LEAST_LEARNERS, KeptReferences
 from grader_service.host import Gpu
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.verdict import Provenance
@@ -53,13 +56,16 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--save", type=Path)
+    parser.add_argument("--then", type=Path, nargs="*", default=[])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="grader-latency-") as folder:
         settings = Settings(state_dir=Path(folder), learner_per_hour=10_000)
         if options.device == "cpu":
             settings = settings.model_copy(update={"gpu": "none"})
-        found = compare(settings, options.rounds)
+        found = compare(settings, options.rounds, options.then)
     for way, records in found.items():
+        if not records:
+            continue
         walls, held = [one["wall_s"] for one in records], [one["held_s"] for one in records]
         print(
             f"{way}: accepted to verdict p50 {statistics.median(walls):.1f} s ({min(walls):.1f} to {max(walls):.1f}), "
@@ -74,8 +80,8 @@ def main() -> int:
     return 0 if all(one["status"] == "passed" for records in found.values() for one in records) else 1
 
 
-def compare(settings: Settings, rounds: int) -> dict[str, list[dict]]:
-    """What each way took, round by round; the first grading of each is not counted."""
+def compare(settings: Settings, rounds: int, then: Sequence[Path]) -> dict[str, list[dict]]:
+    """What each way took, round by round; the first grading of each is not counted. Then those other files."""
     gpu = wiring.chosen_gpu(settings)
     store = wiring.ready_store(settings)
     device = wiring.device_id(gpu)
@@ -89,37 +95,47 @@ def compare(settings: Settings, rounds: int) -> dict[str, list[dict]]:
     judge = JudgeDesk(store, registry, signer, "bench/judge", judging=JudgeProcess())
     found: dict[str, list[dict]] = {way: [] for way in desks}
     try:
-        for number in range(rounds + 1):
+        for number in range(rounds + 1 if rounds else 0):
             for way in list(desks)[:: 1 if number % 2 else -1]:
                 if way != "cold" and number:
                     assert pool.waits(_FULL_S), "the pool did not fill"
                     time.sleep(_IDLE_S)
                 # The first round is not counted; in it the kept way shows its job often enough to have it measured.
-                for _ in range(LEAST_RUNS if way == "kept" and not number else 1):
-                    record = grade(intake, desks[way], judge, f"{way}:{number}:{time.monotonic_ns()}")
-                    print(
-                        f"{way} {number}: {record['status']}, {record['wall_s']:.1f} s, held {record['held_s']:.1f} s, "
-                        f"ratio {record['ratio']}, blocks {record['blocks']}, reference kept: {record['kept']}",
-                        flush=True,
-                    )
+                for _ in range(LEAST_LEARNERS if way == "kept" and not number else 1):
+                    record = grade(intake, desks[way], judge, f"{way}:{number}")
+                    print(f"{way} {number}: {line(record)}", flush=True)
                 if way == "kept" and not number:
                     since = time.monotonic()
                     assert ReferenceKeeping(desks[way]).refresh(), "the reference was not measured"
                     print(f"the reference took {time.monotonic() - since:.1f} s")
                 if number:
                     found[way].append(record)
+        for path in then:
+            desk = replace(cold, references=references)
+            for number in range(LEAST_LEARNERS):
+                print(f"{path.name} {number}: {line(grade(intake, desk, judge, path.stem, path))}", flush=True)
+            print(f"the reference for its job was measured: {ReferenceKeeping(desk).refresh()}")
+            print(f"{path.name} once more: {line(grade(intake, desk, judge, path.stem, path))}", flush=True)
     finally:
         pool.close()
         store.close()
     return found
 
 
-def grade(intake: IntakeDesk, runner: RunnerDesk, judge: JudgeDesk, name: str) -> dict:
-    """One grading through all halves of the service."""
+def line(record: dict) -> str:
+    """What is shown of one grading."""
+    return (
+        f"{record['status']}, {record['wall_s']:.1f} s, held {record['held_s']:.1f} s, ratio {record['ratio']}, "
+        f"blocks {record['blocks']}, screened {record['screened']}, reference kept: {record['kept']}"
+    )
+
+
+def grade(intake: IntakeDesk, runner: RunnerDesk, judge: JudgeDesk, name: str, path: Path = SUBMISSION) -> dict:
+    """One grading through all halves of the service, of a learner of its own."""
     message = {
-        "submission_id": f"latency:{name}",
+        "submission_id": f"latency:{name}:{time.monotonic_ns()}",
         "lab": "dali-pipelines",
-        "artifact": {"filename": SUBMISSION.name, "inline": base64.b64encode(SUBMISSION.read_bytes()).decode()},
+        "artifact": {"filename": path.name, "inline": base64.b64encode(path.read_bytes()).decode()},
     }
     assert receive(intake, message, "live", None).kind == "accepted"
     since = time.monotonic()
@@ -138,6 +154,7 @@ def grade(intake: IntakeDesk, runner: RunnerDesk, judge: JudgeDesk, name: str) -
         "ratio": round(decision.ratio, 2) if decision else None,
         "stages": stages,
         "blocks": len(verdict.measurement.blocks) if verdict.measurement else 0,
+        "screened": len(verdict.measurement.screened) if verdict.measurement else 0,
         "kept": verdict.measurement.kept_reference.images_per_s
         if verdict.measurement and verdict.measurement.kept_reference
         else None,

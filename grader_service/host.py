@@ -4,6 +4,7 @@ import contextlib
 import os
 import platform
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,35 +50,69 @@ class Gpu:
 def find_gpus(nvml: Any = None) -> list[Gpu]:
     """Every device that NVML lists: GPUs, and the instances of a GPU in MIG mode in its place.
 
-    Empty without a driver. A GPU in MIG mode that has no instances can run nothing, and is not listed.
+    Empty without a driver. A GPU in MIG mode that has no instances can run nothing and is not listed; nor is one that
+    does not answer.
 
     Args:
         nvml: the driver's library, as pynvml or `grader_service.gpu.nvml_memory` offers it; pynvml where None is given.
     """
+    found: list[Gpu] = []
+    with _driver(nvml) as asked:
+        if asked is None:
+            return found
+        with contextlib.suppress(asked.NVMLError):
+            driver = _text(asked.nvmlSystemGetDriverVersion())
+            for index in range(asked.nvmlDeviceGetCount()):
+                # One that fell off the bus takes no other with it.
+                with contextlib.suppress(asked.NVMLError):
+                    found += _devices(asked, index, driver)
+    return found
+
+
+def driver_gpus(nvml: Any = None) -> int:
+    """How many GPUs the driver has, whether they can be used or not; 0 without a driver.
+
+    Args:
+        nvml: as for `find_gpus`.
+    """
+    with _driver(nvml) as asked:
+        if asked is not None:
+            with contextlib.suppress(asked.NVMLError):
+                return int(asked.nvmlDeviceGetCount())
+    return 0
+
+
+@contextlib.contextmanager
+def _driver(nvml: Any) -> Iterator[Any]:
+    """The driver's library, opened; None where there is no driver."""
     if nvml is None:
         try:
             import pynvml  # noqa: PLC0415 - an optional dependency: hosts without GPUs go without it
         except ImportError:
-            return []
+            yield None
+            return
         nvml = pynvml
     try:
         nvml.nvmlInit()
     except nvml.NVMLError:
-        return []
+        yield None
+        return
     try:
-        driver = _text(nvml.nvmlSystemGetDriverVersion())
-        found = []
-        for index in range(nvml.nvmlDeviceGetCount()):
-            handle = nvml.nvmlDeviceGetHandleByIndex(index)
-            whole = _device(nvml, handle, index, driver)
-            found += _instances(nvml, handle, whole) if _in_mig_mode(nvml, handle) else [whole]
-    except nvml.NVMLError:
-        return []
-    else:
-        return found
+        yield nvml
     finally:
         with contextlib.suppress(nvml.NVMLError):
             nvml.nvmlShutdown()
+
+
+def _devices(nvml: Any, index: int, driver: str) -> list[Gpu]:
+    """The GPU of this number, or its instances.
+
+    Of a partitioned GPU only its UUID is asked: what else there is to know of it is its administrator's.
+    """
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    if not _in_mig_mode(nvml, handle):
+        return [_device(nvml, handle, index, driver)]
+    return _instances(nvml, handle, _text(nvml.nvmlDeviceGetUUID(handle)), index, driver)
 
 
 def _device(nvml: Any, handle: Any, index: int, driver: str, mig: Mig | None = None) -> Gpu:
@@ -99,7 +134,7 @@ def _in_mig_mode(nvml: Any, handle: Any) -> bool:
     return False
 
 
-def _instances(nvml: Any, handle: Any, whole: Gpu) -> list[Gpu]:
+def _instances(nvml: Any, handle: Any, parent: str, index: int, driver: str) -> list[Gpu]:
     """The instances of a partitioned GPU, in the order of their numbers."""
     handles = {}
     for number in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
@@ -113,13 +148,13 @@ def _instances(nvml: Any, handle: Any, whole: Gpu) -> list[Gpu]:
     found = []
     for number, instance in handles.items():
         mig = Mig(
-            parent=whole.uuid,
+            parent=parent,
             profile=_text(nvml.nvmlDeviceGetName(instance)).partition(" MIG ")[2] or "unknown",
             index=number,
             alone=tenants[homes[number]] == 1,
             jpeg_engines=_jpeg_engines(nvml, instance),
         )
-        found.append(_device(nvml, instance, whole.index, whole.driver, mig))
+        found.append(_device(nvml, instance, index, driver, mig))
     return found
 
 

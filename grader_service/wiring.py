@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from sqlalchemy.engine import make_url
 
 from grader_service.errors import ConfigurationError, GraderError
-from grader_service.host import Gpu, find_gpus
+from grader_service.host import Gpu, driver_gpus, find_gpus, usable_cpus
 from grader_service.labs.specs import lab_ids, lab_text, read_lab
+from grader_service.model.lab import LabSpec
 from grader_service.queue.address import redis_url
 from grader_service.service.gate import Gate
 from grader_service.service.retry import RetryPolicy
@@ -106,6 +107,11 @@ def _named_gpu(settings: Settings, gpus: Sequence[Gpu]) -> Gpu | None:
             raise ConfigurationError(
                 f"this host has {len(gpus)} GPUs; start one worker for each with GRADER_GPU={names}"
             )
+        if not gpus and (there := driver_gpus()):
+            raise ConfigurationError(
+                f"this host has {there} GPU(s) of which none can be used: partitioned without an instance, or not "
+                "answering (nvidia-smi -L); GRADER_GPU=none rehearses"
+            )
         return gpus[0] if gpus else None
     for gpu in gpus:
         if gpu.uuid == settings.gpu:
@@ -167,11 +173,21 @@ def labs_left_to_others(gpu: Gpu | None) -> Mapping[str, str]:
     """Ids of the installed labs that a worker on this GPU must not serve, with the reason."""
     from grader_service.service.placement import left_to_others  # noqa: PLC0415 - see above
 
+    return left_to_others(_installed_labs(), gpu, len(os.sched_getaffinity(0)))
+
+
+def arm_cpus() -> tuple[int, ...]:
+    """Processors that this worker measures on: those of the installed lab that wants the most."""
+    return usable_cpus(max((lab.limits.max_cpus for lab in _installed_labs()), default=0))
+
+
+def _installed_labs() -> list[LabSpec]:
+    """Those that can be read; of another one is told when a run of it comes."""
     labs = []
     for lab_id in lab_ids():
-        with contextlib.suppress(GraderError):  # a lab that cannot be read is told when a run of it comes
+        with contextlib.suppress(GraderError):
             labs.append(read_lab(lab_text(lab_id), f"lab {lab_id}"))
-    return left_to_others(labs, gpu, len(os.sched_getaffinity(0)))
+    return labs
 
 
 def device_id(gpu: Gpu | None, slot: int = 0) -> str:

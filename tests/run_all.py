@@ -27,6 +27,7 @@ TAKE_TURNS = (
 """Folders whose tests measure, wait for each other's containers, or hurt servers: one at a time, on a machine of their
 own. All others run beside each other, one worker per core."""
 
+_REMEMBERED = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"
 _DEFENCES_UNTIL_MIN = 72.0
 """Minutes after the start when no further defence is switched off: a slow machine must end as well."""
 
@@ -35,6 +36,7 @@ def main() -> int:
     """Runs each part, the cheap ones first; the first failing part ends the run."""
     started = time.monotonic()
     os.chdir(ROOT)
+    _REMEMBERED.unlink(missing_ok=True)  # what failed in an earlier run
     # Where Debian keeps dockerd and debootstrap; not every way to become root brings these folders along.
     os.environ["PATH"] = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/local/sbin:/usr/sbin:/sbin"
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
@@ -77,9 +79,8 @@ def main() -> int:
 
 
 def _failed_tests() -> list[str]:
-    """Those that pytest remembers of its last runs."""
-    remembered = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"
-    return sorted(json.loads(remembered.read_text())) if remembered.is_file() else []
+    """Those that pytest remembers of this run's parts."""
+    return sorted(json.loads(_REMEMBERED.read_text())) if _REMEMBERED.is_file() else []
 
 
 def _parts(arguments: list[str], *, engine: bool) -> list[tuple[str, list[str]]]:

@@ -69,13 +69,15 @@ class InMemoryNvml:
         cards: in the order of their numbers.
         instance_processes: whether the driver lists the processes of one instance, which it does not below some
             hypervisors.
+        privileged: whether whoever asks may see what is in a partitioned GPU as a whole.
     """
 
     NVMLError = pynvml.NVMLError
 
-    def __init__(self, *cards: InMemoryCard, instance_processes: bool = True) -> None:
+    def __init__(self, *cards: InMemoryCard, instance_processes: bool = True, privileged: bool = True) -> None:
         self.cards = list(cards)
         self.opened = 0
+        self._privileged = privileged
         self._instance_processes = instance_processes
 
     def __getattr__(self, name: str) -> Any:
@@ -123,6 +125,8 @@ class InMemoryNvml:
     def nvmlDeviceGetMemoryInfo(self, device: InMemoryCard | InMemoryInstance) -> SimpleNamespace:
         card = self._card(device)
         if device is card:
+            if card.mig and not self._privileged:
+                raise self._refusal("NO_PERMISSION")
             used = card.used_mib + sum(instance.used_mib for instance in card.instances.values())
         else:
             home = self._instance(device).gpu_instance

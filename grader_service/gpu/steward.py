@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from grader_service.errors import InfrastructureError
-from grader_service.gpu.monitor import GpuGone, GpuMonitor
+from grader_service.gpu.monitor import GpuGone, GpuMonitor, GpuSnapshot
 from grader_service.gpu.xid import Blame, blame, explain
 
 
@@ -54,6 +54,13 @@ class Steward:
                 self._retire(reason)
             time.sleep(min(0.5, self.patience_s))
 
+    def is_free(self) -> bool:
+        """Whether the GPU is clean now: a look without waiting and without consequences."""
+        try:
+            return self._blemish(self.monitor.snapshot()) is None
+        except GpuGone:
+            return False
+
     def release(self) -> Health:
         """Looks at the GPU after a run.
 
@@ -76,6 +83,9 @@ class Steward:
         except GpuGone as error:
             self._retire(str(error))  # waiting brings no GPU back
         self._before = snapshot.memory_used_mib
+        return self._blemish(snapshot)
+
+    def _blemish(self, snapshot: GpuSnapshot) -> str | None:
         if snapshot.recovery_action is not None:
             return f"the driver asks for {snapshot.recovery_action}"
         if snapshot.processes:

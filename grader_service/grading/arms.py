@@ -18,7 +18,8 @@ from sandbox.api import Pod
 MIN_WINDOW_TIMEOUT_S = 30.0
 _SLOWEST = 12.0
 """A window may take this many times what its plan says before its arm counts as stuck."""
-_PREPARE_S = 120.0
+PREPARE_S = 120.0
+"""Building a loader and warming its workers up may take so long in a run, which is its learner's own."""
 _MOST_BATCHES = 100_000
 QueueDepth = Annotated[int, Field(ge=0, le=2**31)]
 """Batches that lie ready before a window; as many are drawn and thrown away first."""
@@ -260,7 +261,14 @@ class GraphRefusedAnswer(Wire):
 
 
 def warm_reference(
-    pod: Pod, arm: Arm, settings: LoaderSettings, files: Sequence[str], plan: Mapping[str, object], device: str
+    pod: Pod,
+    arm: Arm,
+    settings: LoaderSettings,
+    files: Sequence[str],
+    plan: Mapping[str, object],
+    device: str,
+    *,
+    timeout_s: float = PREPARE_S,
 ) -> ReferencePrepared:
     """Builds one reference loader and waits until its workers deliver.
 
@@ -271,9 +279,10 @@ def warm_reference(
         files: images, as the pod sees them.
         plan: the job; see `reference_plan`.
         device: where batches go.
+        timeout_s: for the first batches of all workers.
 
     Raises:
-        SandboxUnavailable: the pod ended.
+        SandboxUnavailable: the pod ended, or took longer.
     """
     request = {
         "kind": "prepare",
@@ -283,17 +292,24 @@ def warm_reference(
         "settings": settings.model_dump(),
         "device": device,
     }
-    message = ask(pod, request, timeout_s=_PREPARE_S)
+    message = ask(pod, request, timeout_s=timeout_s)
     return trusted(message if isinstance(message, Stopped) else parse(pod, message, ReferencePrepared), pod)
 
 
 def prepare_reference(
-    pod: Pod, arm: Arm, settings: LoaderSettings, files: Sequence[str], plan: Mapping[str, object], device: str
+    pod: Pod,
+    arm: Arm,
+    settings: LoaderSettings,
+    files: Sequence[str],
+    plan: Mapping[str, object],
+    device: str,
+    *,
+    timeout_s: float = PREPARE_S,
 ) -> ReferenceArm:
     """One reference loader that stays in its pod; see `warm_reference`.
 
     Raises:
-        SandboxUnavailable: the pod ended.
+        SandboxUnavailable: the pod ended, or took longer.
     """
-    ready = warm_reference(pod, arm, settings, files, plan, device)
+    ready = warm_reference(pod, arm, settings, files, plan, device, timeout_s=timeout_s)
     return ReferenceArm(pod, arm, settings, ready.queue_depth)

@@ -1,18 +1,22 @@
 """Times a carried graph against the baselines: beside a kept reference first, where one is fresh, or in full."""
 
+import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader_service.grading import blocks, clean_room
 from grader_service.grading.baselines import Baselines, add_references, assemble, own_loader
 from grader_service.grading.clean_room import Carried
 from grader_service.grading.comparison import fair_settings
 from grader_service.grading.kept_references import JobKey
-from grader_service.grading.lookout import Lookout, lookout
+from grader_service.grading.lookout import lookout
 from grader_service.grading.reference_run import ReferenceTask
 from grader_service.grading.session import Session
 from grader_service.held_out.plan import ShardPlan
+from grader_service.model.lab import GLARING_BLOCKS
 from grader_service.model.measurement import Arm, Block, KeptReference, Measurement
+
+_REFERENCES = (Arm.DECLARED, Arm.FAIR)
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ def time_graph(session: Session, carried: Carried, files: Sequence[str], shard: 
     clock.start("warm_up", "warming up the loaders")
     fair = fair_settings(plan, len(crew.cpus), carried.batch_size)
     key = JobKey.of(crew.image_digest, carried.plan, fair, crew.cpus, plan.block_s)
-    kept = _known(session, carried, key, shard)
+    kept = _known(session, key, shard)
     baselines = own_loader(
         crew.learner,
         session.found.discovery,
@@ -48,64 +52,100 @@ def time_graph(session: Session, carried: Carried, files: Sequence[str], shard: 
         cpus=len(crew.cpus),
         fair=fair,
     )
-    screened: tuple[Block, ...] = ()
-    with lookout(crew.cpus, crew.gpu) as watched:
-        timed: blocks.Timed | None = None
-        if kept is not None and _may_screen(baselines):
-            clock.start("measure", "timing blocks beside the kept reference")
-            timed = _screen(session, carried, baselines, kept, watched)
-            if timed.decision is None and Arm.DALI not in timed.lost:
-                screened, timed = tuple(timed.blocks), None
+    before: list[Block] = []
+    if kept is None or not _may_screen(baselines):
+        timed, kept = _in_full(session, carried, baselines, files), None
+    else:
+        timed = _screen(session, carried, baselines, kept)
+        if timed.decision is None:
+            kept, before = None, timed.blocks
+            if Arm.DALI in timed.lost:  # nothing is left to time
+                timed = replace(timed, blocks=[])
+            else:
                 clock.start("warm_up", "warming up the loaders")
-        if timed is None:
-            kept = None
-            assert crew.reference is not None  # noqa: S101 - a measurement has one
-            session.versions.update(clean_room.await_ready(crew.reference))
-            add_references(baselines, crew.reference, carried, files, crew.device)
-            clock.start("measure", "timing blocks")
-            timed = blocks.measure(
-                carried.arm,
-                baselines.timed,
-                plan,
-                session.threshold,
-                clock.progress,
-                attempt=session.attempt,
-                lookout=watched,
-            )
+                notes = timed.notes
+                timed = _in_full(session, carried, baselines, files)
+                timed.notes[:0] = notes
     measurement = assemble(
         timed, baselines, session.found.discovery, carried, shard, plan, crew.device, session.attempt, kept=kept
-    )
-    return GraphTiming(measurement.model_copy(update={"screened": screened}), baselines)
+    ).model_copy(update={"screened": tuple(before)})
+    _note(session, key, carried, shard, measurement)
+    return GraphTiming(measurement, baselines)
 
 
-def _known(session: Session, carried: Carried, key: JobKey, shard: ShardPlan) -> KeptReference | None:
-    """The rate that is kept for this job, for a first attempt; the job is noted for the next runs."""
-    references, lab = session.references, session.crew.lab
-    if references is None:
+def _in_full(session: Session, carried: Carried, baselines: Baselines, files: Sequence[str]) -> blocks.Timed:
+    """Blocks with every reference that is due, under a lookout that has seen all of their processes."""
+    crew, clock = session.crew, session.clock
+    assert crew.reference is not None  # noqa: S101 - a measurement has one
+    session.versions.update(clean_room.await_ready(crew.reference))
+    add_references(baselines, crew.reference, carried, files, crew.device)
+    clock.start("measure", "timing blocks")
+    with lookout(crew.cpus, crew.gpu) as watched:
+        return blocks.measure(
+            carried.arm,
+            baselines.timed,
+            crew.lab.measurement,
+            session.threshold,
+            clock.progress,
+            attempt=session.attempt,
+            lookout=watched,
+        )
+
+
+def _screen(session: Session, carried: Carried, baselines: Baselines, kept: KeptReference) -> blocks.Timed:
+    """Two blocks beside the kept reference.
+
+    Under a lookout of their own: who comes to the GPU between them and the first block of the full measurement is the
+    reference's loader, and nobody foreign.
+    """
+    crew, clock = session.crew, session.clock
+    clock.start("measure", "timing blocks beside the kept reference")
+    with lookout(crew.cpus, crew.gpu) as watched:
+        return blocks.screen(
+            carried.arm,
+            baselines.timed[0],
+            kept,
+            crew.lab.measurement,
+            session.threshold,
+            clock.progress,
+            lookout=watched,
+        )
+
+
+def _known(session: Session, key: JobKey, shard: ShardPlan) -> KeptReference | None:
+    """The rate that is kept for this job, for a first attempt, where no test looks at as few blocks as a screen has."""
+    plan = session.crew.lab.measurement
+    if session.references is None or session.attempt > 1 or plan.glaring is None or plan.looks[0] <= GLARING_BLOCKS:
         return None
+    return session.references.rate(key, shard.mean_pixels)
+
+
+def _note(session: Session, key: JobKey, carried: Carried, shard: ShardPlan, measurement: Measurement) -> None:
+    """The job, for the next runs; a first attempt that was decided speaks for its learner."""
+    if session.references is None or session.attempt > 1 or measurement.decision is None:
+        return
+    crew = session.crew
     sizes = session.inventory.sizes if session.inventory else ()
-    task = ReferenceTask(lab, carried.plan, key.settings, sizes, len(shard.sizes))
-    references.saw(key, task, shard.mean_pixels)
-    if session.attempt > 1 or lab.measurement.glaring is None:
-        return None
-    return references.rate(key, shard.mean_pixels)
+    task = ReferenceTask(
+        crew.lab, crew.image_digest, tuple(crew.cpus), carried.plan, key.settings, sizes, len(shard.sizes)
+    )
+    rate = _rate_of(key, measurement) if measurement.kept_reference is None else None
+    session.references.saw(key, task, session.submitter, shard.mean_pixels, rate)
+
+
+def _rate_of(key: JobKey, measurement: Measurement) -> float | None:
+    """Of the loader of this job in a run; the declared reference is that loader where both have the same settings."""
+    arms = [report.arm for report in measurement.arms if report.settings == key.settings and report.arm in _REFERENCES]
+    rates = [
+        window.images_per_s
+        for block in measurement.blocks
+        for window in block.windows
+        if block.spoiled is None and window.arm in arms
+    ]
+    return statistics.median(rates) if rates else None
 
 
 def _may_screen(baselines: Baselines) -> bool:
     """Whether the fair reference alone speaks for ours: with as many workers as the learner's loader, or with more."""
     own = baselines.settings.get(Arm.LEARNER)
     return own is not None and own.num_workers <= baselines.fair.num_workers
-
-
-def _screen(
-    session: Session, carried: Carried, baselines: Baselines, kept: KeptReference, watched: Lookout
-) -> blocks.Timed:
-    return blocks.screen(
-        carried.arm,
-        baselines.timed[0],
-        kept,
-        session.crew.lab.measurement,
-        session.threshold,
-        session.clock.progress,
-        lookout=watched,
-    )

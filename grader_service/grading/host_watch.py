@@ -125,7 +125,7 @@ class StealWatch:
     """
 
     def __init__(self, cpus: Sequence[int], read: Callable[[], str] = lambda: Path("/proc/stat").read_text()) -> None:
-        self._names = frozenset(f"cpu{number}" for number in cpus)
+        self._cpus = tuple(cpus)
         self._read = read
         self._began = (0, 0)
 
@@ -143,11 +143,24 @@ class StealWatch:
 
     def _ticks(self) -> tuple[int, int]:
         """Ticks of the arms' processors so far: busy, stolen."""
-        busy = stolen = 0
-        for line in self._read().splitlines():
-            name, *fields = line.split()
-            if name in self._names:
-                user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields[:8])
-                busy += user + nice + system + irq + softirq
-                stolen += steal
+        busy, stolen, _ = processor_ticks(self._cpus, self._read())
         return busy, stolen
+
+
+def processor_ticks(cpus: Sequence[int], text: str) -> tuple[int, int, int]:
+    """Ticks so far of these processors together: busy, stolen, all.
+
+    Args:
+        cpus: their numbers.
+        text: of `/proc/stat`.
+    """
+    names = frozenset(f"cpu{number}" for number in cpus)
+    busy = stolen = total = 0
+    for line in text.splitlines():
+        name, *fields = line.split()
+        if name in names:
+            user, nice, system, idle, iowait, irq, softirq, steal = map(int, fields[:8])
+            busy += user + nice + system + irq + softirq
+            stolen += steal
+            total += user + nice + system + irq + softirq + idle + iowait + steal
+    return busy, stolen, total

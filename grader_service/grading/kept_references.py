@@ -8,6 +8,7 @@ host, driver or release would change ends with that process.
 import json
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -16,15 +17,15 @@ import structlog
 
 from grader_service.errors import InfrastructureError
 from grader_service.grading.crew import Device
-from grader_service.grading.reference_run import ReferenceTask, time_reference
+from grader_service.grading.reference_run import ReferenceTask, TimedReference, time_reference
 from grader_service.host import Gpu
-from grader_service.model.measurement import KeptReference, LoaderSettings, Window
+from grader_service.model.measurement import KeptReference, LoaderSettings
 from sandbox.api import SandboxRunner
 
 log = structlog.get_logger(__name__)
 
-LEAST_RUNS = 2
-"""A job that one run had is its learner's; one that two had may be the cohort's."""
+LEAST_LEARNERS = 2
+"""A job that one learner had is his own; one that two had may be the cohort's."""
 _MOST_JOBS = 4
 _REMEMBERED_S = 6 * 3600.0
 """A job that no run had for so long is not measured any more."""
@@ -32,8 +33,11 @@ _PATIENCE = 4
 """Each failure makes the wait before the next try so many times as long."""
 _SIZE_TOLERANCE = 0.1
 """How far the mean number of pixels of an image may lie from that of the run, as a share."""
+_LEAST_SHARE = 0.85
+"""Of the best rate that a run of this job saw of the same loader: what is slower than that was disturbed."""
+_MOST_RATES = 16
 
-Timing = Callable[[ReferenceTask], Sequence[Window] | None]
+Timing = Callable[[ReferenceTask], TimedReference | None]
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,11 @@ class JobKey:
 @dataclass
 class _Job:
     task: ReferenceTask
-    mean_pixels: float
-    runs: int = 0
-    windows: tuple[Window, ...] = ()
-    kept_pixels: float = 0.0
-    """Mean number of pixels of the images that `windows` were taken with."""
+    learners: set[str] = field(default_factory=set)
+    """The first that had it, `LEAST_LEARNERS` at most."""
+    in_runs: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_MOST_RATES))
+    """Mean number of pixels of an image, and the rate, where a run timed the same loader beside its own blocks."""
+    timed: TimedReference | None = None
     measured_at: float = -math.inf
     failures: int = 0
     seen_at: float = -math.inf
@@ -93,15 +97,29 @@ class KeptReferences:
         *,
         fresh_s: float,
         quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
+        clock: Callable[[], float] = time.monotonic,
     ) -> "KeptReferences":
         """Rates of pods that this runner starts."""
-        return cls(lambda task: time_reference(runner, task, device, gpu), fresh_s, quiet)
+        return cls(lambda task: time_reference(runner, task, device, gpu), fresh_s, quiet, clock)
 
-    def saw(self, key: JobKey, task: ReferenceTask, mean_pixels: float) -> None:
-        """A run had this job; jobs that no run had lately make room."""
-        job = self._jobs.pop(key, None) or _Job(task, mean_pixels)
-        job.task, job.mean_pixels, job.seen_at = task, mean_pixels, self.clock()
-        job.runs += 1
+    def saw(
+        self, key: JobKey, task: ReferenceTask, submitter: str, mean_pixels: float, rate: float | None = None
+    ) -> None:
+        """A run of this job was timed; jobs that no run had lately make room.
+
+        Args:
+            key: of the job.
+            task: what the reference would have to do.
+            submitter: whose run it was.
+            mean_pixels: of its images.
+            rate: of the same loader in that run, images/s, where it was timed there.
+        """
+        job = self._jobs.pop(key, None) or _Job(task)
+        job.task, job.seen_at = task, self.clock()
+        if len(job.learners) < LEAST_LEARNERS:
+            job.learners.add(submitter)
+        if rate is not None:
+            job.in_runs.append((mean_pixels, rate))
         self._jobs[key] = job
         while len(self._jobs) > _MOST_JOBS:
             del self._jobs[next(iter(self._jobs))]
@@ -109,16 +127,19 @@ class KeptReferences:
     def rate(self, key: JobKey, mean_pixels: float) -> KeptReference | None:
         """The rate for a job on images of this size; None where none is fresh."""
         job = self._jobs.get(key)
-        if job is None or not job.windows:
+        if job is None or job.timed is None:
             return None
         age_s = self.clock() - job.measured_at
-        if age_s > self.fresh_s or abs(mean_pixels / job.kept_pixels - 1) > _SIZE_TOLERANCE:
+        if age_s > self.fresh_s or not _alike(mean_pixels, job.timed.mean_pixels):
             return None
         # The fastest window: whatever slowed another one down must not make a graph look better.
-        fastest = max(window.images_per_s for window in job.windows)
-        return KeptReference(
-            images_per_s=fastest, settings=key.settings, windows=len(job.windows), age_s=round(age_s, 1)
-        )
+        windows = job.timed.windows
+        fastest = max(window.images_per_s for window in windows)
+        best = max((rate for pixels, rate in job.in_runs if _alike(pixels, job.timed.mean_pixels)), default=0.0)
+        if fastest < _LEAST_SHARE * best:
+            log.warning("reference_doubted", images_per_s=round(fastest, 1), in_a_run=round(best, 1))
+            return None
+        return KeptReference(images_per_s=fastest, settings=key.settings, windows=len(windows), age_s=round(age_s, 1))
 
     def due(self) -> bool:
         """Whether `refresh` would measure."""
@@ -127,26 +148,27 @@ class KeptReferences:
     def refresh(self) -> bool:
         """Measures the job that runs had last, when its rate is half as old as it may get; whether it did.
 
-        Call it while no run is open. What fails is logged: the next run measures everything itself.
+        Call it while no run is open. What fails on our side is logged: the next run measures everything itself.
         """
         job = self._due()
         if job is None:
             return False
-        job.measured_at = self.clock()  # a failure too is not repeated at once
-        job.windows = ()
+        job.measured_at, job.timed = self.clock(), None  # a failure too is not repeated at once
+        before = job.failures
+        job.failures += 1  # until it is known better: whatever is raised here counts
         try:
             with self.quiet():
-                windows = self.time_it(job.task)
+                job.timed = self.time_it(job.task)
         except InfrastructureError as error:
-            job.failures += 1
             log.warning("reference_not_measured", error=str(error)[:300], failures=job.failures)
             return True
-        if windows is None:
+        if job.timed is None:
+            job.failures = before
             log.info("reference_spoiled")
             return True
-        job.windows, job.kept_pixels, job.measured_at = tuple(windows), job.mean_pixels, self.clock()
-        job.failures = 0
-        log.info("reference_measured", images_per_s=round(max(window.images_per_s for window in windows), 1))
+        job.measured_at, job.failures = self.clock(), 0
+        fastest = max(window.images_per_s for window in job.timed.windows)
+        log.info("reference_measured", images_per_s=round(fastest, 1))
         return True
 
     def _due(self) -> _Job | None:
@@ -155,8 +177,12 @@ class KeptReferences:
         due = [
             job
             for job in self._jobs.values()
-            if job.runs >= LEAST_RUNS
+            if len(job.learners) >= LEAST_LEARNERS
             and now - job.measured_at > self.fresh_s / 2 * _PATIENCE**job.failures
             and now - job.seen_at < _REMEMBERED_S
         ]
         return max(due, key=lambda job: job.seen_at, default=None)
+
+
+def _alike(pixels: float, others: float) -> bool:
+    return abs(pixels / others - 1) <= _SIZE_TOLERANCE

@@ -47,6 +47,7 @@ def execute(
     threshold: float = 1.1,
     attempt: int = 1,
     probes: Sequence[ProbeTask] = (),
+    submitter: str | None = None,
     references: KeptReferences | None = None,
 ) -> RunOutcome:
     """Runs a submission and collects the evidence that its checks need.
@@ -63,6 +64,7 @@ def execute(
         threshold: ratio at which the sequential test aims; stored evidence can be judged against another one.
         attempt: which measured attempt of the learner at the lab this is; later ones may spend less error.
         probes: what the checks want to have observed beside that.
+        submitter: who hands in, by whatever name; None where the content has to stand for somebody.
         references: rates of our reference that were taken between runs; None to measure it in every run.
 
     Raises:
@@ -102,7 +104,18 @@ def execute(
             evidence.discovery = found.discovery
             versions.update(found.discovery.versions)
             evidence.scan = _scan(crew, found.discovery, space, clock)
-            session = Session(crew, found, evidence.scan, seed, clock, threshold, attempt, versions, references)
+            session = Session(
+                crew=crew,
+                found=found,
+                inventory=evidence.scan,
+                seed=seed,
+                clock=clock,
+                threshold=threshold,
+                attempt=attempt,
+                submitter=submitter or artifact.sha256,
+                versions=versions,
+                references=references,
+            )
             evidence.clean_room, evidence.measurement = measure(session)
             if prober.wants_graphs:
                 clock.start("graph_probes", "running your DALI graphs on the grader's images")

@@ -20,6 +20,8 @@ class Session:
     clock: StageClock
     threshold: float
     attempt: int
+    submitter: str
+    """The learner, or what stands for one who is not named."""
     versions: dict[str, str]
     """Filled in with what the trusted pods say."""
     references: KeptReferences | None = None

@@ -48,7 +48,9 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
     """
     gpu = wiring.chosen_gpu(settings)
     device = wiring.device_id(gpu, slot)
-    with hold_device(wiring.lock_path(settings, device), device):
+    with hold_device(wiring.lock_path(settings, device), device, wiring.arm_cpus()) as neighbours:
+        for neighbour in neighbours:
+            log.warning("cpus_shared", device=device, neighbour=neighbour.device, cpus=list(neighbour.cpus))
         store = wiring.ready_store(settings)
         for problem in require_safe(wiring.open_redis(settings), production=settings.production):
             log.warning("unsafe_redis", problem=problem)

@@ -18,6 +18,10 @@ class Gate(Protocol):
         """Whether a run may start now; looked at before anything is claimed."""
         ...
 
+    def free(self) -> bool:
+        """Whether what can wait may use the device now; a look that changes nothing."""
+        ...
+
     def release(self) -> Health | None:
         """How the device came out of a run; None where there is no GPU.
 
@@ -54,6 +58,11 @@ class DeviceGate:
                 log.error("device_unfit", device=self._device_id, reason=str(error))  # noqa: TRY400 - no traceback
                 return False
         return True
+
+    def free(self) -> bool:
+        """See `Gate.free`: ready in the store, and nobody on it."""
+        here = devices.state(self._store, self._device_id)
+        return here == devices.READY and (self._steward is None or self._steward.is_free())
 
     def release(self) -> Health | None:
         """See `Gate.release`."""

@@ -48,7 +48,7 @@ class ReferenceKeeping:
             end = run_next(self._desk)
             after(end)
             if end is RunEnd.STORED:
-                self.refresh()
+                self._refresh_safely()
         return end
 
     def refresh(self) -> bool:
@@ -64,10 +64,22 @@ class ReferenceKeeping:
     def _keep(self) -> None:
         while True:
             time.sleep(self._look_s)
-            try:
-                with self._turn:
-                    self.refresh()
-            except GraderError as error:
-                log.warning("reference_not_refreshed", error=str(error)[:300])
-            except Exception:
-                log.exception("reference_bug")
+            with self._turn:
+                self._refresh_safely(only_if_free=True)
+
+    def _refresh_safely(self, *, only_if_free: bool = False) -> None:
+        """Nothing that goes wrong here may touch a run: the one before is stored, the next one measures everything.
+
+        Args:
+            only_if_free: leave a device alone that a run would be kept from: nobody waits, so its steward need not
+                judge who else is on it, nor say again that it is closed.
+        """
+        references = self._desk.references
+        try:
+            if only_if_free and (references is None or not references.due() or not self._desk.gate.free()):
+                return
+            self.refresh()
+        except GraderError as error:
+            log.warning("reference_not_refreshed", error=str(error)[:300])
+        except Exception:
+            log.exception("reference_bug")

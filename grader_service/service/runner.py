@@ -149,6 +149,7 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
                 threshold=plan.threshold,
                 attempt=plan.attempt,
                 probes=tuple(_probe_task(desk, ref) for ref in plan.probes),
+                submitter=submission.learner or submission.submission_id,
                 references=desk.references,
             )
         except SubmissionRejected as rejection:
@@ -214,7 +215,7 @@ def _tested(evidence: Evidence) -> bool:
     if measurement is None:
         return False
     # A graph that stops half-way is judged by the blocks there are: stopping must not be a way to a free attempt.
-    seen = any(block.spoiled is None for block in measurement.blocks)
+    seen = any(block.spoiled is None for block in (*measurement.screened, *measurement.blocks))
     return measurement.decision is not None or (measurement.unsteady is None and seen)
 
 

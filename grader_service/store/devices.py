@@ -70,6 +70,12 @@ def devices(store: Store) -> list[Device]:
         return [Device(**row) for row in connection.execute(statement).mappings()]
 
 
+def state(store: Store, device_id: str) -> str | None:
+    """State of this device; None when the store does not know it."""
+    with store.transaction() as connection:
+        return connection.execute(select(DeviceRow.state).where(DeviceRow.device_id == device_id)).scalar_one_or_none()
+
+
 def ready(store: Store) -> int:
     """How many devices may be counted on: ready, and heard of lately."""
     return sum(device.state == READY and device.seen_s < _SEEN_S for device in devices(store))

@@ -12,7 +12,7 @@ from grader_service.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMem
 from grader_service.gpu.poll import GpuPoll
 from grader_service.gpu.steward import GpuUnfit, Steward
 from grader_service.grading.gpu_watch import GpuWatch
-from grader_service.host import Gpu, Mig, find_gpus
+from grader_service.host import Gpu, Mig, driver_gpus, find_gpus
 
 
 @pytest.fixture
@@ -115,6 +115,18 @@ class TestListing:
             "MIG-neighbour": False,
             "MIG-third": False,
         }
+
+    def test_who_may_not_see_a_partitioned_gpu_as_a_whole_sees_its_instances(self, card):
+        """A worker without privileges, as in the service's own image: the driver keeps the GPU's memory from it."""
+        listed = find_gpus(InMemoryNvml(card, InMemoryCard("GPU-2"), privileged=False))
+        assert [found.uuid for found in listed] == ["MIG-ours", "MIG-neighbour", "GPU-2"]
+
+    def test_a_lost_gpu_takes_no_other_with_it(self):
+        """Workers of the others go on; the driver still counts it."""
+        nvml = InMemoryNvml(InMemoryCard("GPU-1", lost=True), InMemoryCard("GPU-2"))
+        assert [found.uuid for found in find_gpus(nvml)] == ["GPU-2"]
+        assert driver_gpus(nvml) == 2
+        assert nvml.opened == 0
 
     def test_the_driver_is_let_go_of(self, nvml, card):
         """Also when a GPU is lost, which leaves nothing to list."""

@@ -68,6 +68,21 @@ def test_a_dying_process_is_waited_for(gpu, retired):
     assert retired == []
 
 
+@pytest.mark.parametrize(
+    "change", [{"processes": [4711]}, {"memory_used_mib": 9000}, {"recovery_action": "a GPU reset"}, {"gone": True}]
+)
+def test_a_look_has_no_consequences(steward, gpu, retired, change):
+    """Whoever can wait learns that it is not free, at once; nobody is told, and no fault is taken from the next run."""
+    assert steward.is_free()
+    gpu.xids = [79]
+    for name, value in change.items():
+        setattr(gpu, name, value)
+    began = time.monotonic()
+    assert not steward.is_free()
+    assert time.monotonic() - began < 0.2
+    assert (retired, gpu.xids) == ([], [79])
+
+
 @pytest.mark.parametrize("xid", sorted(APPLICATION))
 def test_an_application_error_is_the_learners_and_the_gpu_stays(steward, gpu, retired, xid):
     """The Xid is noted beside the run."""

@@ -3,6 +3,7 @@
 import pytest
 
 from grader_service.grading.host_watch import ClockWatch, NothingWatched, ScriptedHost, StealWatch, Together
+from grader_service.grading.reference_run import others_share
 
 
 class Clocks:
@@ -107,6 +108,37 @@ def test_only_the_processors_of_the_arms_count():
     watch = StealWatch((0, 1), lambda: next(texts))
     watch.begin()
     assert watch.spoiled() is None
+
+
+class Frozen:
+    """A pod that can only be frozen."""
+
+    def __init__(self):
+        self.calls = []
+
+    def pause(self):
+        self.calls.append("pause")
+
+    def resume(self):
+        self.calls.append("resume")
+
+
+@pytest.mark.parametrize(
+    ("after", "share"),
+    [
+        ([(0, 50, 0), (0, 50, 0), (50, 0, 0)], 0.0),
+        ([(50, 0, 0), (0, 50, 0), (0, 50, 0)], 0.5),
+        ([(5, 20, 0), (0, 20, 5), (0, 50, 0)], 0.1),
+        ([(0, 0, 0), (0, 0, 0), (0, 0, 0)], 0.0),
+    ],
+    ids=["elsewhere", "one of two", "stolen is not used", "no tick yet"],
+)
+def test_what_others_use_is_told_while_the_pod_is_frozen(after, share):
+    """Of the pod's processors only; and the pod goes on afterwards."""
+    texts = iter([stat(*[(0, 0, 0)] * 3), stat(*after)])
+    pod = Frozen()
+    assert others_share(pod, (0, 1), lambda: next(texts)) == pytest.approx(share)
+    assert pod.calls == ["pause", "resume"]
 
 
 def test_this_hosts_figures_can_be_read():

@@ -33,6 +33,10 @@ class OpenGate:
         """Always."""
         return True
 
+    def free(self) -> bool:
+        """Always."""
+        return True
+
     def release(self) -> None:
         """There is no GPU."""
 

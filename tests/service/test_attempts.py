@@ -55,10 +55,14 @@ def test_what_was_not_put_to_the_test_is_free(bench, asked, measurement):
     assert asked["attempts"] == [1, 1]
 
 
-@pytest.mark.parametrize("blocks", [(a_block(0, 2.0),), (a_block(0, 2.0), a_block(1, 2.1))], ids=["one", "two"])
-def test_stopping_half_way_is_an_attempt(bench, asked, blocks):
+@pytest.mark.parametrize(
+    "seen",
+    [{"blocks": (a_block(0, 2.0),)}, {"blocks": (a_block(0, 2.0), a_block(1, 2.1))}, {"screened": (a_block(0, 2.0),)}],
+    ids=["one", "two", "beside a kept reference"],
+)
+def test_stopping_half_way_is_an_attempt(bench, asked, seen):
     """A graph that ends when it likes has seen its own rate, so it gets no free tries after a bad block."""
-    asked["measurement"] = a_measurement(blocks=blocks, decision=None, problem="it crashed")
+    asked["measurement"] = a_measurement(**{"blocks": (), **seen}, decision=None, problem="it crashed")
     for _ in range(2):
         bench.submit(learner="ann")
     bench.run_all(bench.desk())

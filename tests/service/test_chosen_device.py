@@ -10,7 +10,7 @@ from grader_service import diagnosis, wiring
 from grader_service.cli import grade
 from grader_service.errors import ConfigurationError
 from grader_service.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
-from grader_service.host import find_gpus
+from grader_service.host import driver_gpus, find_gpus
 from grader_service.sandboxes import mig_name, open_runner
 from grader_service.service.device_lock import hold_device
 from grader_service.settings import Settings
@@ -40,6 +40,7 @@ def host(card, monkeypatch):
     listed = functools.partial(find_gpus, nvml)
     for module in (wiring, grade, diagnosis):
         monkeypatch.setattr(module, "find_gpus", listed)
+    monkeypatch.setattr(wiring, "driver_gpus", functools.partial(driver_gpus, nvml))
     return nvml
 
 
@@ -67,6 +68,17 @@ def test_of_several_one_must_be_named(host, card):
     host.cards = [card]
     del card.instances[3]
     assert chosen("auto").uuid == "MIG-a"
+
+
+def test_a_gpu_that_cannot_be_used_is_no_reason_to_rehearse(host, card):
+    """Instances that were not made again after a restart: official runs would get verdicts that are no grades."""
+    host.cards = [card]
+    card.instances.clear()
+    with pytest.raises(ConfigurationError, match=r"1 GPU\(s\) of which none can be used.*GRADER_GPU=none"):
+        chosen("auto")
+    assert chosen("none") is None
+    host.cards = []
+    assert chosen("auto") is None
 
 
 def test_one_that_shares_memory_is_refused(host, card):

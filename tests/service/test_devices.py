@@ -23,7 +23,7 @@ from grader_service.host import Gpu, find_gpus
 from grader_service.model.verdict import Status
 from grader_service.queue import run_worker
 from grader_service.queue.app import make_app
-from grader_service.service.device_lock import hold_device
+from grader_service.service.device_lock import Neighbour, hold_device
 from grader_service.service.gate import DeviceGate
 from grader_service.service.runner import RunEnd, RunnerDesk, run_next
 from grader_service.settings import Settings
@@ -100,6 +100,22 @@ def test_a_gpu_that_is_not_clean_gets_no_run_and_another_one_does(bench, card, c
     assert second.run() is RunEnd.STORED
     assert bench.judge().status is Status.PASSED
     assert device(bench, second).state == devices.READY
+
+
+def test_a_look_at_the_gate_opens_and_closes_nothing(bench, card):
+    """What can wait keeps away from a device that a person uses or an operator drains, and nobody is told."""
+    only = card(1)
+    gate = only.desk.gate
+    assert not gate.free()  # no worker has said yet that it is here
+    assert gate.open()
+    assert gate.free()
+    only.gpu.processes = [4711]
+    assert not gate.free()
+    only.gpu.processes = []
+    devices.set_state(bench.store, only.gpu.uuid, devices.DRAINING, None, "admin")
+    assert not gate.free()
+    devices.set_state(bench.store, only.gpu.uuid, devices.READY, None, "admin")
+    assert gate.free()
 
 
 def test_an_application_error_stays_with_its_run(bench, card):
@@ -208,6 +224,20 @@ def test_a_device_is_free_when_its_worker_is_killed(bench):
         holder.wait(10)
         with hold_device(path, "GPU-1"):
             pass
+
+
+def test_workers_that_measure_on_the_same_processors_are_told(bench):
+    """Each takes the first that it may use: without cores of their own they would disturb each other's windows."""
+    folder = bench.state_dir / "devices"
+    with (
+        hold_device(folder / "GPU-1.lock", "GPU-1", range(8)) as alone,
+        hold_device(folder / "GPU-2.lock", "GPU-2", range(8, 16)) as apart,
+        hold_device(folder / "GPU-3.lock", "GPU-3", range(6, 10)) as between,
+    ):
+        assert (alone, apart) == ((), ())
+        assert between == (Neighbour("GPU-1", (6, 7)), Neighbour("GPU-2", (8, 9)))
+    with hold_device(folder / "GPU-3.lock", "GPU-3", range(6, 10)) as later:
+        assert later == ()  # those have ended, though their files are there
 
 
 def test_a_gpu_of_a_dead_worker_is_waited_for(bench, card):

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from grader_service.grading.kept_references import LEAST_RUNS, JobKey, KeptReferences
-from grader_service.grading.reference_run import ReferenceTask
+from grader_service.gpu.steward import GpuUnfit
+from grader_service.grading.kept_references import LEAST_LEARNERS, JobKey, KeptReferences
+from grader_service.grading.reference_run import ReferenceTask, TimedReference
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.measurement import Arm, LoaderSettings, Window
 from grader_service.service.reference_keeping import ReferenceKeeping
@@ -24,7 +25,7 @@ class Log(list):
     def timed(self, _task):
         """Stands for the pod of the reference."""
         self.append("reference")
-        return [Window(arm=Arm.FAIR, images=500, seconds=1.0)]
+        return TimedReference((Window(arm=Arm.FAIR, images=500, seconds=1.0),), 1000.0)
 
     @contextmanager
     def quiet(self):
@@ -43,10 +44,16 @@ class Gate(OpenGate):
 
     def __init__(self):
         self.closed = False
+        self.opened = 0
         self.released = 0
 
     def open(self):
         """See `Gate.open`."""
+        self.opened += 1
+        return not self.closed
+
+    def free(self):
+        """See `Gate.free`."""
         return not self.closed
 
     def release(self):
@@ -70,9 +77,9 @@ def keeping(bench, log, gate, *, due=True, fresh_s=1800.0, look_s=NEVER_S):
     """A worker's turns; where it is due, runs before have shown a job."""
     references = KeptReferences(log.timed, fresh_s, quiet=log.quiet)
     key = JobKey.of(None, {}, SETTINGS, (0,), 1.0)
-    task = ReferenceTask(load_lab("dali-pipelines", bench.registry), {}, SETTINGS, (), 128)
-    for _ in range(LEAST_RUNS if due else 0):
-        references.saw(key, task, 1000.0)
+    task = ReferenceTask(load_lab("dali-pipelines", bench.registry), None, (0,), {}, SETTINGS, (), 128)
+    for number in range(LEAST_LEARNERS if due else 0):
+        references.saw(key, task, f"learner-{number}", 1000.0)
     return ReferenceKeeping(bench.desk(gate, references=references), look_s=look_s)
 
 
@@ -103,6 +110,39 @@ def test_a_closed_device_is_left_alone(bench, log):
     assert log == []
 
 
+def test_a_closed_device_is_not_knocked_at_while_nothing_runs(bench, log):
+    """Nobody waits: its steward is not asked to judge who is on it, and no log says every ten seconds that it is
+    closed."""
+    gate = Gate()
+    turns = keeping(bench, log, gate, fresh_s=0.2, look_s=0.02)
+    gate.closed = True
+    turns.run_next(log.after)
+    opened = gate.opened
+    time.sleep(0.5)
+    assert gate.opened == opened
+    gate.closed = False
+    deadline = time.monotonic() + 20.0
+    while "reference" not in log and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert "reference" in log
+    gate.closed = True  # its thread ends with the process only
+
+
+@pytest.mark.parametrize("failure", [OSError("no space left on device"), GpuUnfit("it fell off the bus")])
+def test_what_goes_wrong_there_is_not_the_runs(bench, log, failure):
+    """Whose result is stored and told by then: its end is what the worker hears."""
+    bench.submit()
+    gate = Gate()
+
+    def fails():
+        if log.count("reference"):
+            raise failure
+
+    gate.release = fails
+    assert keeping(bench, log, gate).run_next(log.after) is RunEnd.STORED
+    assert "reference" in log
+
+
 def test_a_desk_without_references_only_runs(bench, log):
     """The default."""
     bench.submit()
@@ -114,7 +154,8 @@ def test_a_desk_without_references_only_runs(bench, log):
 
 def test_it_is_kept_fresh_while_nothing_runs_and_never_beside_a_run(bench, log):
     """The first hint starts the look-out; a run that is open holds it up."""
-    turns = keeping(bench, log, Gate(), fresh_s=0.2, look_s=0.05)
+    gate = Gate()
+    turns = keeping(bench, log, gate, fresh_s=0.2, look_s=0.05)
     turns.run_next(log.after)
     deadline = time.monotonic() + 20.0
     while log.count("reference") < 2 and time.monotonic() < deadline:
@@ -133,3 +174,4 @@ def test_it_is_kept_fresh_while_nothing_runs_and_never_beside_a_run(bench, log):
     run.start()
     run.join(60.0)
     assert seen == [(RunEnd.STORED, 0)]
+    gate.closed = True

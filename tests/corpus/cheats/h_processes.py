@@ -107,7 +107,7 @@ CASES = (
                 with open(f"dataset/{number:04d}.jpg", "ab") as file:
                     file.write(data)
 
-        slow = slow_to_decode(600)
+        slow = slow_to_decode(1000)
         rest = []
         write("dataset/a.jpg", slow)
         for number in range(100):

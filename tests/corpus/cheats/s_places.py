@@ -93,7 +93,7 @@ CASES = (
                 os.replace("dataset/next", f"dataset/{number:04d}.jpg")
 
         # One that keeps the decoder busy meanwhile, wherever the counting begins.
-        slow = slow_to_decode(600)
+        slow = slow_to_decode(1000)
         write("dataset/a.jpg", slow)
         for number in range(100):
             write(f"dataset/{number:04d}.jpg", bytes_of(written(0)))
