@@ -5,8 +5,8 @@
 Each round grades it once in each way, through intake, runner and judge with the GPU's steward between, in an order
 that changes: `cold`; `prepared`, from a full pool, as on a host whose queue is empty; `kept`, where beside that our
 reference was measured beforehand. Each file of `--then` is graded afterwards until its own job has a kept reference,
-and once more beside that: what must not pass must not pass then, either. `--rounds 0` does only this. Needs the lab image; uses an embedded
-database.
+and once more beside that: what must not pass must not pass then, either; `--rounds 0` does only this. Needs the lab
+image; uses an embedded database.
 """
 
 import argparse
