@@ -21,8 +21,8 @@ from grader_service.model.measurement import Arm, LoaderSettings, Window
 from sandbox.api import Pod, SandboxRunner
 
 WINDOWS = 3
-MOST_OTHERS = 0.1
-"""Share of the processors' time that others may use while our pod is frozen."""
+MOST_OTHERS = 0.2
+"""Share of the processors' time that others may use while our pod is frozen: less changes a rate by less."""
 _LOOK_S = 0.25
 _MOST_S = 30.0
 """To warm up and for all windows. Learners choose the job: one whose batches take this long is not worth a wait."""
