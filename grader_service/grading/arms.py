@@ -18,7 +18,7 @@ from sandbox.api import Pod
 MIN_WINDOW_TIMEOUT_S = 30.0
 _SLOWEST = 12.0
 """A window may take this many times what its plan says before its arm counts as stuck."""
-PREPARE_S = 120.0
+_PREPARE_S = 120.0
 """Building a loader and warming its workers up may take so long in a run, which is its learner's own."""
 _MOST_BATCHES = 100_000
 QueueDepth = Annotated[int, Field(ge=0, le=2**31)]
@@ -268,7 +268,7 @@ def warm_reference(
     plan: Mapping[str, object],
     device: str,
     *,
-    timeout_s: float = PREPARE_S,
+    timeout_s: float = _PREPARE_S,
 ) -> ReferencePrepared:
     """Builds one reference loader and waits until its workers deliver.
 
@@ -304,7 +304,7 @@ def prepare_reference(
     plan: Mapping[str, object],
     device: str,
     *,
-    timeout_s: float = PREPARE_S,
+    timeout_s: float = _PREPARE_S,
 ) -> ReferenceArm:
     """One reference loader that stays in its pod; see `warm_reference`.
 

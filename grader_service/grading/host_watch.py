@@ -159,8 +159,9 @@ def processor_ticks(cpus: Sequence[int], text: str) -> tuple[int, int, int]:
     for line in text.splitlines():
         name, *fields = line.split()
         if name in names:
-            user, nice, system, idle, iowait, irq, softirq, steal = map(int, fields[:8])
+            ticks = [int(field) for field in fields[:8]]
+            user, nice, system, _idle, _iowait, irq, softirq, steal = ticks
             busy += user + nice + system + irq + softirq
             stolen += steal
-            total += user + nice + system + irq + softirq + idle + iowait + steal
+            total += sum(ticks)
     return busy, stolen, total

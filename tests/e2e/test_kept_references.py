@@ -20,6 +20,7 @@ from grader_service.model.evidence import Need, PodRole
 from grader_service.model.measurement import Arm
 from sandbox.process_runner import ProcessRunner
 from tests.e2e.submissions import COMMON, GRAPH
+from tests.hand_clock import HandClock
 
 # Far from any ratio that a host shows: the first is a glaring pass everywhere, the second a glaring failure.
 EASY, HARD = 0.01, 100.0
@@ -79,19 +80,9 @@ def run(tmp_path, state_dir):
     return once
 
 
-class Hours:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Hours()
+    return HandClock()
 
 
 @pytest.fixture

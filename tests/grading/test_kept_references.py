@@ -10,26 +10,17 @@ from grader_service.grading.kept_references import LEAST_LEARNERS, JobKey, KeptR
 from grader_service.grading.reference_run import ReferenceTask, TimedReference
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.measurement import Arm, LoaderSettings, Window
+from tests.hand_clock import HandClock
 
 SETTINGS = LoaderSettings(batch_size=32, num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=2)
 PIXELS = 500 * 375
-
-
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
 
 
 class Bench:
     """Kept references whose windows are written down beforehand, and what was measured."""
 
     def __init__(self, fresh_s=1800.0):
-        self.clock = Clock()
+        self.clock = HandClock()
         self.answers = [[400.0, 500.0, 450.0]]
         self.measured = []
         self.timed_pixels = PIXELS

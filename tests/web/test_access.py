@@ -6,26 +6,17 @@ from grader_service.errors import ConfigurationError
 from grader_service.web.access import Patience, Role, Sessions, Tokens, read_tokens
 from grader_service.web.hosts import address, allowed_names, is_loopback, name_of
 from grader_service.web.serving import listen, make_site
+from tests.hand_clock import HandClock
 
 TOKEN = "a-token-of-enough-length"  # noqa: S105
 EVERYWHERE = "0.0.0.0"  # noqa: S104
 OTHER = "another-token-of-enough-length"
 
 
-class Clock:
-    """Seconds that a test moves."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
     """At some moment."""
-    return Clock()
+    return HandClock()
 
 
 def written(path, text):
