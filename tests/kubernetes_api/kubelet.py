@@ -97,17 +97,17 @@ class Kubelet:
         for uid, pod in pods.items():
             _, namespace, name = _identity(pod)
             if pod["metadata"].get("deletionTimestamp"):
-                if uid in self._containers:
-                    _remove(self._containers.pop(uid))
-                self.objects.ended(namespace, name)
+                if uid not in self._containers or _remove(self._containers[uid]):
+                    self._containers.pop(uid, None)
+                    self.objects.ended(namespace, name)
             elif uid in self._containers:
                 self._report(uid, pod)
             elif uid not in self._refused:
                 self._start(uid, pod)
         for uid in self._containers.keys() - pods.keys():
             since = self._forgotten.setdefault(uid, time.monotonic())
-            if time.monotonic() - since > FORGOTTEN_S:
-                _remove(self._containers.pop(uid))
+            if time.monotonic() - since > FORGOTTEN_S and _remove(self._containers[uid]):
+                del self._containers[uid]
 
     def _start(self, uid, pod):
         namespace = pod["metadata"]["namespace"]
@@ -259,5 +259,11 @@ def _identity(pod):
 
 
 def _remove(container):
-    with contextlib.suppress(DockerException, OSError):
+    """Whether it is gone; a busy engine may need to be asked again."""
+    try:
         container.remove(force=True, v=True)
+    except NotFound:
+        return True
+    except (DockerException, OSError):
+        return False
+    return True
