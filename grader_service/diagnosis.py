@@ -13,7 +13,7 @@ from typing import Any
 from grader_service import known_holes
 from grader_service.errors import SandboxUnavailable
 from grader_service.host import Gpu, find_gpus, total_memory_mib, usable_cpus
-from grader_service.sandboxes import mig_name
+from grader_service.sandboxes import gpu_name
 from grader_service.settings import Settings
 from sandbox.gpu_access import GpuRefusal, choose
 
@@ -164,7 +164,7 @@ def _gpu(client: Any) -> list[Finding]:
         ]
     findings = [_device(gpu) for gpu in gpus]
     if client is not None:
-        access = choose(client.info(), gpus[0].index, mig_name(gpus[0]))
+        access = choose(client.info(), gpu_name(gpus[0]))
         if isinstance(access, GpuRefusal):
             findings.append(
                 Finding(

@@ -33,13 +33,15 @@ class Gpu:
     """One GPU, or one instance of a partitioned GPU, as the driver's management library names it."""
 
     index: int
-    """Of the GPU, also where this is an instance of it."""
+    """Of the GPU, also where this is an instance of it; among those that the driver shows to this process."""
     model: str
     """With the profile where this is an instance: `NVIDIA H200 MIG 1g.18gb`."""
     uuid: str
     driver: str
     memory_mib: int
     mig: Mig | None = None
+    minor: int | None = None
+    """Of the GPU's device node (`/dev/nvidia0`), the same in every container of the host; None where nobody says it."""
 
     def facts(self) -> dict[str, object]:
         """For the verdict."""
@@ -111,11 +113,12 @@ def _devices(nvml: Any, index: int, driver: str) -> list[Gpu]:
     """
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
     if not _in_mig_mode(nvml, handle):
-        return [_device(nvml, handle, index, driver)]
+        return [_device(nvml, handle, handle, index, driver)]
     return _instances(nvml, handle, _text(nvml.nvmlDeviceGetUUID(handle)), index, driver)
 
 
-def _device(nvml: Any, handle: Any, index: int, driver: str, mig: Mig | None = None) -> Gpu:
+def _device(nvml: Any, handle: Any, card: Any, index: int, driver: str, mig: Mig | None = None) -> Gpu:
+    """A GPU, which is its own card, or an instance of a card."""
     return Gpu(
         index,
         _text(nvml.nvmlDeviceGetName(handle)),
@@ -123,7 +126,14 @@ def _device(nvml: Any, handle: Any, index: int, driver: str, mig: Mig | None = N
         driver,
         int(nvml.nvmlDeviceGetMemoryInfo(handle).total) >> 20,
         mig,
+        _minor(nvml, card),
     )
+
+
+def _minor(nvml: Any, card: Any) -> int | None:
+    with contextlib.suppress(nvml.NVMLError):
+        return int(nvml.nvmlDeviceGetMinorNumber(card))
+    return None
 
 
 def _in_mig_mode(nvml: Any, handle: Any) -> bool:
@@ -154,7 +164,7 @@ def _instances(nvml: Any, handle: Any, parent: str, index: int, driver: str) -> 
             alone=tenants[homes[number]] == 1,
             jpeg_engines=_jpeg_engines(nvml, instance),
         )
-        found.append(_device(nvml, instance, index, driver, mig))
+        found.append(_device(nvml, instance, handle, index, driver, mig))
     return found
 
 

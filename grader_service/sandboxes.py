@@ -6,7 +6,7 @@ from grader_service.errors import ConfigurationError
 from grader_service.host import Gpu
 from grader_service.settings import Settings
 from sandbox.api import SandboxRunner
-from sandbox.gpu_access import MigName
+from sandbox.gpu_access import GpuName
 
 
 def open_runner(
@@ -27,10 +27,10 @@ def open_runner(
     if kind == "process":
         from sandbox.process_runner import ProcessRunner  # noqa: PLC0415 - only the runner in use is imported
 
-        mig = gpu.uuid if gpu is not None and gpu.mig is not None else None
+        uuid = gpu.uuid if gpu is not None else None
         if settings.lab_python is not None:
-            return ProcessRunner(settings.state_dir, python=settings.lab_python, lab_data=settings.lab_data, mig=mig)
-        return ProcessRunner(settings.state_dir, lab_data=settings.lab_data, mig=mig)
+            return ProcessRunner(settings.state_dir, python=settings.lab_python, lab_data=settings.lab_data, gpu=uuid)
+        return ProcessRunner(settings.state_dir, lab_data=settings.lab_data, gpu=uuid)
     if kind == "kubernetes":
         return _on_kubernetes(image, settings, gpu)
     from sandbox.docker_runner import DockerRunner  # noqa: PLC0415
@@ -38,16 +38,16 @@ def open_runner(
     return DockerRunner(
         settings.lab_image or image,
         settings.state_dir,
-        gpu=gpu.index if gpu is not None else None,
-        mig=mig_name(gpu) if gpu is not None else None,
+        gpu=gpu_name(gpu) if gpu is not None else None,
         lab_data=settings.lab_data,
         any_lab=settings.lab_image is not None,
     )
 
 
-def mig_name(gpu: Gpu) -> MigName | None:
-    """What engines call the instance that this is; None for a whole GPU."""
-    return None if gpu.mig is None else MigName(gpu.uuid, gpu.mig.index)
+def gpu_name(gpu: Gpu) -> GpuName:
+    """What engines may call it."""
+    minor = gpu.index if gpu.minor is None else gpu.minor
+    return GpuName(gpu.uuid, gpu.index, minor, None if gpu.mig is None else gpu.mig.index)
 
 
 def _on_kubernetes(image: str, settings: Settings, gpu: Gpu | None) -> SandboxRunner:

@@ -16,7 +16,7 @@ from sandbox.api import Pod, PodSpec, SandboxFacts, SpaceLimits
 from sandbox.docker_engine import ENGINE_ERRORS, ContainerVessel, connect_engine, remove_container, unavailable
 from sandbox.endpoint import Endpoint
 from sandbox.frames import FrameLimits
-from sandbox.gpu_access import GpuAccess, GpuRefusal, MigName, choose
+from sandbox.gpu_access import GpuAccess, GpuName, GpuRefusal, choose
 from sandbox.pod import ConnectedPod
 from sandbox.run_folder import RunFolder, dead_runs, is_live, remove_tree
 
@@ -31,8 +31,7 @@ class DockerRunner:
     Args:
         image: name of the lab image, as `grader images build` tagged it.
         state_dir: folder for run spaces; the engine must see the same folder under the same path.
-        gpu: number of the GPU that learner, clean-room and reference pods get; None for a rehearsal.
-        mig: the instance of that GPU that they get; None for the whole GPU.
+        gpu: the GPU, or the instance of one, that learner, clean-room and reference pods get; None for a rehearsal.
         lab_data: folder with the JPEGs that the lab hands out, if it has any.
         any_lab: the image stands for that of every lab, so that `of_image` changes nothing.
     """
@@ -42,8 +41,7 @@ class DockerRunner:
         image: str,
         state_dir: Path,
         *,
-        gpu: int | None = None,
-        mig: MigName | None = None,
+        gpu: GpuName | None = None,
         lab_data: Path | None = None,
         any_lab: bool = False,
         client: docker.DockerClient | None = None,
@@ -66,7 +64,7 @@ class DockerRunner:
         self._image = image
         self._gpu: GpuAccess | None = None
         if gpu is not None:
-            access = choose(info, gpu, mig)
+            access = choose(info, gpu)
             if isinstance(access, GpuRefusal):
                 raise SandboxUnavailable("no GPU can be given to a container: " + "; ".join(access.reasons))
             self._gpu = access

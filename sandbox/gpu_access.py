@@ -18,17 +18,21 @@ _KIND = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True)
-class MigName:
-    """What engines call an instance of a partitioned GPU (MIG), beside the number of the GPU."""
+class GpuName:
+    """What engines may call a GPU, or an instance of a partitioned GPU (MIG)."""
 
     uuid: str
     index: int
-    """Its number among the instances of the GPU."""
+    """Of the GPU, as the driver counts those that it shows to this process: a worker in a container sees only some."""
+    minor: int
+    """Of the GPU's device node, which is the same in every container of the host."""
+    instance: int | None = None
+    """Its number among the instances of the GPU; None for the whole GPU."""
 
 
 @dataclass(frozen=True)
 class GpuAccess:
-    """One way to give a container GPU `index`, as keyword arguments of `docker`'s container create call."""
+    """One way to give a container a GPU, as keyword arguments of `docker`'s container create call."""
 
     name: str
     device_requests: tuple[Mapping[str, object], ...] = ()
@@ -46,16 +50,15 @@ class GpuRefusal:
     reasons: tuple[str, ...]
 
 
-def choose(engine_info: Mapping[str, object], index: int = 0, mig: MigName | None = None) -> GpuAccess | GpuRefusal:
-    """The best way that this engine and host offer for GPU `index`, or for one instance of it.
+def choose(engine_info: Mapping[str, object], gpu: GpuName) -> GpuAccess | GpuRefusal:
+    """The best way that this engine and host offer for this GPU, or for one instance of it.
 
     Args:
         engine_info: what the engine's `info` call returned.
-        index: number of the GPU as the driver counts.
-        mig: the instance; None for the whole GPU.
+        gpu: the GPU or the instance.
     """
     reasons: list[str] = []
-    node = DEVICE_FOLDER / f"nvidia{index}"
+    node = DEVICE_FOLDER / f"nvidia{gpu.minor}"
     if not node.exists():
         return GpuRefusal((f"{node} does not exist: no NVIDIA driver is loaded, or not for this GPU",))
 
@@ -66,10 +69,10 @@ def choose(engine_info: Mapping[str, object], index: int = 0, mig: MigName | Non
     elif not any(_has_cdi_spec(folder) for folder in folders):
         listed = ", ".join(map(str, folders))
         reasons.append(f"CDI: no {_KIND} specification in {listed}; run `nvidia-ctk cdi generate`")
-    elif (name := str(index) if mig is None else _cdi_name(folders, index, mig)) is None:
+    elif (name := _cdi_name(folders, gpu)) is None:
         reasons.append(
-            "CDI: no specification names this MIG instance; "
-            "run `nvidia-ctk cdi generate` after every change of instances"
+            f"CDI: no specification names {gpu.uuid}; run `nvidia-ctk cdi generate --device-name-strategy=uuid`, "
+            "after every change of GPUs or instances"
         )
     else:
         request = {"Driver": "cdi", "DeviceIDs": [f"{_KIND}={name}"]}
@@ -82,12 +85,12 @@ def choose(engine_info: Mapping[str, object], index: int = 0, mig: MigName | Non
             runtime="nvidia",
             # `video` brings libnvcuvid, without which DALI silently decodes on the CPU; `utility` stays out.
             environment={
-                "NVIDIA_VISIBLE_DEVICES": str(index) if mig is None else mig.uuid,
+                "NVIDIA_VISIBLE_DEVICES": gpu.uuid,
                 "NVIDIA_DRIVER_CAPABILITIES": "compute,video",
             },
         )
     reasons.append("NVIDIA runtime: the engine has no runtime named nvidia")
-    if mig is not None:
+    if gpu.instance is not None:
         # The node of the GPU opens it as a whole; which instances a container may use is said by nodes of the driver's.
         reasons.append("device nodes: they are not handed out for one MIG instance; use CDI or the NVIDIA runtime")
         return GpuRefusal(tuple(reasons))
@@ -116,13 +119,17 @@ def _cdi_files(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.suffix in (".yaml", ".json")]
 
 
-def _cdi_name(folders: Sequence[Path], index: int, mig: MigName) -> str | None:
-    """How the engine's specifications name the instance, which depends on how they were written.
+def _cdi_name(folders: Sequence[Path], gpu: GpuName) -> str | None:
+    """How the engine's specifications name it, which depends on how they were written.
 
-    A UUID comes first: a number may be another instance's since the specification was written.
+    A UUID comes first: a number may be another's since the specification was written. Numbers are those of the host's
+    GPUs; where this process seems to see only some of them, its own numbers mean others there.
     """
     listed = {name for folder in folders for name in _cdi_names(folder)}
-    names = (mig.uuid, f"{index}:{mig.index}", f"mig{index}:{mig.index}")
+    names = [gpu.uuid]
+    if gpu.index == gpu.minor:
+        number = f"{gpu.index}" if gpu.instance is None else f"{gpu.index}:{gpu.instance}"
+        names += [number, f"{'gpu' if gpu.instance is None else 'mig'}{number}"]
     return next((name for name in names if name in listed), None)
 
 

@@ -36,13 +36,13 @@ class ProcessRunner:
         state_dir: folder for run spaces.
         python: the interpreter.
         lab_data: folder with the JPEGs that the lab hands out, if it has any.
-        mig: UUID of the MIG instance that pods get; None where CUDA's first device will do.
+        gpu: UUID of the GPU, or of the MIG instance, that pods get; None where nobody looks after one.
     """
 
     def __init__(
-        self, state_dir: Path, *, python: str = sys.executable, lab_data: Path | None = None, mig: str | None = None
+        self, state_dir: Path, *, python: str = sys.executable, lab_data: Path | None = None, gpu: str | None = None
     ) -> None:
-        self._mig = mig
+        self._gpu = gpu
         self._state_dir = state_dir.resolve()
         self._python = python
         self._lab_data = lab_data
@@ -60,7 +60,7 @@ class ProcessRunner:
     def open_run(self, run_id: str, limits: SpaceLimits) -> "ProcessRunSpace":
         """See `SandboxRunner.open_run`; scratch folders have no size limit here."""
         del limits
-        return ProcessRunSpace(self._state_dir, self._python, self._lab_data, run_id, self._mig)
+        return ProcessRunSpace(self._state_dir, self._python, self._lab_data, run_id, self._gpu)
 
     def sweep(self) -> int:
         """See `SandboxRunner.sweep`. Trees end by themselves when their grader does; only folders can be left."""
@@ -73,10 +73,10 @@ class ProcessRunSpace:
     """See `sandbox.api.RunSpace`."""
 
     def __init__(
-        self, state_dir: Path, python: str, lab_data: Path | None, run_id: str, mig: str | None = None
+        self, state_dir: Path, python: str, lab_data: Path | None, run_id: str, gpu: str | None = None
     ) -> None:
         # CUDA shows a process one instance only: without a name the first of the host, which may be another worker's.
-        self._visible = {} if mig is None else {"CUDA_VISIBLE_DEVICES": mig}
+        self._visible = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
         self._folder = RunFolder(state_dir, run_id)
         self._python = python
         root = self._folder.root

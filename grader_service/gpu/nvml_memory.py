@@ -51,6 +51,8 @@ class InMemoryCard:
     sm_percent: int = 0
     clocks_held: int = 0
     recovery: int = 0
+    minor: int | None = None
+    """Number of its device node; its place among the cards if absent."""
     lost: bool = False
     listeners: list[deque[SimpleNamespace]] = field(default_factory=list)
 
@@ -121,6 +123,10 @@ class InMemoryNvml:
     def nvmlDeviceGetUUID(self, device: InMemoryCard | InMemoryInstance) -> str:
         self._card(device)
         return device.uuid
+
+    def nvmlDeviceGetMinorNumber(self, card: InMemoryCard) -> int:
+        place = self.cards.index(self._there(card))
+        return place if card.minor is None else card.minor
 
     def nvmlDeviceGetMemoryInfo(self, device: InMemoryCard | InMemoryInstance) -> SimpleNamespace:
         card = self._card(device)

@@ -32,6 +32,8 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
     shard = plan_shard(session.seed, sizes, min(max(distinct, LEAST_IMAGES), crew.lab.measurement.images))
     with begin_shard(shard, crew.space.shards_dir, threads=len(crew.cpus)) as pending:
         session.versions.update(clean_room.await_ready(room))  # imports meanwhile, if it has not done so already
+        if crew.gpu is not None:
+            clean_room.require_gpu(room, crew.gpu)
         files = [f"{crew.space.paths.shards}/{name}" for name in pending.names()]
 
     clock.start("clean_room", "rebuilding the DALI graph in the clean room")

@@ -56,7 +56,7 @@ class TestListing:
         whole, old = InMemoryCard("GPU-whole", mig=False), InMemoryCard("GPU-old", "Tesla V100", 16_384, mig=None)
         listed = find_gpus(InMemoryNvml(whole, card, old))
         assert listed == [
-            Gpu(0, "NVIDIA H200", "GPU-whole", "580.1", 143_771),
+            Gpu(0, "NVIDIA H200", "GPU-whole", "580.1", 143_771, minor=0),
             Gpu(
                 1,
                 "NVIDIA H200 MIG 1g.18gb",
@@ -64,6 +64,7 @@ class TestListing:
                 "580.1",
                 16_384,
                 Mig("GPU-parted", "1g.18gb", 0, alone=True, jpeg_engines=1),
+                minor=1,
             ),
             Gpu(
                 1,
@@ -72,8 +73,9 @@ class TestListing:
                 "580.1",
                 71_000,
                 Mig("GPU-parted", "3g.71gb", 2, alone=True, jpeg_engines=3),
+                minor=1,
             ),
-            Gpu(2, "Tesla V100", "GPU-old", "580.1", 16_384),
+            Gpu(2, "Tesla V100", "GPU-old", "580.1", 16_384, minor=2),
         ]
 
     def test_facts_name_parent_and_profile(self, nvml):

@@ -14,6 +14,7 @@ from sandbox import docker_engine
 from sandbox.api import Ending, PodRole, Scratch
 from sandbox.docker_options import GUEST_CODE
 from sandbox.docker_runner import DockerRunner, connect_engine
+from sandbox.gpu_access import GpuName
 from sandbox.seccomp import profile_text
 from tests.sandbox.engine_proxy import EngineProxy
 from tests.sandbox.owner import LIMITS, another_grader, ask, drill
@@ -307,7 +308,7 @@ class TestMissing:
     def test_no_gpu(self, lab_image, state_dir):
         """A GPU that this host does not have cannot be given to a pod."""
         with pytest.raises(SandboxUnavailable, match=r"no GPU can be given to a container: .*nvidia99 does not exist"):
-            DockerRunner(lab_image, state_dir, gpu=99)
+            DockerRunner(lab_image, state_dir, gpu=GpuName("GPU-99", 99, 99))
 
     def test_a_folder_that_the_engine_does_not_see(self, docker_runner, run_id, engine, state_dir):
         """As when the grader itself runs in a container: the advice says which paths must agree."""

@@ -3,8 +3,10 @@
 import pytest
 
 from sandbox import gpu_access
-from sandbox.gpu_access import GpuAccess, GpuRefusal, MigName, choose
+from sandbox.gpu_access import GpuAccess, GpuName, GpuRefusal, choose
 
+FIRST = GpuName("GPU-1", 0, 0)
+SECOND = GpuName("GPU-2", 1, 1)
 RUNTIME = {"Runtimes": {"runc": {}, "nvidia": {"path": "nvidia-container-runtime"}}}
 
 
@@ -33,14 +35,14 @@ def with_cdi(host):
 
 def test_no_driver(host):
     """Nothing else is looked at, and nothing can be given."""
-    assert choose({**with_cdi(host), **RUNTIME}, 0) == GpuRefusal(
+    assert choose({**with_cdi(host), **RUNTIME}, FIRST) == GpuRefusal(
         (f"{host}/dev/nvidia0 does not exist: no NVIDIA driver is loaded, or not for this GPU",)
     )
 
 
 def test_another_gpu_than_there_is(gpus):
     """The third of two."""
-    refusal = choose(RUNTIME, 2)
+    refusal = choose(RUNTIME, GpuName("GPU-3", 2, 2))
     assert isinstance(refusal, GpuRefusal)
     assert "nvidia2 does not exist" in refusal.reasons[0]
 
@@ -48,9 +50,40 @@ def test_another_gpu_than_there_is(gpus):
 @pytest.mark.parametrize("name", ["cdi/nvidia.yaml", "run-cdi/nvidia.json"])
 def test_cdi_comes_first(gpus, name):
     """In any of the engine's folders, for the GPU that was asked for, even where the runtime is there too."""
-    (gpus / name).write_text('{"cdiVersion": "0.6.0", "kind": "nvidia.com/gpu"}')
-    assert choose({**with_cdi(gpus), **RUNTIME}, 1) == GpuAccess(
+    (gpus / name).write_text('{"kind": "nvidia.com/gpu", "devices": [{"name": "0"}, {"name": "1"}]}')
+    assert choose({**with_cdi(gpus), **RUNTIME}, SECOND) == GpuAccess(
         "cdi", device_requests=({"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=1"]},)
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"), [(("0", "1", "all"), "1"), (("1", "GPU-2"), "GPU-2"), (("gpu0", "gpu1"), "gpu1")]
+)
+def test_a_gpu_by_the_name_that_cdi_has_for_it(gpus, names, chosen):
+    """A UUID comes first: numbers change when a GPU is lost."""
+    (gpus / "cdi" / "nvidia.yaml").write_text(specification(*names))
+    assert choose(with_cdi(gpus), SECOND).device_requests[0]["DeviceIDs"] == [f"nvidia.com/gpu={chosen}"]
+
+
+@pytest.mark.parametrize(("names", "way"), [(("0", "1"), "nvidia-runtime"), (("0", "1", "GPU-2"), "cdi")])
+def test_a_worker_that_sees_only_some_gpus_of_its_host(gpus, names, way):
+    """As in a container: its GPU 0 is not what the engine means by 0, and only a UUID is the same to both."""
+    (gpus / "cdi" / "nvidia.yaml").write_text(specification(*names))
+    ours = GpuName("GPU-2", 0, 1)
+    access = choose({**with_cdi(gpus), **RUNTIME}, ours)
+    assert access.name == way
+    assert "GPU-2" in str(access)
+    (gpus / "nvidia" / "lib64").mkdir(parents=True)
+    assert choose({}, ours).devices[0].endswith("nvidia1")
+
+
+def test_a_gpu_that_no_specification_names(gpus):
+    """The way out is said."""
+    (gpus / "cdi" / "nvidia.yaml").write_text(specification("0"))
+    refusal = choose(with_cdi(gpus), SECOND)
+    assert isinstance(refusal, GpuRefusal)
+    assert (
+        "no specification names GPU-2; run `nvidia-ctk cdi generate --device-name-strategy=uuid`" in refusal.reasons[0]
     )
 
 
@@ -59,7 +92,7 @@ def test_cdi_needs_a_specification_in_the_engines_folders(gpus, name):
     """Another vendor's, another file type or another folder will not do."""
     kind = "vendor.com/net" if "other" in name else "nvidia.com/gpu"
     (gpus / name).write_text(f"kind: {kind}")
-    refusal = choose(with_cdi(gpus), 0)
+    refusal = choose(with_cdi(gpus), FIRST)
     assert isinstance(refusal, GpuRefusal)
     assert "nvidia-ctk cdi generate" in refusal.reasons[0]
     assert str(gpus / "cdi") in refusal.reasons[0]
@@ -69,7 +102,7 @@ def test_cdi_needs_a_specification_in_the_engines_folders(gpus, name):
 def test_an_engine_without_cdi(gpus, dirs):
     """Older engines do not have the field; the reason names the version that does."""
     (gpus / "cdi" / "nvidia.yaml").write_text("kind: nvidia.com/gpu")
-    refusal = choose({"CDISpecDirs": dirs}, 0)
+    refusal = choose({"CDISpecDirs": dirs}, FIRST)
     assert isinstance(refusal, GpuRefusal)
     assert "Docker 25 or newer" in refusal.reasons[0]
 
@@ -78,15 +111,15 @@ def test_folders_that_cannot_be_read(gpus):
     """A specification that is a folder, or a folder that is missing, is none."""
     (gpus / "cdi" / "nvidia.yaml").mkdir()
     (gpus / "run-cdi").rmdir()
-    assert isinstance(choose(with_cdi(gpus), 0), GpuRefusal)
+    assert isinstance(choose(with_cdi(gpus), FIRST), GpuRefusal)
 
 
 def test_the_runtime_comes_second(gpus):
     """With the capabilities that decoding needs, and without `utility`."""
-    assert choose(RUNTIME, 1) == GpuAccess(
+    assert choose(RUNTIME, SECOND) == GpuAccess(
         "nvidia-runtime",
         runtime="nvidia",
-        environment={"NVIDIA_VISIBLE_DEVICES": "1", "NVIDIA_DRIVER_CAPABILITIES": "compute,video"},
+        environment={"NVIDIA_VISIBLE_DEVICES": "GPU-2", "NVIDIA_DRIVER_CAPABILITIES": "compute,video"},
     )
 
 
@@ -94,7 +127,7 @@ def test_device_nodes_come_last(gpus):
     """This GPU's node, the control nodes that exist, and the driver's folder."""
     (gpus / "opt" / "nvidia" / "lib64").mkdir(parents=True)
     folder = str(gpus / "opt" / "nvidia")
-    assert choose({"Runtimes": {"runc": {}}}, 1) == GpuAccess(
+    assert choose({"Runtimes": {"runc": {}}}, SECOND) == GpuAccess(
         "device-nodes",
         devices=tuple(str(gpus / "dev" / name) for name in ("nvidia1", "nvidiactl", "nvidia-uvm")),
         volumes={folder: folder},
@@ -105,12 +138,12 @@ def test_device_nodes_come_last(gpus):
 @pytest.mark.parametrize("info", [{}, {"Runtimes": None}, {"Runtimes": ["nvidia"]}, {"Runtimes": {}}])
 def test_no_way(gpus, info):
     """One reason for each way that was looked at."""
-    refusal = choose(info, 0)
+    refusal = choose(info, FIRST)
     assert isinstance(refusal, GpuRefusal)
     assert [reason.split(":")[0] for reason in refusal.reasons] == ["CDI", "NVIDIA runtime", "device nodes"]
 
 
-MIG = MigName("MIG-5f0c", 2)
+MIG = GpuName("MIG-5f0c", 1, 1, 2)
 
 
 def specification(*names, kind="nvidia.com/gpu"):
@@ -132,7 +165,7 @@ def specification(*names, kind="nvidia.com/gpu"):
 def test_an_instance_by_the_name_that_cdi_has_for_it(gpus, names, chosen):
     """Names depend on how the specification was written; a UUID never means another instance and comes first."""
     (gpus / "cdi" / "nvidia.yaml").write_text(specification(*names))
-    assert choose({**with_cdi(gpus), **RUNTIME}, 1, MIG) == GpuAccess(
+    assert choose({**with_cdi(gpus), **RUNTIME}, MIG) == GpuAccess(
         "cdi", device_requests=({"Driver": "cdi", "DeviceIDs": [f"nvidia.com/gpu={chosen}"]},)
     )
 
@@ -142,7 +175,7 @@ def test_an_instance_in_a_specification_of_json(gpus):
     (gpus / "cdi" / "broken.yaml").write_text("kind: nvidia.com/gpu\n\t- [")
     (gpus / "cdi" / "other.yaml").write_text(specification("MIG-5f0c", kind="vendor.com/nvidia.com/gpu"))
     (gpus / "run-cdi" / "nvidia.json").write_text('{"kind": "nvidia.com/gpu", "devices": [{"name": "1:2"}, 3]}')
-    access = choose(with_cdi(gpus), 1, MIG)
+    access = choose(with_cdi(gpus), MIG)
     assert isinstance(access, GpuAccess)
     assert access.device_requests[0]["DeviceIDs"] == ["nvidia.com/gpu=1:2"]
 
@@ -160,15 +193,15 @@ def test_an_instance_in_a_specification_of_json(gpus):
 def test_an_instance_that_no_specification_names(gpus, text):
     """It was written before the instance was made: its whole GPU is not given in its place."""
     (gpus / "cdi" / "nvidia.yaml").write_text(text)
-    refusal = choose(with_cdi(gpus), 1, MIG)
+    refusal = choose(with_cdi(gpus), MIG)
     assert isinstance(refusal, GpuRefusal)
     assert "nvidia-ctk cdi generate" in refusal.reasons[0]
-    assert choose({**with_cdi(gpus), **RUNTIME}, 1, MIG).name == "nvidia-runtime"
+    assert choose({**with_cdi(gpus), **RUNTIME}, MIG).name == "nvidia-runtime"
 
 
 def test_an_instance_by_the_runtime(gpus):
     """Which takes its UUID."""
-    assert choose(RUNTIME, 1, MIG) == GpuAccess(
+    assert choose(RUNTIME, MIG) == GpuAccess(
         "nvidia-runtime",
         runtime="nvidia",
         environment={"NVIDIA_VISIBLE_DEVICES": "MIG-5f0c", "NVIDIA_DRIVER_CAPABILITIES": "compute,video"},
@@ -178,7 +211,7 @@ def test_an_instance_by_the_runtime(gpus):
 def test_no_device_nodes_for_an_instance(gpus):
     """The node of its GPU is its neighbours', too."""
     (gpus / "nvidia" / "lib64").mkdir(parents=True)
-    assert choose({}, 1).name == "device-nodes"
-    refusal = choose({}, 1, MIG)
+    assert choose({}, SECOND).name == "device-nodes"
+    refusal = choose({}, MIG)
     assert isinstance(refusal, GpuRefusal)
     assert [reason.split(":")[0] for reason in refusal.reasons] == ["CDI", "NVIDIA runtime", "device nodes"]

@@ -4,6 +4,7 @@ import functools
 from dataclasses import dataclass
 
 import psutil
+import pynvml
 import pytest
 
 from grader_service import diagnosis, wiring
@@ -11,13 +12,13 @@ from grader_service.cli import grade
 from grader_service.errors import ConfigurationError
 from grader_service.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
 from grader_service.host import driver_gpus, find_gpus
-from grader_service.sandboxes import mig_name, open_runner
+from grader_service.sandboxes import gpu_name, open_runner
 from grader_service.service.device_lock import hold_device
 from grader_service.settings import Settings
 from sandbox import docker_runner, gpu_access
 from sandbox.api import PodRole, PodSpec
 from sandbox.docker_options import guest_environment
-from sandbox.gpu_access import MigName
+from sandbox.gpu_access import GpuName
 from tests.sandbox.owner import LIMITS, ask, drill
 
 
@@ -102,9 +103,26 @@ def test_instances_of_one_gpu_are_held_apart(host, tmp_path):
 
 
 def test_its_name_for_engines(host):
-    """UUID and number; a whole GPU has none beside its own number."""
-    assert mig_name(chosen("GPU-whole")) is None
-    assert mig_name(chosen("MIG-b")) == MigName("MIG-b", 3)
+    """UUID, its GPU's number and device node, and its own number."""
+    assert gpu_name(chosen("GPU-whole")) == GpuName("GPU-whole", 0, 0)
+    assert gpu_name(chosen("MIG-b")) == GpuName("MIG-b", 1, 1, 3)
+
+
+def test_a_worker_in_a_container_knows_the_device_node_of_its_gpu():
+    """There the driver counts only the GPUs that the container was given; nodes keep the host's numbers."""
+    (gpu,) = find_gpus(InMemoryNvml(InMemoryCard("GPU-third", minor=2)))
+    assert gpu_name(gpu) == GpuName("GPU-third", 0, 2)
+
+
+def test_a_driver_that_does_not_say_the_node(monkeypatch):
+    """Then the number stands for it."""
+    nvml = InMemoryNvml(InMemoryCard("GPU-1"), InMemoryCard("GPU-2"))
+
+    def refuse(_):
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+    monkeypatch.setattr(nvml, "nvmlDeviceGetMinorNumber", refuse)
+    assert gpu_name(find_gpus(nvml)[1]) == GpuName("GPU-2", 1, 1)
 
 
 @dataclass
@@ -121,8 +139,8 @@ class Engine:
         return {"SecurityOptions": ["name=seccomp"], "Runtimes": {"nvidia": {}}, "ServerVersion": "28.3"}
 
 
-@pytest.mark.parametrize(("uuid", "named"), [("MIG-b", "MIG-b"), ("GPU-whole", "0")])
-def test_containers_get_the_chosen_instance(host, tmp_path, monkeypatch, uuid, named):
+@pytest.mark.parametrize("uuid", ["MIG-b", "GPU-whole"])
+def test_containers_get_the_chosen_instance(host, tmp_path, monkeypatch, uuid):
     """In the name that the engine's way of access has for it, and never the whole GPU in its place."""
     for number in (0, 1):
         (tmp_path / f"nvidia{number}").touch()
@@ -131,19 +149,19 @@ def test_containers_get_the_chosen_instance(host, tmp_path, monkeypatch, uuid, n
     runner = open_runner("docker", "grader-lab", Settings(state_dir=tmp_path), chosen(uuid))
     assert runner.facts.gpu_access == "nvidia-runtime"
     spec = PodSpec(PodRole.LEARNER, "none", 64, pids=16, cpus=(0,))
-    assert guest_environment(spec, runner._gpu)["NVIDIA_VISIBLE_DEVICES"] == named
+    assert guest_environment(spec, runner._gpu)["NVIDIA_VISIBLE_DEVICES"] == uuid
 
 
-def test_processes_see_the_chosen_instance_and_not_the_first(host, state_dir, monkeypatch):
-    """Where the worker's own environment says another, too; a whole GPU is left to that environment."""
+def test_processes_see_the_chosen_device_and_not_the_first(host, state_dir, monkeypatch):
+    """Where the worker's own environment says another, too: lock and watch are on the chosen one."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
-    for uuid, visible in (("MIG-b", "MIG-b"), ("GPU-whole", "5")):
+    for uuid in ("MIG-b", "GPU-whole"):
         runner = open_runner("process", "", Settings(state_dir=state_dir), chosen(uuid))
         with runner.open_run(f"run-of-{uuid}", LIMITS) as space:
             assert ask(space.start(drill()), kind="echo", value=1).body["value"] == 1
             pods = [process.environ() for process in psutil.Process().children(recursive=True)]
             told = {pod["CUDA_VISIBLE_DEVICES"] for pod in pods if f"run-of-{uuid}" in pod.get("TMPDIR", "")}
-            assert told == {visible}
+            assert told == {uuid}
 
 
 def test_doctor_lists_instances(host, card):

@@ -25,8 +25,8 @@ _MAX_OUTPUTS = 64
 def run(link: Link) -> None:
     """Guest program: `prepare` (a graph as blob) is answered with `prepared` or `refused`, `window` with two marks.
 
-    `contents` is answered with what the last window delivered, `twin_contents` with what the plain twin delivers.
-    `prepare_own`, and a `window` of the graph `own`, go to a graph of ours; see `own_graph`.
+    `which_gpu` is answered with `gpu`, `contents` with what the last window delivered, `twin_contents` with what the
+    plain twin delivers. `prepare_own`, and a `window` of the graph `own`, go to a graph of ours; see `own_graph`.
     """
     for name in FORBIDDEN_ENVIRONMENT:
         os.environ.pop(name, None)
@@ -45,6 +45,9 @@ def run(link: Link) -> None:
         request = link.receive()
         if request["kind"] == "prepare_own" or request.get("graph") == "own":
             own.answer(link, request)
+        elif request["kind"] == "which_gpu":
+            uuid, problem = which_gpu()
+            link.send("gpu", uuid=uuid, problem=problem)
         elif request["kind"] == "prepare":
             device = request["device"]
             batches = None  # frees the buffers of a graph that was tried before
@@ -74,6 +77,22 @@ def run(link: Link) -> None:
             link.send("contents", blob, **body)
         else:
             return
+
+
+def which_gpu() -> tuple[str | None, str | None]:
+    """UUID of the GPU that this pod was given, as CUDA writes it, and why CUDA cannot use one.
+
+    Memory that the learner's pod has filled is no problem of the host's: what fails for it later is the learner's.
+    """
+    import torch
+
+    try:
+        torch.cuda.synchronize()
+        uuid = getattr(torch.cuda.get_device_properties(0), "uuid", None)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"[:1000]
+        return None, None if "out of memory" in text.lower() else text
+    return None if uuid is None else str(uuid), None
 
 
 def prepare(request: dict[str, Any]) -> tuple[Batches, int, dict[str, Any]]:
