@@ -4,8 +4,9 @@ Each command imports what it uses: `grader grade` should not wait for a database
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
@@ -16,12 +17,14 @@ from grader_service.cli.arguments import operator
 from grader_service.cli.output import console, when
 from grader_service.cli.selecting import check_outcomes, check_versions, moment, named
 from grader_service.errors import UsageError
+from grader_service.model.base import neutralise
 from grader_service.model.regrade import Batch, ItemState
 from grader_service.settings import Settings
 
 if TYPE_CHECKING:
     from grader_service.store.engine import Store
 
+_DETAIL_SHOWN = 500
 app = typer.Typer(
     help="Re-grade cohorts: plan, start, watch, diff, apply, revert. Old verdicts stay in force until `apply`.",
     no_args_is_help=True,
@@ -32,6 +35,7 @@ app.command("flakes")(regrade_diff.flakes)
 
 BatchId = Annotated[str, typer.Argument(metavar="BATCH", help="As `grader regrade list` shows it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+ReasonOption = Annotated[str, typer.Option("--reason", "-m", help="Why, for those who ask later.")]
 NotifyOption = Annotated[
     Literal["changed", "all", "none"],
     typer.Option(help="Who gets the verdict sent: those whose verdict says something else, all, or none."),
@@ -48,7 +52,8 @@ def plan(
     submission: Annotated[list[str] | None, typer.Option(help="These submissions.")] = None,
     status: Annotated[list[str] | None, typer.Option(help="With this status in force.")] = None,
     check: Annotated[
-        list[str] | None, typer.Option(metavar="ID[=OUTCOME]", help="Judged by this check, with this outcome.")
+        list[str] | None,
+        typer.Option(metavar="ID[=OUTCOME]", help="Judged by this check, with this outcome; several of one: any."),
     ] = None,
     code: Annotated[list[str] | None, typer.Option(help="With this code, such as ratio.too_low.")] = None,
     since: Annotated[str | None, typer.Option(metavar="TIME", help="Received then or later, ISO 8601.")] = None,
@@ -160,16 +165,19 @@ def list_batches(*, as_json: AsJson = False) -> None:
 
 @app.command("show")
 def show(batch_id: BatchId, *, as_json: AsJson = False) -> None:
-    """Show a batch: how far it is, what failed through us, and who did what with it."""
-    from grader_service.store import regrades
+    """Show a batch: how far it is, what failed through us, and who did what with it, and why."""
+    from grader_service.store import regrade_parked, regrades
 
     store = _store()
     batch, progress = regrades.batch(store, batch_id), regrades.progress(store, batch_id)
     events = regrades.events(store, batch_id)
+    stuck = progress.counts.get(ItemState.NEEDS_ATTENTION, 0)
+    parked = regrade_parked.parked(store, batch_id) if stuck else []
     if as_json:
         document = {
             "batch": batch.model_dump(mode="json"),
             "progress": progress.model_dump(mode="json"),
+            "needs_attention": [vars(item) for item in parked],
             "events": [vars(event) for event in events],
         }
         typer.echo(json.dumps(document, indent=2, default=str))
@@ -181,12 +189,18 @@ def show(batch_id: BatchId, *, as_json: AsJson = False) -> None:
     counts = ", ".join(f"{count} {state.value}" for state, count in progress.counts.items())
     out.print(f"items: {counts or 'none'}; GPU time: {progress.gpu_used_s / 3600:.2f} h", markup=False)
     for event in events:
-        detail = f"  {json.dumps(event.detail, default=str)[:200]}" if event.detail else ""
-        out.print(Text(f"{when(event.at)}  {event.kind:<18} {event.actor}{detail}", style="dim"))
-    if progress.counts.get(ItemState.NEEDS_ATTENTION):
-        for change in regrades.changes(store, batch_id):
-            if change.state is ItemState.NEEDS_ATTENTION:
-                out.print(Text(f"needs attention: {change.submission_id}: {change.error}", style="red"))
+        out.print(Text(f"{when(event.at)}  {event.kind:<18} {event.actor}{_details(event.detail)}", style="dim"))
+    for item in parked:
+        of = f", repetition {item.repetition} of {batch.repeats}" if batch.repeats > 1 else ""
+        out.print(Text(f"needs attention: {item.submission_id}{of}: {item.error}", style="red"))
+    if stuck > len(parked):
+        out.print(Text(f"… and {stuck - len(parked)} more that need attention", style="red"))
+
+
+def _details(detail: Mapping[str, Any]) -> str:
+    """What an event says beside its kind, its reason first, so that this is whole."""
+    said = {name: value for name, value in detail.items() if value not in (None, "")}
+    return f"  {neutralise(json.dumps(said, ensure_ascii=False, default=str))[:_DETAIL_SHOWN]}" if said else ""
 
 
 @app.command("start")
@@ -199,11 +213,11 @@ def start(batch_id: BatchId) -> None:
 
 
 @app.command("pause")
-def pause(batch_id: BatchId) -> None:
+def pause(batch_id: BatchId, *, reason: ReasonOption = "") -> None:
     """Stop handing out a batch's work; what is in hand is finished."""
-    from grader_service.store import regrade_states
+    from grader_service.store import regrade_apply, regrade_states
 
-    regrade_states.pause(_store(), batch_id, operator())
+    regrade_states.pause(_store(), batch_id, operator(), regrade_apply.checked_reason(reason))
     _say(f"{batch_id} is paused")
 
 
@@ -223,11 +237,11 @@ def resume(
 
 
 @app.command("cancel")
-def cancel(batch_id: BatchId) -> None:
+def cancel(batch_id: BatchId, *, reason: ReasonOption = "") -> None:
     """End a batch before it is finished; the verdicts that it has made can still be looked at."""
-    from grader_service.store import regrade_states
+    from grader_service.store import regrade_apply, regrade_states
 
-    regrade_states.cancel(_store(), batch_id, operator())
+    regrade_states.cancel(_store(), batch_id, operator(), regrade_apply.checked_reason(reason))
     _say(f"{batch_id} is cancelled")
 
 
@@ -254,11 +268,11 @@ def escalate(
 
 
 @app.command("discard")
-def discard(batch_id: BatchId) -> None:
+def discard(batch_id: BatchId, *, reason: ReasonOption = "") -> None:
     """Give a batch up: its verdicts never come in force."""
-    from grader_service.store import regrade_states
+    from grader_service.store import regrade_apply, regrade_states
 
-    regrade_states.discard(_store(), batch_id, operator())
+    regrade_states.discard(_store(), batch_id, operator(), regrade_apply.checked_reason(reason))
     _say(f"{batch_id} is discarded; every verdict stays as it was")
 
 
@@ -270,13 +284,14 @@ def apply(
         bool, typer.Option("--unfinished", help="Also when some have no new verdict; they keep the old one.")
     ] = False,
     notify: NotifyOption = "changed",
+    reason: ReasonOption = "",
 ) -> None:
     """Put a batch's verdicts in force, all at once. Can be undone with `revert`."""
     from grader_service.store import regrade_apply, regrades
 
     store = _store()
     _warn_of_other_labs(regrades.batch(store, batch_id))
-    done = regrade_apply.apply(store, batch_id, operator(), unfinished=unfinished, notify=notify)
+    done = regrade_apply.apply(store, batch_id, operator(), unfinished=unfinished, notify=notify, reason=reason)
     _say(f"{done.in_force} verdicts are in force now; {done.notified} answers go out")
     if done.outdated:
         _say(f"{done.outdated} submissions got another verdict since the batch was planned, and keep it")
@@ -285,11 +300,11 @@ def apply(
 
 
 @app.command("revert")
-def revert(batch_id: BatchId, *, notify: NotifyOption = "changed") -> None:
+def revert(batch_id: BatchId, *, notify: NotifyOption = "changed", reason: ReasonOption = "") -> None:
     """Undo `apply`: the verdicts from before are in force again."""
     from grader_service.store import regrade_apply
 
-    done = regrade_apply.revert(_store(), batch_id, operator(), notify=notify)
+    done = regrade_apply.revert(_store(), batch_id, operator(), notify=notify, reason=reason)
     _say(f"{done.restored} verdicts from before are in force again; {done.notified} answers go out")
     if done.outdated:
         _say(f"{done.outdated} submissions got another verdict since the batch was applied, and keep it")

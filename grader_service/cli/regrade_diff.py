@@ -1,9 +1,9 @@
 """`grader regrade diff|flakes`: what a batch changes, and what varies although nothing changed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 from pydantic import ValidationError
@@ -20,6 +20,9 @@ from grader_service.regrade.exports.table import Form, write_table
 from grader_service.regrade.filters import rows_of
 from grader_service.regrade.flakes import flakes_of
 from grader_service.settings import Settings
+
+if TYPE_CHECKING:
+    from grader_service.store.engine import Store
 
 ResultName = StrEnum("ResultName", {name.upper(): name for name in get_args(Result)})  # type: ignore[misc]
 """The results of a diff as choices of the command line."""
@@ -62,9 +65,12 @@ def diff(
         kinds=tuple(kind or ()),
         differs=changed,
     )
-    found, progress, changes = _opened(batch)
+    store = _store()
+    found, progress, changes = _opened(store, batch)
     made = diff_of(found, progress, changes(), movers=200, chosen=chosen)
-    _refuse_unknown(made)
+    if chosen is not None and not made.count():
+        _refuse_unknown(chosen, _parts(store, found, changes()))
+        _say("no submission of the batch fits these options")
     if as_json is not None:
         write_text(as_json, made.model_dump_json(indent=2) + "\n")
     for target, form in ((csv, Form.CSV), (parquet, Form.PARQUET)):
@@ -90,7 +96,7 @@ def flakes(
 
     Exit codes: 0 none varies · 1 some check or status varies · 4 none so far, and not finished · 2 usage.
     """
-    found, progress, changes = _opened(batch)
+    found, progress, changes = _opened(_store(), batch)
     if found.repeats < 2:
         raise UsageError(
             f"batch {batch} judges each submission once, which shows no noise; plan one with two repetitions or more"
@@ -120,25 +126,46 @@ def _filter(**conditions: object) -> Filter | None:
         raise UsageError(f"--{option} does not take {came!r}: {first['msg']}") from error
 
 
-def _opened(batch_id: str) -> tuple[Batch, Progress, Callable[[], Iterator[Change]]]:
-    """The batch, how far it is, and what reads its submissions anew each time."""
+def _store() -> "Store":
     from grader_service import wiring
+
+    return wiring.ready_store(Settings())
+
+
+def _opened(store: "Store", batch_id: str) -> tuple[Batch, Progress, Callable[[], Iterator[Change]]]:
+    """The batch, how far it is, and what reads its submissions anew each time."""
     from grader_service.store import regrades
 
-    store = wiring.ready_store(Settings())
     found, progress = regrades.batch(store, batch_id), regrades.progress(store, batch_id)
     return found, progress, partial(regrades.changes, store, batch_id)
 
 
-def _refuse_unknown(made: Diff) -> None:
-    """A slip in the name of a check must not look like a batch that changes nothing."""
-    if made.chosen is None or made.count():
-        return
-    check = made.chosen.check
-    known = sorted({name for lab in made.batch.labs for name in lab.check_versions})
-    if check is not None and check not in known:
-        raise UsageError(f"no submission of the batch has a check {check}; it grades with {', '.join(known)}")
-    _say("no submission of the batch fits these options")
+def _parts(store: "Store", batch: Batch, changes: Iterable[Change]) -> set[tuple[str, str]]:
+    """Step and check of all that the batch knows: its labs', and those of verdicts on either side."""
+    from grader_service.labs.specs import read_lab
+    from grader_service.regrade.lab_texts import kept_text
+
+    labs = [read_lab(kept_text(store, ref), f"lab {ref.lab}") for ref in batch.labs]
+    known = {(step.id, check.id) for lab in labs for step in lab.steps for check in step.checks}
+    for change in changes:
+        for standing in (change.old, change.new):
+            known.update((check.step, check.id) for check in (standing.checks if standing is not None else ()))
+    return known
+
+
+def _refuse_unknown(chosen: Filter, known: Collection[tuple[str, str]]) -> None:
+    """A slip in the name of a step or check must not look like a batch that changes nothing."""
+    steps, checks = ({pair[place] for pair in known} for place in (0, 1))
+    for what, name, names in (("step", chosen.step, steps), ("check", chosen.check, checks)):
+        if name is not None and name not in names:
+            raise UsageError(f"the batch has no {what} {name}; its {what}s are {_listed(names)}")
+    if chosen.step is not None and chosen.check is not None and (chosen.step, chosen.check) not in known:
+        there = _listed(step for step, check in known if check == chosen.check)
+        raise UsageError(f"the check {chosen.check} is not in the step {chosen.step}; it is in {there}")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
 
 
 def _say(text: str) -> None:

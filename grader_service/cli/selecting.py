@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from grader_service.errors import UsageError
 from grader_service.model.base import neutralise
-from grader_service.model.regrade import Selection
+from grader_service.model.regrade import Selection, alternatives
 from grader_service.model.verdict import Outcome
 
 _SHOWN = 80
@@ -29,24 +29,24 @@ def named(**conditions: Any) -> Selection:
         raise UsageError(f"{_quoted(first['input'])} does not fit {place}: {first['msg']}") from error
 
 
-def check_outcomes(texts: Sequence[str]) -> Mapping[str, Outcome | None]:
-    """`ID` or `ID=OUTCOME` each.
+def check_outcomes(texts: Sequence[str]) -> Mapping[str, tuple[Outcome, ...]]:
+    """`ID` or `ID=OUTCOME` each; of several outcomes of one check one has to be there, as with statuses.
 
     Raises:
         UsageError: there is no such outcome.
     """
     known = {outcome.value: outcome for outcome in Outcome}
-    found: dict[str, Outcome | None] = {}
+    pairs: list[tuple[str, Outcome | None]] = []
     for text in texts:
         name, sign, outcome = text.partition("=")
         if sign and outcome not in known:
             raise UsageError(f"--check takes ID or ID=OUTCOME with one of {', '.join(known)}, got {_quoted(text)}")
-        found[name] = known[outcome] if sign else None
-    return found
+        pairs.append((name, known[outcome] if sign else None))
+    return alternatives(pairs)
 
 
-def check_versions(texts: Sequence[str]) -> Mapping[str, str]:
-    """`ID=VERSION` each.
+def check_versions(texts: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    """`ID=VERSION` each; of several versions of one check one must have judged.
 
     Raises:
         UsageError: one is not of this form.
@@ -55,7 +55,7 @@ def check_versions(texts: Sequence[str]) -> Mapping[str, str]:
     for name, sign, version in pairs:
         if not (name and sign and version):
             raise UsageError(f"--check-version takes ID=VERSION, got {_quoted(name + sign + version)}")
-    return {name: version for name, _, version in pairs}
+    return alternatives((name, version) for name, _, version in pairs)
 
 
 def moment(text: str | None) -> float | None:

@@ -54,6 +54,7 @@ class PodRecord(Wire):
     ending: Ending
     exit_code: int | None
     wall_s: Seconds
+    """From its start, or its claim where it was prepared ahead, until it was gone."""
     oom_killed: bool = False
     log_tail: LongText = ""
     """Last bytes of standard output and error; for staff only, never parsed."""

@@ -1,10 +1,10 @@
 """Batches of re-grades: what was selected, how it is judged again, how far it is, and what would change."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 from grader_service.model.base import Code, Count, Identifier, LongText, Seconds, ShortText, Wire
 from grader_service.model.lab import LabRef
@@ -12,6 +12,7 @@ from grader_service.model.standing import Standing
 from grader_service.model.verdict import Outcome, Status
 
 MOST_REPEATS = 20
+T = TypeVar("T")
 
 
 class Level(StrEnum):
@@ -30,7 +31,7 @@ class BatchState(StrEnum):
     RUNNING = "running"
     PAUSED = "paused"
     FINISHED = "finished"
-    """Every item has its new verdict; the old ones are in force until the batch is applied."""
+    """No work is left: items have their new verdict or need attention; the old ones are in force until it is applied."""
     CANCELLED = "cancelled"
     """Stopped for good; what was done can be looked at."""
     APPLIED = "applied"
@@ -51,6 +52,24 @@ class ItemState(StrEnum):
     CANCELLED = "cancelled"
 
 
+def _several(value: object) -> object:
+    """Batches from before several were possible hold one value, or null for any; so does whoever means just one."""
+    return () if value is None else (value,) if isinstance(value, str) else value
+
+
+def _outcomes(values: tuple[Outcome, ...]) -> Outcome | tuple[Outcome, ...] | None:
+    """Written as `_several` reads it, so that a selection of one says what it always said."""
+    return None if not values else values[0] if len(values) == 1 else values
+
+
+def _versions(values: tuple[str, ...]) -> str | tuple[str, ...]:
+    return values[0] if len(values) == 1 else values
+
+
+Outcomes = Annotated[tuple[Outcome, ...], BeforeValidator(_several), PlainSerializer(_outcomes)]
+Versions = Annotated[tuple[ShortText, ...], Field(min_length=1), BeforeValidator(_several), PlainSerializer(_versions)]
+
+
 class Selection(Wire):
     """Which submissions: all conditions must hold; those left empty hold always. Only graded ones are selected."""
 
@@ -60,18 +79,29 @@ class Selection(Wire):
     submissions: tuple[Identifier, ...] = ()
     statuses: tuple[Status, ...] = ()
     """Of the verdict in force."""
-    checks: Mapping[Identifier, Outcome | None] = Field(default_factory=dict)
-    """Check id to the outcome that it must have in the verdict in force; null for any."""
+    checks: Mapping[Identifier, Outcomes] = Field(default_factory=dict)
+    """Check id to the outcomes of which it must have one in the verdict in force; any when empty."""
     codes: tuple[Code, ...] = ()
     """The verdict's code, or that of one of its checks."""
     received_from: float | None = None
     """Seconds since 1970."""
     received_before: float | None = None
     image_digests: tuple[ShortText, ...] = ()
-    check_versions: Mapping[Identifier, ShortText] = Field(default_factory=dict)
-    """Check id to the version that judged."""
+    check_versions: Mapping[Identifier, Versions] = Field(default_factory=dict)
+    """Check id to the versions of which one must have judged."""
     latest_only: bool = False
     """Of each learner and lab only the submission that came last."""
+
+
+def alternatives(pairs: Iterable[tuple[str, T | None]]) -> dict[str, tuple[T, ...]]:
+    """Names with the values of which one will do, in the order given; none where any will do, which None says."""
+    found: dict[str, dict[T | None, None]] = {}
+    for name, value in pairs:
+        found.setdefault(name, {})[value] = None
+    return {
+        name: () if None in values else tuple(value for value in values if value is not None)
+        for name, values in found.items()
+    }
 
 
 class LevelCount(Wire):
@@ -124,7 +154,7 @@ class Batch(Wire):
     gpu_budget_s: Seconds | None = None
     """Seconds of GPU time after which it pauses; null: no limit."""
     note: LongText = ""
-    """Why it is paused, such as a spent budget; empty when somebody asked for it."""
+    """Why it is paused, such as a spent budget, or what somebody said; empty when nothing was said."""
     started_at: float | None = None
     finished_at: float | None = None
     applied_at: float | None = None
@@ -181,6 +211,7 @@ class Change(Wire):
 
 
 def comparable(standing: Standing) -> tuple[object, ...]:
-    """What has to be equal for two verdicts to say the same."""
-    checks = tuple((check.step, check.id, check.outcome, check.score, check.max_score) for check in standing.checks)
+    """What has to be equal for two verdicts to say the same; in which order a lab has its checks says nothing."""
+    ordered = sorted(standing.checks, key=lambda check: (check.step, check.id))
+    checks = tuple((check.step, check.id, check.outcome, check.score, check.max_score) for check in ordered)
     return (standing.mode, standing.status, standing.score, standing.max_score, checks)

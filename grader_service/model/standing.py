@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from grader_service.model.base import Code, Identifier, ShortText, Wire
+from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import ImagesPerSecond
 from grader_service.model.verdict import Mode, Outcome, Status, StepVerdict, Tier, Verdict
 
@@ -69,6 +70,16 @@ class Standing(Wire):
     """Seconds that the whole run took by the host's clock; null when it was not timed."""
     gpu_held_s: Annotated[float, Field(ge=0)] | None = None
     """Seconds for which it had a GPU; null in a rehearsal."""
+    measured_by: Mapping[str, object] | None = None
+    """The measurement plan of its run, every value written out, since a default may be another one tomorrow.
+
+    Null where nothing was measured, and in rows from before it was kept.
+    """
+
+
+def every_value(plan: MeasurementPlan) -> Mapping[str, object]:
+    """A measurement plan as `Standing.measured_by` has it."""
+    return plan.model_dump(mode="json")
 
 
 def standing_of(verdict: Verdict) -> Standing:
@@ -116,4 +127,5 @@ def standing_of(verdict: Verdict) -> Standing:
         gpu=str(model)[:200] if model is not None else None,
         run_s=sum(provenance.timings_s.values()) if provenance.timings_s else None,
         gpu_held_s=provenance.gpu_held_s,
+        measured_by=every_value(measurement.plan) if measurement is not None else None,
     )

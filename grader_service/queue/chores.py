@@ -3,7 +3,7 @@
 from celery import Celery
 
 from grader_service.queue.hints import announce, holding
-from grader_service.queue.letters import deliver_due
+from grader_service.queue.letters import deliver_all
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.sweeper import Chore
 from grader_service.store.engine import Store
@@ -38,5 +38,5 @@ def common_chores(store: Store, app: Celery, retry: RetryPolicy) -> list[tuple[s
             lambda: expire_leases(store, max_attempts=retry.max_attempts, delay_s=retry.delay_s),
         ),
         ("announce", lambda: announce_waiting(store, app, silent_s=retry.hint_s)),
-        ("deliver", lambda: deliver_due(store, app)),
+        ("deliver", lambda: deliver_all(store, app)),
     ]

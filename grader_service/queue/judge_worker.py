@@ -98,7 +98,8 @@ class Child:
             self._pid = os.getpid()
         verdict = judge_next(self._desk)
         if verdict is not None:
-            deliver_due(self._desk.store, self._app)
+            # Only its own: thousands of answers of a batch must not come between two learners.
+            deliver_due(self._desk.store, self._app, verdict_id=verdict.verdict_id)
         return verdict
 
 

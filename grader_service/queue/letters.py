@@ -15,10 +15,31 @@ from grader_service.store.outbox import Letter
 log = structlog.get_logger(__name__)
 
 
-def deliver_due(store: Store, app: Celery, limit: int = 100) -> int:
-    """Sends what is due; returns how many answers the broker took. Each may be sent twice, never not at all."""
+_MOST_ROUNDS = 10
+
+
+def deliver_all(store: Store, app: Celery, limit: int = 100) -> int:
+    """Sends what is due, a thousand answers at most; returns how many the broker took."""
+    sent = 0
+    for _ in range(_MOST_ROUNDS):  # a sweeper has other things to do as well
+        done = deliver_due(store, app, limit)
+        sent += done
+        if done < limit:
+            break
+    return sent
+
+
+def deliver_due(store: Store, app: Celery, limit: int = 100, *, verdict_id: str | None = None) -> int:
+    """Sends what is due; returns how many answers the broker took. Each may be sent twice, never not at all.
+
+    Args:
+        store: with the answers.
+        app: with the broker.
+        limit: at most so many.
+        verdict_id: only answers with this verdict.
+    """
     sent = []
-    for letter in outbox.due(store, limit):
+    for letter in outbox.due(store, limit, verdict_id=verdict_id):
         try:
             deliver(app, letter)
         except (OperationalError, RedisError, OSError) as error:

@@ -11,7 +11,7 @@ from typing import Self
 import structlog
 
 from checks.registry import Registry
-from grader_service.errors import GraderError, InfrastructureError, UsageError
+from grader_service.errors import ConfigurationError, GraderError, InfrastructureError, UsageError
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.lab import LabSpec
 from grader_service.regrade.kept_labs import kept_lab
@@ -26,6 +26,10 @@ log = structlog.get_logger(__name__)
 
 CHUNK = 25
 """Items that are claimed and stored together: few enough that a pause takes effect at once."""
+
+
+class LabNotHere(InfrastructureError):
+    """This process cannot read the batch's lab: a plugin is missing or of another version here, perhaps only here."""
 
 
 @dataclass
@@ -54,10 +58,12 @@ def judge_chunk(desk: BulkDesk, stopped: Callable[[], bool] = lambda: False, *, 
 
     Raises:
         StoreUnavailable: the database failed; the lease will run out.
+        LabNotHere: it cost one item a try, so that an operator sees it, and no other item anything.
     """
     chunk = claim_chunk(desk.store, desk.owner, desk.lease_s, size)
     if chunk is None:
         return None
+    _require_labs(desk, chunk)
     answers: list[Answer] = []
     with _Renewal(desk, chunk):
         for job in chunk.jobs:
@@ -73,11 +79,28 @@ def judge_chunk(desk: BulkDesk, stopped: Callable[[], bool] = lambda: False, *, 
     return len(answers)
 
 
+def _require_labs(desk: BulkDesk, chunk: Chunk) -> None:
+    """Failing in no time, a process without the lab would claim most items of a batch, and fail them all."""
+    try:
+        _labs(desk, chunk.batch_id)
+    except ConfigurationError as error:
+        first, *others = chunk.jobs
+        failed = Answer(first, None, f"{type(error).__name__}: {error}", again=True)
+        policy = desk.retry
+        store_answers(desk.store, chunk, [failed], max_attempts=policy.max_attempts, delay_s=policy.delay_s)
+        give_back(desk.store, chunk, others)
+        raise LabNotHere(f"batch {chunk.batch_id}: {error}") from error
+    except StoreUnavailable:
+        raise
+    except GraderError:
+        return  # the same everywhere: each item says it
+
+
 def _answer(desk: BulkDesk, chunk: Chunk, job: Job) -> Answer:
     try:
         kind, document = _document(job)
         _ = job.base  # read here, so that one that cannot be read fails this item and no other
-        lab = _lab(desk, chunk.batch_id, job.submission.lab)
+        lab = _labs(desk, chunk.batch_id)[job.submission.lab]
         verdict = verdict_on(job.submission, lab, job.run_id, kind, document, desk.registry, desk.judging)
         return Answer(job, desk.signer.sign(verdict))
     except StoreUnavailable:
@@ -109,11 +132,16 @@ def _document(job: Job) -> tuple[str, bytes]:
     return job.kind, document
 
 
-def _lab(desk: BulkDesk, batch_id: str, lab_id: str) -> LabSpec:
+def _labs(desk: BulkDesk, batch_id: str) -> dict[str, LabSpec]:
+    """Those of a batch, read once.
+
+    Raises:
+        ConfigurationError: one cannot be read here.
+    """
     if batch_id not in desk.labs:
         batch = regrades.batch(desk.store, batch_id)
         desk.labs[batch_id] = {ref.lab: kept_lab(desk.store, ref, desk.registry) for ref in batch.labs}
-    return desk.labs[batch_id][lab_id]
+    return desk.labs[batch_id]
 
 
 class _Renewal:

@@ -29,16 +29,15 @@ from grader_service.model.diff import (
     Transition,
     VersionSeen,
 )
-from grader_service.model.regrade import Batch, Change, Level, Progress
-from grader_service.model.standing import CheckStanding, Standing
-from grader_service.model.verdict import Mode, Outcome, StepVerdict
-from grader_service.regrade.filters import ABSENT, differ, in_scope, paired, result_of, rows_of
+from grader_service.model.regrade import Batch, Change, Progress
+from grader_service.model.standing import Standing
+from grader_service.model.verdict import Mode, StepVerdict
+from grader_service.regrade.filters import ABSENT, differ, in_scope, lost_a_decision, paired, result_of, rows_of
 from grader_service.regrade.flakes import FlakeTally
 
 MOST_LISTED = 200
 """Newly failing submissions, codes, and versions of one check that a diff names; the newly failing are counted too."""
 _MOST_SHARE = 1e6
-_DECIDED = frozenset({Outcome.PASSED, Outcome.FAILED})
 _ORDER: dict[Result, int] = {result: index for index, result in enumerate(get_args(Result))}
 _StepKey = tuple[str, str]
 _CheckKey = tuple[str, str, str]
@@ -146,8 +145,8 @@ class _Tally:
         self._rehearsals += new.mode is Mode.REHEARSAL and old.mode is not Mode.REHEARSAL
         self._other_gpu += new.gpu != old.gpu
         self._add_steps(old, new)
-        undecided = self._add_checks(old, new)
-        self._by_evidence += undecided and change.level is Level.JUDGE
+        self._add_checks(old, new)
+        self._by_evidence += lost_a_decision(change, self._chosen)
         if kind in CHANGED:
             self._newer += change.newer > 0
             self._rank(kind, change, before, after)
@@ -191,9 +190,7 @@ class _Tally:
             part.transitions[results[0], results[1]] += 1
             part.changed += before != after
 
-    def _add_checks(self, old: Standing, new: Standing) -> bool:
-        """Counts each check; whether one is undecided now that was not before."""
-        undecided = False
+    def _add_checks(self, old: Standing, new: Standing) -> None:
         for (step, check), before, after in paired(old, new):
             if not in_scope(self._chosen, step, check):
                 continue
@@ -204,8 +201,6 @@ class _Tally:
                 if item is not None:
                     part.seen(item.version, side)
                     self._codes.setdefault((new.lab, step, check, item.code), [0, 0])[side] += 1
-            undecided |= _lost(before, after)
-        return undecided
 
     def _rank(self, kind: Kind, change: Change, before: float | None, after: float | None) -> None:
         if kind is Kind.NEWLY_FAILING and len(self._failing) < MOST_LISTED:
@@ -285,10 +280,6 @@ def share_of(standing: Standing) -> float | None:
     if standing.score is None or standing.max_score is None:
         return None
     return min(_MOST_SHARE, standing.score / standing.max_score)
-
-
-def _lost(before: CheckStanding | None, after: CheckStanding | None) -> bool:
-    return after is not None and after.outcome not in _DECIDED and (before is None or before.outcome in _DECIDED)
 
 
 def _transitions(counts: Counter[tuple[Result, Result]]) -> tuple[Transition, ...]:

@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Iterator
 
 from grader_service.model.diff import CHANGED, Filter, Kind, Result
-from grader_service.model.regrade import Change, ItemState
+from grader_service.model.regrade import Change, ItemState, Level
 from grader_service.model.standing import CheckStanding, Standing
-from grader_service.model.verdict import Status
+from grader_service.model.verdict import Outcome, Status
 
 ABSENT: Result = "absent"
 _OPEN = {ItemState.NEEDS_ATTENTION: Kind.NEEDS_ATTENTION, ItemState.CANCELLED: Kind.CANCELLED}
 _FAILING = frozenset({Status.FAILED, Status.REJECTED})
 _DECIDED = _FAILING | {Status.PASSED}
+_SAYS = frozenset({Outcome.PASSED, Outcome.FAILED})
+"""Outcomes of a check that decide."""
 Paired = tuple[tuple[str, str], CheckStanding | None, CheckStanding | None]
 """Step and check; what it was before and what it is now, None on the side that lacks it."""
 
@@ -82,6 +84,24 @@ def differ(old: CheckStanding | None, new: CheckStanding | None) -> bool:
     if old is None or new is None:
         return old is not new
     return (old.outcome, old.score, old.max_score) != (new.outcome, new.score, new.max_score)
+
+
+def lost_a_decision(change: Change, chosen: Filter | None = None) -> bool:
+    """Whether stored evidence leaves a check undecided that was decided, or absent, before: a run could tell.
+
+    Not where the change is outdated: `apply` would leave aside what the run costs.
+
+    Args:
+        change: one submission of a batch.
+        chosen: only the checks that it names are looked at.
+    """
+    if change.level is not Level.JUDGE or change.new is None or change.outdated:
+        return False
+    return any(
+        after is not None and after.outcome not in _SAYS and (before is None or before.outcome in _SAYS)
+        for (step, check), before, after in paired(change.old, change.new)
+        if in_scope(chosen, step, check)
+    )
 
 
 def _part_matches(change: Change, kind: Kind, chosen: Filter) -> bool:

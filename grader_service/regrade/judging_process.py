@@ -17,7 +17,7 @@ from grader_service import wiring
 from grader_service.errors import InfrastructureError
 from grader_service.judge_process import JudgeProcess
 from grader_service.logs import configure_logs
-from grader_service.regrade.bulk import BulkDesk, judge_chunk
+from grader_service.regrade.bulk import BulkDesk, LabNotHere, judge_chunk
 from grader_service.regrade.yielding import LiveWatch, lower_priority
 from grader_service.settings import Settings
 from grader_service.signing import Signer
@@ -25,6 +25,8 @@ from grader_service.signing import Signer
 log = structlog.get_logger(__name__)
 
 _IDLE_S = 1.0
+_ELSEWHERE_S = 30.0
+"""Left to other workers, where the lab of what comes next cannot be read here."""
 
 
 def main() -> None:
@@ -53,19 +55,22 @@ def main() -> None:
             return stop.is_set()
 
         while not stop.is_set():
-            if _chunk(desk, stopped) is None:
-                stop.wait(_IDLE_S)
+            stop.wait(_pause_s(desk, stopped))
     desk.store.close()
 
 
-def _chunk(desk: BulkDesk, stopped: Callable[[], bool]) -> int | None:
+def _pause_s(desk: BulkDesk, stopped: Callable[[], bool]) -> float:
+    """Judges one chunk; returns how long to rest before the next one."""
     try:
-        return judge_chunk(desk, stopped)
+        return _IDLE_S if judge_chunk(desk, stopped) is None else 0.0
+    except LabNotHere as error:
+        log.error("lab_not_here", error=str(error)[:300])  # noqa: TRY400 - what is missing is said; a trace says less
+        return _ELSEWHERE_S
     except InfrastructureError as error:
         log.warning("chunk_failed", error=str(error)[:300])
     except Exception:  # a bug of ours must not end the work on other batches
         log.exception("chunk_bug")
-    return None
+    return _IDLE_S
 
 
 def _watch(stop: threading.Event) -> None:

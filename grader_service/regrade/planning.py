@@ -4,15 +4,15 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import fsum
 from pathlib import Path
-from statistics import median
+from statistics import fmean
 from typing import Literal
 
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
 from grader_service.errors import UsageError
 from grader_service.judging import needs_of
-from grader_service.model.evidence import Need, ProbeRef
 from grader_service.model.regrade import (
     MOST_REPEATS,
     Batch,
@@ -22,9 +22,10 @@ from grader_service.model.regrade import (
     LevelCount,
     Selection,
 )
+from grader_service.model.standing import every_value
 from grader_service.probe_plan import wanted_probes
 from grader_service.regrade.kept_labs import TakenLab, installed_lab, labs_in_files
-from grader_service.regrade.sufficiency import Choice, choose
+from grader_service.regrade.sufficiency import Asked, Choice, Collected, choose
 from grader_service.store import devices, regrades
 from grader_service.store.cohorts import CohortEntry, entries
 from grader_service.store.engine import Store
@@ -60,8 +61,21 @@ class _Found:
 
     items: list[NewItem] = field(default_factory=list)
     counts: Counter[Choice] = field(default_factory=Counter)
-    run_s: list[float] = field(default_factory=list)
+    timed_s: list[float] = field(default_factory=list)
     """Of every selected submission whose run was timed, seconds."""
+    to_run_s: list[float | None] = field(default_factory=list)
+    """The same of those that have to run; None where it was not timed."""
+
+    def add(self, entry: CohortEntry, choice: Choice) -> None:
+        """Counts one submission, and keeps what is to be done with it."""
+        run_s = entry.standing.run_s
+        self.counts[choice] += 1
+        if run_s is not None:
+            self.timed_s.append(run_s)
+        if choice.level is Level.RUN:
+            self.to_run_s.append(run_s)
+        if choice.level is not None:
+            self.items.append(_item(entry, choice))
 
 
 def plan(store: Store, registry: Registry, request: PlanRequest, actor: str, *, dry_run: bool = False) -> Batch:
@@ -75,12 +89,7 @@ def plan(store: Store, registry: Registry, request: PlanRequest, actor: str, *, 
     labs = _Labs(registry, request)
     found = _Found()
     for entry in entries(store, request.selection):
-        choice = labs.choose(entry)
-        found.counts[choice] += 1
-        if choice.level is not None:
-            found.items.append(_item(entry, choice))
-        if entry.standing.run_s is not None:
-            found.run_s.append(entry.standing.run_s)
+        found.add(entry, labs.choose(entry))
     if not found.items:
         raise UsageError(_nothing(found))
     labs.check_given()
@@ -138,7 +147,7 @@ class _Labs:
         self._given = labs_in_files(request.lab_files, registry)
         self._probes = ProbeFiles()
         self._taken: dict[str, TakenLab | None] = {}
-        self._asked: dict[tuple[str, tuple[str, ...]], tuple[frozenset[Need], tuple[ProbeRef, ...]] | None] = {}
+        self._asked: dict[tuple[str, tuple[str, ...]], Asked | None] = {}
 
     def taken(self) -> list[TakenLab]:
         """Labs that submissions of the batch need, by id."""
@@ -168,9 +177,8 @@ class _Labs:
         if asked is None:
             text = f"left out, since the lab {lab_id} has no longer every step that they were graded on"
             return Choice(None, "lab.step_missing", text)
-        needs, probes = asked
         assert entry.plan is not None  # noqa: S101 - read from a database, every entry has one
-        return choose(entry.evidence, entry.plan, needs, probes, self._wanted)
+        return choose(Collected(entry.evidence, entry.plan, entry.standing.measured_by), asked, self._wanted)
 
     def _take(self, lab_id: str) -> TakenLab | None:
         if lab_id in self._given:
@@ -182,9 +190,7 @@ class _Labs:
                 return None
             raise  # installed, and wrong
 
-    def _what_checks_ask(
-        self, lab_id: str, steps: tuple[str, ...]
-    ) -> tuple[frozenset[Need], tuple[ProbeRef, ...]] | None:
+    def _what_checks_ask(self, lab_id: str, steps: tuple[str, ...]) -> Asked | None:
         key = (lab_id, steps)
         if key not in self._asked:
             lab = self._taken[lab_id]
@@ -193,15 +199,17 @@ class _Labs:
                 self._asked[key] = None
             else:
                 chosen = lab.spec.selected(steps)
-                probes = wanted_probes(chosen, self._registry, self._probes)
-                self._asked[key] = (needs_of(chosen, self._registry), tuple(task.ref for task in probes))
+                probes = tuple(task.ref for task in wanted_probes(chosen, self._registry, self._probes))
+                self._asked[key] = Asked(needs_of(chosen, self._registry), probes, every_value(lab.spec.measurement))
         return self._asked[key]
 
 
 def _estimate(store: Store, found: _Found, repeats: int) -> Estimate:
     levels = Counter(item.level for item in found.items)
     judged, run = levels[Level.JUDGE] * repeats, levels[Level.RUN] * repeats
-    run_s = run * (median(found.run_s) if found.run_s else _RUN_S)
+    known = [run_s for run_s in found.to_run_s if run_s is not None]
+    others = len(found.to_run_s) - len(known)
+    run_s = repeats * (fsum(known) + others * fmean(known or found.timed_s or (_RUN_S,)))
     ready = devices.ready(store)
     eta_s: float | None = judged / JUDGED_PER_S
     if run:

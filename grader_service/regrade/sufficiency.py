@@ -1,10 +1,12 @@
 """Whether stored evidence holds everything that a lab's checks look at; pure."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from grader_service.model.evidence import Need, ProbeRef, RunPlan
+from grader_service.model.lab import MeasurementPlan
 from grader_service.model.regrade import Level
+from grader_service.model.standing import every_value
 
 
 @dataclass(frozen=True)
@@ -16,45 +18,63 @@ class Choice:
     text: str
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a lab's checks look at now."""
+
+    needs: frozenset[Need]
+    """Parts of the evidence."""
+    probes: tuple[ProbeRef, ...]
+    """With their parameters."""
+    measurement: Mapping[str, object]
+    """How the lab measures, every value of its plan."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What the run behind a verdict left."""
+
+    kind: str | None
+    """Of its stored document; None when there is none."""
+    plan: RunPlan
+    """What it was asked to collect."""
+    measured_by: Mapping[str, object] | None = None
+    """The measurement plan that it kept to; None where that is not known, or nothing was measured."""
+
+
 JUDGE = Choice(Level.JUDGE, "evidence.sufficient", "the stored evidence holds everything that the checks look at")
 REJECTION = Choice(
     Level.JUDGE, "evidence.rejection", "it was rejected before any of its code ran; the verdict is made again from that"
 )
 ASKED = Choice(Level.RUN, "run.asked", "to be run again, as asked")
 NO_EVIDENCE = Choice(Level.RUN, "evidence.missing", "its evidence is not stored any more")
+MEASUREMENT_CHANGED = "evidence.measurement_changed"
+_DEFAULTS = every_value(MeasurementPlan())
 
 
-def choose(
-    kind: str | None, collected: RunPlan, needs: Collection[Need], probes: Sequence[ProbeRef], wanted: str
-) -> Choice:
-    """The level for one submission.
-
-    Args:
-        kind: of its stored document; None when there is none.
-        collected: what its run was asked to collect.
-        needs: parts of the evidence that the checks look at now.
-        probes: that the checks want now, with their parameters.
-        wanted: `auto`, `judge` or `run`.
-    """
+def choose(collected: Collected, asked: Asked, wanted: str) -> Choice:
+    """The level for one submission; `wanted` is `auto`, `judge` or `run`."""
     if wanted == "run":
         return ASKED
-    choice = _by_evidence(kind, collected, needs, probes)
+    choice = _by_evidence(collected, asked)
     if wanted == "judge" and choice.level is Level.RUN:
         return Choice(None, choice.reason, f"left out, since only judging was asked for: {choice.text}")
+    if choice is JUDGE and (changed := _measured_otherwise(collected, asked)):
+        return _by_another_plan(changed, wanted)
     return choice
 
 
-def _by_evidence(kind: str | None, collected: RunPlan, needs: Collection[Need], probes: Sequence[ProbeRef]) -> Choice:
-    if kind is None:
+def _by_evidence(collected: Collected, asked: Asked) -> Choice:
+    if collected.kind is None:
         return NO_EVIDENCE
-    if kind == "rejection":
+    if collected.kind == "rejection":
         return REJECTION
-    missing = sorted(set(needs) - set(collected.needs))
+    missing = sorted(asked.needs - set(collected.plan.needs))
     if missing:
         names = ", ".join(missing)
         return Choice(Level.RUN, "evidence.parts_missing", f"the checks look at what its run did not collect: {names}")
-    ran = {probe.id: probe for probe in collected.probes}
-    for probe in probes:
+    ran = {probe.id: probe for probe in collected.plan.probes}
+    for probe in asked.probes:
         before = ran.get(probe.id)
         if before is None:
             return Choice(Level.RUN, "evidence.probe_missing", f"the probe {probe.id} did not run with it")
@@ -62,3 +82,22 @@ def _by_evidence(kind: str | None, collected: RunPlan, needs: Collection[Need], 
             text = f"the probe {probe.id} ran in another version, or with other parameters"
             return Choice(Level.RUN, "evidence.probe_changed", text)
     return JUDGE
+
+
+def _measured_otherwise(collected: Collected, asked: Asked) -> list[str]:
+    """Values of the lab's measurement plan that are not the run's; what that did not know yet was at its default."""
+    if collected.measured_by is None or Need.MEASUREMENT not in asked.needs:
+        return []
+    was = {**_DEFAULTS, **collected.measured_by}
+    return [name for name, value in asked.measurement.items() if was[name] != value]
+
+
+def _by_another_plan(changed: list[str], wanted: str) -> Choice:
+    """Judging replays a measurement by the plan of its run, so that only a run shows what the lab's own does."""
+    names = ", ".join(changed)
+    if wanted == "judge":
+        # It can be judged, unlike what lacks a part: whoever asks for that may mean something else of the lab.
+        text = f"judged as asked, by the measurement plan of its run, whatever the lab says now of {names}"
+        return Choice(Level.JUDGE, MEASUREMENT_CHANGED, text)
+    text = f"it was measured by another plan than the lab's: {names}"
+    return Choice(Level.RUN, MEASUREMENT_CHANGED, text)

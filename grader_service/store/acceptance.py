@@ -172,8 +172,8 @@ def _insert(connection: Connection, new: Sequence[tuple[str, str, Arrival]], act
     place = {run_id: number for number, (run_id, _, _) in enumerate(new)}
     new = sorted(new, key=lambda item: item[2].submission.submission_id)
     connection.execute(
-        insert(table_of(SubmissionRow)).values(received_at=db_now()),
-        [_submission_row(key, arrival) for _, key, arrival in new],
+        insert(table_of(SubmissionRow)),
+        [{"received_at": now + place[run_id] * 1e-6} | _submission_row(key, arrival) for run_id, key, arrival in new],
     )
     connection.execute(
         insert(table_of(RunRow)).values(not_before=db_now()),

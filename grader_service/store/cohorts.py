@@ -13,6 +13,7 @@ from grader_service.model.regrade import Selection
 from grader_service.model.standing import Standing
 from grader_service.model.verdict import Status
 from grader_service.store.engine import Store
+from grader_service.store.submissions import handed_in_after
 from grader_service.store.tables import EvidenceRow, RunRow, SubmissionRow, VerdictRow, table_of
 from grader_service.store.verdict_rows import standing_from
 
@@ -131,7 +132,7 @@ def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
             .where(
                 later.learner == submission.learner,
                 later.lab == submission.lab,
-                later.received_at > submission.received_at,
+                handed_in_after(later, submission),
             )
             .exists()
         )
@@ -145,14 +146,14 @@ def _by_standing(selection: Selection) -> Callable[[Standing], bool]:
         codes = {standing.code, *(check.code for check in standing.checks)}
         return (
             all(
-                any(one.id == check and outcome in {None, one.outcome} for one in standing.checks)
-                for check, outcome in selection.checks.items()
+                any(one.id == check and (not outcomes or one.outcome in outcomes) for one in standing.checks)
+                for check, outcomes in selection.checks.items()
             )
             and (not selection.codes or not codes.isdisjoint(selection.codes))
             and (not selection.image_digests or standing.image_digest in selection.image_digests)
             and all(
-                any(one.id == check and one.version == version for one in standing.checks)
-                for check, version in selection.check_versions.items()
+                any(one.id == check and one.version in versions for one in standing.checks)
+                for check, versions in selection.check_versions.items()
             )
         )
 

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
-from grader_service.store.tables import DeviceRow
+from grader_service.store.tables import DeviceRow, RunRow, RunState, written
 
 _SEEN_S = 120.0
 READY, QUARANTINED, DRAINING = "ready", "quarantined", "draining"
@@ -26,6 +26,8 @@ class Device:
     reason: str | None
     seen_s: float
     """Seconds since its worker last said that it is there."""
+    run_id: str | None = None
+    """The run that holds it."""
 
 
 def see(store: Store, device_id: str, host: str, model: str) -> str:
@@ -66,8 +68,16 @@ def devices(store: Store) -> list[Device]:
         DeviceRow.reason,
         (db_now() - DeviceRow.seen_at).label("seen_s"),
     ).order_by(DeviceRow.host, DeviceRow.device_id)
+    running = select(RunRow.lease_owner, RunRow.run_id).where(RunRow.state == written(RunState.RUNNING))
     with store.transaction() as connection:
-        return [Device(**row) for row in connection.execute(statement).mappings()]
+        runs = {device_of(row.lease_owner or ""): row.run_id for row in connection.execute(running)}
+        return [Device(**row, run_id=runs.get(row["device_id"])) for row in connection.execute(statement).mappings()]
+
+
+def device_of(owner: str) -> str:
+    """A runner's lease is held by `host/device/instance`."""
+    parts = owner.split("/")
+    return parts[1] if len(parts) > 1 else "unknown"
 
 
 def state(store: Store, device_id: str) -> str | None:

@@ -119,7 +119,10 @@ def renew(store: Store, claim: Claim, lease_s: float) -> bool:
 
 def give_back(store: Store, claim: Claim, why: str) -> bool:
     """Puts a run back untouched, at no cost: a worker that is told to stop returns its work."""
+    of_item = claim.item_id is not None and claim.stage == "run"
     with store.transaction() as connection:
+        if of_item:
+            regrade_items.hold_batch(connection, claim)
         done = connection.execute(
             update(RunRow)
             .where(*held(claim))
@@ -133,7 +136,7 @@ def give_back(store: Store, claim: Claim, why: str) -> bool:
         )
         if done.rowcount:
             call_learners_next(connection, claim)
-            if claim.item_id is not None and claim.stage == "run":
+            if of_item:
                 regrade_items.spend(connection, claim)
                 regrade_items.requeued(connection, claim)
             record(
@@ -156,8 +159,12 @@ def settle_failure(
     connection: Connection, claim: Claim, error: str, *, max_attempts: int, delay_s: float
 ) -> RunState | None:
     """`fail`, inside a transaction of the caller's."""
+    needed = claim.item_id is None or regrade_items.hold_batch(connection, claim)
     attempts = claim.attempts + 1
-    state = RunState.NEEDS_ATTENTION if attempts >= max_attempts else _FROM[claim.stage]
+    state = _FROM[claim.stage]
+    if attempts >= max_attempts:
+        # One that its batch gave up would wait for an operator who can do nothing about it.
+        state = RunState.NEEDS_ATTENTION if needed else RunState.CANCELLED
     done = connection.execute(
         update(RunRow)
         .where(*held(claim))
@@ -169,6 +176,7 @@ def settle_failure(
             not_before=db_now() + delay_s,
             last_error=neutralise(error[:4000]),
             published_at=None,
+            finished_at=db_now() if state is RunState.CANCELLED else None,
         )
     )
     if not done.rowcount:

@@ -1,22 +1,23 @@
 """What operators ask and do: where is a submission, what waits, try again."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, select, update
 
 from grader_service.model.regrade import BatchState
 from grader_service.store import regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
-from grader_service.store.events import record
+from grader_service.store.events import record_all
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
 
 _ARRIVALS = ("accepted", "run_done")
 _LATEST = 50
 """Events that are looked at for arrivals: more than come in a moment."""
+_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
@@ -135,35 +136,62 @@ def work_came(store: Store, within_s: float) -> bool:
 def retry(store: Store, actor: str, *, run_id: str | None = None) -> int:
     """Gives parked runs fresh tries: one of them, or all; returns how many."""
     with store.transaction() as connection:
-        chosen = select(RunRow.run_id, RunRow.submission_id).where(RunRow.state == RunState.NEEDS_ATTENTION.value)
-        going = (BatchState.RUNNING.value, BatchState.FINISHED.value)
+        parked: list[ColumnElement[bool]] = [RunRow.state == RunState.NEEDS_ATTENTION.value]
+        if run_id is not None:
+            parked.append(RunRow.run_id == run_id)
         goes_on = (
             select(RegradeItemRow.id)
-            .join(RegradeBatchRow, RegradeBatchRow.batch_id == RegradeItemRow.batch_id)
             .where(RegradeItemRow.run_id == RunRow.run_id, RegradeItemRow.id == RunRow.item_id)
-            .where(RegradeBatchRow.state.in_(going))
+            .where(RegradeItemRow.batch_id.in_(_batches_held(connection, parked)))
             .exists()
         )
-        chosen = chosen.where(RunRow.item_id.is_(None) | goes_on).with_for_update(of=RunRow)
-        if run_id is not None:
-            chosen = chosen.where(RunRow.run_id == run_id)
-        rows = connection.execute(chosen).all()
-        judged = set(
-            connection.execute(
-                select(EvidenceRow.run_id).where(EvidenceRow.run_id.in_([row.run_id for row in rows]))
-            ).scalars()
-        )
-        for row in rows:
-            # A run that has its evidence lacks only its judging.
-            state = RunState.JUDGE_QUEUED if row.run_id in judged else RunState.RUN_QUEUED
-            connection.execute(
-                update(RunRow)
-                .where(RunRow.run_id == row.run_id)
-                .values(state=state.value, attempts=0, not_before=db_now(), published_at=None)
-            )
-            record(connection, "retried", actor, submission_id=row.submission_id, run_id=row.run_id, state=state.value)
-        regrade_items.runs_retried(connection, [row.run_id for row in rows])
+        chosen = select(RunRow.run_id, RunRow.submission_id).where(*parked, RunRow.item_id.is_(None) | goes_on)
+        rows = connection.execute(chosen.with_for_update(of=RunRow)).all()
+        try_again(connection, rows, actor)
     return len(rows)
+
+
+def _batches_held(connection: Connection, parked: Sequence[ColumnElement[bool]]) -> Sequence[str]:
+    """Batches of parked runs that go on, held until the transaction ends: before their runs, as all who act on them."""
+    of_runs = select(RegradeItemRow.batch_id).join(RunRow, RunRow.item_id == RegradeItemRow.id).where(*parked)
+    going = (BatchState.RUNNING.value, BatchState.FINISHED.value)
+    statement = (
+        select(RegradeBatchRow.batch_id)
+        .where(RegradeBatchRow.batch_id.in_(of_runs), RegradeBatchRow.state.in_(going))
+        .order_by(RegradeBatchRow.started_at)  # as workers hold several
+        .with_for_update()
+    )
+    return connection.execute(statement).scalars().all()
+
+
+def try_again(connection: Connection, parked: Sequence[Row[str, str]], actor: str) -> None:
+    """Gives parked runs fresh tries, inside a transaction that holds them and their batches.
+
+    Args:
+        connection: of the transaction.
+        parked: id and submission of each run.
+        actor: who does it.
+    """
+    for first in range(0, len(parked), _AT_ONCE):
+        runs = parked[first : first + _AT_ONCE]
+        ids = [run.run_id for run in runs]
+        # A run that has its evidence lacks only its judging.
+        judged = set(connection.execute(select(EvidenceRow.run_id).where(EvidenceRow.run_id.in_(ids))).scalars())
+        _queue(connection, [run for run in runs if run.run_id in judged], RunState.JUDGE_QUEUED, actor)
+        _queue(connection, [run for run in runs if run.run_id not in judged], RunState.RUN_QUEUED, actor)
+        regrade_items.runs_retried(connection, ids)
+
+
+def _queue(connection: Connection, runs: Sequence[Row[str, str]], state: RunState, actor: str) -> None:
+    if not runs:
+        return
+    connection.execute(
+        update(RunRow)
+        .where(RunRow.run_id.in_([run.run_id for run in runs]))
+        .values(state=state.value, attempts=0, not_before=db_now(), published_at=None)
+    )
+    told = [(run.submission_id, run.run_id, {"state": state.value}) for run in runs]
+    record_all(connection, "retried", actor, told)
 
 
 @dataclass(frozen=True)

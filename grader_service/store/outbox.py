@@ -49,13 +49,22 @@ def enqueue(
     )
 
 
-def due(store: Store, limit: int = 100) -> list[Letter]:
-    """Answers whose time has come, oldest first. They are the caller's for a moment, in which no one else gets them."""
+def due(store: Store, limit: int = 100, *, verdict_id: str | None = None) -> list[Letter]:
+    """Answers whose time has come: those that somebody waits for before those of a batch of re-grades, oldest first.
+
+    They are the caller's for a moment, in which no one else gets them.
+
+    Args:
+        store: to read from.
+        limit: at most so many.
+        verdict_id: only answers with this verdict.
+    """
+    ours = [] if verdict_id is None else [OutboxRow.verdict_id == verdict_id]
     statement = (
         select(OutboxRow, VerdictRow.document.label("stored"))
         .join(VerdictRow, VerdictRow.verdict_id == OutboxRow.verdict_id, isouter=True)
-        .where(OutboxRow.delivered_at.is_(None), OutboxRow.not_before <= db_now())
-        .order_by(OutboxRow.id)
+        .where(OutboxRow.delivered_at.is_(None), OutboxRow.not_before <= db_now(), *ours)
+        .order_by(OutboxRow.bulk, OutboxRow.id)
         .limit(limit)
         .with_for_update(skip_locked=True, of=OutboxRow)
     )

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from sqlalchemy import JSON, Connection, Select, bindparam, func, insert, literal, select, update
 
 from grader_service.errors import UsageError
+from grader_service.model.base import neutralise
 from grader_service.model.regrade import BatchState, ItemState
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
@@ -16,6 +17,8 @@ from grader_service.store.tables import EventRow, OutboxRow, SubmissionRow, Verd
 
 Notify = Literal["changed", "all", "none"]
 _ITEM = table_of(RegradeItemRow).c
+MOST_REASON = 200
+"""Characters of what is said when something is done with a batch."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,27 @@ class Reverted:
     """Submissions that got another verdict since the batch was applied; they keep it."""
 
 
-def apply(store: Store, batch_id: str, actor: str, *, unfinished: bool = False, notify: Notify = "changed") -> Applied:
+def checked_reason(text: str) -> str:
+    """Why somebody acts, made safe to show; empty when nothing was said.
+
+    Raises:
+        UsageError: it is too long.
+    """
+    reason = neutralise(text.strip())
+    if len(reason) > MOST_REASON:
+        raise UsageError(f"a reason has at most {MOST_REASON} characters, this one has {len(reason)}")
+    return reason
+
+
+def apply(
+    store: Store,
+    batch_id: str,
+    actor: str,
+    *,
+    unfinished: bool = False,
+    notify: Notify = "changed",
+    reason: str = "",
+) -> Applied:
     """Puts the batch's verdicts in force.
 
     Args:
@@ -52,10 +75,12 @@ def apply(store: Store, batch_id: str, actor: str, *, unfinished: bool = False, 
         actor: who does it.
         unfinished: also when some submissions have no new verdict yet; they are given up.
         notify: whose waiters get the new verdict: of submissions whose verdict says something else, of all, of none.
+        reason: why, for those who ask later.
 
     Raises:
-        UsageError: the batch's state does not allow it, or it is not finished.
+        UsageError: the batch's state does not allow it, it is not finished, or the reason is too long.
     """
+    reason = checked_reason(reason)
     states = (
         BatchState.RUNNING,
         BatchState.PAUSED,
@@ -87,19 +112,20 @@ def apply(store: Store, batch_id: str, actor: str, *, unfinished: bool = False, 
         in_force = _count(connection, *_of(batch_id), _ITEM.applied)
         outdated = _count(connection, *ready, ~_ITEM.applied)
         notified = _notify(connection, batch_id, _ITEM.verdict_id, notify)
-        _tell(connection, batch_id, "regraded", actor)
+        _tell(connection, batch_id, "regraded", actor, reason)
         _set(connection, batch_id, BatchState.APPLIED, applied_at=db_now())
         done = Applied(in_force, notified, outdated, left)
-        record(connection, "regrade_applied", actor, batch_id=batch_id, notify=notify, **vars(done))
+        record(connection, "regrade_applied", actor, batch_id=batch_id, reason=reason, notify=notify, **vars(done))
         return done
 
 
-def revert(store: Store, batch_id: str, actor: str, *, notify: Notify = "changed") -> Reverted:
+def revert(store: Store, batch_id: str, actor: str, *, notify: Notify = "changed", reason: str = "") -> Reverted:
     """Puts the verdicts from before an applied batch in force again, where the batch's are still in force.
 
     Raises:
-        UsageError: the batch is not applied.
+        UsageError: the batch is not applied, or the reason is too long.
     """
+    reason = checked_reason(reason)
     with store.transaction() as connection:
         locked(connection, batch_id, "reverted", (BatchState.APPLIED,))
         _nothing_stands_on(connection, batch_id)
@@ -111,11 +137,11 @@ def revert(store: Store, batch_id: str, actor: str, *, notify: Notify = "changed
         _exchange(connection, batch_id, out=_ITEM.verdict_id, into=_ITEM.base_verdict_id)
         restored = _count(connection, *_of(batch_id), _ITEM.applied)
         notified = _notify(connection, batch_id, _ITEM.base_verdict_id, notify)
-        _tell(connection, batch_id, "regrade_undone", actor)
+        _tell(connection, batch_id, "regrade_undone", actor, reason)
         connection.execute(update(RegradeItemRow).where(*_of(batch_id)).values(applied=False))
         _set(connection, batch_id, BatchState.REVERTED, applied_at=None)
         done = Reverted(restored, notified, applied - restored)
-        record(connection, "regrade_reverted", actor, batch_id=batch_id, notify=notify, **vars(done))
+        record(connection, "regrade_reverted", actor, batch_id=batch_id, reason=reason, notify=notify, **vars(done))
         return done
 
 
@@ -204,6 +230,7 @@ def _notify(connection: Connection, batch_id: str, verdict_id: Any, notify: Noti
             WaiterRow.reply_queue,
             WaiterRow.reply_task,
             literal(0),
+            literal(value=True),
             db_now(),
         )
         .join(table_of(RegradeItemRow), _ITEM.submission_id == WaiterRow.submission_id)
@@ -212,18 +239,19 @@ def _notify(connection: Connection, batch_id: str, verdict_id: Any, notify: Noti
     )
     if notify == "changed":
         waiting = waiting.where(_ITEM.changed)
-    columns = ["verdict_id", "task_id", "reply_queue", "reply_task", "attempts", "not_before"]
+    columns = ["verdict_id", "task_id", "reply_queue", "reply_task", "attempts", "bulk", "not_before"]
     # Nobody can be added meanwhile: the submissions are held.
     count = int(connection.execute(select(func.count()).select_from(waiting.order_by(None).subquery())).scalar_one())
     connection.execute(insert(table_of(OutboxRow)).from_select(columns, waiting))
     return count
 
 
-def _tell(connection: Connection, batch_id: str, kind: str, actor: str) -> None:
-    """One event for each submission, so that its own history shows what happened to it."""
-    items = select(
-        db_now(), literal(kind), literal(actor[:200]), _ITEM.submission_id, literal(batch_id), literal({}, JSON)
-    ).where(*_of(batch_id), _ITEM.applied)
+def _tell(connection: Connection, batch_id: str, kind: str, actor: str, reason: str) -> None:
+    """One event for each submission, so that its own history shows what happened to it, and why."""
+    detail = literal({"reason": reason} if reason else {}, JSON)
+    items = select(db_now(), literal(kind), literal(actor[:200]), _ITEM.submission_id, literal(batch_id), detail).where(
+        *_of(batch_id), _ITEM.applied
+    )
     columns = ["at", "kind", "actor", "submission_id", "batch_id", "detail"]
     connection.execute(insert(table_of(EventRow)).from_select(columns, items))
 

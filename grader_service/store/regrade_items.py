@@ -25,6 +25,20 @@ _REHEARSED = (
 _UNFINISHED = (ItemState.WAITING.value, ItemState.WORKING.value)
 
 
+def hold_batch(connection: Connection, claim: "Claim") -> bool:
+    """Keeps a run's batch from being paused or ended until the transaction ends; whether its item needs the run still.
+
+    Call it before anything is written: operators lock a batch before its runs and items.
+    """
+    batch_id = select(RegradeItemRow.batch_id).where(RegradeItemRow.id == claim.item_id).scalar_subquery()
+    connection.execute(
+        select(RegradeBatchRow.batch_id).where(RegradeBatchRow.batch_id == batch_id).with_for_update(read=True)
+    )
+    # By itself: it must see what whoever held the batch before has written (READ COMMITTED).
+    needed = select(RegradeItemRow.run_id).where(RegradeItemRow.id == claim.item_id)
+    return connection.execute(needed).scalar_one() == claim.run_id
+
+
 def spend(connection: Connection, claim: "Claim") -> None:
     """Charges the time for which a run held its device to the item's batch."""
     since = select(RunRow.started_at).where(RunRow.run_id == claim.run_id).scalar_subquery()
@@ -76,16 +90,19 @@ def run_judged(connection: Connection, claim: "Claim", verdict: Verdict) -> None
         batch_id=item.batch_id,
         verdict_id=verdict.verdict_id,
         status=verdict.status.value,
+        gpu_held_s=verdict.provenance.gpu_held_s,
     )
 
 
 def requeued(connection: Connection, claim: "Claim") -> None:
-    """An item's run waits again; where its batch does not go on it is taken back. Call it after the run was written."""
+    """An item's run waits again; where its batch, which is held, does not go on it is taken back.
+
+    Call it after the run was written.
+    """
     row = connection.execute(
         select(RegradeBatchRow.state, RegradeItemRow.run_id)
         .join(RegradeItemRow, RegradeItemRow.batch_id == RegradeBatchRow.batch_id)
         .where(RegradeItemRow.id == claim.item_id)
-        .with_for_update(read=True, of=RegradeBatchRow)
     ).one()
     if row.state == BatchState.RUNNING.value and row.run_id == claim.run_id:
         return

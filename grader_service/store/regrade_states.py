@@ -14,9 +14,10 @@ from grader_service.model.regrade import BatchState, ItemState, Level
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
+from grader_service.store.operations import try_again
 from grader_service.store.regrade_items import settle
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
-from grader_service.store.tables import RunRow, RunState
+from grader_service.store.tables import EvidenceRow, RunRow, RunState
 
 _AT_ONCE = 1000
 _UNFINISHED = (ItemState.WAITING.value, ItemState.WORKING.value)
@@ -84,7 +85,7 @@ def check_budget(gpu_budget_s: float | None) -> None:
         raise UsageError(f"a GPU budget is a number of hours such as 2.5, not {gpu_budget_s / 3600:g}")
 
 
-def cancel(store: Store, batch_id: str, actor: str) -> None:
+def cancel(store: Store, batch_id: str, actor: str, reason: str = "") -> None:
     """Ends a batch for good; verdicts that it has made can still be looked at, and applied when told so.
 
     Raises:
@@ -94,10 +95,10 @@ def cancel(store: Store, batch_id: str, actor: str) -> None:
         locked(connection, batch_id, "cancelled", (BatchState.PLANNED, BatchState.RUNNING, BatchState.PAUSED))
         end(connection, batch_id)
         _set(connection, batch_id, BatchState.CANCELLED, note="")
-        record(connection, "regrade_cancelled", actor, batch_id=batch_id)
+        record(connection, "regrade_cancelled", actor, batch_id=batch_id, reason=reason)
 
 
-def discard(store: Store, batch_id: str, actor: str) -> None:
+def discard(store: Store, batch_id: str, actor: str, reason: str = "") -> None:
     """Gives a batch up: its verdicts never come in force.
 
     Raises:
@@ -114,11 +115,13 @@ def discard(store: Store, batch_id: str, actor: str) -> None:
         locked(connection, batch_id, "discarded", allowed)
         end(connection, batch_id)
         _set(connection, batch_id, BatchState.DISCARDED, note="")
-        record(connection, "regrade_discarded", actor, batch_id=batch_id)
+        record(connection, "regrade_discarded", actor, batch_id=batch_id, reason=reason)
 
 
 def retry(store: Store, batch_id: str, actor: str) -> int:
     """Gives items that failed through us fresh tries; returns how many.
+
+    A run that has its evidence keeps it and is judged again: its GPU time is not spent twice.
 
     Raises:
         UsageError: the batch is not running, paused or finished.
@@ -126,23 +129,27 @@ def retry(store: Store, batch_id: str, actor: str) -> int:
     with store.transaction() as connection:
         row = locked(connection, batch_id, "tried again", (BatchState.RUNNING, BatchState.PAUSED, BatchState.FINISHED))
         parked = (RegradeItemRow.batch_id == batch_id, RegradeItemRow.state == ItemState.NEEDS_ATTENTION.value)
-        connection.execute(
-            update(RunRow)
+        executed = connection.execute(
+            select(RunRow.run_id, RunRow.submission_id)
             .where(
                 RunRow.run_id.in_(select(RegradeItemRow.run_id).where(*parked)),
                 RunRow.state == RunState.NEEDS_ATTENTION.value,
+                select(EvidenceRow.run_id).where(EvidenceRow.run_id == RunRow.run_id).exists(),
             )
-            .values(state=RunState.CANCELLED.value)  # each item gets a run of its own again
-        )
-        done = connection.execute(
+            .with_for_update()
+        ).all()
+        try_again(connection, executed, actor)
+        _cancel_runs(connection, batch_id, RunState.NEEDS_ATTENTION)  # each other item gets a run of its own again
+        waiting = connection.execute(
             update(RegradeItemRow)
             .where(*parked)
             .values(state=ItemState.WAITING.value, attempts=0, not_before=db_now(), run_id=None)
         ).rowcount
+        done = len(executed) + waiting
         if done and row.state == BatchState.FINISHED.value:
             _set(connection, batch_id, BatchState.RUNNING, finished_at=None)
         record(connection, "regrade_retried", actor, batch_id=batch_id, items=done)
-        return int(done)
+        return done
 
 
 def run_instead(
@@ -211,6 +218,8 @@ def locked(connection: Connection, batch_id: str, done: str, allowed: Collection
 
 def end(connection: Connection, batch_id: str) -> None:
     """Gives up what has no verdict yet, inside a transaction that holds the batch."""
+    # Nobody could give these fresh tries any more. Their items go on to say what failed.
+    _cancel_runs(connection, batch_id, RunState.NEEDS_ATTENTION)
     _take_runs_back(connection, batch_id, ItemState.CANCELLED)
     connection.execute(
         update(RegradeItemRow)
@@ -221,25 +230,30 @@ def end(connection: Connection, batch_id: str) -> None:
 
 def _take_runs_back(connection: Connection, batch_id: str, state: ItemState) -> None:
     """Runs that wait for a device are cancelled; one that has begun is finished, since its GPU time is spent."""
-    waiting = (
+    taken = _cancel_runs(connection, batch_id, RunState.RUN_QUEUED)
+    if taken:
+        connection.execute(
+            update(RegradeItemRow).where(RegradeItemRow.id.in_(taken)).values(state=state.value, run_id=None)
+        )
+
+
+def _cancel_runs(connection: Connection, batch_id: str, state: RunState) -> Sequence[int | None]:
+    """Cancels runs of a batch that are in this state; returns the items that they served."""
+    found = (
         select(RunRow.run_id)
         .join(RegradeItemRow, RegradeItemRow.id == RunRow.item_id)
-        .where(RegradeItemRow.batch_id == batch_id, RunRow.state == RunState.RUN_QUEUED.value)
+        .where(RegradeItemRow.batch_id == batch_id, RunRow.state == state.value)
     )
-    taken = (
+    return (
         connection.execute(
             update(RunRow)
-            .where(RunRow.run_id.in_(waiting), RunRow.state == RunState.RUN_QUEUED.value)
+            .where(RunRow.run_id.in_(found), RunRow.state == state.value)
             .values(state=RunState.CANCELLED.value, finished_at=db_now())
             .returning(RunRow.item_id)
         )
         .scalars()
         .all()
     )
-    if taken:
-        connection.execute(
-            update(RegradeItemRow).where(RegradeItemRow.id.in_(taken)).values(state=state.value, run_id=None)
-        )
 
 
 def _set(connection: Connection, batch_id: str, state: BatchState, **values: Any) -> None:

@@ -1,12 +1,12 @@
 """Work on running batches: items are claimed by the dozen, judged, and stored in one transaction."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, case, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, case, insert, select, update
 
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import BatchState, ItemState, Level
@@ -77,6 +77,8 @@ class Answer:
 def claim_chunk(store: Store, owner: str, lease_s: float, limit: int) -> Chunk | None:
     """Claims items to judge, of the batch that was started first; None when nothing waits.
 
+    An item that failed before comes last and alone: should it kill its process, no other loses a try with it.
+
     Raises:
         StoreUnavailable: the database failed.
     """
@@ -107,19 +109,8 @@ def running(connection: Connection, *, hold: bool = False) -> Sequence[str]:
 
 
 def _claim(connection: Connection, batch_id: str, token: str, lease_s: float, limit: int) -> list[Job]:
-    waiting = (
-        select(RegradeItemRow.id)
-        .where(
-            RegradeItemRow.batch_id == batch_id,
-            RegradeItemRow.state == ItemState.WAITING.value,
-            RegradeItemRow.level == Level.JUDGE.value,
-            RegradeItemRow.not_before <= db_now(),
-        )
-        .order_by(RegradeItemRow.id)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    ids = connection.execute(waiting).scalars().all()
+    ids = _due(connection, batch_id, RegradeItemRow.attempts == 0, limit)
+    ids = ids or _due(connection, batch_id, RegradeItemRow.attempts > 0, 1)
     if not ids:
         return []
     connection.execute(
@@ -128,6 +119,23 @@ def _claim(connection: Connection, batch_id: str, token: str, lease_s: float, li
         .values(state=ItemState.WORKING.value, lease_owner=token, lease_until=db_now() + lease_s)
     )
     return _jobs(connection, ids)
+
+
+def _due(connection: Connection, batch_id: str, which: ColumnElement[bool], limit: int) -> Sequence[int]:
+    waiting = (
+        select(RegradeItemRow.id)
+        .where(
+            RegradeItemRow.batch_id == batch_id,
+            RegradeItemRow.state == ItemState.WAITING.value,
+            RegradeItemRow.level == Level.JUDGE.value,
+            RegradeItemRow.not_before <= db_now(),
+            which,
+        )
+        .order_by(RegradeItemRow.id)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    return connection.execute(waiting).scalars().all()
 
 
 def _jobs(connection: Connection, ids: Sequence[int]) -> list[Job]:
@@ -208,7 +216,16 @@ def store_answers(store: Store, chunk: Chunk, answers: Sequence[Answer], *, max_
         _finish(connection, chunk.batch_id, ours)
         for answer in ours:
             if answer.verdict is None:
-                _failed(connection, chunk, answer, max_attempts=max_attempts, delay_s=delay_s)
+                failure = _Failure(
+                    answer.job.item_id,
+                    answer.job.submission.submission_id,
+                    chunk.batch_id,
+                    chunk.token,
+                    answer.job.attempts + 1,
+                    answer.error,
+                )
+                last = failure.attempts >= max_attempts or not answer.again
+                _failed(connection, failure, parked=last, delay_s=delay_s)
         settle(connection, chunk.batch_id, chunk.token)
         return len(ours)
 
@@ -251,29 +268,56 @@ def _finish(connection: Connection, batch_id: str, answers: Sequence[Answer]) ->
     )
 
 
-def _failed(connection: Connection, chunk: Chunk, answer: Answer, *, max_attempts: int, delay_s: float) -> None:
-    attempts = answer.job.attempts + 1
-    parked = attempts >= max_attempts or not answer.again
+@dataclass(frozen=True)
+class _Failure:
+    """What of ours went wrong with an item."""
+
+    item_id: int
+    submission_id: str
+    batch_id: str
+    owner: str
+    """Of the claim."""
+    attempts: int
+    """This one included."""
+    error: str
+
+
+def _failed(connection: Connection, failure: _Failure, *, parked: bool, delay_s: float) -> None:
+    """The item waits for another try, or for an operator."""
+    state = ItemState.NEEDS_ATTENTION if parked else ItemState.WAITING
     connection.execute(
         update(RegradeItemRow)
-        .where(RegradeItemRow.id == answer.job.item_id)
-        .values(_after_failure(attempts, delay_s, answer.error, parked=parked))
+        .where(RegradeItemRow.id == failure.item_id)
+        .values(
+            state=state.value,
+            attempts=failure.attempts,
+            lease_owner=None,
+            lease_until=None,
+            not_before=db_now() + delay_s,
+            last_error=neutralise(failure.error[:4000]),
+        )
     )
     record(
         connection,
         "regrade_needs_attention" if parked else "regrade_failed_by_us",
-        chunk.token,
-        submission_id=answer.job.submission.submission_id,
-        batch_id=chunk.batch_id,
-        attempts=attempts,
-        error=neutralise(answer.error[:1000]),
+        failure.owner,
+        submission_id=failure.submission_id,
+        batch_id=failure.batch_id,
+        attempts=failure.attempts,
+        error=neutralise(failure.error[:1000]),
     )
 
 
 def expire_items(store: Store, *, max_attempts: int, delay_s: float) -> int:
     """Takes back items whose worker is gone; returns how many. Bounded tries, then an operator's attention."""
     expired = (
-        select(RegradeItemRow.id, RegradeItemRow.attempts, RegradeItemRow.lease_owner)
+        select(
+            RegradeItemRow.id,
+            RegradeItemRow.submission_id,
+            RegradeItemRow.batch_id,
+            RegradeItemRow.lease_owner,
+            RegradeItemRow.attempts,
+        )
         .where(RegradeItemRow.lease_until.is_not(None), RegradeItemRow.lease_until < db_now())
         .limit(_EXPIRED)
         .with_for_update(skip_locked=True)
@@ -281,13 +325,10 @@ def expire_items(store: Store, *, max_attempts: int, delay_s: float) -> int:
     with store.transaction() as connection:
         rows = connection.execute(expired).all()
         for row in rows:
-            attempts = row.attempts + 1
-            error = f"{row.lease_owner} stopped renewing its lease while judging"
-            connection.execute(
-                update(RegradeItemRow)
-                .where(RegradeItemRow.id == row.id)
-                .values(_after_failure(attempts, delay_s, error, parked=attempts >= max_attempts))
-            )
+            owner = row.lease_owner or "unknown"
+            error = f"{owner} stopped renewing its lease while judging"
+            failure = _Failure(row.id, row.submission_id, row.batch_id, owner, row.attempts + 1, error)
+            _failed(connection, failure, parked=failure.attempts >= max_attempts, delay_s=delay_s)
         return len(rows)
 
 
@@ -295,18 +336,6 @@ def settle_all(store: Store, actor: str) -> int:
     """Ends running batches that have nothing left to do, which two workers who finish at once may miss; how many."""
     with store.transaction() as connection:
         return sum(settle(connection, batch_id, actor) for batch_id in running(connection))
-
-
-def _after_failure(attempts: int, delay_s: float, error: str, *, parked: bool) -> Mapping[str, Any]:
-    state = ItemState.NEEDS_ATTENTION if parked else ItemState.WAITING
-    return {
-        "state": state.value,
-        "attempts": attempts,
-        "lease_owner": None,
-        "lease_until": None,
-        "not_before": db_now() + delay_s,
-        "last_error": neutralise(error[:4000]),
-    }
 
 
 def _held(chunk: Chunk, jobs: Sequence[Job]) -> tuple[Any, ...]:

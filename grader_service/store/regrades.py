@@ -15,11 +15,16 @@ from grader_service.store.engine import Store
 from grader_service.store.events import record
 from grader_service.store.operations import Happened
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
+from grader_service.store.submissions import handed_in_after
 from grader_service.store.tables import EventRow, SubmissionRow, VerdictRow, table_of
 from grader_service.store.verdict_rows import standing_from
 
 _RATE_S = 20.0
 """Over so many last seconds the rate is taken."""
+_FEW = 5
+"""Items that say nothing about a rate: runs take a minute each."""
+_LAST = 10
+"""Then so many last items say it, whenever they ended."""
 _BATCH = TypeAdapter(Batch)
 _AT_ONCE = 2000
 _MOST_ERROR = 1000
@@ -129,22 +134,42 @@ def progress(store: Store, batch_id: str) -> Progress:
     with store.transaction() as connection:
         rows = connection.execute(statement).all()
         now = connection.execute(select(db_now())).scalar_one()
+        rate = _rate(connection, found, sum(int(row.lately) for row in rows), now)
     counts = {ItemState(row.state): int(row.n) for row in rows}
     left = counts.get(ItemState.WAITING, 0) + counts.get(ItemState.WORKING, 0)
-    rate = eta = None
-    if found.state is BatchState.RUNNING and found.started_at is not None:
-        since = min(_RATE_S, max(1.0, now - found.started_at))
-        rate = sum(int(row.lately) for row in rows) / since
-        eta = left / rate if rate else None
     return Progress(
         batch_id=batch_id,
         state=found.state,
         counts=counts,
         gpu_used_s=float(sum(row.gpu_s for row in rows)),
         rate=rate,
-        eta_s=eta,
+        eta_s=left / rate if rate else None,
         note=found.note,
     )
+
+
+def _rate(connection: Connection, found: Batch, lately: int, now: float) -> float | None:
+    """Items a second; None for a batch that does not run.
+
+    Args:
+        lately: items that ended in the last `_RATE_S` seconds.
+    """
+    if found.state is not BatchState.RUNNING or found.started_at is None:
+        return None
+    runs_s = max(1.0, now - found.started_at)
+    if lately >= _FEW:
+        return lately / min(_RATE_S, runs_s)
+    item = table_of(RegradeItemRow).c
+    newest = (
+        select(item.finished_at)
+        .where(item.batch_id == found.batch_id, item.finished_at.is_not(None))
+        .order_by(item.finished_at.desc())
+        .limit(_LAST)
+    )
+    ends: list[float] = list(connection.execute(newest).scalars())
+    if len(ends) < _LAST:
+        return len(ends) / runs_s
+    return (len(ends) - 1) / max(1.0, now - ends[-1])
 
 
 def changes(store: Store, batch_id: str, *, size: int = 500, after: str = "") -> Iterator[Change]:
@@ -234,7 +259,7 @@ def _newer(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
             this.submission_id.in_(ids),
             later.learner == this.learner,
             later.lab == this.lab,
-            later.received_at > this.received_at,
+            handed_in_after(later, this),
         )
         .group_by(this.submission_id)
     )

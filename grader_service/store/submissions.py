@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, func, select, tuple_
 
 from grader_service.errors import InfrastructureError
 from grader_service.model.submission import Submission
@@ -23,6 +23,19 @@ def load_submission(store: Store, submission_id: str) -> Submission:
     if row is None:
         raise InfrastructureError(f"submission {submission_id} is not in the store")
     return submission_from(row)
+
+
+def handed_in_after(later: Any, earlier: Any) -> ColumnElement[bool]:
+    """Whether one submission was handed in after another: by the platform's time where it gave one, else by ours.
+
+    A submission that was refused for a full queue and sent again comes in late, and was handed in when it was.
+
+    Args:
+        later: columns of the table of submissions, perhaps under an alias.
+        earlier: as well.
+    """
+    times = [tuple_(func.coalesce(one.submitted_at, one.received_at), one.submission_id) for one in (later, earlier)]
+    return times[0] > times[1]
 
 
 def submission_from(row: Mapping[Any, Any]) -> Submission:

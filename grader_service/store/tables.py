@@ -15,6 +15,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
     literal_column,
     text,
 )
@@ -220,6 +221,8 @@ class OutboxRow(Base):
     task_id: Mapped[str | None]
     reply_queue: Mapped[str | None]
     reply_task: Mapped[str | None]
+    bulk: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Of a batch of re-grades: nobody sits and waits for it."""
     attempts: Mapped[int] = mapped_column(Integer, default=0)
     not_before: Mapped[float]
     delivered_at: Mapped[float | None]

@@ -1,20 +1,24 @@
 """What only the pages ask of the store; every answer is bounded, and a list goes on after the last row of a page."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, func, or_, select
 
+from grader_service.model.regrade import ItemState
 from grader_service.model.verdict import Status
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
+from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import EventRow, RunRow, RunState, SubmissionRow, VerdictRow
 
 PAGE = 50
 _MOST_CHOICES = 200
 UNGRADED = "ungraded"
 """In place of a status: no verdict is in force."""
+_EXCHANGES = ("regraded", "regrade_undone")
+"""Events that say of a submission that another of its verdicts came in force."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +195,16 @@ def verdict_line(store: Store, verdict_id: str) -> VerdictLine | None:
     return None if row is None else VerdictLine(**row)
 
 
+def in_force_since(store: Store, line: VerdictLine) -> float:
+    """When a verdict in force came in force: when it was made, or later, by a batch that was applied or undone."""
+    statement = select(func.max(EventRow.at)).where(
+        EventRow.submission_id == line.submission_id, EventRow.kind.in_(_EXCHANGES)
+    )
+    with store.transaction() as connection:
+        exchanged = connection.execute(statement).scalar_one()
+    return max(line.created_at, exchanged or 0.0)
+
+
 def verdict_document(store: Store, verdict_id: str) -> str | None:
     """The signed document of a verdict; None when there is none."""
     statement = select(VerdictRow.document).where(VerdictRow.verdict_id == verdict_id)
@@ -252,6 +266,22 @@ def graded_lately(store: Store, within_s: float = 86400.0) -> Mapping[str, int]:
     with store.transaction() as connection:
         found = {row.status: row.n for row in connection.execute(statement)}
     return {status.value: found[status.value] for status in Status if status.value in found}
+
+
+def item_counts(store: Store, batch_ids: Collection[str]) -> Mapping[str, Mapping[ItemState, int]]:
+    """How many items of these batches are in each state, by batch; a batch without items is not in it."""
+    statement = (
+        select(RegradeItemRow.batch_id, RegradeItemRow.state, func.count().label("n"))
+        .where(RegradeItemRow.batch_id.in_(batch_ids))
+        .group_by(RegradeItemRow.batch_id, RegradeItemRow.state)
+    )
+    found: dict[str, dict[ItemState, int]] = {}
+    if not batch_ids:
+        return found
+    with store.transaction() as connection:
+        for row in connection.execute(statement):
+            found.setdefault(row.batch_id, {})[ItemState(row.state)] = int(row.n)
+    return found
 
 
 WAITING_STATES = (RunState.RUN_QUEUED.value, RunState.JUDGE_QUEUED.value)

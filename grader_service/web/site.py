@@ -3,7 +3,8 @@
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
@@ -19,32 +20,69 @@ VISITOR = "grader.visitor"
 FIELDS = "grader.fields"
 
 
+@dataclass
+class _Turn:
+    """Who makes an answer, and how many are at it or wait for it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    takers: int = 0
+
+
 class Remembered:
     """Costly answers for a while, the longer the more they cost.
 
-    One is made at a time, so that impatient reloads do not pile up.
+    Each is made once at a time, so that impatient reloads do not pile up; who asks for another one does not wait.
     """
 
     def __init__(self, keep_s: float = 10.0, costs: float = 20.0, most: int = 16) -> None:
         self._keep_s, self._costs, self._most = keep_s, costs, most
-        self._making = threading.Lock()
+        self._lock = threading.Lock()
+        """Held for a moment, never while an answer is made."""
         self._kept: OrderedDict[Hashable, tuple[float, object]] = OrderedDict()
         """Each answer with the time until which it will do."""
+        self._turns: dict[Hashable, _Turn] = {}
+        """Of those answers that are being made, and of no others."""
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """The answer under this key, made now unless a recent one is there."""
-        with self._making:
-            began = time.monotonic()
-            found = self._kept.get(key)
-            if found is not None and began < found[0]:
+        found = self._recent(key)
+        if found is not None:
+            return cast("T", found[1])
+        with self._turn(key):
+            # Whoever had the turn before has made it.
+            found = self._recent(key)
+            if found is not None:
                 return cast("T", found[1])
+            began = time.monotonic()
             made = make()
-            ended = time.monotonic()
-            self._kept[key] = (ended + self._keep_s + self._costs * (ended - began), made)
+            self._keep(key, made, time.monotonic() - began)
+            return made
+
+    def _recent(self, key: Hashable) -> tuple[float, object] | None:
+        with self._lock:
+            found = self._kept.get(key)
+        return found if found is not None and time.monotonic() < found[0] else None
+
+    def _keep(self, key: Hashable, made: object, took_s: float) -> None:
+        with self._lock:
+            self._kept[key] = (time.monotonic() + self._keep_s + self._costs * took_s, made)
             self._kept.move_to_end(key)
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)
-            return made
+
+    @contextmanager
+    def _turn(self, key: Hashable) -> Iterator[None]:
+        with self._lock:
+            turn = self._turns.setdefault(key, _Turn())
+            turn.takers += 1
+        try:
+            with turn.lock:
+                yield
+        finally:
+            with self._lock:
+                turn.takers -= 1
+                if not turn.takers:
+                    del self._turns[key]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from grader_service.model.evidence import RunPlan
 from grader_service.model.regrade import BatchState, ItemState, Selection
 from grader_service.regrade import bulk
 from grader_service.regrade.bulk import judge_chunk
-from grader_service.regrade.escalating import escalate, lost_a_decision
+from grader_service.regrade.escalating import escalate
+from grader_service.regrade.filters import lost_a_decision
 from grader_service.regrade.planning import PlanRequest, plan
 from grader_service.regrade.releasing import ReleaseDesk, release_due
 from grader_service.store import leases, regrade_apply, regrade_states, regrade_work, regrades
@@ -146,6 +147,47 @@ def test_a_worker_that_vanished_is_replaced(desk):
     assert not regrade_work.renew_chunk(desk.store, chunk, 60.0)
     with desk.store.transaction() as connection:
         assert connection.execute(select(func.count()).select_from(VerdictRow)).scalar_one() == before
+
+
+def _vanish(desk, max_attempts):
+    """Whoever holds items is gone, and somebody has noticed."""
+    with desk.store.transaction() as connection:
+        connection.execute(update(RegradeItemRow).where(RegradeItemRow.lease_owner.is_not(None)).values(lease_until=0))
+    regrade_work.expire_items(desk.store, max_attempts=max_attempts, delay_s=0.0)
+
+
+def test_an_item_that_kills_its_process_is_alone_when_it_is_tried_again(desk):
+    """Those that were claimed beside it lose one try, and are judged."""
+    batch_id = started(desk)
+    sick = sorted(in_force(desk))[3]
+    claimed_with_it = []
+    while (chunk := regrade_work.claim_chunk(desk.store, "judge", 60.0, 25)) is not None:
+        if sick in {job.submission.submission_id for job in chunk.jobs}:
+            claimed_with_it.append(len(chunk.jobs))
+            _vanish(desk, max_attempts=3)
+        else:
+            found = [bulk._answer(desk, chunk, job) for job in chunk.jobs]
+            regrade_work.store_answers(desk.store, chunk, found, max_attempts=3, delay_s=0.0)
+    assert claimed_with_it == [25, 1, 1]
+    assert counts(desk, batch_id) == {ItemState.DONE: COUNT - 1, ItemState.NEEDS_ATTENTION: 1}
+
+
+def test_a_vanished_worker_is_in_the_audit_trail(desk):
+    """Every try that it cost is an event of the submission, under the worker's name."""
+    first = min(in_force(desk))
+    batch_id = started(desk, selection=Selection(submissions=(first,)))
+    tokens = []
+    for _ in range(2):
+        tokens.append(regrade_work.claim_chunk(desk.store, "ghost", 60.0, 10).token)
+        _vanish(desk, max_attempts=2)
+    assert counts(desk, batch_id) == {ItemState.NEEDS_ATTENTION: 1}
+    events = whereabouts(desk.store, first).events[-2:]
+    assert [(event["kind"], event["actor"]) for event in events] == [
+        ("regrade_failed_by_us", tokens[0]),
+        ("regrade_needs_attention", tokens[1]),
+    ]
+    assert [event["detail"]["attempts"] for event in events] == [1, 2]
+    assert "stopped renewing its lease" in events[-1]["detail"]["error"]
 
 
 def test_nothing_is_judged_twice_by_many(desk, stricter):

@@ -2,11 +2,11 @@
 
 import pytest
 
-from grader_service.model.diff import CHANGED, Kind
+from grader_service.model.diff import CHANGED, Filter, Kind
 from grader_service.model.regrade import ItemState, Level
 from grader_service.model.verdict import Mode, Outcome, StepVerdict
 from grader_service.regrade.diff import MOST_LISTED, diff_of
-from grader_service.regrade.filters import kind_of
+from grader_service.regrade.filters import kind_of, lost_a_decision
 from tests.regrade.makers import a_batch, a_change, a_check, a_progress, a_ratio, a_standing, pending
 
 LOST = {"throughput_ratio": "failed"}
@@ -66,6 +66,7 @@ def test_every_submission_is_of_one_kind():
         (a_change(old=NOISY, new={"cuda_batch": "unverified"}), Kind.OTHERWISE_CHANGED),
         (a_change(new=a_standing(score=99.5)), Kind.OTHERWISE_CHANGED),
         (a_change(new=a_standing(verdict_id="other", code="another.code", ratio=a_ratio(9.0))), Kind.UNCHANGED),
+        (a_change(new=a_standing(checks=a_standing().checks[::-1])), Kind.UNCHANGED),
         (a_change(new=LOST, outdated=True), Kind.OUTDATED),
         (pending(outdated=True), Kind.PENDING),
         (pending(state=ItemState.WORKING), Kind.PENDING),
@@ -211,19 +212,37 @@ def test_counts_those_whose_learner_came_again():
 
 
 @pytest.mark.parametrize(
-    ("level", "old", "new", "count"),
+    ("old", "new", "changes", "lost"),
     [
-        (Level.JUDGE, {}, NOISY, 1),
-        (Level.JUDGE, LOST, {"throughput_ratio": "skipped"}, 1),
-        (Level.JUDGE, NOISY, {"throughput_ratio": "unverified"}, 0),
-        (Level.JUDGE, {}, LOST, 0),
-        (Level.RUN, {}, NOISY, 0),
+        ({}, NOISY, {}, True),
+        (LOST, {"throughput_ratio": "skipped"}, {}, True),
+        ({}, {"throughput_ratio": "unverified"}, {}, True),
+        ({}, {"throughput_ratio": "error"}, {}, True),
+        (NOISY, {"throughput_ratio": "unverified"}, {}, False),
+        ({"throughput_ratio": "skipped"}, NOISY, {}, False),
+        ({"throughput_ratio": "unverified"}, NOISY, {}, False),
+        ({}, LOST, {}, False),
+        ({}, NOISY, {"level": Level.RUN}, False),
+        ({}, NOISY, {"outdated": True}, False),
+        ({}, NOISY, {"new": None, "state": ItemState.WORKING}, False),
     ],
-    ids=["lost", "lost_from_failed", "was_open_before", "decided", "by_a_run"],
-)
-def test_says_where_stored_evidence_no_longer_decides(level, old, new, count):
-    """Only what was judged from stored evidence could be helped by executing it again."""
-    assert made([a_change(old=old, new=new, level=level)]).undecided_by_evidence == count
+    ids=[
+        "lost", "lost_from_failed", "not_verified", "our_fault", "was_noisy_before", "was_skipped_before",
+        "was_not_verified_before", "decided", "by_a_run", "outdated", "pending",
+    ],
+)  # fmt: skip
+def test_says_where_stored_evidence_no_longer_decides(old, new, changes, lost):
+    """Only what was judged from stored evidence, and what `apply` takes, could be helped by executing it again."""
+    change = a_change(old=old, new=new).model_copy(update=changes)
+    assert lost_a_decision(change) is lost
+    assert made([change]).undecided_by_evidence == lost
+
+
+def test_a_filter_asks_of_its_own_check_whether_it_is_decided():
+    """A submission that lost another one is not counted."""
+    changes = [a_change(new=NOISY)]
+    assert made(changes, chosen=Filter(check="throughput_ratio")).undecided_by_evidence == 1
+    assert made(changes, chosen=Filter(check="reflections")).undecided_by_evidence == 0
 
 
 def test_versions_of_a_check_are_counted_and_several_on_a_side_are_told():

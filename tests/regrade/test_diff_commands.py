@@ -166,6 +166,8 @@ def test_json_is_the_whole_diff(office):
         (["--check", "throughput_ratio", "--from", "failed"], 0, THIRD),
         (["--check", "reflections", "--changed"], 0, 0),
         (["--step", "benchmark", "--to", "failed"], 1, 2 * THIRD),
+        (["--step", "reflection", "--changed"], 0, 0),
+        (["--step", "reflection", "--check", "reflections", "--changed"], 0, 0),
         (["--learner", "nobody"], 0, 0),
         (["--kind", "unchanged"], 0, 2 * THIRD),
         (["--code", "ratio.too_low"], 1, 2 * THIRD),
@@ -188,12 +190,22 @@ def test_one_learner(office):
     ("words", "message"),
     [
         (["nowhere"], "there is no batch"),
-        (["stricter", "--check", "throughput-ratio"], "it grades with cuda_batch, jpeg_dataset, reflections, through"),
+        (["stricter", "--check", "throughput-ratio"], "its checks are cuda_batch, jpeg_dataset, reflections, through"),
         (["stricter", "--check", "not an id"], "--check does not take 'not an id'"),
+        (
+            ["stricter", "--step", "bencmark"],
+            "no step bencmark; its steps are baseline, benchmark, pipeline, reflection",
+        ),
+        (["stricter", "--step", "bencmark", "--changed"], "no step bencmark"),
+        (
+            ["stricter", "--step", "baseline", "--check", "throughput_ratio"],
+            "not in the step baseline; it is in benchm",
+        ),
+        (["waiting", "--step", "bencmark"], "no step bencmark"),
         (["stricter", "--json", "-", "--csv", "-"], "name a file for one of them"),
         (["stricter", "--csv", "/absent/rows.csv"], "cannot be written"),
     ],
-    ids=["batch", "check", "id", "outputs", "place"],
+    ids=["batch", "check", "id", "step", "step-changed", "step-of-check", "step-waiting", "outputs", "place"],
 )
 def test_slips_are_told(office, words, message):
     """A slip never looks like a batch that changes nothing."""
@@ -266,6 +278,7 @@ def test_cohorts_are_listed(office):
         (["--status", "failed"], THIRD),
         (["--status", "failed", "--status", "passed"], COUNT),
         (["--check", "throughput_ratio=passed"], 2 * THIRD),
+        (["--check", "throughput_ratio=passed", "--check", "throughput_ratio=failed"], COUNT),
         (["--check", "reflections"], COUNT),
         (["--lab", "another"], 0),
         (["--since", "2001-01-01"], COUNT),

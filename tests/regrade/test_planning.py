@@ -9,19 +9,22 @@ from checks.registry import Registry
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.labs.specs import lab_text
 from grader_service.model.evidence import Need, ProbeRef, ProbeSite, RunPlan
+from grader_service.model.lab import MeasurementPlan
 from grader_service.model.regrade import BatchState, Level, Selection
+from grader_service.model.standing import every_value
 from grader_service.model.verdict import Outcome, Status
 from grader_service.regrade.kept_labs import kept_lab
 from grader_service.regrade.planning import PlanRequest, plan
-from grader_service.regrade.sufficiency import choose
+from grader_service.regrade.sufficiency import Asked, Collected, choose
 from grader_service.store import devices, regrades
 from grader_service.store.cohorts import cohorts, entries
-from grader_service.store.tables import RunRow, SubmissionRow
+from grader_service.store.tables import RunRow, SubmissionRow, VerdictRow
 from tests.regrade.kinds import DIGESTS, kinds
 from tests.regrade.stored import LAB, fill
 
 COUNT = 60
 ALL = Selection()
+MEASURED = frozenset({Need.DISCOVERY, Need.MEASUREMENT})
 PROBE = ProbeRef(id="p", version="1.0.0", site=ProbeSite.GRAPH, sha256="0" * 64, budget_s=5.0, params={"c": {"n": 1}})
 
 
@@ -128,11 +131,118 @@ def test_what_a_run_did_not_collect_has_to_run(filled, registry):
 )
 def test_the_level_follows_from_the_evidence(kind, collected, wanted_probes, level, reason):
     """Judged where the evidence suffices, run where it does not, and why."""
-    plan_of_run = RunPlan(needs=(Need.DISCOVERY, Need.SCAN), probes=collected)
-    choice = choose(kind, plan_of_run, {Need.DISCOVERY}, wanted_probes, "auto")
+    found = Collected(kind, RunPlan(needs=(Need.DISCOVERY, Need.SCAN), probes=collected))
+    asked = Asked(frozenset({Need.DISCOVERY}), wanted_probes, every_value(MeasurementPlan()))
+    choice = choose(found, asked, "auto")
     assert (choice.level, choice.reason) == (level, reason)
-    forced = choose(kind, plan_of_run, {Need.DISCOVERY}, wanted_probes, "judge")
+    forced = choose(found, asked, "judge")
     assert forced.level is (None if level is Level.RUN else Level.JUDGE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "measured_by", "needs", "changed"),
+    [
+        pytest.param("measured", every_value(MeasurementPlan(host_floor=1.5)), MEASURED, "host_floor", id="floor"),
+        pytest.param("measured", every_value(MeasurementPlan(looks=(4, 8))), MEASURED, "looks", id="looks"),
+        pytest.param(
+            "evidence", every_value(MeasurementPlan(alpha_pass=0.01, fair_floor=0.9)), MEASURED,
+            "alpha_pass, fair_floor", id="several",
+        ),
+        pytest.param("measured", every_value(MeasurementPlan()), MEASURED, None, id="same"),
+        pytest.param("measured", {"looks": [4, 6, 8, 12]}, MEASURED, None, id="of-a-time-with-fewer-values"),
+        pytest.param("measured", None, MEASURED, None, id="not-known"),
+        pytest.param("measured", every_value(MeasurementPlan(host_floor=1.5)), {Need.SCAN}, None, id="not-looked-at"),
+        pytest.param("rejection", None, MEASURED, None, id="rejected"),
+    ],
+)  # fmt: skip
+def test_another_measurement_plan_shows_in_a_run_only(kind, measured_by, needs, changed):
+    """Evidence is judged by the plan of its run; whoever asks for judging alone gets it, and is told."""
+    found = Collected(kind, RunPlan(needs=tuple(Need)), measured_by)
+    asked = Asked(frozenset(needs), (), every_value(MeasurementPlan()))
+    choice, judged = choose(found, asked, "auto"), choose(found, asked, "judge")
+    assert judged.level is Level.JUDGE
+    if changed is None:
+        assert choice == judged
+        assert choice.level is Level.JUDGE
+        return
+    assert (choice.level, choice.reason) == (Level.RUN, "evidence.measurement_changed")
+    assert choice.text.endswith(f": {changed}")
+    assert judged.reason == "evidence.measurement_changed"
+    assert judged.text.endswith(f"says now of {changed}")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"host_floor = 1.3", b"host_floor = 1.5"),
+        (b"alpha_pass = 0.005", b"alpha_pass = 0.01"),
+        (b"looks = [4, 6, 8, 12]", b"looks = [4, 8, 12]"),
+        (b"fair_floor = 0.91", b"fair_floor = 0.8"),
+    ],
+    ids=lambda value: value.decode().split()[0],
+)
+def test_a_lab_that_measures_otherwise_has_to_run(filled, registry, tmp_path, old, new):
+    """All that were measured; those in whose code nothing could be measured say the same by any plan."""
+    path = write_lab(tmp_path, old, new)
+    measured = sum(entry.standing.measured_by is not None for entry in entries(filled, ALL))
+    assert 0 < measured < COUNT
+    batch = planned(filled, registry, lab_files=(path,))
+    counts = {(count.level, count.reason): count.submissions for count in batch.estimate.counts}
+    assert counts.pop((Level.RUN, "evidence.measurement_changed")) == measured
+    assert {level for level, _ in counts} == {Level.JUDGE}
+    judged = planned(filled, registry, lab_files=(path,), level="judge")
+    assert (judged.estimate.items, judged.estimate.gpu_s) == (COUNT, 0.0)
+    assert new.decode().split()[0] in " ".join(count.text for count in judged.estimate.counts)
+
+
+def test_verdicts_from_before_the_plan_was_kept_are_judged(filled, registry, tmp_path):
+    """Of them it is not known by which plan they were measured: an update must not have a whole cohort run."""
+    before = [entry.standing.model_copy(update={"measured_by": None}) for entry in entries(filled, ALL)]
+    with filled.transaction() as connection:
+        for standing in before:
+            text = standing.model_dump_json(exclude_defaults=True)
+            assert "measured_by" not in text
+            connection.execute(
+                update(VerdictRow).where(VerdictRow.verdict_id == standing.verdict_id).values(standing=text)
+            )
+    batch = planned(filled, registry, lab_files=(write_lab(tmp_path, b"host_floor = 1.3", b"host_floor = 1.5"),))
+    assert {count.level for count in batch.estimate.counts} == {Level.JUDGE}
+
+
+def test_the_estimate_adds_up_what_has_to_run(filled, registry):
+    """Each by its own last run, however short those of the others were; the mean of these where one was not timed."""
+    first, second, third = list(entries(filled, Selection(statuses=(Status.PASSED,))))[:3]
+    bare = RunPlan(needs=(Need.DISCOVERY,)).model_dump(mode="json")
+    with filled.transaction() as connection:
+        for entry, run_s in ((first, 900.0), (second, 300.0), (third, None)):
+            standing = entry.standing.model_copy(update={"run_s": run_s})
+            connection.execute(
+                update(VerdictRow)
+                .where(VerdictRow.verdict_id == standing.verdict_id)
+                .values(standing=standing.model_dump_json(exclude_defaults=True))
+            )
+            connection.execute(update(RunRow).where(RunRow.run_id == standing.run_id).values(plan=bare))
+    for name in ("cpu:a:0", "cpu:b:0"):
+        devices.see(filled, name, name[4], "CPU")
+    batch = planned(filled, registry, repeats=2)
+    assert batch.estimate.gpu_s == pytest.approx(2 * (900.0 + 300.0 + 600.0))
+    assert batch.estimate.eta_s == pytest.approx(900.0 + 300.0 + 600.0), "two devices share it"
+    alone = planned(filled, registry, Selection(submissions=(third.standing.submission_id,)))
+    assert alone.estimate.gpu_s == 60.0, "nothing was ever timed"
+
+
+def test_what_was_not_timed_takes_as_long_as_the_others(filled, registry):
+    """Where none of those that have to run was timed, the others of the selection are."""
+    first, second = list(entries(filled, Selection(statuses=(Status.PASSED,))))[:2]
+    untimed = first.standing.model_copy(update={"run_s": None}).model_dump_json(exclude_defaults=True)
+    bare = RunPlan(needs=(Need.DISCOVERY,)).model_dump(mode="json")
+    with filled.transaction() as connection:
+        connection.execute(
+            update(VerdictRow).where(VerdictRow.verdict_id == first.standing.verdict_id).values(standing=untimed)
+        )
+        connection.execute(update(RunRow).where(RunRow.run_id == first.standing.run_id).values(plan=bare))
+    chosen = Selection(submissions=(first.standing.submission_id, second.standing.submission_id))
+    assert planned(filled, registry, chosen).estimate.gpu_s == pytest.approx(second.standing.run_s)
 
 
 def test_a_batch_keeps_its_lab(filled, registry, tmp_path):
@@ -213,7 +323,17 @@ def test_a_wrong_lab_file_is_refused(filled, registry, tmp_path):
             Selection(codes=("ratio.too_low",)), lambda one: "ratio.too_low" in {c.code for c in one.checks}, id="code"
         ),
         pytest.param(Selection(image_digests=(DIGESTS[0],)), lambda one: one.image_digest == DIGESTS[0], id="image"),
+        pytest.param(
+            Selection(checks={"throughput_ratio": (Outcome.FAILED, Outcome.INCONCLUSIVE)}),
+            lambda one: any(
+                c.id == "throughput_ratio" and c.outcome in {Outcome.FAILED, Outcome.INCONCLUSIVE} for c in one.checks
+            ),
+            id="outcomes",
+        ),
         pytest.param(Selection(check_versions={"reflections": "0.0.1"}), lambda one: False, id="version"),
+        pytest.param(
+            Selection(check_versions={"reflections": ("0.0.1", "1.1.0")}), lambda one: bool(one.checks), id="versions"
+        ),
     ],
 )
 def test_each_condition_selects(filled, selection, wanted):
@@ -236,8 +356,27 @@ def test_times_and_the_latest_select(filled):
     assert set(learners.values()) == {1}
     newest = {}
     for entry in everybody:
-        newest[entry.standing.learner] = max(newest.get(entry.standing.learner, 0.0), entry.received_at)
-    assert {entry.standing.learner: entry.received_at for entry in latest} == newest
+        newest[entry.standing.learner] = max(newest.get(entry.standing.learner, 0.0), _handed_in(entry))
+    assert {entry.standing.learner: _handed_in(entry) for entry in latest} == newest
+
+
+def _handed_in(entry):
+    return entry.received_at if entry.submitted_at is None else entry.submitted_at
+
+
+def test_the_latest_is_the_one_that_was_handed_in_last(filled):
+    """Not the one that came in last, since it had been refused for a full queue; of two at the same time one counts."""
+    first, second, third = sorted(entry.standing.submission_id for entry in entries(filled, ALL))[:3]
+    times = {first: (900.0, 1000.0), second: (800.0, 2000.0), third: (900.0, 1000.0)}
+    with filled.transaction() as connection:
+        for submission_id, (submitted, received) in times.items():
+            connection.execute(
+                update(SubmissionRow)
+                .where(SubmissionRow.submission_id == submission_id)
+                .values(learner="solo", submitted_at=submitted, received_at=received)
+            )
+    latest = [entry.standing for entry in entries(filled, Selection(latest_only=True))]
+    assert times.keys() & {one.submission_id for one in latest} == {third}
 
 
 def test_cohorts_are_counted(filled):

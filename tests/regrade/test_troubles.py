@@ -4,12 +4,12 @@ import json
 import threading
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 
-from grader_service.errors import InfrastructureError, UsageError
+from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.model.regrade import BatchState, ItemState, Selection
 from grader_service.regrade import bulk
-from grader_service.regrade.bulk import judge_chunk
+from grader_service.regrade.bulk import LabNotHere, judge_chunk
 from grader_service.regrade.releasing import ReleaseDesk, release_due
 from grader_service.service.judge import JudgeDesk, judge_next
 from grader_service.store import (
@@ -21,14 +21,21 @@ from grader_service.store import (
     regrade_work,
     regrades,
     results,
+    sweep,
 )
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.attempts import attempt_number
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
-from grader_service.store.tables import EvidenceRow, RunRow, SubmissionRow, VerdictRow
+from grader_service.store.tables import EvidenceRow, RunRow, RunState, SubmissionRow, VerdictRow
 from tests.regrade.desk import COUNT, answers, counts, in_force, lose, started, state, worked_off
+from tests.service.harness import wait_for
 
 AT_REST = {"pause": regrade_states.pause, "cancel": regrade_states.cancel, "discard": regrade_states.discard}
+ENDED = {
+    "cancel": regrade_states.cancel,
+    "discard": regrade_states.discard,
+    "apply": lambda *arguments: regrade_apply.apply(*arguments, unfinished=True),
+}
 
 
 @pytest.fixture
@@ -57,6 +64,13 @@ def evidence_for(desk, claim):
         ).scalar_one()
     stored = results.load_evidence(desk.store, run_id)
     return stored.kind, stored.document.replace(run_id.encode(), claim.run_id.encode())
+
+
+def run_states(desk):
+    """Run to state, of runs that a batch asked for."""
+    with desk.store.transaction() as connection:
+        rows = connection.execute(select(RunRow.run_id, RunRow.state).where(RunRow.item_id.is_not(None)))
+        return {row.run_id: row.state for row in rows}
 
 
 def test_what_was_not_sent_in_time_is_not_sent_at_all(desk, stricter):
@@ -127,6 +141,27 @@ def test_odd_bytes_in_a_failure_are_kept_readable(desk, monkeypatch):
     assert {change.error for change in regrades.changes(desk.store, batch_id)} == {"InfrastructureError: one\ufffdtwo"}
 
 
+def test_a_worker_without_the_lab_leaves_the_batch_to_others(desk, monkeypatch):
+    """As during an update of several hosts: one item has one try less, and nothing is parked."""
+    batch_id = started(desk)
+
+    def missing(*_):
+        raise ConfigurationError("lab demo: no check `depth` is installed")
+
+    with monkeypatch.context() as here:
+        here.setattr(bulk, "kept_lab", missing)
+        with pytest.raises(LabNotHere, match="no check `depth` is installed"):
+            judge_chunk(desk, size=10)
+    assert counts(desk, batch_id) == {ItemState.WAITING: COUNT}
+    with desk.store.transaction() as connection:
+        tries = connection.execute(select(RegradeItemRow.attempts)).scalars().all()
+        connection.execute(update(RegradeItemRow).values(not_before=0.0))
+    assert sum(tries) == 1
+    while judge_chunk(desk) is not None:
+        pass
+    assert counts(desk, batch_id) == {ItemState.DONE: COUNT}
+
+
 @pytest.mark.parametrize("end", ["given_back", "failed"])
 @pytest.mark.parametrize("operation", AT_REST)
 def test_a_run_that_comes_back_to_a_batch_at_rest_is_not_made(desk, released, operation, end):
@@ -150,6 +185,124 @@ def test_a_parked_run_of_a_batch_at_rest_is_not_retried(desk, released):
     regrade_states.discard(desk.store, batch_id, "ann")
     assert operations.retry(desk.store, "ann") == 0
     assert leases.claim(desk.store, "run", "runner", 60.0) is None
+
+
+@pytest.mark.parametrize("operation", ENDED)
+def test_a_batch_that_ends_leaves_no_parked_run(desk, released, operation):
+    """A run that nobody could try again is cancelled, and its item goes on to say what failed."""
+    batch_id, claim = released
+    leases.fail(desk.store, claim, "our fault", max_attempts=1, delay_s=0.0)
+    assert [run["run_id"] for run in operations.queue_state(desk.store).stuck] == [claim.run_id]
+    ENDED[operation](desk.store, batch_id, "ann")
+    assert operations.queue_state(desk.store).stuck == []
+    assert set(run_states(desk).values()) == {RunState.CANCELLED}
+    assert counts(desk, batch_id) == {ItemState.NEEDS_ATTENTION: 1, ItemState.CANCELLED: COUNT - 1}
+    assert [change.error for change in regrades.changes(desk.store, batch_id) if change.error] == ["our fault"]
+
+
+@pytest.mark.parametrize("failure", ["run", "judge", "vanished"])
+def test_a_run_that_fails_for_the_last_time_after_its_batch_ended_is_cancelled(desk, released, failure):
+    """Its item was given up, so that no operator could do anything about a parked one."""
+    batch_id, claim = released
+    if failure == "judge":
+        assert results.store_evidence(desk.store, claim, *evidence_for(desk, claim), {})
+        claim = leases.claim(desk.store, "judge", "judge", 60.0)
+    regrade_states.discard(desk.store, batch_id, "ann")
+    if failure == "vanished":
+        with desk.store.transaction() as connection:
+            connection.execute(update(RunRow).where(RunRow.run_id == claim.run_id).values(lease_until=0.0))
+        assert sweep.expire_leases(desk.store, max_attempts=1, delay_s=0.0) == 1
+    else:
+        ended = leases.fail(desk.store, claim, "our fault", max_attempts=1, delay_s=0.0)
+        assert ended is RunState.CANCELLED
+    assert operations.queue_state(desk.store).stuck == []
+    assert run_states(desk)[claim.run_id] == RunState.CANCELLED
+
+
+def test_a_run_that_is_parked_while_its_batch_is_paused_can_be_tried_again(desk, released):
+    """The batch may go on, so that an operator is asked."""
+    batch_id, claim = released
+    regrade_states.pause(desk.store, batch_id, "ann")
+    parked = leases.fail(desk.store, claim, "our fault", max_attempts=1, delay_s=0.0)
+    assert parked is RunState.NEEDS_ATTENTION
+    assert regrade_states.retry(desk.store, batch_id, "ann") == 1
+    assert operations.queue_state(desk.store).stuck == []
+    assert counts(desk, batch_id) == {ItemState.WAITING: COUNT}
+
+
+def test_what_was_executed_is_not_executed_again(desk, releasing):
+    """Of two parked runs the one that has its evidence is judged again; only the other's item gets a new run."""
+    both = (min(in_force(desk)), max(in_force(desk)))
+    batch_id = started(desk, level="run", selection=Selection(submissions=both))
+    assert release_due(releasing) == 2
+    executed, lost = (leases.claim(desk.store, "run", "runner", 60.0) for _ in both)
+    assert results.store_evidence(desk.store, executed, *evidence_for(desk, executed), {})
+    for claim in (leases.claim(desk.store, "judge", "judge", 60.0), lost):
+        leases.fail(desk.store, claim, "our fault", max_attempts=1, delay_s=0.0)
+    regrade_work.settle_all(desk.store, "sweeper")
+    assert state(desk, batch_id) is BatchState.FINISHED
+    assert regrade_states.retry(desk.store, batch_id, "ann") == 2
+    assert state(desk, batch_id) is BatchState.RUNNING
+    assert run_states(desk) == {executed.run_id: RunState.JUDGE_QUEUED, lost.run_id: RunState.CANCELLED}
+    assert counts(desk, batch_id) == {ItemState.WORKING: 1, ItemState.WAITING: 1}
+    event = operations.whereabouts(desk.store, executed.submission_id).events[-1]
+    assert (event["kind"], event["actor"], event["detail"]) == ("retried", "ann", {"state": "judge_queued"})
+    assert judged(desk) is not None
+    (change,) = [one for one in regrades.changes(desk.store, batch_id) if one.new is not None]
+    assert (change.submission_id, change.new.run_id) == (executed.submission_id, executed.run_id)
+    assert release_due(releasing) == 1
+    assert leases.claim(desk.store, "run", "runner", 60.0).submission_id == lost.submission_id
+
+
+def _give_back(desk, claim):
+    return leases.give_back(desk.store, claim, "told to stop")
+
+
+def _fail(desk, claim):
+    return leases.fail(desk.store, claim, "our fault", max_attempts=3, delay_s=0.0)
+
+
+def _fail_for_good(desk, claim):
+    return leases.fail(desk.store, claim, "our fault", max_attempts=1, delay_s=0.0)
+
+
+def _retry(desk, _):
+    return operations.retry(desk.store, "bob")
+
+
+@pytest.mark.parametrize(
+    ("act", "expected"),
+    [(_give_back, True), (_fail, RunState.RUN_QUEUED), (_fail_for_good, RunState.CANCELLED), (_retry, 0)],
+)
+def test_who_waits_for_a_batch_holds_nothing_of_it(desk, released, act, expected):
+    """Whoever brings a run back, or tries it again, while an operator ends the batch waits without a deadlock."""
+    batch_id, claim = released
+    if act is _retry:
+        leases.fail(desk.store, claim, "our fault", max_attempts=1, delay_s=0.0)
+        with desk.store.transaction() as connection:
+            connection.execute(update(RegradeBatchRow).values(state=BatchState.FINISHED.value))
+    done = []
+    if desk.store.is_sqlite:  # where transactions come one after another anyway
+        regrade_states.discard(desk.store, batch_id, "ann")
+        done.append(act(desk, claim))
+    else:
+        other = threading.Thread(target=lambda: done.append(act(desk, claim)))
+        with desk.store.engine.begin() as operator:
+            regrade_states.locked(operator, batch_id, "discarded", (BatchState.RUNNING, BatchState.FINISHED))
+            other.start()
+            wait_for(lambda: _somebody_waits(desk), 20.0)
+            regrade_states.end(operator, batch_id)
+            operator.execute(update(RegradeBatchRow).values(state=BatchState.DISCARDED.value))
+        other.join(30.0)
+    assert done == [expected]
+    assert set(run_states(desk).values()) == {RunState.CANCELLED}
+    assert not counts(desk, batch_id).get(ItemState.WORKING)
+
+
+def _somebody_waits(desk):
+    """Whether a transaction waits for a lock of another one."""
+    with desk.store.engine.connect() as connection:
+        return connection.execute(text("select count(*) from pg_locks where not granted")).scalar_one()
 
 
 def test_a_run_that_ends_after_its_item_was_given_up_changes_nothing(desk, released):

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from grader_service import verdicts
 from grader_service.model.evidence import Need, RunPlan
 from grader_service.model.submission import Submission
+from grader_service.service.event_figures import EventFigures
 from grader_service.service.metrics import StoreCollector
 from grader_service.store import acceptance, devices, leases, operations, results
 from grader_service.store.acceptance import IntakeLimits, Waiter
@@ -65,6 +66,31 @@ def test_what_a_verdict_costs(store, monkeypatch):
     text = text_of(store)
     assert "grader_verdict_gpu_seconds_sum 32.5" in text
     assert "grader_verdict_gpu_seconds_count 2.0" in text
+
+
+def test_time_on_a_device_counts_however_the_run_ended(store, monkeypatch):
+    """A run that failed by us held its device, too; and nothing is kept of runs that are over."""
+    monkeypatch.setattr(operations, "_SETTLED_S", 0.0)
+    figures = EventFigures(store)
+    submission = Submission(submission_id="s:1", lab="dali-pipelines", filename="s.py", sha256="0" * 64, size_bytes=1)
+    plan, waiter = RunPlan(needs=(Need.DISCOVERY,)), Waiter(task_id="t")
+    acceptance.accept(store, submission, plan, "live", waiter, IntakeLimits(), "test")
+    claim = leases.claim(store, "run", "host/GPU-7/abc", 60)
+    time.sleep(0.2)
+    leases.fail(store, claim, "the engine fell over", max_attempts=1, delay_s=0.0)
+    grade_one(store, 2)
+    acceptance.accept(
+        store, submission.model_copy(update={"submission_id": "s:2"}), plan, "live", waiter, IntakeLimits(), "t"
+    )
+    time.sleep(0.05)
+    found = {
+        sample.labels["device"]: sample.value
+        for family in figures.families()
+        for sample in family.samples
+        if sample.name == "grader_device_seconds_total"
+    }
+    assert 0.2 <= found["GPU-7"] < 30
+    assert (figures._open, figures._on_device) == ({}, {})
 
 
 def test_each_event_is_counted_once(store, monkeypatch):

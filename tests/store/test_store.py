@@ -272,6 +272,18 @@ def test_everybody_who_waits_is_answered(store):
     assert outbox.due(store) == []
 
 
+def test_answers_of_a_batch_wait_behind_those_that_a_learner_waits_for(store):
+    """However many of them came before; and a judge sends those of its own verdict only."""
+    with store.transaction() as connection:
+        for _ in range(3):
+            outbox.enqueue(connection, None, "bulk", None, None, "{}")
+        connection.execute(update(OutboxRow).values(bulk=True))
+        outbox.enqueue(connection, None, "live", None, None, "{}")
+    assert outbox.due(store, verdict_id="v-1") == []
+    assert [letter.task_id for letter in outbox.due(store, 2)] == ["live", "bulk"]
+    assert [letter.task_id for letter in outbox.due(store)] == ["bulk", "bulk"]
+
+
 def test_an_undelivered_answer_is_kept_for_ever(store):
     """It comes back later, with its error and its tries counted."""
     accept(store, a_submission(), waiter=Waiter("t1"))

@@ -4,12 +4,13 @@ from sqlalchemy import insert, select, update
 
 from checks.registry import Registry
 from grader_service.labs.specs import lab_text
-from grader_service.model.regrade import Selection
+from grader_service.model.regrade import ItemState, Selection
 from grader_service.regrade.bulk import BulkDesk, judge_chunk
 from grader_service.regrade.planning import PlanRequest, plan
 from grader_service.signing import Signer
 from grader_service.store import devices, regrade_apply, regrade_states
 from grader_service.store.events import record
+from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import RunRow, RunState, SubmissionRow, table_of
 from tests.regrade.stored import LAB, fill
 
@@ -41,9 +42,9 @@ def stricter_lab(folder):
     return path
 
 
-def plan_batch(store, *, reason="the threshold was too low", lab_files=(), **selection):
+def plan_batch(store, *, reason="the threshold was too low", lab_files=(), repeats=1, **selection):
     """A planned batch."""
-    request = PlanRequest(Selection(**selection), reason, lab_files=lab_files)
+    request = PlanRequest(Selection(**selection), reason, repeats=repeats, lab_files=lab_files)
     return plan(store, Registry(), request, "operator:tests")
 
 
@@ -75,12 +76,19 @@ def stock(store, folder):
     regrade_states.start(store, running.batch_id, "operator:tests")
     worker.judge(10)
     planned = plan_batch(store, reason="again")
+    stopped = plan_batch(store, submissions=(ids[5],), repeats=2)
+    regrade_states.start(store, stopped.batch_id, "operator:tests")
+    regrade_states.pause(store, stopped.batch_id, "operator:tests", f"the GPUs are needed {SCRIPT}")
+    with store.transaction() as connection:
+        later = update(RegradeItemRow).filter_by(batch_id=stopped.batch_id, repetition=2)
+        connection.execute(later.values(state=ItemState.NEEDS_ATTENTION.value, attempts=3, last_error=IMAGE * 20))
     return {
         "ids": ids,
         "finished": finished.batch_id,
         "applied": applied.batch_id,
         "running": running.batch_id,
         "planned": planned.batch_id,
+        "stopped": stopped.batch_id,
     }
 
 

@@ -1,7 +1,11 @@
 """Lists: their order, their filters, and going on where a page ended; on both databases."""
 
+import time
+
 import pytest
 
+from grader_service.signing import Signer
+from grader_service.store import regrade_apply, regrade_states, regrades
 from grader_service.store.events import record
 from grader_service.web.queries import (
     PAGE,
@@ -11,12 +15,17 @@ from grader_service.web.queries import (
     choices,
     events,
     graded_lately,
+    in_force_since,
+    item_counts,
     submissions,
     verdict_document,
     verdict_line,
     verdicts_of,
 )
-from tests.web.stock import BIDI, COUNT, IMAGE, SCRIPT
+from grader_service.web.rendering import iso
+from tests.regrade.stored import fill
+from tests.web.client import Client, served
+from tests.web.stock import BIDI, COUNT, IMAGE, SCRIPT, Worker, plan_batch
 
 EVERYTHING = SubmissionFilter()
 
@@ -95,6 +104,43 @@ def test_every_verdict_of_a_submission_is_listed(place):
     assert verdict_line(place.store, "none") is None
     assert verdict_document(place.store, "none") is None
     assert verdicts_of(place.store, "none") == []
+
+
+def test_a_verdict_is_in_force_since_it_came_in_force(store, tmp_path):
+    """Not since it was made: a batch may be applied later, and what was undone brings an old verdict back."""
+    (submission_id,) = fill(store, 1, signer=Signer.from_folder(tmp_path / "keys"))
+
+    def current():
+        return next(line for line in verdicts_of(store, submission_id) if line.current)
+
+    def moment(kind):
+        return events(store, EventFilter(submission=submission_id, kind=kind))[0].at
+
+    first = current()
+    assert in_force_since(store, first) == first.created_at
+    batch_id = plan_batch(store).batch_id
+    regrade_states.start(store, batch_id, "operator:tests")
+    Worker(store, tmp_path).finish()
+    made = verdicts_of(store, submission_id)[0].created_at
+    time.sleep(0.05)
+    regrade_apply.apply(store, batch_id, "operator:tests")
+    assert current().created_at == made
+    assert in_force_since(store, current()) == moment("regraded") > made
+    regrade_apply.revert(store, batch_id, "operator:tests")
+    assert current() == first
+    assert in_force_since(store, first) == moment("regrade_undone") > moment("regraded")
+    with served(store) as port:
+        shown = Client(port).get(f"/submissions/{submission_id}").text
+    assert f'in force since <time datetime="{iso(moment("regrade_undone"))}"' in shown
+
+
+def test_items_are_counted_by_batch_and_state(place):
+    """In one question; a batch that was not asked for is not in it."""
+    running, finished = place.seen["running"], place.seen["finished"]
+    for batch_id in (running, finished):
+        assert item_counts(place.store, [batch_id]) == {batch_id: regrades.progress(place.store, batch_id).counts}
+    assert set(item_counts(place.store, [running, finished, "rg-none"])) == {running, finished}
+    assert item_counts(place.store, []) == {}
 
 
 def test_verdicts_of_today_are_counted(place):

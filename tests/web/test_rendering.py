@@ -120,6 +120,42 @@ def test_impatient_visitors_share_one_answer():
     assert kept.get("key", make) == 4
 
 
+def test_a_costly_answer_holds_up_nobody_else():
+    """While one is made, others are made too, and those that are kept are there at once."""
+    kept = Remembered()
+    assert kept.get("kept", lambda: 1) == 1
+    begun, done = threading.Event(), threading.Event()
+
+    def costly():
+        begun.set()
+        assert done.wait(20)
+        return 2
+
+    found = []
+    first = threading.Thread(target=kept.get, args=("costly", costly))
+    others = threading.Thread(target=lambda: found.extend([kept.get("kept", lambda: 3), kept.get("other", lambda: 4)]))
+    first.start()
+    assert begun.wait(20)
+    others.start()
+    others.join(5)
+    seen = list(found)
+    done.set()
+    first.join(20)
+    others.join(20)
+    assert seen == [1, 4]
+    assert kept.get("costly", lambda: 5) == 2
+
+
+def test_nothing_is_left_of_turns():
+    """However many answers were made, failed, or are forgotten again."""
+    kept = Remembered(most=2)
+    for number in range(10):
+        kept.get(number, lambda: 1)
+        with pytest.raises(ZeroDivisionError):
+            kept.get(("failed", number), lambda: 1 // 0)
+    assert not kept._turns
+
+
 def test_a_failed_answer_is_not_kept():
     """The next visitor tries again."""
     kept = Remembered()

@@ -4,6 +4,8 @@ import json
 import re
 import socket
 import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,6 +15,8 @@ from grader_service.web.pages.actions import ACTIONS
 from grader_service.web.queries import EventFilter, events
 from tests.web.client import BOTH, FORM, OPERATOR_ONLY, OPERATOR_TOKEN, READ_ONLY, VIEWER_TOKEN, Client, served
 
+THREADS = 48
+"""More than the server has for pages."""
 HOSTILE_NEXT = ("//evil.example/", "/\\evil.example", "https://evil.example/", "javascript:alert(1)", "/a\r\nX: y", "")
 
 
@@ -462,3 +466,16 @@ def test_a_slow_visitor_holds_nobody_up(place, visitor):
         began = time.monotonic()
         assert visitor.get("/").status == 200
         assert time.monotonic() - began < 5
+
+
+def test_the_server_is_alive_while_every_thread_waits(quick_store):
+    """A health check does not end a server that waits for its database, or makes many costly answers."""
+    with served(quick_store) as port, ThreadPoolExecutor(THREADS) as pool:
+        with quick_store.transaction():  # the only writer: everybody else waits
+            waiting = [pool.submit(Client(port).get, "/") for _ in range(THREADS)]
+            time.sleep(2)
+            assert not any(one.done() for one in waiting)
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/alive", timeout=5) as answer:
+                assert answer.read() == b"alive\n"
+            assert not any(one.done() for one in waiting)
+        assert {one.result().status for one in waiting} == {200}

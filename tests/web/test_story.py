@@ -286,7 +286,8 @@ def test_every_condition_of_the_form_reaches_the_batch(quick_store, tmp_path):
             labs="dali-pipelines",
             submissions="\r\n".join(ids[:20]) + f", {ids[20]}",
             statuses=["passed", "failed"],
-            checks="throughput_ratio, reflections=passed",
+            checks="throughput_ratio, reflections=passed\r\nreflections=failed",
+            check_versions="reflections=1.0.0, reflections=1.1.0",
             received_from="2020-01-01T00:00",
             received_before="2100-01-01T00:00",
             latest_only="1",
@@ -301,7 +302,8 @@ def test_every_condition_of_the_form_reaches_the_batch(quick_store, tmp_path):
         assert chosen.cohorts == ("autumn", "spring")
         assert chosen.submissions == tuple(ids[:21])
         assert chosen.statuses == ("passed", "failed")
-        assert dict(chosen.checks) == {"throughput_ratio": None, "reflections": "passed"}
+        assert dict(chosen.checks) == {"throughput_ratio": (), "reflections": ("passed", "failed")}
+        assert dict(chosen.check_versions) == {"reflections": ("1.0.0", "1.1.0")}
         assert (chosen.received_from, chosen.received_before) == (1577836800.0, 4102444800.0)
         assert chosen.latest_only
         assert (batch.level, batch.repeats, batch.gpu_budget_s) == ("judge", 2, 5400.0)

@@ -20,10 +20,10 @@ def described(selection: Selection) -> list[str]:
         *_named("code", selection.codes),
         *_named("image", selection.image_digests),
         *(
-            f"check {check}: {outcome.value if outcome is not None else 'any outcome'}"
-            for check, outcome in selection.checks.items()
+            f"check {check}: {_either([outcome.value for outcome in outcomes]) if outcomes else 'any outcome'}"
+            for check, outcomes in selection.checks.items()
         ),
-        *(f"check {check}: judged by version {version}" for check, version in selection.check_versions.items()),
+        *(f"check {check}: judged by version {_either(names)}" for check, names in selection.check_versions.items()),
     ]
     if selection.received_from is not None:
         said.append(f"received from {moment(selection.received_from)} on")
@@ -35,9 +35,11 @@ def described(selection: Selection) -> list[str]:
 
 
 def _named(what: str, names: Sequence[str]) -> list[str]:
-    if not names:
-        return []
+    return [f"{what} {_either(names)}"] if names else []
+
+
+def _either(names: Sequence[str]) -> str:
     shown, beyond = list(names[:_MOST_NAMED]), len(names) - _MOST_NAMED
     if beyond > 0:
         shown.append(f"{beyond:,} more")
-    return [f"{what} {shown[0]}" if len(shown) == 1 else f"{what} {', '.join(shown[:-1])} or {shown[-1]}"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"

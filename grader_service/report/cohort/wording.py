@@ -25,7 +25,7 @@ STATES = {
     BatchState.PLANNED: "Nothing has run. The verdicts from before are in force.",
     BatchState.RUNNING: "It runs. The verdicts from before are in force until it is applied.",
     BatchState.PAUSED: "It is paused. The verdicts from before are in force.",
-    BatchState.FINISHED: "Every new verdict is there. The verdicts from before are in force until it is applied.",
+    BatchState.FINISHED: "No work is left. The verdicts from before are in force until it is applied.",
     BatchState.CANCELLED: "It was stopped for good. The verdicts from before are in force.",
     BatchState.APPLIED: "The new verdicts are in force.",
     BatchState.REVERTED: "It was applied and undone. The verdicts from before are in force again.",

@@ -3,7 +3,7 @@
 What cannot be taken back with one click stands behind a page that says what would happen.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.exceptions import HTTPException
@@ -15,20 +15,15 @@ from grader_service.model.regrade import Batch, BatchState, ItemState, Progress
 from grader_service.regrade.escalating import escalate
 from grader_service.store import regrade_apply, regrade_states
 from grader_service.store.engine import Store
-from grader_service.store.regrade_apply import Notify
+from grader_service.store.regrade_apply import MOST_REASON
 from grader_service.web.failures import BadForm
 from grader_service.web.forms import Fields
 from grader_service.web.lookup import batch_of, fresh_diff
+from grader_service.web.pages.inputs import NOTIFY, gpu_budget_of, notify_of, reason_of
 from grader_service.web.rendering import count, page
 from grader_service.web.site import fields_of, site_of, visitor_of
 
-NOTIFY: Mapping[Notify, str] = {
-    "changed": "learners of whom the verdict says something else now",
-    "all": "everybody whose verdict comes in force",
-    "none": "nobody",
-}
-"""Who is told, and what the choice is called."""
-_CHOICES: Mapping[str, Notify] = {choice: choice for choice in NOTIFY}
+_KEPT = "The verdicts in force stay in force; no learner sees a difference."
 
 
 @dataclass(frozen=True)
@@ -44,6 +39,12 @@ class Action:
     """Whether a page asks first."""
     types_id: bool = False
     """Whether that page asks for the batch's id."""
+    compares: bool = False
+    """Whether that page tells of the batch's verdicts; comparing those of a large batch takes long."""
+    explains: bool = False
+    """Whether a reason may be given."""
+    budgets: bool = False
+    """Whether a GPU budget may be given."""
     notifies: bool = False
     danger: bool = False
 
@@ -52,44 +53,37 @@ def _start(store: Store, batch_id: str, actor: str, _: Fields) -> None:
     regrade_states.start(store, batch_id, actor)
 
 
-def _pause(store: Store, batch_id: str, actor: str, _: Fields) -> None:
-    regrade_states.pause(store, batch_id, actor)
+def _pause(store: Store, batch_id: str, actor: str, fields: Fields) -> None:
+    regrade_states.pause(store, batch_id, actor, reason_of(fields))
 
 
-def _resume(store: Store, batch_id: str, actor: str, _: Fields) -> None:
-    regrade_states.resume(store, batch_id, actor)
+def _resume(store: Store, batch_id: str, actor: str, fields: Fields) -> None:
+    regrade_states.resume(store, batch_id, actor, gpu_budget_s=gpu_budget_of(fields))
 
 
 def _retry(store: Store, batch_id: str, actor: str, _: Fields) -> None:
     regrade_states.retry(store, batch_id, actor)
 
 
-def _escalate(store: Store, batch_id: str, actor: str, _: Fields) -> None:
-    escalate(store, batch_id, actor)
+def _escalate(store: Store, batch_id: str, actor: str, fields: Fields) -> None:
+    escalate(store, batch_id, actor, gpu_budget_s=gpu_budget_of(fields))
 
 
-def _cancel(store: Store, batch_id: str, actor: str, _: Fields) -> None:
-    regrade_states.cancel(store, batch_id, actor)
+def _cancel(store: Store, batch_id: str, actor: str, fields: Fields) -> None:
+    regrade_states.cancel(store, batch_id, actor, reason_of(fields))
 
 
-def _discard(store: Store, batch_id: str, actor: str, _: Fields) -> None:
-    regrade_states.discard(store, batch_id, actor)
+def _discard(store: Store, batch_id: str, actor: str, fields: Fields) -> None:
+    regrade_states.discard(store, batch_id, actor, reason_of(fields))
 
 
 def _apply(store: Store, batch_id: str, actor: str, fields: Fields) -> None:
-    notify, unfinished = _notify(fields), bool(fields.one("unfinished"))
-    regrade_apply.apply(store, batch_id, actor, unfinished=unfinished, notify=notify)
+    notify, unfinished = notify_of(fields), bool(fields.one("unfinished"))
+    regrade_apply.apply(store, batch_id, actor, unfinished=unfinished, notify=notify, reason=reason_of(fields))
 
 
 def _revert(store: Store, batch_id: str, actor: str, fields: Fields) -> None:
-    regrade_apply.revert(store, batch_id, actor, notify=_notify(fields))
-
-
-def _notify(fields: Fields) -> Notify:
-    chosen = _CHOICES.get(fields.one("notify"))
-    if chosen is None:
-        raise BadForm(f"choose who is told: {', '.join(NOTIFY)}; {fields.one('notify')[:50]!r} came")
-    return chosen
+    regrade_apply.revert(store, batch_id, actor, notify=notify_of(fields), reason=reason_of(fields))
 
 
 _STOPPABLE = (BatchState.PLANNED, BatchState.RUNNING, BatchState.PAUSED)
@@ -97,8 +91,8 @@ ACTIONS = {
     action.name: action
     for action in (
         Action("start", "Start", (BatchState.PLANNED,), _start),
-        Action("pause", "Pause", (BatchState.RUNNING,), _pause),
-        Action("resume", "Resume", (BatchState.PAUSED,), _resume),
+        Action("pause", "Pause", (BatchState.RUNNING,), _pause, explains=True),
+        Action("resume", "Resume", (BatchState.PAUSED,), _resume, budgets=True),
         Action("retry", "Try failed items again", (BatchState.RUNNING, BatchState.PAUSED, BatchState.FINISHED), _retry),
         Action(
             "apply",
@@ -107,17 +101,38 @@ ACTIONS = {
             _apply,
             asks=True,
             types_id=True,
+            compares=True,
+            explains=True,
             notifies=True,
         ),
-        Action("escalate", "Run the undecided …", (BatchState.FINISHED,), _escalate, asks=True),
-        Action("revert", "Revert …", (BatchState.APPLIED,), _revert, asks=True, notifies=True, danger=True),
-        Action("cancel", "Cancel …", _STOPPABLE, _cancel, asks=True, danger=True),
+        Action(
+            "escalate",
+            "Run the undecided …",
+            (BatchState.FINISHED,),
+            _escalate,
+            asks=True,
+            compares=True,
+            budgets=True,
+        ),
+        Action(
+            "revert",
+            "Revert …",
+            (BatchState.APPLIED,),
+            _revert,
+            asks=True,
+            compares=True,
+            explains=True,
+            notifies=True,
+            danger=True,
+        ),
+        Action("cancel", "Cancel …", _STOPPABLE, _cancel, asks=True, explains=True, danger=True),
         Action(
             "discard",
             "Discard …",
             (BatchState.PLANNED, BatchState.PAUSED, BatchState.FINISHED, BatchState.CANCELLED),
             _discard,
             asks=True,
+            explains=True,
             danger=True,
         ),
     )
@@ -135,22 +150,24 @@ def offered(batch: Batch, progress: Progress) -> list[Action]:
 
 
 def confirm(request: Request) -> Response:
-    """Says exactly what an action would do, and asks."""
+    """Says exactly what an action would do, and asks; also for what needs no asking, but may have a reason."""
     site, action = site_of(request), _action(request)
     batch, progress = batch_of(site.store, request)
     if not visitor_of(request).operates:
         raise HTTPException(403, "Only operators may do this. Sign in with the operator token.")
-    if not action.asks or batch.state not in action.states:
+    if not (action.asks or action.explains) or batch.state not in action.states:
         return RedirectResponse(f"/batches/{batch.batch_id}", 303)
-    diff = fresh_diff(site.store, batch, progress)
+    diff = fresh_diff(site.store, batch, progress) if action.compares else None
     return page(
         request,
         "confirm.html.j2",
         batch=batch,
+        progress=progress,
         action=action,
-        consequences=consequences(action.name, progress, diff),
-        unfinished=diff.open if action.name == "apply" else 0,
+        consequences=foreseen(action.name, progress) if diff is None else compared(action.name, diff),
+        unfinished=diff.open if diff is not None and action.name == "apply" else 0,
         notify=NOTIFY,
+        most_reason=MOST_REASON,
     )
 
 
@@ -175,24 +192,28 @@ def _action(request: Request) -> Action:
     return ACTIONS[name]
 
 
-def consequences(name: str, progress: Progress, diff: Diff) -> list[str]:
-    """What an action would do now, sentence by sentence."""
-    kept = "The verdicts in force stay in force; no learner sees a difference."
+def foreseen(name: str, progress: Progress) -> list[str]:
+    """What an action would do now, sentence by sentence, where no verdict in force is touched."""
     left = progress.total - progress.done
+    if name == "pause":
+        return [f"No more of the {count(left)} items that are left are handed out; what is in hand is finished.", _KEPT]
     if name == "cancel":
         return [
             f"{count(left)} of {count(progress.total)} items will not be graded again.",
             f"{count(progress.done)} new verdicts are kept aside and can be looked at.",
-            kept,
+            _KEPT,
             "A cancelled batch does not go on again.",
         ]
-    if name == "discard":
-        return [f"{count(progress.done)} new verdicts are given up and never come in force.", kept]
+    return [f"{count(progress.done)} new verdicts are given up and never come in force.", _KEPT]
+
+
+def compared(name: str, diff: Diff) -> list[str]:
+    """What an action would do now to verdicts, sentence by sentence."""
     if name == "escalate":
         return [
             f"{count(diff.undecided_by_evidence)} submissions whose stored evidence does not decide a check are run "
             "again, which costs GPU time; their verdicts of this batch are made anew from that.",
-            kept,
+            _KEPT,
         ]
     if name == "revert":
         return [

@@ -1,6 +1,6 @@
 """Batches of re-grades: the list, one with its progress, its diff and its audit trail, and its submissions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Self, get_args
@@ -10,21 +10,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from grader_service.model.diff import CHANGED, Diff, Filter, Kind, Result, Transition
-from grader_service.model.regrade import BatchState
+from grader_service.model.regrade import Batch, BatchState, ItemState, Progress
 from grader_service.regrade.filters import rows_of
 from grader_service.report.cohort.selection import described
 from grader_service.report.cohort.wording import KINDS, LEVELS, STATES
 from grader_service.store import regrades
+from grader_service.store.regrade_parked import Parked, parked
+from grader_service.web import queries
 from grader_service.web.failures import BadForm
 from grader_service.web.forms import Fields
 from grader_service.web.lookup import batch_of, diff_now, query_of
 from grader_service.web.pages.actions import offered
 from grader_service.web.queries import PAGE
 from grader_service.web.rendering import link, page
-from grader_service.web.site import site_of, visitor_of
+from grader_service.web.site import Site, site_of, visitor_of
 
 MOVING = frozenset({BatchState.RUNNING})
 """States in which figures change by themselves."""
+_AT_WORK = frozenset({BatchState.RUNNING, BatchState.PAUSED})
+"""What a paused batch has in hand is finished."""
 _MOST_BATCHES = 200
 _MOST_MOVERS = 12
 
@@ -48,10 +52,25 @@ class Matrix:
 
 def listing(request: Request) -> Response:
     """The newest batches first."""
-    store = site_of(request).store
-    found = regrades.batches(store)
-    rows = [(batch, regrades.progress(store, batch.batch_id)) for batch in found[:_MOST_BATCHES]]
+    site = site_of(request)
+    found = regrades.batches(site.store)
+    shown = found[:_MOST_BATCHES]
+    counts = _counts(site, shown)
+    rows = [
+        (batch, Progress(batch_id=batch.batch_id, state=batch.state, counts=counts.get(batch.batch_id, {})))
+        for batch in shown
+    ]
     return page(request, "batches.html.j2", rows=rows, beyond=len(found) - len(rows))
+
+
+def _counts(site: Site, found: Sequence[Batch]) -> Mapping[str, Mapping[ItemState, int]]:
+    """Items by batch and state; of batches in which nothing moves a recent answer will do."""
+    at_work = [batch.batch_id for batch in found if batch.state in _AT_WORK]
+    at_rest = [batch for batch in found if batch.state not in _AT_WORK]
+    key = ("counts", *((batch.batch_id, batch.state, batch.finished_at) for batch in at_rest))
+    ids = [batch.batch_id for batch in at_rest]
+    settled = site.remembered.get(key, lambda: queries.item_counts(site.store, ids))
+    return {**settled, **queries.item_counts(site.store, at_work)}
 
 
 def show(request: Request) -> Response:
@@ -64,6 +83,7 @@ def show(request: Request) -> Response:
         "batch.html.j2",
         batch=batch,
         progress=progress,
+        parked=_parked(site, progress),
         **told(diff_now(site, batch, progress) if quick else None),
         selection=described(batch.selection),
         actions=offered(batch, progress) if visitor_of(request).operates else (),
@@ -71,6 +91,13 @@ def show(request: Request) -> Response:
         states=STATES,
         levels=LEVELS,
     )
+
+
+def _parked(site: Site, progress: Progress) -> Sequence[Parked]:
+    """What failed through us, of every repetition; asked for only where there is any."""
+    if not progress.counts.get(ItemState.NEEDS_ATTENTION):
+        return ()
+    return parked(site.store, progress.batch_id)
 
 
 def diff(request: Request) -> Response:

@@ -99,8 +99,8 @@ def static(request: Request) -> Response:
     )
 
 
-def alive(_: Request) -> Response:
-    """For health checks: the server answers."""
+async def alive(_: Request) -> Response:
+    """For health checks: the server answers, also while every thread makes something costly."""
     return PlainTextResponse("alive\n")
 
 

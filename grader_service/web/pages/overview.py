@@ -71,9 +71,8 @@ def figures(queue: QueueState) -> Figures:
 
 def _state(store: Store) -> dict[str, Any]:
     queue = operations.queue_state(store)
-    busy: list[tuple[Batch, Progress]] = [
-        (batch, regrades.progress(store, batch.batch_id)) for batch in regrades.batches(store) if batch.state in _BUSY
-    ][:_MOST_BATCHES]
+    shown = [batch for batch in regrades.batches(store) if batch.state in _BUSY][:_MOST_BATCHES]
+    busy: list[tuple[Batch, Progress]] = [(batch, regrades.progress(store, batch.batch_id)) for batch in shown]
     return {
         "queue": queue,
         "figures": figures(queue),

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from grader_service.errors import UsageError
-from grader_service.model.regrade import MOST_REPEATS, Batch, Selection
+from grader_service.model.regrade import MOST_REPEATS, Batch, Selection, alternatives
 from grader_service.model.verdict import Outcome, Status
 from grader_service.regrade.planning import PlanRequest, Wanted
 from grader_service.regrade.planning import plan as plan_batch
@@ -86,12 +86,14 @@ def selection_of(fields: Fields) -> Selection:
             learners=_lines(fields, "learners"),
             submissions=_listed(fields, "submissions"),
             statuses=tuple(Status(status) for status in fields.many("statuses")),
-            checks={check: Outcome(outcome) if outcome else None for check, outcome in _pairs(fields, "checks")},
+            checks=alternatives(
+                (check, Outcome(outcome) if outcome else None) for check, outcome in _pairs(fields, "checks")
+            ),
             codes=_listed(fields, "codes"),
             received_from=_time(fields, "received_from"),
             received_before=_time(fields, "received_before"),
             image_digests=_lines(fields, "image_digests"),
-            check_versions=dict(_pairs(fields, "check_versions")),
+            check_versions=alternatives(_pairs(fields, "check_versions")),
             latest_only=bool(fields.one("latest_only")),
         )
     except ValidationError as error:

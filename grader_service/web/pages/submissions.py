@@ -58,13 +58,15 @@ def show(request: Request) -> Response:
     if found is None:
         raise HTTPException(404, f"There is no submission {submission_id}.")
     verdicts = queries.verdicts_of(store, submission_id)
+    current = next((line for line in verdicts if line.current), None)
     return page(
         request,
         "submission.html.j2",
         found=found,
         submission=found.submission,
         verdicts=verdicts,
-        current=next((line for line in verdicts if line.current), None),
+        current=current,
+        since=queries.in_force_since(store, current) if current is not None else None,
         states=STATE_WORDS,
     )
 

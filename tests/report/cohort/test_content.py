@@ -268,6 +268,8 @@ def test_selection_in_words():
         checks={"cuda_batch": Outcome.FAILED, "reflections": None}, received_from=0.0, latest_only=True,
         check_versions={"cuda_batch": "1.0.0"},
     )  # fmt: skip
+    several = Selection(checks={"a": ("failed", "error")}, check_versions={"a": ("1.0.0", "1.1.0", "1.2.0")})
+    assert described(several) == ["check a: failed or error", "check a: judged by version 1.0.0, 1.1.0 or 1.2.0"]
     assert described(chosen) == [
         "cohort a and b or c",
         "learner l0, l1, l2, l3, l4, l5 or 3 more",

@@ -1,0 +1,68 @@
+"""Who did what with a batch, and why: what stands in the audit trail; on both databases."""
+
+import pytest
+from sqlalchemy import select
+
+from grader_service.errors import UsageError
+from grader_service.model.regrade import BatchState
+from grader_service.store import regrade_apply, regrade_states, regrades
+from grader_service.store.regrade_apply import MOST_REASON, checked_reason
+from grader_service.store.tables import EventRow
+from tests.regrade.desk import COUNT, in_force, started, state, worked_off
+
+
+def last_event(desk, batch_id):
+    """What was done last with a batch: kind, who, why."""
+    event = regrades.events(desk.store, batch_id)[-1]
+    return event.kind, event.actor, event.detail["reason"]
+
+
+def of_a_submission(desk, batch_id):
+    """What the first submission's own history says of the batch, but for what was judged aside."""
+    statement = (
+        select(EventRow.kind, EventRow.actor, EventRow.detail)
+        .where(EventRow.submission_id == min(in_force(desk)), EventRow.batch_id == batch_id)
+        .where(EventRow.kind.in_(("regraded", "regrade_undone")))
+        .order_by(EventRow.id)
+    )
+    with desk.store.transaction() as connection:
+        return [tuple(row) for row in connection.execute(statement)]
+
+
+def test_apply_and_revert_say_why(desk):
+    """With the batch, and with each of its submissions; without a reason nothing is made up."""
+    batch_id = worked_off(desk)
+    regrade_apply.apply(desk.store, batch_id, "ann", reason="  the course decided so\u202e ")
+    assert last_event(desk, batch_id) == ("regrade_applied", "ann", "the course decided so\ufffd")
+    regrade_apply.revert(desk.store, batch_id, "bob", reason="the wrong day")
+    assert last_event(desk, batch_id) == ("regrade_reverted", "bob", "the wrong day")
+    regrade_apply.apply(desk.store, batch_id, "ann")
+    assert last_event(desk, batch_id) == ("regrade_applied", "ann", "")
+    assert of_a_submission(desk, batch_id) == [
+        ("regraded", "ann", {"reason": "the course decided so\ufffd"}),
+        ("regrade_undone", "bob", {"reason": "the wrong day"}),
+        ("regraded", "ann", {}),
+    ]
+
+
+@pytest.mark.parametrize("end", ["cancel", "discard"])
+def test_giving_up_says_why(desk, end):
+    """In the event of the batch."""
+    batch_id = started(desk)
+    getattr(regrade_states, end)(desk.store, batch_id, "ann", reason="planned by mistake")
+    kind = {"cancel": "regrade_cancelled", "discard": "regrade_discarded"}[end]
+    assert last_event(desk, batch_id) == (kind, "ann", "planned by mistake")
+
+
+def test_a_reason_is_short(desk):
+    """One that is too long is refused with both lengths, before anything happens."""
+    assert len(checked_reason("x" * MOST_REASON)) == MOST_REASON
+    batch_id = worked_off(desk)
+    too_long = "x" * (MOST_REASON + 1)
+    with pytest.raises(UsageError, match=f"at most {MOST_REASON} characters, this one has {MOST_REASON + 1}"):
+        regrade_apply.apply(desk.store, batch_id, "ann", reason=too_long)
+    assert state(desk, batch_id) is BatchState.FINISHED
+    assert regrade_apply.apply(desk.store, batch_id, "ann").in_force == COUNT
+    with pytest.raises(UsageError, match="at most"):
+        regrade_apply.revert(desk.store, batch_id, "ann", reason=too_long)
+    assert state(desk, batch_id) is BatchState.APPLIED

@@ -1,0 +1,36 @@
+"""A lab whose steps or checks stand in another order says the same."""
+
+import pytest
+
+from grader_service.labs.specs import lab_text
+from grader_service.regrade.diff import diff_of
+from grader_service.store import regrade_apply, regrades
+from tests.regrade.desk import COUNT, worked_off
+from tests.regrade.stored import LAB
+
+
+def steps_reversed(text):
+    """The lab with its last step first."""
+    head, *steps, tail = text.split("[[steps]]")
+    last, limits, rest = tail.partition("[limits]")
+    steps = [step.rstrip() + "\n\n" for step in (*steps, last)]
+    return "[[steps]]".join((head, *steps[::-1])) + limits + rest
+
+
+@pytest.fixture
+def reordered(tmp_path):
+    path = tmp_path / "reordered.toml"
+    path.write_text(steps_reversed(lab_text(LAB).content.decode()))
+    return path
+
+
+def test_nobody_is_told_of_another_order(desk, reordered):
+    """Nothing changes, and nobody who waits gets an equal verdict."""
+    batch_id = worked_off(desk, reordered)
+    batch, progress = regrades.batch(desk.store, batch_id), regrades.progress(desk.store, batch_id)
+    changes = list(regrades.changes(desk.store, batch_id))
+    assert any([check.id for check in c.old.checks] != [check.id for check in c.new.checks] for c in changes)
+    diff = diff_of(batch, progress, changes)
+    assert (diff.changed, diff.compared) == (0, COUNT)
+    done = regrade_apply.apply(desk.store, batch_id, "ann")
+    assert (done.in_force, done.notified) == (COUNT, 0)
