@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Prepares what compose.yaml needs on this host and starts it: secrets, the state folder, images. Repeating is safe.
 #   images/up.sh [arguments of `up`]      everything else through the environment that compose.yaml names
+#   GRADER_GPU=GPU-… images/up.sh         with a GPU
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export GRADER_STATE_DIR=${GRADER_STATE_DIR:-/var/lib/grader}
@@ -8,6 +9,11 @@ export GRADER_SECRETS_DIR=${GRADER_SECRETS_DIR:-$PWD/secrets}
 export GRADER_DOCKER_SOCKET=${GRADER_DOCKER_SOCKET:-/var/run/docker.sock}
 export GRADER_DOCKER_GID=${GRADER_DOCKER_GID:-$(stat -c %g "$GRADER_DOCKER_SOCKET")}
 project=${GRADER_PROJECT:-grader}
+if [ "${GRADER_GPU:-none}" != none ] && [ -z "${COMPOSE_FILE:-}" ]; then
+    COMPOSE_FILE=compose.yaml:compose.gpu.yaml
+    [ ! -e compose.override.yaml ] || COMPOSE_FILE=$COMPOSE_FILE:compose.override.yaml # as compose does without the variable
+    export COMPOSE_FILE
+fi
 
 # The folder is closed; the files in it must be readable by the uids of the containers that they are mounted into.
 install -d -m 700 "$GRADER_SECRETS_DIR"

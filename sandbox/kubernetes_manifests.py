@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from grader_service.errors import ConfigurationError
 from sandbox.api import PodSpec, Scratch
 from sandbox.docker_options import (
     GUEST_CODE,
@@ -161,9 +162,6 @@ def job_manifest(
     if site.priority_class is not None:
         pod_spec["priorityClassName"] = site.priority_class
     marks = {**labels, ROLE_LABEL: spec.role.value, POD_LABEL: name}
-    pod_annotations = dict(annotations)
-    if gpu is not None and gpu.name == "cdi":
-        pod_annotations["cdi.k8s.io/grader"] = ",".join(str(one["DeviceIDs"]) for one in gpu.device_requests)
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -179,20 +177,29 @@ def job_manifest(
             "parallelism": 1,
             "activeDeadlineSeconds": deadline_s,
             "ttlSecondsAfterFinished": FORGET_S,
-            "template": {"metadata": {"labels": marks, "annotations": pod_annotations}, "spec": pod_spec},
+            "template": {"metadata": {"labels": marks, "annotations": dict(annotations)}, "spec": pod_spec},
         },
     }
 
 
 def kubernetes_gpu(uuid: str, runtime_class: str | None) -> GpuAccess:
-    """How a pod gets the GPU that its runner holds: by a RuntimeClass with NVIDIA's hook, else by a CDI annotation."""
-    if runtime_class is not None:
-        return GpuAccess(
-            "nvidia-runtime",
-            runtime=runtime_class,
-            environment={"NVIDIA_VISIBLE_DEVICES": uuid, "NVIDIA_DRIVER_CAPABILITIES": "compute,video"},
+    """How a pod gets the GPU that its runner holds: by a RuntimeClass with NVIDIA's hook.
+
+    A CDI annotation on the pod would be the other way, but a kubelet hands an engine only those of device plugins.
+
+    Raises:
+        ConfigurationError: there is no RuntimeClass.
+    """
+    if runtime_class is None:
+        raise ConfigurationError(
+            f"pods get {uuid} by a RuntimeClass; expected its name in GRADER_KUBERNETES_RUNTIME_CLASS "
+            "(deploy/kubernetes has one, `grader-gpu`)"
         )
-    return GpuAccess("cdi", device_requests=({"DeviceIDs": f"nvidia.com/gpu={uuid}"},))
+    return GpuAccess(
+        "nvidia-runtime",
+        runtime=runtime_class,
+        environment={"NVIDIA_VISIBLE_DEVICES": uuid, "NVIDIA_DRIVER_CAPABILITIES": "compute,video"},
+    )
 
 
 def run_labels(run_id: str, node: str, state_dir: Path) -> dict[str, str]:

@@ -62,9 +62,13 @@ class ConnectedPod:
         self._record: PodRecord | None = None
         self._lock = threading.Lock()
 
+    def alive(self) -> bool:
+        """See `Pod.alive`."""
+        return self._ending is None and self._vessel.alive()
+
     def claim(self) -> bool:
         """See `Pod.claim`."""
-        if self._ending is not None or not self._vessel.alive():
+        if not self.alive():
             return False
         self._started = time.monotonic()
         return True
@@ -144,7 +148,6 @@ class ConnectedPod:
             return self._record.ending
 
     def _destroyed(self, ending: Ending) -> PodRecord:
-        wall_s = time.monotonic() - self._started
         self._endpoint.close()
         end = self._vessel.destroy()
         if end.oom_killed and ending in (Ending.EXITED, Ending.TIMED_OUT):
@@ -153,7 +156,7 @@ class ConnectedPod:
             role=self.spec.role,
             ending=ending,
             exit_code=end.exit_code,
-            wall_s=wall_s,
+            wall_s=time.monotonic() - self._started,  # a GPU's memory is free only when the pod is gone
             oom_killed=end.oom_killed,
             log_tail=neutralise(end.log_tail[-_LOG_CHARS:]),
             detail=neutralise(self._detail[:_LOG_CHARS]),

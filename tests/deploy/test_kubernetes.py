@@ -16,7 +16,7 @@ from sqlalchemy import text
 from grader_service.cli.app import app
 from grader_service.settings import Settings
 from grader_service.signing import _KEY_FILE
-from grader_service.store import leases
+from grader_service.store import devices, leases
 from sandbox.docker_options import GUEST_UID
 from sandbox.kubernetes_runner import denies_all
 from tests.deploy.keda_schema import SCHEMAS
@@ -161,7 +161,7 @@ def test_a_secret_is_mounted_where_its_settings_say():
     """Password files are below the mount of their Secret, and are keys of it."""
     for _, namespace, pod, container in containers():
         secrets = {volume["name"]: volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume}
-        mounts = {m["mountPath"]: secrets[m["name"]] for m in container["volumeMounts"] if m["name"] in secrets}
+        mounts = {m["mountPath"]: secrets[m["name"]] for m in container.get("volumeMounts", ()) if m["name"] in secrets}
         for name, value in environment(namespace, container).items():
             if name.endswith("_FILE") and not (
                 name.startswith("GRADER_REDIS") and "grader-redis" not in mounts.values()
@@ -329,7 +329,11 @@ def test_both_namespaces_have_the_same_configuration():
 
 
 class TestScaling:
-    """KEDA's queries, run as they stand on a real store."""
+    """KEDA's queries, run as they stand on a real PostgreSQL: a cluster has no other database."""
+
+    @pytest.fixture
+    def store_url(self, postgres_url):
+        return postgres_url
 
     @staticmethod
     def value(store, target):
@@ -353,6 +357,18 @@ class TestScaling:
         assert self.value(store, "runner") == 4
         assert leases.claim(store, "run", "runner", 60) is not None
         assert self.value(store, "runner") == 4
+
+    def test_a_runner_whose_device_is_put_aside_is_not_counted_on(self, store):
+        """Beside it, there is one for each learner; a device that nobody has seen lately has no runner."""
+        for device in ("GPU-ready", "GPU-faulty", "GPU-gone"):
+            devices.see(store, device, "node", "H100")
+        devices.quarantine(store, "GPU-faulty", "Xid 48", "test")
+        devices.set_state(store, "GPU-gone", devices.DRAINING, None, "test")
+        with store.transaction() as connection:
+            connection.execute(text("update device set seen_at = seen_at - 3600 where device_id = 'GPU-gone'"))
+        assert self.value(store, "runner") == 0  # nobody waits, so that nobody is needed
+        accept(store, a_submission(1, learner="ann"))
+        assert self.value(store, "runner") == 2
 
     def test_judges(self, store):
         """What was run and is not judged."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grader_service.errors import ConfigurationError
 from sandbox.api import PodRole, PodSpec, Scratch
 from sandbox.docker_options import PodFolders
 from sandbox.kubernetes_manifests import (
@@ -68,7 +69,7 @@ def mounts(job):
 
 @pytest.mark.parametrize("role", PodRole)
 @pytest.mark.parametrize("scratch", Scratch)
-@pytest.mark.parametrize("gpu", [None, kubernetes_gpu(UUID, None), kubernetes_gpu(UUID, "nvidia")])
+@pytest.mark.parametrize("gpu", [None, kubernetes_gpu(UUID, "nvidia")])
 def test_every_pod_is_valid(role, scratch, gpu):
     """No field is misspelt or in the wrong place, whatever pod is asked for."""
     validate(manifest(role=role, scratch=scratch, gpu=gpu, submission=True, shards=True))
@@ -167,8 +168,8 @@ def test_a_pod_of_ours_has_memory_of_its_own():
 
 def test_a_gpu_is_never_requested():
     """The runner holds it, and the scheduler has counted it there."""
-    for gpu in (kubernetes_gpu(UUID, None), kubernetes_gpu(UUID, "nvidia")):
-        assert 'nvidia.com/gpu":' not in str(pod_of(manifest(gpu=gpu))["containers"][0]["resources"])
+    gpu = kubernetes_gpu(UUID, "nvidia")
+    assert 'nvidia.com/gpu":' not in str(pod_of(manifest(gpu=gpu))["containers"][0]["resources"])
 
 
 def test_a_gpu_by_runtime_class():
@@ -178,17 +179,15 @@ def test_a_gpu_by_runtime_class():
     assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": UUID} in pod["containers"][0]["env"]
 
 
-def test_a_gpu_by_cdi():
-    """The engine reads an annotation of the pod."""
-    job = manifest(gpu=kubernetes_gpu(UUID, None))
-    assert job["spec"]["template"]["metadata"]["annotations"]["cdi.k8s.io/grader"] == f"nvidia.com/gpu={UUID}"
-    assert "cdi.k8s.io/grader" not in manifest()["spec"]["template"]["metadata"]["annotations"]
+def test_a_gpu_without_a_runtime_class():
+    """Pods would start without one, and every learner would fail for it."""
+    with pytest.raises(ConfigurationError, match="expected its name in GRADER_KUBERNETES_RUNTIME_CLASS"):
+        kubernetes_gpu(UUID, None)
 
 
-@pytest.mark.parametrize("runtime_class", [None, "nvidia"])
-def test_a_mig_instance_is_named_by_its_uuid(runtime_class):
+def test_a_mig_instance_is_named_by_its_uuid():
     """As a GPU is, and requested as little; the plugin's strategy concerns the runner alone."""
-    job = manifest(gpu=kubernetes_gpu("MIG-5f0c", runtime_class))
+    job = manifest(gpu=kubernetes_gpu("MIG-5f0c", "nvidia"))
     validate(job)
     assert "MIG-5f0c" in str(job["spec"]["template"])
     assert "nvidia.com/mig" not in str(job)
