@@ -25,12 +25,16 @@ class Settings(BaseSettings):
 
     state_dir: Path = Field(default_factory=_default_state_dir)
     """Run folders, keys, and the embedded store. A runner in a container needs the same path on the host."""
+    lock_dir: Path = Path("/run/lock")
+    """Folder with the locks of GPUs: the same for every grader of a host, containers included."""
     lab_data: Path | None = None
     """Folder with the JPEGs that the lab hands out; learners find it as GRADER_DATA_DIR."""
     lab_image: str | None = None
     """Lab image to use in place of the one that the lab names."""
     lab_python: str | None = None
     """Interpreter for `--sandbox process`; the grader's own when unset."""
+    operator: str | None = Field(default=None, max_length=60)
+    """Who gives the commands of this shell, for the audit trail; the user's name when unset."""
     production: bool = False
     """Refuse to start on an unsafe Redis; otherwise warn."""
     database_url: str | None = None
@@ -52,7 +56,7 @@ class Settings(BaseSettings):
     kubernetes_namespace: str = "grader-sandbox"
     """Namespace of the pods, which holds nothing else."""
     kubernetes_runtime_class: str | None = None
-    """RuntimeClass that gives pods the GPU; when unset, it is asked for by CDI."""
+    """RuntimeClass that gives pods the GPU; a runner with a GPU needs it."""
     kubernetes_priority_class: str | None = None
     """PriorityClass of the pods; the namespace's default when unset."""
     node_name: str | None = None

@@ -3,17 +3,18 @@
 import contextlib
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy.engine import make_url
 
 from grader_service.errors import ConfigurationError, GraderError
-from grader_service.host import Gpu, driver_gpus, find_gpus, usable_cpus
+from grader_service.host import Gpu, driver_gpus, find_gpus
 from grader_service.labs.specs import lab_ids, lab_text, read_lab
 from grader_service.model.lab import LabSpec
 from grader_service.queue.address import redis_url
+from grader_service.service.device_lock import Hold, hold_device
 from grader_service.service.gate import Gate
 from grader_service.service.retry import RetryPolicy
 from grader_service.settings import Settings
@@ -176,9 +177,9 @@ def labs_left_to_others(gpu: Gpu | None) -> Mapping[str, str]:
     return left_to_others(_installed_labs(), gpu, len(os.sched_getaffinity(0)))
 
 
-def arm_cpus() -> tuple[int, ...]:
-    """Processors that this worker measures on: those of the installed lab that wants the most."""
-    return usable_cpus(max((lab.limits.max_cpus for lab in _installed_labs()), default=0))
+def arm_cpus() -> int:
+    """Cores that a grader measures on: as many as the installed lab wants that wants the most."""
+    return max((lab.limits.max_cpus for lab in _installed_labs()), default=0)
 
 
 def _installed_labs() -> list[LabSpec]:
@@ -195,6 +196,32 @@ def device_id(gpu: Gpu | None, slot: int = 0) -> str:
     return gpu.uuid if gpu is not None else f"cpu:{socket.gethostname()}:{slot}"
 
 
+@contextlib.contextmanager
+def held(settings: Settings, gpu: Gpu | None, slot: int = 0) -> Iterator[Hold]:
+    """Holds the device, and keeps this process and what it starts to the cores that come with it.
+
+    Raises:
+        ConfigurationError: another grader of this host holds it.
+    """
+    device = device_id(gpu, slot)
+    allowed = tuple(sorted(os.sched_getaffinity(0)))
+    wanted = min(arm_cpus(), len(allowed))
+    # What is no arm's work may spread over as many cores as the host has for each of its devices.
+    share = max(wanted, len(allowed) // max(1, len(find_gpus())))
+    with hold_device(lock_path(settings, device), device, allowed, wanted, share) as hold:
+        os.sched_setaffinity(0, hold.usable)
+        try:
+            yield hold
+        finally:
+            os.sched_setaffinity(0, allowed)
+
+
 def lock_path(settings: Settings, device: str) -> Path:
-    """The lock that keeps two workers of one host off the same device."""
-    return settings.state_dir / "devices" / f"{device.replace(':', '-')}.lock"
+    """The lock that keeps two graders of one host off the same device.
+
+    Those of GPUs lie where every grader of the host looks, whatever its state folder is. A rehearsal's slot is a name
+    that workers of one state folder share out among themselves.
+    """
+    if device.startswith("cpu:"):
+        return settings.state_dir / "devices" / f"{device.replace(':', '-')}.lock"
+    return settings.lock_dir / f"grader-{device}.lock"

@@ -5,9 +5,11 @@
 
 import sys
 import traceback
+from typing import Annotated
 
 import typer
 
+from grader_service import __version__
 from grader_service.cli import (
     checks,
     cohorts,
@@ -30,12 +32,29 @@ from grader_service.errors import GraderError, InfrastructureError
 
 app = typer.Typer(
     name="grader",
-    help="Grades submissions of GPU labs. Numbers made by learner code never decide a grade.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
     rich_markup_mode=None,
 )
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if asked:
+        typer.echo(f"grader {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def grader(
+    *,
+    _: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    """Grades submissions of GPU labs. Numbers made by learner code never decide a grade."""
+
+
 app.command("grade")(grade.grade)
 app.command("verify")(verify.verify)
 app.command("export")(export.export)

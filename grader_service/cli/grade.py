@@ -3,6 +3,7 @@
 What grades is imported by the command: others should not wait for it.
 """
 
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -109,7 +110,8 @@ def grade(  # noqa: PLR0917 - one parameter per option
         steps=step_ids(steps),
     )
     spec.selected(submission.steps)
-    chosen, gpu = _device(device)
+    stack = ExitStack()
+    chosen, gpu = _device(stack, device, settings)
     runner = open_runner(sandbox.value, spec.image, settings, gpu)
     if sandbox is SandboxChoice.PROCESS:
         error_console().print(
@@ -128,7 +130,7 @@ def grade(  # noqa: PLR0917 - one parameter per option
         () if check is None else (check.resolve(),),
     )
     quiet = json_file == "-" and not error_console().is_terminal
-    with ProgressDisplay(quiet=quiet) as progress:
+    with stack, ProgressDisplay(quiet=quiet) as progress:
         graded = grade_submission(submission, artifact, bench, progress)
     verdict = graded.verdict
     if json_file is not None:
@@ -163,12 +165,21 @@ def _with_tried(spec: LabSpec, loaded: LoadedCheck | None, param: list[str], ste
     return with_tried(spec, loaded, read_params(param), steps)
 
 
-def _device(choice: DeviceChoice) -> "tuple[Device, Gpu | None]":
+def _device(stack: ExitStack, choice: DeviceChoice, settings: Settings) -> "tuple[Device, Gpu | None]":
+    """The first GPU that nobody holds, held until the stack ends: a worker's measurement would be spoiled, and ours."""
+    from grader_service import wiring
+
     if choice is DeviceChoice.CPU:
         return "cpu", None
     gpus = [gpu for gpu in find_gpus() if gpu.mig is None or gpu.mig.alone]
-    if gpus:
-        return "cuda", gpus[0]
+    for left, gpu in zip(range(len(gpus) - 1, -1, -1), gpus, strict=True):
+        try:
+            stack.enter_context(wiring.held(settings, gpu))
+        except ConfigurationError:
+            if not left:
+                raise
+        else:
+            return "cuda", gpu
     if choice is DeviceChoice.CUDA:
         raise ConfigurationError("--device cuda: no NVIDIA driver or GPU answers on this host; see `grader doctor`")
     return "cpu", None

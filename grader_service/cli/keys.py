@@ -20,8 +20,10 @@ def show() -> None:
 
 @app.command("rotate")
 def rotate() -> None:
-    """Sign with a new key from the next start of each judge on; what the old one signed stays verifiable."""
+    """Sign with a new key from the next start of judges and `worker regrade` on; old verdicts stay verifiable."""
     folder = Settings().key_dir
     before = Signer.from_folder(folder).public_key
     after = Signer.rotate(folder).public_key
-    typer.echo(f"{key_id(before)} {before} retired\n{key_id(after)} {after} in use; restart the judges")
+    typer.echo(
+        f"{key_id(before)} {before} retired\n{key_id(after)} {after} in use; restart judges and `grader worker regrade`"
+    )

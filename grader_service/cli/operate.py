@@ -110,16 +110,22 @@ def retry(
 
 @devices_app.command("list")
 def list_devices() -> None:
-    """List every device that a worker has announced."""
+    """List every device that a worker has announced, with the run that holds it."""
     from grader_service import wiring
     from grader_service.store import devices as device_store
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("device", "host", "model", "state", "seen", "reason"):
+    for heading in ("device", "host", "model", "state", "seen", "run", "reason"):
         table.add_column(heading, overflow="fold")
     for device in device_store.devices(wiring.ready_store(Settings())):
         table.add_row(
-            device.device_id, device.host, device.model, device.state, f"{device.seen_s:.0f} s ago", device.reason or ""
+            device.device_id,
+            device.host,
+            device.model,
+            device.state,
+            f"{device.seen_s:.0f} s ago",
+            device.run_id or "",
+            device.reason or "",
         )
     console().print(table)
 

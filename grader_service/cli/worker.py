@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from grader_service.cli.output import console
+from grader_service.errors import UsageError
 from grader_service.logs import configure_logs
 from grader_service.settings import Settings
 
@@ -54,12 +55,17 @@ def alive(
     max_age: Annotated[float, typer.Option(min=1.0, help="Seconds since the worker last looked round.")] = 60.0,
     *,
     of_regrades: Annotated[bool, typer.Option("--regrade", help="Ask for the worker that re-grades.")] = False,
+    device: Annotated[
+        str | None, typer.Option(help="Ask for the runner of this device, where several share a state folder.")
+    ] = None,
 ) -> None:
     """For health checks: exit code 0 when a worker of this state folder looked round lately, else 1."""
     from grader_service.service import pulse  # noqa: PLC0415 - see above
 
-    folder = Settings().state_dir
-    age = pulse.age_s(folder, pulse.REGRADE) if of_regrades else pulse.age_s(folder)
+    if of_regrades and device is not None:
+        raise UsageError("--regrade and --device ask for different workers; give one of them")
+    file = pulse.REGRADE if of_regrades else pulse.ANY if device is None else pulse.of_device(device)
+    age = pulse.age_s(Settings().state_dir, file)
     if age is None or age > max_age:
         console().print("no worker has looked round" + ("" if age is None else f" for {age:.0f} s"))
         raise typer.Exit(1)

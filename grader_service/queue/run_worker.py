@@ -23,9 +23,8 @@ from grader_service.queue.hints import lying
 from grader_service.queue.process import serve, use_queues
 from grader_service.queue.redis_check import require_safe
 from grader_service.queue.tasks import register_run
-from grader_service.service.device_lock import hold_device
 from grader_service.service.gate import DeviceGate
-from grader_service.service.pulse import beat
+from grader_service.service.pulse import beat, of_device
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.runner import RunEnd
 from grader_service.service.sweeper import Sweeper
@@ -48,8 +47,8 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
     """
     gpu = wiring.chosen_gpu(settings)
     device = wiring.device_id(gpu, slot)
-    with hold_device(wiring.lock_path(settings, device), device, wiring.arm_cpus()) as neighbours:
-        for neighbour in neighbours:
+    with wiring.held(settings, gpu, slot) as hold:
+        for neighbour in hold.neighbours:
             log.warning("cpus_shared", device=device, neighbour=neighbour.device, cpus=list(neighbour.cpus))
         store = wiring.ready_store(settings)
         for problem in require_safe(wiring.open_redis(settings), production=settings.production):
@@ -72,6 +71,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
                 ("hearing", lambda: hearing.look(taking=attention.taking)),
                 ("orphans", sandbox.sweep),
                 ("pulse", lambda: beat(settings.state_dir)),
+                ("pulse_of_device", lambda: beat(settings.state_dir, of_device(device))),
             ],
             settings.sweep_s,
         )

@@ -1,10 +1,12 @@
-"""One worker per device and host: a lock that the kernel releases when its holder is gone, however it went.
+"""One grader per device and host, on cores of its own: locks that the kernel releases when their holder is gone.
 
-The lock's file says which processors its holder measures on: two that measure on the same ones disturb each other.
+A lock's file says which cores its holder measures on: two that measure on the same ones disturb each other.
 """
 
+import contextlib
 import fcntl
 import json
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,40 +18,85 @@ from grader_service.errors import ConfigurationError
 
 _TRIES = 20
 _PAUSE_S = 0.05
+_CHOICE = "grader-cores.lock"
+"""Held while cores are chosen: two graders that start at once would choose the same."""
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Another worker of this host that measures on some of the same processors."""
+    """Another grader of this host that measures on some of the same cores."""
 
     device: str
     cpus: tuple[int, ...]
     """Those that both have."""
 
 
+@dataclass(frozen=True)
+class Hold:
+    """What the holder of a device may use beside it."""
+
+    usable: tuple[int, ...]
+    """Cores that nobody else measures on, no more than its share; where too few of them are left, all."""
+    neighbours: tuple[Neighbour, ...]
+    """Whom it shares cores with."""
+
+
 @contextmanager
-def hold_device(path: Path, device: str, cpus: Sequence[int] = ()) -> Iterator[tuple[Neighbour, ...]]:
-    """Holds the device for the length of the block; gives the workers that have some of the same processors.
+def hold_device(
+    path: Path, device: str, cpus: Sequence[int] = (), wanted: int = 0, share: int | None = None
+) -> Iterator[Hold]:
+    """Holds the device for the length of the block.
 
     Args:
         path: of the device's lock; locks of one host lie in one folder.
         device: its name.
-        cpus: processors that the holder measures on.
+        cpus: cores that the holder may use, in the order in which it takes them.
+        wanted: how many of them it measures on.
+        share: how many it may have in all; every free one if absent.
 
     Raises:
-        ConfigurationError: another process of this host holds it.
+        ConfigurationError: another process of this host holds it, or the lock cannot be kept.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+") as file:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = _opened(path)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the lock of {device} cannot be kept: {error}; expected a folder that every grader of this host may write "
+            "to (GRADER_LOCK_DIR)"
+        ) from error
+    with file:
         if not _locked(file):
             raise ConfigurationError(
-                f"another worker of this host holds {device}; stop it, or name another GPU with GRADER_GPU "
+                f"another grader of this host holds {device}; stop it, or name another GPU with GRADER_GPU "
                 "(on a host without GPUs: another --slot)"
             )
-        file.truncate(0)
-        file.write(json.dumps({"device": device, "cpus": list(cpus)}))
-        file.flush()
-        yield tuple(_neighbours(path, cpus))
+        with _opened(path.with_name(_CHOICE)) as choosing:
+            fcntl.flock(choosing, fcntl.LOCK_EX)
+            others = tuple(_others(path))
+            usable = _free(cpus, wanted, others)[:share]
+            measured = usable[:wanted]
+            file.truncate(0)
+            file.write(json.dumps({"device": device, "cpus": measured}))
+            file.flush()
+        yield Hold(usable, tuple(_neighbours(measured, others)))
+
+
+def _free(cpus: Sequence[int], wanted: int, others: Sequence[Neighbour]) -> tuple[int, ...]:
+    taken = {cpu for other in others for cpu in other.cpus}
+    free = tuple(cpu for cpu in cpus if cpu not in taken)
+    return free if len(free) >= wanted else tuple(cpus)
+
+
+def _opened(path: Path) -> IO[str]:
+    """For whoever runs a grader here: in a folder for all, an existing file must not be opened as if to make it."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    except FileNotFoundError:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        with contextlib.suppress(OSError):
+            os.fchmod(descriptor, 0o666)  # whatever the umask says
+    return os.fdopen(descriptor, "a+")
 
 
 def _locked(file: IO[str]) -> bool:
@@ -64,13 +111,17 @@ def _locked(file: IO[str]) -> bool:
     return False
 
 
-def _neighbours(own: Path, cpus: Sequence[int]) -> Iterator[Neighbour]:
+def _others(own: Path) -> Iterator[Neighbour]:
+    """Everybody else of this host, with all cores that they measure on."""
     for path in sorted(own.parent.glob("*.lock")):
-        if path == own or not (said := _of_holder(path)):
-            continue
-        shared = sorted(set(cpus) & set(said["cpus"]))
-        if shared:
-            yield Neighbour(str(said["device"]), tuple(shared))
+        if path not in (own, own.with_name(_CHOICE)) and (said := _of_holder(path)):
+            yield Neighbour(str(said["device"]), tuple(said["cpus"]))
+
+
+def _neighbours(measured: Sequence[int], others: Sequence[Neighbour]) -> Iterator[Neighbour]:
+    for other in others:
+        if shared := sorted(set(measured) & set(other.cpus)):
+            yield Neighbour(other.device, tuple(shared))
 
 
 def _of_holder(path: Path) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
+from grader_service.store.devices import device_of
 from grader_service.store.engine import Store
 from grader_service.store.operations import Happened, events_after
 
@@ -27,7 +28,8 @@ _ENDS = {
     "judge_claimed": ("wait_judge",),
     "verdict": ("judge", "whole"),
 }
-_CLOSED = frozenset({"verdict", "needs_attention"})
+_LEAVES_DEVICE = frozenset({"run_done", "failed_by_us", "given_back", "needs_attention"})
+_CLOSED = frozenset({"verdict", "regraded_aside", "needs_attention"})
 
 
 @dataclass
@@ -55,8 +57,10 @@ class EventFigures:
         self._store = store
         self._lock = threading.Lock()
         self._last = 0
-        self._open: dict[str, dict[str, float]] = defaultdict(dict)
-        """Run to stage to when it began."""
+        self._open: dict[str, dict[str, float]] = {}
+        """Run to stage to when it began; runs that are over are not in it."""
+        self._on_device: dict[str, tuple[str, float]] = {}
+        """Run to the device that it holds, and since when."""
         self._stages: dict[str, _Histogram] = defaultdict(_Histogram)
         self._kinds: Counter[str] = Counter()
         self._verdicts: Counter[str] = Counter()
@@ -79,23 +83,29 @@ class EventFigures:
     def _take(self, event: Happened) -> None:
         self._kinds[event.kind] += 1
         if event.run_id is not None:
-            began = self._open[event.run_id]
-            for stage in _ENDS.get(event.kind, ()):
-                if stage in began:
-                    seconds = max(0.0, event.at - began.pop(stage))
-                    self._stages[stage].add(seconds)
-                    if stage == "run":
-                        self._devices[_device_of(event.actor)] += seconds
-            for stage in _BEGINS.get(event.kind, ()):
-                began[stage] = event.at
-            if event.kind in _CLOSED:
-                del self._open[event.run_id]
+            self._follow(event, event.run_id)
         if event.kind == "verdict":
             self._verdicts[str(event.detail.get("status"))] += 1
             for check, outcome in (event.detail.get("checks") or {}).items():
                 self._checks[check, outcome] += 1
-            if (held_s := event.detail.get("gpu_held_s")) is not None:
-                self._gpu.add(float(held_s))
+        if (held_s := event.detail.get("gpu_held_s")) is not None:
+            self._gpu.add(float(held_s))
+
+    def _follow(self, event: Happened, run_id: str) -> None:
+        began = self._open.get(run_id, {})
+        for stage in _ENDS.get(event.kind, ()):
+            if stage in began:
+                self._stages[stage].add(max(0.0, event.at - began.pop(stage)))
+        if event.kind in _BEGINS:
+            self._open.setdefault(run_id, began).update(dict.fromkeys(_BEGINS[event.kind], event.at))
+        if event.kind in _CLOSED:
+            self._open.pop(run_id, None)
+        # A run that fails, or whose worker dies, held its device as well: until somebody says so.
+        if event.kind in _LEAVES_DEVICE and (held := self._on_device.pop(run_id, None)) is not None:
+            device, since = held
+            self._devices[device] += max(0.0, event.at - since)
+        if event.kind == "run_claimed":
+            self._on_device[run_id] = (device_of(event.actor), event.at)
 
     def _as_metrics(self) -> Iterator[Metric]:
         stages = HistogramMetricFamily("grader_stage_seconds", "How long each stage took.", labels=["stage"])
@@ -116,9 +126,3 @@ def _counter(name: str, text: str, labels: list[str], values: Mapping[Any, float
     for key, value in values.items():
         family.add_metric([key] if isinstance(key, str) else list(key), value)
     return family
-
-
-def _device_of(actor: str) -> str:
-    """A runner's actor is `host/device/instance`."""
-    parts = actor.split("/")
-    return parts[1] if len(parts) > 1 else "unknown"

@@ -1,8 +1,8 @@
 """Spares a run whose findings are known: the same bytes were measured before, on a device like this one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from grader_service.host import Gpu
+from grader_service.host import Gpu, host_facts, usable_cpus
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec
 from grader_service.store import results
@@ -15,8 +15,8 @@ def evidence_of_twin(
 ) -> Evidence | None:
     """What the first of these runs found that a run here and now would find too; None when there is none.
 
-    The image, the isolation, the model of the GPU and the lab's measurement plan must be those of today: a rate of
-    another host class, or of another plan, is not this run's.
+    The image, the isolation, the processors and their number, the GPU's model and driver, and the lab's measurement
+    plan must be those of today: a rate of another host class, or of another plan, is not this run's.
 
     Args:
         store: where evidence is kept.
@@ -29,20 +29,22 @@ def evidence_of_twin(
     Raises:
         StoreUnavailable: the database failed.
     """
+    here = _host_class(host_facts(), None if gpu is None else gpu.facts()) | {
+        "cpus_per_arm": len(usable_cpus(lab.limits.max_cpus))
+    }
     for run_id in runs:
         stored = results.load_evidence(store, run_id)
         if stored is None:
             continue
         found = Evidence.model_validate_json(stored.document)
         run, measurement = found.run, found.measurement
-        model = None if gpu is None else gpu.model
         if (
             measurement is not None
             and measurement.unsteady is None
             and measurement.plan == lab.measurement
             and (run.device, run.sandbox, run.isolated) == (device, sandbox.name, sandbox.isolated)
             and run.image_digest == sandbox.image_digest
-            and (run.gpu or {}).get("model") == model
+            and _host_class(run.host, run.gpu) | {"cpus_per_arm": run.host.get("cpus_per_arm")} == here
             # Of one that was spared itself, the run that was not is named.
             and run.reused_from is None
         ):
@@ -50,12 +52,18 @@ def evidence_of_twin(
     return None
 
 
+def _host_class(host: Mapping[str, object], gpu: Mapping[str, object] | None) -> dict[str, object]:
+    """What rates depend on, as evidence has it: the processors and the GPU with its driver."""
+    on_gpu = {} if gpu is None else {"model": gpu.get("model"), "driver": gpu.get("driver")}
+    return {"cpu": host.get("cpu"), **on_gpu}
+
+
 def as_own(found: Evidence, run_id: str) -> Evidence:
-    """The same evidence under the id of the run that was spared; it held no GPU."""
+    """The same evidence under the id of the run that was spared; it held its GPU for no time."""
     changes: dict[str, object] = {
         "run_id": run_id,
         "reused_from": found.run.run_id,
         "timings_s": {},
-        "gpu_held_s": None,
+        "gpu_held_s": 0.0 if found.run.device == "cuda" else None,
     }
     return found.model_copy(update={"run": found.run.model_copy(update=changes)})

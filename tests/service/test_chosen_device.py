@@ -1,6 +1,7 @@
 """Which device a worker takes on a host with GPUs and MIG instances, and that nobody else takes it."""
 
 import functools
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import psutil
@@ -82,24 +83,39 @@ def test_a_gpu_that_cannot_be_used_is_no_reason_to_rehearse(host, card):
     assert chosen("auto") is None
 
 
-def test_one_that_shares_memory_is_refused(host, card):
+def test_one_that_shares_memory_is_refused(host, card, tmp_path):
     """By workers, and passed over by `grader grade`."""
     card.instances[4] = InMemoryInstance("MIG-c", "1c.1g.18gb", gpu_instance=7, compute_instance=1)
     with pytest.raises(ConfigurationError, match="shares memory and faults"):
         chosen("MIG-a")
     assert chosen("MIG-b").uuid == "MIG-b"
     host.cards = [card]
-    device, gpu = grade._device(grade.DeviceChoice.CUDA)
-    assert (device, gpu.uuid) == ("cuda", "MIG-b")
+    with ExitStack() as stack:
+        device, gpu = grade._device(stack, grade.DeviceChoice.CUDA, Settings(state_dir=tmp_path, lock_dir=tmp_path))
+        assert (device, gpu.uuid) == ("cuda", "MIG-b")
+
+
+def test_grade_takes_a_gpu_that_no_worker_holds(host, tmp_path):
+    """Beside a worker's measurement it would spoil both; with none left it says so."""
+    settings = Settings(state_dir=tmp_path, lock_dir=tmp_path / "locks")
+    first, *others = find_gpus(host)
+    with wiring.held(settings, first), ExitStack() as stack:
+        _, gpu = grade._device(stack, grade.DeviceChoice.AUTO, settings)
+        assert gpu.uuid != first.uuid
+        with ExitStack() as held, pytest.raises(ConfigurationError, match="another grader of this host holds"):
+            for other in others:
+                if other.uuid != gpu.uuid:
+                    held.enter_context(wiring.held(settings, other))
+            grade._device(held, grade.DeviceChoice.AUTO, settings)
 
 
 def test_instances_of_one_gpu_are_held_apart(host, tmp_path):
     """Two workers of a host never hold the same, and never hinder each other."""
-    settings = Settings(state_dir=tmp_path)
+    settings = Settings(state_dir=tmp_path, lock_dir=tmp_path)
     first, second = (wiring.lock_path(settings, wiring.device_id(chosen(uuid))) for uuid in ("MIG-a", "MIG-b"))
     with hold_device(first, "MIG-a"), hold_device(second, "MIG-b"), pytest.raises(ConfigurationError) as refused:
         hold_device(first, "MIG-a").__enter__()
-    assert "another worker of this host holds MIG-a" in str(refused.value)
+    assert "another grader of this host holds MIG-a" in str(refused.value)
 
 
 def test_its_name_for_engines(host):

@@ -5,14 +5,17 @@ The GPUs are in memory; steward, gate, lock, store and runs are the real ones.
 
 import functools
 import json
+import os
 import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
 
+from grader_service import wiring
 from grader_service.errors import ConfigurationError
 from grader_service.gpu.memory import InMemoryGpu
 from grader_service.gpu.nvml import NvmlGpu
@@ -23,7 +26,7 @@ from grader_service.host import Gpu, find_gpus
 from grader_service.model.verdict import Status
 from grader_service.queue import run_worker
 from grader_service.queue.app import make_app
-from grader_service.service.device_lock import Neighbour, hold_device
+from grader_service.service.device_lock import Hold, Neighbour, hold_device
 from grader_service.service.gate import DeviceGate
 from grader_service.service.runner import RunEnd, RunnerDesk, run_next
 from grader_service.settings import Settings
@@ -186,7 +189,7 @@ def test_a_device_has_one_worker_and_obeys_the_operator(service):
     name = wait_for(lambda: [found.device_id for found in devices.devices(service.store)], 30)[0]
     second = service.runner()
     assert second.process.wait(30) == 2
-    assert "another worker of this host holds" in second.log.read_text()
+    assert "another grader of this host holds" in second.log.read_text()
 
     subprocess.run([GRADER, "devices", "drain", name], env=service.env(), check=True, capture_output=True)
     wait_for(lambda: first.said("leaving_hints_to_others"), 10)
@@ -218,7 +221,7 @@ def test_a_device_is_free_when_its_worker_is_killed(bench):
     )
     with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(ConfigurationError, match="another worker"), hold_device(path, "GPU-1"):
+        with pytest.raises(ConfigurationError, match="another grader"), hold_device(path, "GPU-1"):
             pytest.fail("the lock was given twice")
         holder.kill()
         holder.wait(10)
@@ -226,18 +229,65 @@ def test_a_device_is_free_when_its_worker_is_killed(bench):
             pass
 
 
-def test_workers_that_measure_on_the_same_processors_are_told(bench):
-    """Each takes the first that it may use: without cores of their own they would disturb each other's windows."""
+def test_graders_of_one_host_measure_on_cores_of_their_own(bench):
+    """Each takes the first that nobody else measures on; where too few are left it shares, and knows with whom."""
     folder = bench.state_dir / "devices"
     with (
-        hold_device(folder / "GPU-1.lock", "GPU-1", range(8)) as alone,
-        hold_device(folder / "GPU-2.lock", "GPU-2", range(8, 16)) as apart,
-        hold_device(folder / "GPU-3.lock", "GPU-3", range(6, 10)) as between,
+        hold_device(folder / "GPU-1.lock", "GPU-1", range(10), 4) as first,
+        hold_device(folder / "GPU-2.lock", "GPU-2", range(10), 4) as second,
+        hold_device(folder / "GPU-3.lock", "GPU-3", range(10), 4) as third,
+        hold_device(folder / "GPU-4.lock", "GPU-4", range(2, 6), 4) as fourth,
     ):
-        assert (alone, apart) == ((), ())
-        assert between == (Neighbour("GPU-1", (6, 7)), Neighbour("GPU-2", (8, 9)))
-    with hold_device(folder / "GPU-3.lock", "GPU-3", range(6, 10)) as later:
-        assert later == ()  # those have ended, though their files are there
+        assert (first.usable, first.neighbours) == (tuple(range(10)), ())
+        assert (second.usable, second.neighbours) == ((4, 5, 6, 7, 8, 9), ())
+        assert (third.usable, third.neighbours) == (tuple(range(10)), (Neighbour("GPU-1", (0, 1, 2, 3)),))
+        assert fourth.neighbours == (
+            Neighbour("GPU-1", (2, 3)), Neighbour("GPU-2", (4, 5)), Neighbour("GPU-3", (2, 3))
+        )  # fmt: skip
+    with hold_device(folder / "GPU-3.lock", "GPU-3", range(10), 4, 5) as later:
+        assert later == Hold((0, 1, 2, 3, 4), ())  # those have ended, though their files are there
+
+
+def test_graders_that_start_at_once_choose_one_after_another(bench):
+    """Or both would find the first cores free."""
+    folder, met = bench.state_dir / "devices", threading.Barrier(8)
+
+    def hold(number):
+        met.wait(30)
+        with hold_device(folder / f"GPU-{number}.lock", f"GPU-{number}", range(16), 2) as hold:
+            met.wait(30)
+            return hold.usable[:2], hold.neighbours
+
+    with ThreadPoolExecutor(8) as threads:
+        chosen = list(threads.map(hold, range(8)))
+    assert sorted(cpu for cpus, _ in chosen for cpu in cpus) == list(range(16))
+    assert {neighbours for _, neighbours in chosen} == {()}
+
+
+def test_a_gpu_is_held_whatever_the_state_folder_is(bench, tmp_path):
+    """Two installations of one host, or two users, look at one folder; rehearsals share out slots of their own."""
+    gpu = Gpu(0, "H100", "GPU-1", "580.1", 80_000)
+    first, second = (Settings(state_dir=tmp_path / name, lock_dir=tmp_path / "locks") for name in ("a", "b"))
+    before = os.sched_getaffinity(0)
+    with wiring.held(first, gpu):
+        with (
+            pytest.raises(ConfigurationError, match="another grader of this host holds GPU-1"),
+            wiring.held(second, gpu),
+        ):
+            pytest.fail("the GPU was held twice")
+        with wiring.held(first, None), wiring.held(second, None):
+            pass
+    with wiring.held(second, gpu):
+        assert (tmp_path / "locks" / "grader-GPU-1.lock").stat().st_mode & 0o777 == 0o666
+    assert os.sched_getaffinity(0) == before
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    """Is said, with the setting that names it."""
+    (tmp_path / "file").touch()
+    held = hold_device(tmp_path / "file" / "GPU-1.lock", "GPU-1")
+    with pytest.raises(ConfigurationError, match=r"lock of GPU-1 cannot be kept.*GRADER_LOCK_DIR"), held:
+        pytest.fail("there is no lock")
 
 
 def test_a_gpu_of_a_dead_worker_is_waited_for(bench, card):

@@ -3,7 +3,7 @@
 import pytest
 
 from grader_service.grading.run import execute
-from grader_service.host import Gpu
+from grader_service.host import Gpu, host_facts, usable_cpus
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.lab import MeasurementPlan
 from grader_service.service import runner
@@ -33,15 +33,17 @@ def executed(monkeypatch):
     return seen
 
 
-def measured(bench, *, plan=None, gpu=None, **run):
+def measured(bench, *, plan=None, gpu=None, host=None, **run):
     """A submission whose run was measured, with its verdict; returns the run's id."""
     bench.submit()
     claim = leases.claim(bench.store, "run", "before", 60)
     facts = ProcessRunner(bench.state_dir).facts
-    values = {"device": "cpu", "sandbox": facts.name, "isolated": facts.isolated, "gpu": gpu, **run}
+    lab = load_lab("dali-pipelines", bench.registry)
+    here = {**host_facts(), "cpus_per_arm": len(usable_cpus(lab.limits.max_cpus)), **(host or {})}
+    values = {"device": "cpu", "sandbox": facts.name, "isolated": facts.isolated, "gpu": gpu, "host": here, **run}
     evidence = an_evidence(
         run=a_run(run_id=claim.run_id, **values),
-        measurement=a_measurement(plan=plan or load_lab("dali-pipelines", bench.registry).measurement),
+        measurement=a_measurement(plan=plan or lab.measurement),
     )
     assert results.store_evidence(bench.store, claim, "measured", evidence.model_dump_json().encode(), {})
     assert bench.judge() is not None
@@ -122,11 +124,33 @@ def test_a_spared_run_is_not_the_source_of_another(bench, executed):
     assert executed == []
 
 
+H200 = {"model": "NVIDIA H200", "uuid": "GPU-7", "driver": "580.1"}
+
+
 def test_the_gpus_model_is_compared(bench, executed):
-    """The same model on another host is the same class."""
+    """The same model on another host is the same class; what is taken over holds no GPU."""
     gpu = Gpu(0, "NVIDIA H200", "GPU-1", "580.1", 143_771)
-    first = measured(bench, device="cuda", gpu={"model": "NVIDIA H200", "uuid": "GPU-7"})
+    first = measured(bench, device="cuda", gpu=H200)
     bench.submit()
     assert bench.run_all(bench.desk(reuse_days=1.0, device="cuda", gpu=gpu)) == [RunEnd.STORED]
-    assert bench.judge().provenance.reused_from == first
+    provenance = bench.judge().provenance
+    assert (provenance.reused_from, provenance.gpu_held_s) == (first, 0.0)
     assert executed == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"device": "cuda", "gpu": {**H200, "model": "NVIDIA H100"}},
+        {"device": "cuda", "gpu": {**H200, "driver": "590.1"}},
+        {"device": "cuda", "gpu": H200, "host": {"cpu": "another"}},
+        {"device": "cuda", "gpu": H200, "host": {"cpus_per_arm": 64}},
+    ],
+)
+def test_findings_of_another_kind_of_host_are_not_taken(bench, executed, changes):
+    """Rates depend on it, and with them the verdict."""
+    measured(bench, **changes)
+    second = bench.submit()
+    gpu = Gpu(0, "NVIDIA H200", "GPU-1", "580.1", 143_771)
+    assert bench.run_all(bench.desk(reuse_days=1.0, device="cuda", gpu=gpu)) == [RunEnd.STORED]
+    assert executed == [bench.run(second).run_id]
