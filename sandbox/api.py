@@ -104,6 +104,10 @@ class Pod(Protocol):
 
     spec: PodSpec
 
+    def alive(self) -> bool:
+        """Whether its main process is there, frozen or not, as its engine tells."""
+        ...
+
     def claim(self) -> bool:
         """Begins the time of a pod that was started ahead of its run; False where it has ended meanwhile."""
         ...

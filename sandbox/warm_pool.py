@@ -8,7 +8,8 @@ import contextlib
 import logging
 import secrets
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,13 @@ log = logging.getLogger(__name__)
 
 AHEAD: Mapping[str, str] = {"GRADER_AHEAD": "torch,torchvision,nvidia.dali.fn,nvidia.dali.types"}
 """What a learner's pod imports while it waits. None of them touches a GPU before it is used."""
+RENEW_S = 2 * 3600.0
+"""A prepared run of this age serves nobody and is replaced: Kubernetes ends a pod eight hours after its start, and one
+that is taken at the last moment must outlive the longest run."""
+LOOK_S = 30.0
+"""How often an idle pool asks whether its pods live: they do not after a restart of the engine."""
+_MOST_LOSSES = 3
+"""Looks that may find dead pods; then nothing is prepared before another run, or what cannot live starts for ever."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +38,17 @@ class Recipe:
     specs: tuple[PodSpec, ...] = field(compare=False)
 
 
-@dataclass
+@dataclass(eq=False)
 class PreparedRun:
     """An open run space with pods that wait."""
 
     recipe: Recipe
     space: RunSpace
     stack: ExitStack
-    pods: list[tuple[PodSpec, Pod]]
+    born: float
+    pods: list[tuple[PodSpec, Pod]] = field(default_factory=list)
+    still: bool = False
+    """Whether its pods are frozen, or some of them."""
 
     def claim(self, spec: PodSpec) -> Pod | None:
         """The waiting pod of this specification, whose time begins now; None when there is none, or none alive."""
@@ -47,54 +58,75 @@ class PreparedRun:
                 return entry[1] if entry[1].claim() else None
         return None
 
+    def alive(self) -> bool:
+        """Whether every pod is there."""
+        return all(pod.alive() for _, pod in self.pods)
+
+    def pause(self) -> None:
+        """Lets its pods stand still, in the middle of an import if need be."""
+        if not self.still:
+            self.still = True
+            for _, pod in self.pods:
+                pod.pause()
+
+    def resume(self) -> None:
+        """Lets them go on."""
+        if self.still:
+            for _, pod in self.pods:
+                pod.resume()
+            self.still = False
+
     def remove(self) -> None:
-        """Ends its pods and removes its folders; what cannot be removed is left to a sweep."""
+        """Ends its pods, frozen or not, and removes its folders; what cannot be removed is left to a sweep."""
         try:
             self.stack.close()
         except SandboxUnavailable as error:
             log.warning("a prepared run could not be removed: %s", error)
+        except Exception:
+            log.exception("removing a prepared run failed")
 
 
 class WarmPool:
     """Prepares runs in a thread of its own, and only while no run is open: a measurement never has company.
 
+    While one is open, the pods of every other prepared run are frozen: most have imports to do when they have started.
+    Whoever moves what waits (prepares, freezes, takes or removes) is alone in that, and holds no lock meanwhile.
+
     Args:
         size: how many runs to keep prepared.
+        clock: tells the age of a prepared run.
+        look_s: seconds between two looks at pods that wait.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, clock: Callable[[], float] = time.monotonic, look_s: float = LOOK_S) -> None:
         if size < 1:
             raise ValueError(f"a pool of {size} runs: expected 1 or more")
         self._size = size
+        self._clock = clock
+        self._look_s = look_s
         self._changed = threading.Condition()
         self._waiting: list[PreparedRun] = []
         self._open = 0
         self._wanted: tuple[SandboxRunner, Recipe] | None = None
+        self._losses = 0
         self._thread: threading.Thread | None = None
         self._busy = False
         self._closed = False
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
-        """Holds preparing up; what is under way ends first: the start of one pod, or the removal of an outdated run."""
-        with self._changed:
-            self._open += 1
-            self._changed.wait_for(lambda: not self._busy)
-        try:
+        """Holds preparing up and freezes what waits; what is under way ends first: the start of one pod, say."""
+        with self._held(lambda _: False):
             yield
-        finally:
-            with self._changed:
-                self._open -= 1
-                self._changed.notify_all()
 
-    def take(self, image_digest: str | None, limits: SpaceLimits) -> PreparedRun | None:
-        """A prepared run of this image and these limits, perhaps with fewer pods than it should get."""
-        with self._changed:
-            for prepared in self._waiting:
-                if (prepared.recipe.image_digest, prepared.recipe.limits) == (image_digest, limits):
-                    self._waiting.remove(prepared)
-                    return prepared
-        return None
+    @contextlib.contextmanager
+    def opened(self, image_digest: str | None, limits: SpaceLimits) -> Iterator[PreparedRun | None]:
+        """The same for a run, which is given a prepared one of this image and these limits.
+
+        Its pods run; there may be fewer of them than it should have. None where nothing was prepared for it.
+        """
+        with self._held(lambda one: (one.recipe.image_digest, one.recipe.limits) == (image_digest, limits)) as taken:
+            yield taken
 
     def want(self, runner: SandboxRunner, recipe: Recipe) -> None:
         """What runs are prepared from here on; prepared runs of another recipe are removed."""
@@ -102,6 +134,7 @@ class WarmPool:
             if self._closed:
                 return
             self._wanted = (runner, recipe)
+            self._losses = 0
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="warm-pool", daemon=True)
                 self._thread.start()
@@ -120,22 +153,78 @@ class WarmPool:
             thread = self._thread
         if thread is not None:
             thread.join()
-        for prepared in self._waiting:
-            prepared.remove()
-        self._waiting.clear()
+        with self._alone():
+            for prepared in list(self._waiting):
+                self._drop(prepared)
+
+    @contextlib.contextmanager
+    def _held(self, serves: Callable[[PreparedRun], bool]) -> Iterator[PreparedRun | None]:
+        with self._changed:
+            self._open += 1
+        try:
+            yield self._take(serves)
+        finally:
+            with self._changed:
+                self._open -= 1
+                self._changed.notify_all()
+
+    def _take(self, serves: Callable[[PreparedRun], bool]) -> PreparedRun | None:
+        """The first run that serves, awake; every other one stands still afterwards, or is gone."""
+        with self._alone():
+            fitting = [one for one in self._waiting if serves(one) and self._fresh(one)]
+            taken = next((one for one in fitting if self._does(one, one.resume)), None)
+            for other in list(self._waiting):
+                if other is not taken:
+                    self._does(other, other.pause)
+            if taken is not None:
+                with self._changed:
+                    self._waiting.remove(taken)
+            return taken
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nobody else moves what waits; the lock is free meanwhile, since engines take their time."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._busy)
+            self._busy = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+
+    def _does(self, prepared: PreparedRun, order: Callable[[], None]) -> bool:
+        """Whether its pods did as they were told; a run with one that does not is removed, and nobody else suffers."""
+        try:
+            order()
+        except SandboxUnavailable as error:
+            log.warning("a prepared run is given up: %s", error)
+        except Exception:
+            log.exception("a prepared run is given up")
+        else:
+            return True
+        self._drop(prepared)
+        return False
+
+    def _drop(self, prepared: PreparedRun) -> None:
+        with self._changed:
+            self._waiting.remove(prepared)
+        prepared.remove()
 
     def _work(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closed or self._may_work())
+                self._changed.wait_for(lambda: self._closed or self._may_work(), self._look_s)
                 if self._closed:
                     return
-                assert self._wanted is not None  # noqa: S101 - _may_work() said so
+                if self._open or self._busy:
+                    continue
                 wanted = self._wanted
                 self._busy = True
             done = False
             try:
-                self._step(*wanted)
+                self._step(wanted)
                 done = True
             except SandboxUnavailable as error:
                 log.warning("no run could be prepared: %s", error)
@@ -147,33 +236,73 @@ class WarmPool:
                     self._wanted = None  # until another run has shown that the engine works
                 self._changed.notify_all()
 
-    def _step(self, runner: SandboxRunner, recipe: Recipe) -> None:
-        """One thing that is not done yet: an old run removed, a run opened, or one pod started."""
-        with self._changed:
-            old = next((prepared for prepared in self._waiting if not _serves(prepared, recipe)), None)
-            if old is not None:
-                self._waiting.remove(old)
-            short = next((prepared for prepared in self._waiting if _missing(prepared)), None)
+    def _step(self, wanted: tuple[SandboxRunner, Recipe] | None) -> None:
+        """One thing that is not done yet: a run removed, thawed or opened, or one pod started; else a look at all."""
+        old = next((one for one in self._waiting if self._outdated(one, wanted)), None)
+        frozen = next((one for one in self._waiting if one.still), None)
+        short = next((one for one in self._waiting if _missing(one)), None)
         if old is not None:
-            old.remove()
-        elif short is not None:
+            self._drop(old)
+        elif frozen is not None:
+            self._does(frozen, frozen.resume)
+        elif wanted is not None and short is not None:
             spec = _missing(short)[0]
             short.pods.append((spec, short.space.start(_ahead(spec))))
+        elif wanted is not None and len(self._waiting) < self._size:
+            self._prepare(*wanted)
         else:
-            stack = ExitStack()
-            space = stack.enter_context(runner.open_run(secrets.token_hex(16), recipe.limits))
-            with self._changed:
-                self._waiting.append(PreparedRun(recipe, space, stack, []))
+            self._look()
+
+    def _prepare(self, runner: SandboxRunner, recipe: Recipe) -> None:
+        stack = ExitStack()
+        space = stack.enter_context(runner.open_run(secrets.token_hex(16), recipe.limits))
+        with self._changed:
+            self._waiting.append(PreparedRun(recipe, space, stack, self._clock()))
+
+    def _look(self) -> None:
+        """Removes runs with dead pods, so that they are replaced before somebody needs them.
+
+        Raises:
+            SandboxUnavailable: this happens again and again.
+        """
+        lost = 0
+        for prepared in list(self._waiting):
+            if self._open:
+                break  # a run waits for us
+            try:
+                alive = prepared.alive()
+            except SandboxUnavailable as error:
+                log.warning("prepared runs cannot be looked at: %s", error)  # nor could they be replaced
+                break
+            if not alive:
+                log.warning("a prepared run is replaced: a pod of it has ended")
+                self._drop(prepared)
+                lost += 1
+        if lost:
+            self._losses += 1
+            if self._losses >= _MOST_LOSSES:
+                raise SandboxUnavailable(f"pods that waited were found dead {self._losses} times since the last run")
 
     def _may_work(self) -> bool:
-        return self._wanted is not None and self._open == 0 and not self._full()
+        return not self._open and not self._busy and self._has_work()
+
+    def _has_work(self) -> bool:
+        if self._wanted is not None:
+            return not self._full()
+        return any(one.still or self._outdated(one, None) for one in self._waiting)
 
     def _full(self) -> bool:
-        if self._wanted is None:
-            return False
-        recipe = self._wanted[1]
-        ready = [prepared for prepared in self._waiting if _serves(prepared, recipe) and not _missing(prepared)]
-        return len(ready) == len(self._waiting) == self._size
+        return (
+            self._wanted is not None
+            and len(self._waiting) == self._size
+            and not any(one.still or _missing(one) or self._outdated(one, self._wanted) for one in self._waiting)
+        )
+
+    def _fresh(self, prepared: PreparedRun) -> bool:
+        return self._clock() - prepared.born < RENEW_S
+
+    def _outdated(self, prepared: PreparedRun, wanted: tuple[SandboxRunner, Recipe] | None) -> bool:
+        return not self._fresh(prepared) or (wanted is not None and not _serves(prepared, wanted[1]))
 
 
 def _serves(prepared: PreparedRun, recipe: Recipe) -> bool:

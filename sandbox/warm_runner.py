@@ -32,9 +32,8 @@ class WarmRunner:
     def open_run(self, run_id: str, limits: SpaceLimits) -> "WarmRunSpace":
         """See `SandboxRunner.open_run`; a prepared run has an id of its own."""
         quiet = ExitStack()
-        quiet.enter_context(self._pool.quiet())
         try:
-            prepared = self._pool.take(self.facts.image_digest, limits)
+            prepared = quiet.enter_context(self._pool.opened(self.facts.image_digest, limits))
             space = self._runner.open_run(run_id, limits) if prepared is None else prepared.space
         except BaseException:
             quiet.close()

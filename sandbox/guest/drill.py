@@ -8,6 +8,7 @@ import pathlib
 import signal
 import socket
 import struct
+import sys
 import threading
 import time
 from typing import Any
@@ -18,7 +19,11 @@ _Action = Any
 
 
 def run(link: Link) -> None:
-    """Guest program: performs one action per request."""
+    """Guest program: performs one action per request; imports ahead what a learner's pod would."""
+    if names := os.environ.get("GRADER_AHEAD"):  # left in the environment, so that `facts` shows it
+        from .learner.main import import_ahead
+
+        import_ahead(names)
     while True:
         request = link.receive()
         globals()[f"do_{request['kind']}"](link, request)
@@ -93,6 +98,11 @@ class _Counter:
 def do_read_count(link: Link, request: dict[str, Any]) -> None:
     """Says how far the counter is."""
     link.send("count", value=globals()["_counter"].value)
+
+
+def do_loaded(link: Link, request: dict[str, Any]) -> None:
+    """Which of these modules are imported."""
+    link.send("loaded", value=[name for name in request["names"] if name in sys.modules])
 
 
 def do_raw(link: Link, request: dict[str, Any]) -> None:

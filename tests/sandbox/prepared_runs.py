@@ -1,0 +1,125 @@
+"""Warm runners for tests: their pools, what they started, and a witness of what was prepared."""
+
+import contextlib
+
+from grader_service.errors import SandboxUnavailable
+from sandbox import warm_pool
+from sandbox.api import Ending, PodRole
+from sandbox.warm_pool import WarmPool
+from sandbox.warm_runner import WarmRunner
+from tests.sandbox.owner import LIMITS, ask
+
+FULL_S = 60.0
+IMPORTS_S = 180.0
+"""Three large libraries on a busy machine."""
+
+
+@contextlib.contextmanager
+def pooled(runner, size=1, **settings):
+    """A warm runner over this one, and its pool."""
+    pool = WarmPool(size, **settings)
+    try:
+        yield WarmRunner(runner, pool), pool
+    finally:
+        pool.close()
+
+
+@contextlib.contextmanager
+def prepared(runner, *specs, size=1, **settings):
+    """The same, after one run that started these pods and when as many runs are prepared as there should be."""
+    with pooled(runner, size, **settings) as (warm, pool):
+        with warm.open_run("teacher", LIMITS) as space:
+            for spec in specs:
+                space.start(spec)
+        assert pool.waits(FULL_S)
+        yield warm, pool
+
+
+class Counting:
+    """A runner that keeps the spaces and pods it was asked for, and can be told to fail."""
+
+    def __init__(self, runner):
+        self.runner = runner
+        self.facts = runner.facts
+        self.opened = 0
+        self.pods = []
+        self.broken = False
+
+    @property
+    def started(self):
+        return len(self.pods)
+
+    def open_run(self, run_id, limits):
+        space = self.runner.open_run(run_id, limits)
+        self.opened += 1
+        start = space.start
+
+        def counted(spec):
+            if self.broken:
+                raise SandboxUnavailable("the engine is away")
+            self.pods.append(start(spec))
+            return self.pods[-1]
+
+        space.start = counted
+        return space
+
+    def of_image(self, image):
+        del image
+        return self
+
+    def sweep(self):
+        return self.runner.sweep()
+
+
+class OnlyPrepared:
+    """A warm runner each of whose spaces must be one that waited, and so must the first pod of each kind in it.
+
+    A second one of the same kind starts cold: one of each is prepared.
+    """
+
+    def __init__(self, warm, pool, counting):
+        self.warm = warm
+        self.pool = pool
+        self.counting = counting
+        self.facts = warm.facts
+        self.claimed = 0
+
+    def open_run(self, run_id, limits):
+        assert self.pool.waits(FULL_S)
+        opened, waited = self.counting.opened, list(self.counting.pods)
+        space = self.warm.open_run(run_id, limits)
+        assert self.counting.opened == opened, "the space was made for this run"
+        start, kinds = space.start, []
+
+        def watched(spec):
+            pod = start(spec)
+            if spec not in kinds:
+                kinds.append(spec)
+                assert any(pod is one for one in waited), "the pod was started for this run"
+                assert pod.spec.role is not PodRole.LEARNER or loaded(pod) == ahead()
+                self.claimed += 1
+            return pod
+
+        space.start = watched
+        return space
+
+    def sweep(self):
+        return self.warm.sweep()
+
+
+def ahead():
+    """Names of the modules that a learner's pod imports while it waits."""
+    return warm_pool.AHEAD["GRADER_AHEAD"].split(",")
+
+
+def loaded(pod):
+    """Those of them that a pod has imported: it answers when it is done with that."""
+    assert pod.send({"kind": "loaded", "names": ahead()}) is None
+    answer = pod.receive(IMPORTS_S)
+    assert not isinstance(answer, Ending), pod.end()
+    return answer.body["value"]
+
+
+def is_warm(pod):
+    """Whether the pod was started ahead: only such a learner's pod has modules named to it."""
+    return "GRADER_AHEAD" in ask(pod, kind="facts").body["environment"]

@@ -1,0 +1,88 @@
+"""Pods that wait with torch, torchvision and DALI loaded, as those of submissions do."""
+
+import textwrap
+import time
+
+import psutil
+import pytest
+
+from grader_service.grading import learner
+from grader_service.grading.dialogue import Stopped
+from grader_service.ingest.artifact import measure, prepare
+from grader_service.labs.specs import lab_text, read_lab
+from sandbox.api import PodRole, PodSpec, Scratch, SpaceLimits
+from sandbox.conformance import BEHAVIOURS
+from tests.sandbox.owner import LIMITS, drill
+from tests.sandbox.prepared_runs import FULL_S, Counting, OnlyPrepared, pooled, prepared
+
+
+@pytest.mark.parametrize("name", ["a_paused_pod_stands_still", "daemons_do_not_survive"])
+def test_pods_that_wait_with_their_imports_done(runner, name):
+    """Threads and memory of three large libraries change nothing of what a pod must do."""
+    behaviour = next(one for one in BEHAVIOURS if one.name == name)
+    counting = Counting(runner)
+    with pooled(counting) as (warm, pool):
+        behaviour.check(warm)
+        second = OnlyPrepared(warm, pool, counting)
+        behaviour.check(second)
+        assert second.claimed
+    assert runner.sweep() == 0
+
+
+def test_imports_do_not_go_on_beside_a_run(process_runner):
+    """A run that cannot use what is prepared finds its processors free, however far the imports have come."""
+    counting = Counting(process_runner)
+    with prepared(counting, drill(memory_mib=4096)) as (warm, _):
+        waiting = counting.pods[-1]
+        with warm.open_run("other", SpaceLimits(workspace_mib=32, workspace_inodes=500, shm_mib=16)):
+            before = _processor_s(waiting)
+            time.sleep(2.0)
+            assert _processor_s(waiting) == before
+
+
+def _processor_s(pod):
+    """Processor time that the guests of a process pod have had."""
+    supervisor = psutil.Process(pod._vessel._supervisor.pid)
+    return [sum(one.cpu_times()[:2]) for one in supervisor.children(recursive=True)]
+
+
+def test_a_submission_finds_its_imports_done(process_runner, tmp_path):
+    """The learner's pod has torch, torchvision and DALI loaded, and what stands in for a GPU still applies."""
+    lab = read_lab(lab_text("dali-pipelines"), "lab")
+    spec = PodSpec(
+        PodRole.LEARNER,
+        "learner.main",
+        memory_mib=4096,
+        pids=256,
+        cpus=(0, 1),
+        scratch=Scratch.READ_WRITE,
+        submission=True,
+    )
+    source = tmp_path / "submission.py"
+    source.write_text(
+        textwrap.dedent(
+            """
+            import sys
+            where_dali_wins = [f"{name}:{name in sys.modules}" for name in ("torch", "torchvision", "nvidia.dali.fn")]
+            import torch
+            where_dali_wins.append(f"cuda:{torch.cuda.is_available()}")
+            """
+        )
+    )
+    found = []
+    with pooled(process_runner) as (warm, pool):
+        for number in range(2):
+            with warm.open_run(f"run-{number}", LIMITS) as space:
+                submission = prepare(measure(source), space.submission_dir)
+                found.append(learner.discover(space.start(spec), submission, space.paths, lab.limits, "cpu"))
+            assert pool.waits(FULL_S)
+    cold, ahead = found
+    assert not isinstance(cold, Stopped)
+    assert not isinstance(ahead, Stopped)
+    assert _said(cold) == ["torch:False", "torchvision:False", "nvidia.dali.fn:False", "cuda:True"]
+    assert _said(ahead) == ["torch:True", "torchvision:True", "nvidia.dali.fn:True", "cuda:True"]
+    assert ahead.discovery.versions["torch"] == cold.discovery.versions["torch"]
+
+
+def _said(found):
+    return list(found.discovery.where_dali_wins.items)

@@ -1,0 +1,81 @@
+"""Real pods that wait beside an open run: they stand still, go on afterwards, and are replaced when they are dead."""
+
+import secrets
+import time
+
+import psutil
+import pytest
+
+from sandbox.docker_engine import ContainerVessel
+from sandbox.docker_options import LABEL
+from tests.sandbox.owner import LIMITS, another_grader, ask, drill
+from tests.sandbox.prepared_runs import FULL_S, Counting, is_warm, prepared
+
+pytestmark = pytest.mark.usefixtures("few_imports")
+
+
+def test_a_second_prepared_run_stands_still(runner):
+    """It does so while the first one serves, and serves as well as that one when its own turn comes."""
+    counting = Counting(runner)
+    with prepared(counting, drill(), size=2) as (warm, pool):
+        waiting = counting.pods[-2:]
+        with warm.open_run("one", LIMITS) as space:
+            first = space.start(drill())
+            assert first in waiting
+            assert is_warm(first)
+            (second,) = (pod for pod in waiting if pod is not first)
+            assert _stands_still(second)
+            assert not _stands_still(first)
+            with warm.open_run("two", LIMITS) as other:
+                assert other.start(drill()) is second
+                assert is_warm(second)
+        assert pool.waits(FULL_S)
+        assert not any(_stands_still(pod) for pod in counting.pods[-2:])
+    assert runner.sweep() == 0
+
+
+def test_a_pool_is_closed_while_its_pods_stand_still(runner, state_dir):
+    """Frozen pods go as others do."""
+    with prepared(runner, drill(), size=2) as (warm, pool), warm.open_run("run", LIMITS):
+        pool.close()
+        assert len(list((state_dir / "runs").iterdir())) == 1
+    assert not list((state_dir / "runs").iterdir())
+    assert runner.sweep() == 0
+
+
+def test_frozen_pods_of_a_killed_grader_are_swept(engine, lab_image, docker_runner, state_dir):
+    """Whoever comes after it removes them as they are."""
+    run_id = f"frozen-{secrets.token_hex(4)}"
+    with another_grader("docker", state_dir, run_id, lab_image) as grader:
+        mine = {"label": f"{LABEL}={run_id}"}
+        (container,) = engine.containers.list(filters=mine)
+        container.pause()
+        grader.kill()
+        grader.wait()
+        assert docker_runner.sweep() == 5  # a container, three volumes, a folder
+        assert not engine.containers.list(all=True, filters=mine)
+
+
+def test_a_dead_container_is_replaced_before_it_is_needed(docker_runner):
+    """An engine that was restarted has ended all of them."""
+    counting = Counting(docker_runner)
+    with prepared(counting, drill(), look_s=0.2) as (warm, pool):
+        dead = counting.pods[-1]
+        dead._vessel._container.kill()
+        deadline = time.monotonic() + FULL_S
+        while counting.pods[-1] is dead or not pool.waits(FULL_S):
+            assert time.monotonic() < deadline, "nobody looks"
+            time.sleep(0.1)
+        with warm.open_run("run", LIMITS) as space:
+            pod = space.start(drill())
+            assert pod is counting.pods[-1]
+            assert ask(pod, kind="echo", value=1).body["value"] == 1
+
+
+def _stands_still(pod):
+    vessel = pod._vessel
+    if isinstance(vessel, ContainerVessel):
+        vessel._container.reload()
+        return vessel._container.status == "paused"
+    guests = psutil.Process(vessel._supervisor.pid).children(recursive=True)
+    return all(guest.status() == psutil.STATUS_STOPPED for guest in guests)
