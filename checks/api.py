@@ -86,6 +86,9 @@ class Check(Protocol[ParamsT_contra, ObservationT]):
     """What a run must collect for this check."""
     # Since version 2, and optional: `probes: ClassVar[tuple[str, ...]]`, names in the entry-point group `grader.probes`
     # of what a run has to observe for this check; see `checks.probe_files` and `checks.probing`.
+    # Optional: `codes: ClassVar[Mapping[str, str]]`, every code that the check can answer with and what it means in a
+    # few words. A meaning begins with its outcome where that is no failure, such as `unverified: …`; the codes of
+    # `checks.stopped`, `checks.not_carried` and `checks.probing` come from `checks.codes.common`.
     params_model: ClassVar[type[BaseModel]]
     observation_model: ClassVar[type[BaseModel]]
 
@@ -101,6 +104,11 @@ class Check(Protocol[ParamsT_contra, ObservationT]):
 def probes_of(check: Check[BaseModel, BaseModel]) -> tuple[str, ...]:
     """Names of the probes that a check wants; none for a check of API version 1."""
     return tuple(getattr(check, "probes", ())) if check.api_version > 1 else ()
+
+
+def codes_of(check: Check[BaseModel, BaseModel]) -> Mapping[str, str]:
+    """Code → meaning of what a check says that it can answer with; empty when it does not say."""
+    return dict(getattr(check, "codes", {}))
 
 
 def is_hidden(extra: object) -> bool:

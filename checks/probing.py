@@ -52,6 +52,18 @@ def read_probe(evidence: Evidence, word: str, probe_id: str, model: type[ModelT]
         )
 
 
+def no_such_graph(word: str, name: str | None) -> CheckResult:
+    """The result when the pipeline that the lab names did not come."""
+    named = f"of the name `{name}` " if name else ""
+    return undecided(
+        Outcome.UNVERIFIED,
+        f"{word}.no_such_graph",
+        f"No DALI pipeline {named}came that could be run again. Keep the pipeline or its iterator in a variable of "
+        "that name, and use DALI's own operators in it.",
+        tier=Tier.CLAIMS,
+    )
+
+
 def _without(record: ProbeRecord, word: str) -> CheckResult:
     status = "unreadable" if record.status == "ok" else record.status  # `ok` without observations says nothing
     details = {"probe": record.id, "status": record.status, "text": record.text}

@@ -3,6 +3,7 @@
 from checks.api import CheckResult, failed, undecided
 from checks.diagnosis import Diagnosis, diagnose
 from checks.diagnosis.silent import endless_iterator
+from grader_service.model.base import Details
 from grader_service.model.evidence import Discovery, Ending, Evidence, Place, PodRole
 from grader_service.model.verdict import Outcome, Tier
 
@@ -34,11 +35,17 @@ _ENDINGS = {
 
 def no_evidence(evidence: Evidence, check: str) -> CheckResult:
     """The result of a check when the learner's pod ended without saying what it left behind."""
+    word, feedback, details = how_it_ended(evidence)
+    return failed(f"{check}.{word}", feedback, details=details)
+
+
+def how_it_ended(evidence: Evidence) -> tuple[str, str, Details]:
+    """Last word of the code, feedback and details of that result."""
     pod = evidence.run.ending_of(PodRole.LEARNER)
     ending = pod.ending if pod is not None else Ending.EXITED
     word, feedback = _ENDINGS.get(ending, _ENDINGS[Ending.EXITED])
     exit_code = pod.exit_code if pod is not None else None
-    return failed(f"{check}.{word}", feedback, details={"ending": ending.value, "exit_code": exit_code})
+    return word, feedback, {"ending": ending.value, "exit_code": exit_code}
 
 
 def stopped_before(discovery: Discovery) -> str:
@@ -58,12 +65,18 @@ def stopped_before(discovery: Discovery) -> str:
     return stop + _advice(diagnose(exception), exception.place)
 
 
-def missing(discovery: Discovery, check: str, name: str, wanted: str) -> CheckResult:
-    """The result when a name that the check needs is not there: a failure, or for a rehearsal perhaps no answer."""
-    return without_name(check, name, wanted, needs_gpu=discovery.needs_gpu, stopped=stopped_before(discovery))
+def missing(discovery: Discovery, check: str, name: str, wanted: str, *, code: str | None = None) -> CheckResult:
+    """The result when a name that the check needs is not there: a failure, or for a rehearsal perhaps no answer.
+
+    The failure's code is `<check>.<name>_missing` unless another is given.
+    """
+    stopped = stopped_before(discovery)
+    return without_name(check, name, wanted, needs_gpu=discovery.needs_gpu, stopped=stopped, code=code)
 
 
-def without_name(check: str, name: str, wanted: str, *, needs_gpu: str, stopped: str) -> CheckResult:
+def without_name(
+    check: str, name: str, wanted: str, *, needs_gpu: str, stopped: str, code: str | None = None
+) -> CheckResult:
     """The same from the two facts that it depends on; see `Discovery.needs_gpu` and `stopped_before`."""
     if needs_gpu:
         return undecided(
@@ -73,7 +86,8 @@ def without_name(check: str, name: str, wanted: str, *, needs_gpu: str, stopped:
             f"{needs_gpu[:600]} Grade it on a host with a GPU.",
             tier=Tier.CLAIMS,
         )
-    return failed(f"{check}.{name}_missing", f"`{name}` is not defined. It should hold {wanted}.{stopped}")
+    text = f"`{name}` is not defined. It should hold {wanted}.{stopped}"
+    return failed(code or f"{check}.{name}_missing", text)
 
 
 def _advice(found: Diagnosis | None, stopped_at: Place | None) -> str:

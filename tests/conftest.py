@@ -15,6 +15,7 @@ from grader_service.errors import SandboxUnavailable
 from grader_service.store.engine import Store
 from sandbox.docker_runner import DockerRunner, connect_engine
 from sandbox.process_runner import ProcessRunner
+from tests.checks import declared_codes
 from tests.kubernetes_api.cluster import test_cluster
 from tests.services.postgres_server import binaries, postgres_server
 
@@ -22,6 +23,7 @@ LAB_IMAGE = "grader-lab"
 settings.register_profile("grader", deadline=None)  # machines are shared: how long an example takes says nothing
 settings.load_profile("grader")
 _numbers = itertools.count()
+declared_codes.watch()
 
 # Nothing of the machine's own configuration reaches a test.
 for _name in [name for name in os.environ if name.startswith("GRADER_")]:
@@ -34,6 +36,13 @@ def missing(what: str) -> None:
     if os.environ.get("CI", "").lower() == "true":
         pytest.fail(f"{what}, and CI=true allows no skips")
     pytest.skip(what, allow_module_level=True)
+
+
+@pytest.fixture(autouse=True)
+def declared() -> Iterator[None]:
+    """No built-in check answers, in any test, with a code that it does not declare."""
+    yield
+    assert declared_codes.strangers() == []
 
 
 @pytest.fixture

@@ -1,11 +1,13 @@
 """The check `acceptance_metric`: the learner says beforehand how it will be told whether DALI paid off."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
 from checks.acceptance_metric.wording import cleaned, conditions_in, has_bare_threshold, metrics_in, threshold_in
 from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.codes import LEARNER_PROBE, NEEDS_GPU, common
 from checks.probing import read_probe
 from checks.reflections.copying import is_copied
 from checks.reflections.form import is_question, problem_of_form
@@ -74,6 +76,17 @@ class AcceptanceMetricCheck:
     title: ClassVar[str] = "An acceptance metric"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("acceptance_metric",)
+    codes: ClassVar[Mapping[str, str]] = common("metric", LEARNER_PROBE, NEEDS_GPU) | {
+        "metric.ok": "metric, threshold and enough conditions are named",
+        "metric.missing": "the variable is not defined",
+        "metric.unreadable": "failed or unverified: what the variable holds could not be read",
+        "metric.no_substance": "it says nothing that could be measured",
+        "metric.copied": "it repeats the lab's own page",
+        "metric.no_metric": "it names no metric",
+        "metric.no_unit": "its number has no unit",
+        "metric.no_threshold": "it does not say from which value on the change is accepted",
+        "metric.no_conditions": "it fixes too few conditions of the measurement",
+    }
     params_model = Params
     observation_model = Observation
 
@@ -84,8 +97,7 @@ class AcceptanceMetricCheck:
             return no_evidence(evidence, "metric")
         seen = read_probe(evidence, "metric", "acceptance_metric", Observation)
         if isinstance(seen, Observation) and seen.status == "missing":
-            result = missing(discovery, "metric", "acceptance_metric", _HOLDS)
-            return result.model_copy(update={"code": result.code.replace("acceptance_metric_missing", "missing")})
+            return missing(discovery, "metric", "acceptance_metric", _HOLDS, code="metric.missing")
         return seen
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:

@@ -1,12 +1,13 @@
 """The check `auto_augment`: does the graph hold one of DALI's automatic augmentations, and does it act?"""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed
-from checks.output_contract.check import no_such_graph
-from checks.probing import read_probe
+from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, NOT_RUN, common
+from checks.probing import no_such_graph, read_probe
 from checks.random_augmentation.check import not_run
 from checks.random_augmentation.samples import Augmentation, AugmentedGraph
 from grader_service.model.base import ShortText, Wire
@@ -56,6 +57,12 @@ class AutoAugmentCheck:
     title: ClassVar[str] = "Automatic augmentation"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("augmentation",)
+    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH, NOT_RUN) | {
+        "auto_augment.ok": "one of DALI's automatic augmentations acts on the images",
+        "auto_augment.not_found": "the graph holds none of DALI's automatic augmentations",
+        "auto_augment.wrong_policy": "another automatic augmentation was wanted",
+        "auto_augment.no_effect": "one picture came out in too few different ways",
+    }
     params_model: ClassVar[type[BaseModel]] = Params
     observation_model: ClassVar[type[BaseModel]] = Augmentation
 

@@ -1,10 +1,12 @@
 """The check `cuda_batch`: the DALI iterator delivers 4-D batches of images on the GPU."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.codes import NO_DALI, NOT_CARRIED, STOPPED, common
 from checks.cuda_batch import served_batch
 from checks.not_carried import no_dali, not_carried
 from checks.stopped import missing, no_evidence, stopped_before
@@ -54,6 +56,17 @@ class CudaBatchCheck:
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "DALI batch on the GPU"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM})
+    codes: ClassVar[Mapping[str, str]] = common("batch", STOPPED, NO_DALI, NOT_CARRIED) | {
+        "batch.ok": "the batch has the wanted form and is on the GPU",
+        "batch.first_batch_missing": "`first_batch` is not defined",
+        "batch.not_4d": "the batch has another number of dimensions than wanted",
+        "batch.too_small": "the batch holds too few images",
+        "batch.not_cuda": "the batch lies on the CPU",
+        "batch.not_finite": "the batch holds NaN or infinite values",
+        "batch.constant": "all values of the batch are the same",
+        "batch.not_proved": "unverified: too few new images were recognised in the batches",
+        "observation.invalid": "error: the observation lacks what is judged",
+    }
     params_model = Params
     observation_model = Observation
 

@@ -1,10 +1,12 @@
 """The check `dali_proxy`: PyTorch's DataLoader feeds a DALI pipeline through DALI Proxy."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.codes import LEARNER_PROBE, NEEDS_GPU, common
 from checks.probing import read_probe
 from checks.stopped import no_evidence, stopped_before
 from grader_service.model.base import Count, LongText, ShortText, Wire
@@ -95,6 +97,18 @@ class DaliProxyCheck:
     title: ClassVar[str] = "DALI Proxy"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("dali_proxy",)
+    codes: ClassVar[Mapping[str, str]] = common("proxy", LEARNER_PROBE, NEEDS_GPU) | {
+        "proxy.ok": "a DataLoader with workers delivers through DALI Proxy",
+        "proxy.not_used": "DALI Proxy is not used, or no server was made",
+        "proxy.no_loader": "no DataLoader goes through the server",
+        "proxy.no_workers": "the DataLoader has too few workers",
+        "proxy.not_stopped": "a server still runs at the end",
+        "proxy.no_batch": "unverified: no batch could be drawn again from the DataLoader",
+        "proxy.batch_size": "a batch holds more images than the DataLoader was made for",
+        "proxy.wrong_device": "the batch lies on another device than wanted",
+        "proxy.order": "labels do not fit the images that the sampler asked for",
+        "observation.invalid": "error: the observation lacks what is judged",
+    }
     params_model = Params
     observation_model = Observation
 

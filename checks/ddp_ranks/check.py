@@ -1,10 +1,12 @@
 """The check `ddp_ranks`: in distributed training every rank reads its own shard, on its own GPU, equally long."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.codes import LEARNER_PROBE, NEEDS_GPU, common
 from checks.probing import read_probe
 from checks.stopped import missing, no_evidence
 from grader_service.model.base import Count, LongText, Seconds, ShortText, Wire
@@ -94,6 +96,20 @@ class DdpRanksCheck:
     title: ClassVar[str] = "A shard for every rank"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("ddp_ranks",)
+    codes: ClassVar[Mapping[str, str]] = common("ranks", LEARNER_PROBE, NEEDS_GPU) | {
+        "ranks.ok": "the ranks share the files, in equally many steps",
+        "ranks.missing": "the function that builds a rank's iterator is not defined",
+        "ranks.not_separable": "unverified: the function could not be run by itself",
+        "ranks.not_run": "unverified: the ranks, or their files, could not be looked at",
+        "ranks.raised": "the function stopped with an exception",
+        "ranks.hangs": "a rank did not come to its end",
+        "ranks.endless": "a rank's iterator does not end",
+        "ranks.not_sharded": "every rank reads the same files",
+        "ranks.overlap": "the ranks have files in common",
+        "ranks.incomplete": "too many files come on no rank",
+        "ranks.unequal_steps": "the ranks take different numbers of steps",
+        "ranks.wrong_device": "a rank does not work on its own GPU",
+    }
     params_model = Params
     observation_model = Observation
 
@@ -104,8 +120,7 @@ class DdpRanksCheck:
             return no_evidence(evidence, "ranks")
         seen = read_probe(evidence, "ranks", "ddp_ranks", Observation)
         if isinstance(seen, Observation) and seen.status == "missing":
-            result = missing(discovery, "ranks", "build_rank_iterator", _HOLDS)
-            return result.model_copy(update={"code": result.code.replace("build_rank_iterator_missing", "missing")})
+            return missing(discovery, "ranks", "build_rank_iterator", _HOLDS, code="ranks.missing")
         return seen
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:

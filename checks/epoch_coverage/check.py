@@ -1,14 +1,15 @@
 """The check `epoch_coverage`: does an epoch of the learner's iterator hold every file, and none of them twice?"""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, cast
 
 from pydantic import BaseModel, Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.codes import GRAPH_PROBE, LEARNER_PROBE, NO_SUCH_GRAPH, common
 from checks.epoch_coverage.iterating import Policy, Settings, epochs
 from checks.epoch_coverage.order import Order, OrderedGraph
-from checks.output_contract.check import no_such_graph
-from checks.probing import read_probe
+from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.verdict import Outcome, Tier
@@ -78,6 +79,18 @@ class EpochCoverageCheck:
     title: ClassVar[str] = "Every file once per epoch"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("epoch_order", "epoch_order_claims")
+    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, LEARNER_PROBE, NO_SUCH_GRAPH) | {
+        "epoch.ok": "the epochs hold the files that the lab wants",
+        "epoch.no_iterator": "unverified: no DALI iterator belongs to the graph",
+        "epoch.no_numbers": "unverified: it could not be seen which files came",
+        "epoch.endless": "the iterator has neither `reader_name` nor `size`",
+        "epoch.policy_unknown": "unverified: the iterator's policy could not be read",
+        "epoch.wrong_size": "the iterator's `size` is not its reader's",
+        "epoch.wrong_policy": "the iterator has another policy than wanted",
+        "epoch.drops_files": "the last, incomplete batch is dropped, and files with it",
+        "epoch.not_padded": "files are missing from an epoch, since nothing is padded",
+        "epoch.repeats": "files come twice in an epoch",
+    }
     params_model: ClassVar[type[BaseModel]] = Params
     observation_model: ClassVar[type[BaseModel]] = Observation
 

@@ -1,11 +1,12 @@
 """The check `fair_baseline`: the PyTorch loader that DALI is compared with does the same work under fair settings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.codes import NEEDS_GPU, STOPPED, common
 from checks.fair_baseline.transforms import differences
 from checks.stopped import missing, no_evidence
 from checks.throughput_ratio.context import context_of
@@ -74,6 +75,18 @@ class FairBaselineCheck:
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "A fair baseline"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM, Need.MEASUREMENT})
+    codes: ClassVar[Mapping[str, str]] = common("baseline", STOPPED, NEEDS_GPU) | {
+        "baseline.ok": "the loader keeps every required rule that could be looked at",
+        "baseline.no_loader": "failed or unverified: no DataLoader is left in the namespace",
+        "baseline.not_known": "unverified: nothing that is required could be looked at",
+        "baseline.workers": "the loader has too few workers",
+        "baseline.batch_size": "its batch size is not the DALI pipeline's",
+        "baseline.geometry": "its images have another size or other channels than DALI's",
+        "baseline.pin_memory": "its batches are not in pinned memory",
+        "baseline.transforms": "its random steps are not those of the DALI pipeline",
+        "baseline.cores": "it has more workers than cores",
+        "baseline.persistent_workers": "its workers are started again for every epoch",
+    }
     params_model = Params
     observation_model = Observation
 
@@ -89,8 +102,9 @@ class FairBaselineCheck:
                     "settings could not be read. Keep the loader that you measured in a variable."
                 )
                 return undecided(Outcome.UNVERIFIED, "baseline.no_loader", text, tier=Tier.CLAIMS)
-            result = missing(discovery, "baseline", "loader", "the DataLoader that you measured")
-            return result.model_copy(update={"code": result.code.replace("loader_missing", "no_loader")})
+            return missing(
+                discovery, "baseline", "loader", "the DataLoader that you measured", code="baseline.no_loader"
+            )
         context = context_of(evidence, evidence.measurement) if evidence.measurement is not None else None
         cores = evidence.run.host.get("cpus_per_arm")
         return Observation(

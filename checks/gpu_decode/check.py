@@ -1,8 +1,10 @@
 """The check `gpu_decode`: JPEGs are decoded on the GPU."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.codes import NO_DALI, NOT_CARRIED, STOPPED, common
 from checks.not_carried import no_dali, not_carried
 from checks.operator_names import fn_name
 from checks.stopped import no_evidence, stopped_before
@@ -64,6 +66,14 @@ class GpuDecodeCheck:
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Decoding on the GPU"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM, Need.MEASUREMENT})
+    codes: ClassVar[Mapping[str, str]] = common("decode", STOPPED, NO_DALI, NOT_CARRIED) | {
+        "decode.ok": "every decoder of the graph runs on the GPU",
+        "decode.no_decoder": "the graph decodes no JPEG",
+        "decode.on_cpu": "every decoder of the graph runs on the CPU",
+        "decode.some_on_cpu": "some decoders of the graph run on the CPU",
+        "decode.not_fused": "no decoder cuts out the window itself",
+        "decode.gpu_idle": "inconclusive: the host saw an idle GPU while the graph ran",
+    }
     params_model = Params
     observation_model = Observation
 

@@ -1,10 +1,12 @@
 """The check `jpeg_dataset`: a data set of real JPEGs, and a PyTorch baseline over it."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.codes import NEEDS_GPU, STOPPED, common
 from checks.jpeg_dataset import wording
 from checks.stopped import missing, no_evidence, stopped_before, without_name
 from grader_service.model.base import LongText, Wire
@@ -49,6 +51,20 @@ class JpegDatasetCheck:
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "JPEG data set"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.SCAN})
+    codes: ClassVar[Mapping[str, str]] = common("jpeg", STOPPED, NEEDS_GPU) | {
+        "jpeg.ok": "enough distinct JPEGs decode; a baseline is there where wanted",
+        "jpeg.dataset_dir_missing": "`dataset_dir` is not defined",
+        "jpeg.dataset_dir_unreadable": "`dataset_dir` holds no path",
+        "jpeg.not_found": "there is no such folder",
+        "jpeg.not_a_directory": "`dataset_dir` is a file",
+        "jpeg.outside": "`dataset_dir` lies outside the submission's folders",
+        "jpeg.unreadable": "the folder cannot be read",
+        "jpeg.too_few": "fewer distinct, decodable JPEGs than the lab asks for",
+        "jpeg.pytorch_throughput_missing": "`pytorch_throughput` is not defined",
+        "jpeg.pytorch_throughput_invalid": "`pytorch_throughput` is no finite number",
+        "jpeg.pytorch_throughput_not_positive": "`pytorch_throughput` is not above 0",
+        "jpeg.no_loader": "no DataLoader is left in the namespace",
+    }
     params_model = Params
     observation_model = Observation
 

@@ -1,10 +1,12 @@
 """The check `label_match`: does every label belong to the image beside it, in a form that a loss takes?"""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.codes import GRAPH_PROBE, common
 from checks.label_match.agreement import agreement
 from checks.probing import read_probe
 from grader_service.model.base import ShortText, Wire
@@ -90,6 +92,20 @@ class LabelMatchCheck:
     title: ClassVar[str] = "Labels beside their images"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("label_match",)
+    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE) | {
+        "labels.ok": "labels belong to their images and have the wanted form",
+        "labels.no_images": "no output of the graph holds images",
+        "labels.missing": "no output of the graph holds one label per image",
+        "labels.not_classes": "the labels are no class numbers",
+        "labels.images_alike": "unverified: images of different classes come out alike",
+        "labels.mismatch": "most labels do not belong to the image beside them",
+        "labels.unclear": "inconclusive: changes of colour hide which label belongs where",
+        "labels.some_mismatch": "some labels do not belong to the image beside them",
+        "labels.order": "images and labels come in another order than wanted",
+        "labels.shape": "the labels have another shape than wanted",
+        "labels.dtype": "the labels have another type than wanted",
+        "labels.device": "the labels come out on another device than wanted",
+    }
     params_model: ClassVar[type[BaseModel]] = Params
     observation_model: ClassVar[type[BaseModel]] = Observation
 

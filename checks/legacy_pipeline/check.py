@@ -1,10 +1,12 @@
 """The check `legacy_pipeline`: pipelines are written in the style that the lab teaches."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.codes import LEARNER_PROBE, NO_DALI, common
 from checks.not_carried import no_dali
 from checks.probing import read_probe
 from checks.stopped import no_evidence, stopped_before
@@ -74,6 +76,12 @@ class LegacyPipelineCheck:
     title: ClassVar[str] = "Style of the DALI pipelines"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("legacy_pipeline",)
+    codes: ClassVar[Mapping[str, str]] = common("style", LEARNER_PROBE, NO_DALI) | {
+        "style.ok": "the pipelines have the wanted style, or the lab takes any",
+        "style.no_legacy_class": "no pipeline in the old style was found",
+        "style.legacy_class": "a pipeline is a class in the old style",
+        "style.legacy_operators": "operators of the old style are used",
+    }
     params_model = Params
     observation_model = Observation
 

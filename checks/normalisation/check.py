@@ -1,14 +1,15 @@
 """The check `normalisation`: are mean and standard deviation taken off the images exactly once, in the right scale?"""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, common
 from checks.normalisation.fit import Fit, Line, error, fit, measured, nearest, right, written
-from checks.output_contract.check import no_such_graph
 from checks.output_contract.colours import ColouredGraph, Colours, Normaliser, channel_axis
-from checks.probing import read_probe
+from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.verdict import Outcome, Tier
@@ -75,6 +76,26 @@ class NormalisationCheck:
     title: ClassVar[str] = "Normalisation of the images"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("constant_colours",)
+    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH) | {
+        "normalisation.ok": "mean and std are those that the lab wants",
+        "normalisation.no_images": "no output of the graph holds images with channels",
+        "normalisation.not_finite": "values are not finite, or channels neither 1 nor 3",
+        "normalisation.per_image": "each image is normalised by its own statistics",
+        "normalisation.constant": "a channel is the same for different greys",
+        "normalisation.colours_vary": "unverified: colours change at random, so nothing could be measured",
+        "normalisation.raw": "values are 0 to 255, as in the file",
+        "normalisation.unit_range": "values are scaled to 0..1 and not normalised further",
+        "normalisation.minus_one_to_one": "values are scaled to -1..1, other statistics were wanted",
+        "normalisation.scale_01": "mean and std are in the scale 0..1, images in 0..255",
+        "normalisation.mean_scale_01": "mean is in the scale 0..1, images in 0..255",
+        "normalisation.std_scale_01": "std is in the scale 0..1, images in 0..255",
+        "normalisation.std_missing": "nothing is divided by std",
+        "normalisation.mean_missing": "no mean is taken off",
+        "normalisation.bgr_stats": "the statistics of red and blue are exchanged",
+        "normalisation.twice": "the normalisation is applied twice",
+        "normalisation.not_linear": "values are cut off, or changed otherwise than by a straight line",
+        "normalisation.other": "mean or std are others than wanted",
+    }
     params_model: ClassVar[type[BaseModel]] = Params
     observation_model: ClassVar[type[BaseModel]] = Colours
 

@@ -1,12 +1,14 @@
 """The check `output_contract`: do images have the layout, type, channel order and size that a model wants?"""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, common
 from checks.output_contract.colours import Axis, ColouredGraph, Colours, Image, Output, channel_axis, order, width
-from checks.probing import read_probe
+from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.verdict import Outcome, Tier
@@ -54,6 +56,19 @@ class OutputContractCheck:
     title: ClassVar[str] = "Form of the images"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("constant_colours",)
+    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH) | {
+        "output.ok": "layout, channels, type and size are as wanted",
+        "output.no_images": "no output of the graph holds images",
+        "output.ragged": "images have different sizes",
+        "output.mixed": "colours were mixed up, as a wrong reshape does",
+        "output.channels": "there are not 3 channels",
+        "output.layout": "the channels lie on another axis than wanted",
+        "output.transposed": "height and width are exchanged",
+        "output.channel_order": "the channels are not in the wanted order",
+        "output.colours_vary": "unverified: changes of colour hide the order of the channels",
+        "output.dtype": "the images have another type than wanted",
+        "output.size": "the images have another size than wanted",
+    }
     params_model: ClassVar[type[BaseModel]] = Params
     observation_model: ClassVar[type[BaseModel]] = Colours
 
@@ -79,18 +94,6 @@ class OutputContractCheck:
                 tier=Tier.GRAPH,
             )
         return _judge(graph, image, observation, params)
-
-
-def no_such_graph(word: str, name: str | None) -> CheckResult:
-    """The result when the pipeline that the lab names did not come."""
-    named = f"of the name `{name}` " if name else ""
-    return undecided(
-        Outcome.UNVERIFIED,
-        f"{word}.no_such_graph",
-        f"No DALI pipeline {named}came that could be run again. Keep the pipeline or its iterator in a variable of "
-        "that name, and use DALI's own operators in it.",
-        tier=Tier.CLAIMS,
-    )
 
 
 def _judge(graph: ColouredGraph, image: Image, colours: Colours, params: Params) -> CheckResult:

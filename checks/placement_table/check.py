@@ -1,10 +1,12 @@
 """The check `placement_table`: the learner knows which stage of the pipeline runs where."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, StringConstraints
 
 from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.codes import LEARNER_PROBE, NO_DALI, NOT_CARRIED, STOPPED, common
 from checks.not_carried import no_dali, not_carried
 from checks.operator_names import fn_name
 from checks.placement_table.stages import device_of, is_device, meant, stage_of
@@ -75,6 +77,14 @@ class PlacementTableCheck:
     title: ClassVar[str] = "Where each stage runs"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM})
     probes: ClassVar[tuple[str, ...]] = ("placement_table",)
+    codes: ClassVar[Mapping[str, str]] = common("placement", STOPPED, NO_DALI, LEARNER_PROBE, NOT_CARRIED) | {
+        "placement.ok": "every stage of the graph is stated right",
+        "placement.missing": "the variable is not defined",
+        "placement.unreadable": "failed or unverified: what the variable holds could not be read",
+        "placement.empty": "the table names no stage of the graph",
+        "placement.wrong": "an entry does not fit the graph",
+        "placement.incomplete": "stages of the graph have no entry",
+    }
     params_model = Params
     observation_model = Observation
 
@@ -89,8 +99,7 @@ class PlacementTableCheck:
         if isinstance(stated, CheckResult):
             return stated
         if stated.status == "missing":
-            result = missing(discovery, "placement", "placement", _HOLDS)
-            return result.model_copy(update={"code": result.code.replace("placement_missing", "missing")})
+            return missing(discovery, "placement", "placement", _HOLDS, code="placement.missing")
         if room is None:
             return no_evidence(evidence, "placement")
         if room.graph is None:

@@ -1,13 +1,13 @@
 """The check `random_augmentation`: is every sample of a training batch augmented by a draw of its own?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
-from checks.output_contract.check import no_such_graph
-from checks.probing import read_probe
+from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, NOT_RUN, common
+from checks.probing import no_such_graph, read_probe
 from checks.random_augmentation.samples import (
     Augmentation,
     AugmentedGraph,
@@ -76,6 +76,19 @@ class RandomAugmentationCheck:
     title: ClassVar[str] = "Random augmentation"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("augmentation",)
+    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH, NOT_RUN) | {
+        "augmentation.ok": "each sample is changed by a draw of its own",
+        "augmentation.constant": "an image comes out the same every time",
+        "augmentation.same_in_batch": "one draw is used for a whole batch",
+        "augmentation.no_crop": "all samples hold the same part of their image",
+        "augmentation.no_flip": "no sample is flipped",
+        "augmentation.always_flips": "every sample is flipped",
+        "augmentation.no_colour": "colours come out the same every time",
+        "augmentation.flip_probability": "flips have another probability than wanted",
+        "augmentation.same_every_run": "two builds change the images in the same way",
+        "augmentation.no_validation": "no pipeline for validation was found",
+        "augmentation.validation_random": "a pipeline for validation is random",
+    }
     params_model: ClassVar[type[BaseModel]] = Params
     observation_model: ClassVar[type[BaseModel]] = Augmentation
 

@@ -1,14 +1,16 @@
 """The check `reflections`: do both lists show that the learner knows where DALI wins and where it loses?"""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field, StringConstraints
 
 from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.codes import NEEDS_GPU, common
 from checks.reflections.feedback import advice, code_of, praise
 from checks.reflections.judging import judge_lists
 from checks.reflections.reasons import Side
-from checks.stopped import missing, no_evidence, stopped_before
+from checks.stopped import how_it_ended, missing, stopped_before
 from grader_service.model.base import Frozen, Wire
 from grader_service.model.evidence import Discovery, Evidence, Need, TextList
 
@@ -57,6 +59,21 @@ class ReflectionsCheck:
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Where DALI wins and where it loses"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
+    codes: ClassVar[Mapping[str, str]] = common("reflections", NEEDS_GPU) | {
+        "reflections.ok": "both lists hold enough situations of their side",
+        "reflections.no_evidence": "the learner's pod ended without leaving evidence",
+        "reflections.missing": "a list is not defined",
+        "reflections.unreadable": "a list could not be read as texts",
+        "reflections.too_few": "a list has too few entries",
+        "reflections.injection": "an entry addresses the grader",
+        "reflections.copied": "entries repeat the lab's pages",
+        "reflections.same_lists": "entries stand in both lists",
+        "reflections.swapped_sides": "entries speak for the other list",
+        "reflections.duplicate": "entries describe the same situation",
+        "reflections.no_modality": "entries are about no kind of data, bottleneck or cost",
+        "reflections.off_topic": "entries are not about loading and preparing data",
+        "reflections.not_substantive": "entries are no concrete situation",
+    }
     params_model: ClassVar[type[BaseModel]] = ReflectionsParams
     observation_model: ClassVar[type[BaseModel]] = ReflectionsObservation
 
@@ -64,7 +81,8 @@ class ReflectionsCheck:
         """Takes both lists from what discovery found in the learner's namespace."""
         discovery = evidence.discovery
         if discovery is None:
-            return no_evidence(evidence, self.id).model_copy(update={"code": "reflections.no_evidence"})
+            _, feedback, details = how_it_ended(evidence)
+            return failed("reflections.no_evidence", feedback, details=details)
         lists = {Side.WINS: discovery.where_dali_wins, Side.LOSES: discovery.where_dali_loses}
         return _absent(discovery, lists) or ReflectionsObservation(
             where_dali_wins=lists[Side.WINS].items, where_dali_loses=lists[Side.LOSES].items

@@ -1,10 +1,12 @@
 """The check `same_data`: both loaders read the same files with the same classes."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import Field, StringConstraints
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.codes import LEARNER_PROBE, NO_DALI, STOPPED, common
 from checks.not_carried import no_dali
 from checks.probing import read_probe
 from checks.stopped import missing, no_evidence, stopped_before
@@ -90,6 +92,16 @@ class SameDataCheck:
     title: ClassVar[str] = "The same data on both sides"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("data_sides",)
+    codes: ClassVar[Mapping[str, str]] = common("data", STOPPED, NO_DALI, LEARNER_PROBE) | {
+        "data.ok": "both sides read the same files",
+        "data.no_loader": "no DataLoader is left in the namespace",
+        "data.unknown_dataset": "unverified: the files of the PyTorch side are not known",
+        "data.unknown_reader": "unverified: the files of the DALI side are not known",
+        "data.nothing_shared": "no file is read by both sides",
+        "data.different_files": "too few files are read by both sides",
+        "data.different_classes": "the same files have different classes",
+        "data.sharded": "the reader takes only some of its shards",
+    }
     params_model = Params
     observation_model = Observation
 
@@ -102,8 +114,9 @@ class SameDataCheck:
             return result
         seen = read_probe(evidence, "data", "data_sides", Observation)
         if isinstance(seen, Observation) and seen.loader is None:
-            result = missing(discovery, "data", "loader", "the DataLoader that DALI is compared with")
-            return result.model_copy(update={"code": result.code.replace("loader_missing", "no_loader")})
+            return missing(
+                discovery, "data", "loader", "the DataLoader that DALI is compared with", code="data.no_loader"
+            )
         return seen
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:

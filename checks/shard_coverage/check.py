@@ -1,14 +1,15 @@
 """The check `shard_coverage`: do the learner's shards hold every file exactly once, in equally many steps?"""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, common
 from checks.epoch_coverage.order import Order, OrderedGraph
-from checks.output_contract.check import no_such_graph
-from checks.probing import read_probe
+from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import Wire
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.verdict import Outcome, Tier
@@ -51,6 +52,21 @@ class ShardCoverageCheck:
     title: ClassVar[str] = "Shards of the data"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("epoch_order",)
+    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH) | {
+        "shards.ok": "the shards hold every file once",
+        "shards.not_sharded": "no reader sets `num_shards`",
+        "shards.wrong_count": "readers have another number of shards than wanted",
+        "shards.same_shard": "several pipelines read one shard, and another is left out",
+        "shards.too_many": "unverified: more pipelines may exist than are carried",
+        "shards.missing": "no pipeline was built for a shard",
+        "shards.mixed_settings": "pipelines of different shards have different settings",
+        "shards.sticks": "readers have `stick_to_shard`, and the lab wants none",
+        "shards.rotates": "readers lack `stick_to_shard`",
+        "shards.unequal_steps": "ranks may have unequal numbers of batches",
+        "shards.no_numbers": "unverified: what a shard reads could not be seen",
+        "shards.overlap": "files are read by more than one shard",
+        "shards.incomplete": "files are read by no shard",
+    }
     params_model: ClassVar[type[BaseModel]] = Params
     observation_model: ClassVar[type[BaseModel]] = Order
 

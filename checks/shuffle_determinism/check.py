@@ -1,15 +1,15 @@
 """The check `shuffle_determinism`: is data shuffled anew each epoch, and does a seed repeat the order?"""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, common
 from checks.epoch_coverage.order import Order, OrderedGraph
-from checks.output_contract.check import no_such_graph
-from checks.probing import read_probe
+from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.verdict import Outcome, Tier
@@ -52,6 +52,16 @@ class ShuffleDeterminismCheck:
     title: ClassVar[str] = "Shuffling and seeds"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("epoch_order",)
+    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH) | {
+        "shuffle.ok": "the order is what the lab wants",
+        "shuffle.off": "files come in their own order",
+        "shuffle.on": "files are shuffled, and the lab wants their own order",
+        "shuffle.same_each_epoch": "both epochs have the same order",
+        "shuffle.not_reproducible": "two builds give different orders",
+        "shuffle.no_validation": "no pipeline for validation was found",
+        "shuffle.validation_shuffled": "a pipeline for validation shuffles",
+        "shuffle.no_numbers": "unverified: the order could not be seen",
+    }
     params_model: ClassVar[type[BaseModel]] = Params
     observation_model: ClassVar[type[BaseModel]] = Order
 

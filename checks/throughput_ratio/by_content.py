@@ -17,12 +17,18 @@ _OTHER_IMAGES = (
     "opens each file anew in every epoch."
 )
 _CERTAIN = {
-    "replayed": "most of the images that came had come before, so they were not decoded again",
-    "repeated_images": "images came again before the others had come once",
-    "partial_decode": "they lack the finest texture of the files, so they were decoded at reduced resolution",
-    "rendered": "they have the colours of the files and not their texture, so they were not decoded from them",
+    "replayed": ("replayed", "most of the images that came had come before, so they were not decoded again"),
+    "repeated_images": ("replayed", "images came again before the others had come once"),
+    "partial_decode": (
+        "partial_decode",
+        "they lack the finest texture of the files, so they were decoded at reduced resolution",
+    ),
+    "rendered": (
+        "rendered",
+        "they have the colours of the files and not their texture, so they were not decoded from them",
+    ),
 }
-"""Problems that leave no doubt: code suffix to what was seen."""
+"""Problems that leave no doubt: last word of the code, and what was seen."""
 _UNCERTAIN = {
     "stale": ("stale", f"most of them are images that the code had been given earlier. {_OTHER_IMAGES}"),
     "no_images": ("wrong_content", f"no images came. {_OTHER_IMAGES}"),
@@ -83,9 +89,9 @@ def _of_graph(content: ContentProof) -> CheckResult:
     details = {"content": content.model_dump(mode="json")}
     seen = f"The grader looked at {content.delivered} images that your DALI graph delivered in the clean room:"
     if problem in _CERTAIN:
-        code = "replayed" if problem == "repeated_images" else problem
-        text = f"{seen} {_CERTAIN[problem]}. Deliver every image that the reader reads, decoded at full resolution."
-        return failed(f"ratio.{code}", text, tier=Tier.GRAPH, details=details)
+        last, why = _CERTAIN[problem]
+        text = f"{seen} {why}. Deliver every image that the reader reads, decoded at full resolution."
+        return failed(f"ratio.{last}", text, tier=Tier.GRAPH, details=details)
     if problem == "small_area":
         text = content.note or f"{seen} they show much less of each file than a standard random crop does."
         return failed("ratio.small_area", text, tier=Tier.GRAPH, details=details)
@@ -138,8 +144,8 @@ def _doubtful(measurement: Measurement, content: ContentProof) -> CheckResult:
     seen = f"The grader looked at {content.delivered} images that `build_dali_iterator` delivered:"
     tier = Tier(measurement.tier)
     if problem in _CERTAIN:
-        code = "replayed" if problem == "repeated_images" else problem
-        return failed(f"ratio.{code}", f"{seen} {_CERTAIN[problem]}. {_OTHER_IMAGES}", tier=tier, details=details)
+        last, why = _CERTAIN[problem]
+        return failed(f"ratio.{last}", f"{seen} {why}. {_OTHER_IMAGES}", tier=tier, details=details)
     code, text = _UNCERTAIN.get(problem, _UNKNOWN)
     return undecided(Outcome.UNVERIFIED, f"ratio.{code}", f"{seen} {text}", tier=Tier.CLAIMS, details=details)
 

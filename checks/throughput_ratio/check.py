@@ -1,10 +1,12 @@
 """The check `throughput_ratio`: DALI beats the PyTorch baseline on the same held-out images, by our clock."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.codes import NO_DALI, NOT_CARRIED, STOPPED, common
 from checks.diagnosis import silent_mistakes
 from checks.not_carried import no_dali
 from checks.stopped import no_evidence, stopped_before
@@ -56,6 +58,21 @@ class ThroughputRatioCheck:
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Throughput of DALI against PyTorch"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM, Need.MEASUREMENT})
+    codes: ClassVar[Mapping[str, str]] = common("ratio", STOPPED, NO_DALI, NOT_CARRIED) | {
+        "ratio.ok": "DALI is faster than the threshold asks",
+        "ratio.too_low": "DALI is not faster than the threshold asks",
+        "ratio.inconclusive": "inconclusive: the measurement does not allow a decision",
+        "ratio.host_cannot_show_effect": "inconclusive: nobody could pass on this machine",
+        "ratio.host_unsteady": "inconclusive: the machine was not steady enough to time anything",
+        "ratio.dali_stopped": "unverified: the DALI code stopped while it was timed",
+        "ratio.not_measured": "error: the throughput was not measured",
+        "ratio.replayed": "images came again instead of being decoded",
+        "ratio.partial_decode": "images were decoded at reduced resolution",
+        "ratio.rendered": "images were not decoded from the files",
+        "ratio.small_area": "failed or unverified: much less of each file was shown than usual",
+        "ratio.stale": "unverified: most images had been given to the code before",
+        "ratio.wrong_content": "unverified: the images were not recognised as those given",
+    }
     params_model = Params
     observation_model = Observation
 

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
-from checks.output_contract.check import no_such_graph
-from checks.probing import read_probe
+from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, common
+from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.verdict import Outcome, Tier
@@ -121,6 +121,24 @@ class TorchvisionAgreementCheck:
     title: ClassVar[str] = "Agreement with torchvision"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("torchvision_agreement",)
+    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH) | {
+        "agreement.ok": "the images are those of torchvision's transforms",
+        "agreement.no_images": "no output of the graph holds images with three channels",
+        "agreement.no_validation_graph": "failed or unverified: every pipeline that came has random operators",
+        "agreement.size": "the images have another size than wanted",
+        "agreement.normalisation": "the images fit, their mean and std do not",
+        "agreement.no_antialias": "the resize lacks antialiasing",
+        "agreement.antialias": "the resize has antialiasing, and the lab wants none",
+        "agreement.squashed": "images are squashed to the final size",
+        "agreement.squashed_then_cropped": "images are squashed to a square and then cropped",
+        "agreement.resized_to_crop": "the shorter side is resized to the crop's size",
+        "agreement.not_resized": "the crop is taken from the image as it is",
+        "agreement.corner": "the crop is taken from the upper left corner",
+        "agreement.longer_side": "the longer side is resized instead of the shorter",
+        "agreement.half_pixel": "images are shifted by half a pixel",
+        "agreement.interpolation": "another interpolation is used than wanted",
+        "agreement.differs": "images differ, by none of the usual mistakes",
+    }
     params_model: ClassVar[type[BaseModel]] = Params
     observation_model: ClassVar[type[BaseModel]] = Observation
 

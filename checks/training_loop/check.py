@@ -1,10 +1,12 @@
 """The check `training_loop`: batches from DALI drive a PyTorch training loop that learns."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, StringConstraints
 
 from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.codes import LEARNER_PROBE, NEEDS_GPU, common
 from checks.probing import read_probe
 from checks.stopped import missing, no_evidence
 from checks.training_loop.trend import Trend, trend_of
@@ -129,6 +131,22 @@ class TrainingLoopCheck:
     title: ClassVar[str] = "DALI in a training loop"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("training_loop",)
+    codes: ClassVar[Mapping[str, str]] = common("training", LEARNER_PROBE, NEEDS_GPU) | {
+        "training.ok": "losses are there and fall as wanted; the model works",
+        "training.no_losses": "no losses were found",
+        "training.too_few_steps": "there are fewer losses than wanted",
+        "training.not_finite": "losses are not finite",
+        "training.not_falling": "the losses do not fall",
+        "training.labels_shape": "labels have another shape than [N]",
+        "training.labels_dtype": "labels are not int64",
+        "training.two_devices": "images and model lie on different devices",
+        "training.outputs_shape": "the model's outputs are not [N, classes]",
+        "training.no_model": "no model was found",
+        "training.not_trained": "the model's parameters were never updated",
+        "training.eval_mode": "the model is in eval mode",
+        "training.step_not_finite": "one step gives a loss that is not finite",
+        "training.no_gradients": "one step gives no finite gradients",
+    }
     params_model = Params
     observation_model = Observation
 
@@ -139,8 +157,7 @@ class TrainingLoopCheck:
             return no_evidence(evidence, "training")
         seen = read_probe(evidence, "training", "training_loop", Observation)
         if isinstance(seen, Observation) and seen.losses is None:
-            result = missing(discovery, "training", "losses", _HOLDS)
-            return result.model_copy(update={"code": result.code.replace("losses_missing", "no_losses")})
+            return missing(discovery, "training", "losses", _HOLDS, code="training.no_losses")
         return seen
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:

@@ -1,0 +1,53 @@
+"""Codes that several checks answer with, and what they mean; each is named here once, whoever answers with it.
+
+A check names all codes that it can answer with in `codes`: its own, and these by `common`. A meaning begins with the
+outcome where that is no failure, such as `unverified: …`; `<check>.ok` is the code of every pass.
+"""
+
+from collections.abc import Mapping, Sequence
+
+COMMON: Mapping[str, str] = {
+    "timed_out": "failed or unverified: time was up, for the code or for a probe",
+    "out_of_memory": "the learner's code used more memory than the lab allows",
+    "exited": "the learner's code ended the whole process",
+    "interfered": "the learner's code wrote to the grader's own connection",
+    "needs_gpu": "unverified: a rehearsal without a GPU cannot do what the code does",
+    "no_pipeline": "no DALI pipeline was built",
+    "not_carried": "unverified: the DALI graph could not be run again by the grader",
+    "ragged": "images of a batch have different sizes",
+    "no_images": "no output of the graph holds images",
+    "no_such_graph": "unverified: the pipeline that the lab names did not come",
+    "graph_failed": "unverified: the DALI graph stopped on the grader's own images",
+    "not_run": "unverified: the graph gave no samples to look at",
+    "pod_ended": "unverified: the process ended while a probe looked into it",
+    "unreadable": "unverified: what a probe read in the process has no usable form",
+    "probe_failed": "error or unverified: a probe failed, by our fault or by the learner's objects",
+    "not_observed": "error: the run lacks what a probe should have observed",
+}
+"""Last word of a code → what it means."""
+
+STOPPED = ("timed_out", "out_of_memory", "exited", "interfered")
+"""Of `checks.stopped.no_evidence`."""
+NEEDS_GPU = ("needs_gpu",)
+"""Of `checks.stopped.missing` and `without_name`, beside the name that is missing."""
+NO_DALI = ("no_pipeline", "needs_gpu")
+"""Of `checks.not_carried.no_dali`."""
+NOT_CARRIED = ("not_carried", "ragged", "no_images")
+"""Of `checks.not_carried.not_carried`."""
+LEARNER_PROBE = (
+    *STOPPED, "not_observed", "not_carried", "graph_failed", "pod_ended", "probe_failed", "unreadable",
+)  # fmt: skip
+"""Of `checks.probing.read_probe` for a probe of the site `learner`."""
+GRAPH_PROBE = (
+    *STOPPED, *NO_DALI, "not_observed", "not_carried", "graph_failed", "pod_ended", "probe_failed",
+)  # fmt: skip
+"""Of `checks.probing.read_probe` for a probe of the site `graph`."""
+NO_SUCH_GRAPH = ("no_such_graph",)
+"""Of `checks.probing.no_such_graph`."""
+NOT_RUN = ("not_run",)
+"""Of `checks.random_augmentation.check.not_run`."""
+
+
+def common(word: str, *groups: Sequence[str]) -> dict[str, str]:
+    """Codes of these groups under the first word of a check's codes, each with its meaning."""
+    return {f"{word}.{last}": COMMON[last] for group in groups for last in group}
