@@ -31,7 +31,7 @@ class BatchState(StrEnum):
     RUNNING = "running"
     PAUSED = "paused"
     FINISHED = "finished"
-    """No work is left: items have their new verdict or need attention; the old ones are in force until it is applied."""
+    """No work is left: items have new verdicts or need attention; the old ones are in force until it is applied."""
     CANCELLED = "cancelled"
     """Stopped for good; what was done can be looked at."""
     APPLIED = "applied"
