@@ -67,6 +67,7 @@ class EventFigures:
         self._checks: Counter[tuple[str, str]] = Counter()
         self._devices: dict[str, float] = defaultdict(float)
         self._gpu = _Histogram()
+        self._run_stages: dict[str, _Histogram] = defaultdict(_Histogram)
 
     def families(self) -> Iterator[Metric]:
         """Everything so far.
@@ -90,6 +91,8 @@ class EventFigures:
                 self._checks[check, outcome] += 1
         if (held_s := event.detail.get("gpu_held_s")) is not None:
             self._gpu.add(float(held_s))
+        for stage, seconds in (event.detail.get("timings_s") or {}).items():
+            self._run_stages[stage].add(float(seconds))
 
     def _follow(self, event: Happened, run_id: str) -> None:
         began = self._open.get(run_id, {})
@@ -108,10 +111,8 @@ class EventFigures:
             self._on_device[run_id] = (device_of(event.actor), event.at)
 
     def _as_metrics(self) -> Iterator[Metric]:
-        stages = HistogramMetricFamily("grader_stage_seconds", "How long each stage took.", labels=["stage"])
-        for stage, histogram in sorted(self._stages.items()):
-            stages.add_metric([stage], histogram.buckets(), histogram.total_s)
-        yield stages
+        yield _histograms("grader_stage_seconds", "How long each stage took.", self._stages)
+        yield _histograms("grader_run_stage_seconds", "How long each stage of a judged run took.", self._run_stages)
         held = HistogramMetricFamily("grader_verdict_gpu_seconds", "How long a verdict's run held its GPU.")
         held.add_metric([], self._gpu.buckets(), self._gpu.total_s)
         yield held
@@ -119,6 +120,13 @@ class EventFigures:
         yield _counter("grader_verdicts", "Verdicts by status.", ["status"], self._verdicts)
         yield _counter("grader_check_results", "Results of checks.", ["check", "outcome"], self._checks)
         yield _counter("grader_device_seconds", "Time that runs held each device.", ["device"], self._devices)
+
+
+def _histograms(name: str, text: str, stages: Mapping[str, _Histogram]) -> Metric:
+    family = HistogramMetricFamily(name, text, labels=["stage"])
+    for stage, histogram in sorted(stages.items()):
+        family.add_metric([stage], histogram.buckets(), histogram.total_s)
+    return family
 
 
 def _counter(name: str, text: str, labels: list[str], values: Mapping[Any, float]) -> Metric:

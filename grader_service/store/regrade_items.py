@@ -91,6 +91,7 @@ def run_judged(connection: Connection, claim: "Claim", verdict: Verdict) -> None
         verdict_id=verdict.verdict_id,
         status=verdict.status.value,
         gpu_held_s=verdict.provenance.gpu_held_s,
+        timings_s={stage: round(seconds, 3) for stage, seconds in verdict.provenance.timings_s.items()},
     )
 
 

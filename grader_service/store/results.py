@@ -137,6 +137,7 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
             status=verdict.status.value,
             checks={check.id: check.outcome.value for check in verdict.checks},
             gpu_held_s=verdict.provenance.gpu_held_s,
+            timings_s={stage: round(seconds, 3) for stage, seconds in verdict.provenance.timings_s.items()},
         )
         return True
 

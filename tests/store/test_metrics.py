@@ -21,7 +21,7 @@ def text_of(store):
     return generate_latest(registry).decode()
 
 
-def grade_one(store, number, gpu_held_s=None):
+def grade_one(store, number, gpu_held_s=None, timings_s=None):
     """Accept, run and judge."""
     submission = Submission(
         submission_id=f"s:{number}", lab="dali-pipelines", filename="s.py", sha256="0" * 64, size_bytes=1
@@ -36,7 +36,8 @@ def grade_one(store, number, gpu_held_s=None):
         verdict = verdict.model_copy(
             update={"provenance": verdict.provenance.model_copy(update={"gpu_held_s": gpu_held_s})}
         )
-    results.store_verdict(store, judge, verdict)
+    provenance = verdict.provenance.model_copy(update={"timings_s": timings_s or {}})
+    results.store_verdict(store, judge, verdict.model_copy(update={"provenance": provenance}))
 
 
 def test_figures(store, monkeypatch):
@@ -66,6 +67,17 @@ def test_what_a_verdict_costs(store, monkeypatch):
     text = text_of(store)
     assert "grader_verdict_gpu_seconds_sum 32.5" in text
     assert "grader_verdict_gpu_seconds_count 2.0" in text
+
+
+def test_where_the_time_of_runs_goes(store, monkeypatch):
+    """Stage by stage, as the report of each verdict draws it."""
+    monkeypatch.setattr(operations, "_SETTLED_S", 0.0)
+    for number, measuring_s in enumerate((8.0, 12.0)):
+        grade_one(store, number, timings_s={"learner": 5.0, "measure": measuring_s})
+    time.sleep(0.05)
+    text = text_of(store)
+    assert 'grader_run_stage_seconds_sum{stage="measure"} 20.0' in text
+    assert 'grader_run_stage_seconds_count{stage="learner"} 2.0' in text
 
 
 def test_time_on_a_device_counts_however_the_run_ended(store, monkeypatch):
