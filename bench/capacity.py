@@ -1,126 +1,76 @@
 """The capacity model of docs/scaling.md, checked by a simulation of a fleet with failures.
 
-    python bench/capacity.py [--submissions 1000000] [--gpus 500] [--load 0.8] [--seed 1] [--price 3.0]
+    python bench/capacity.py [--submissions 1000000] [--gpus 500] [--load 0.8] [--regrades 50000] [--seed 1]
 
-The simulation follows the rules of the service, not its code: live before regrade, one run of a learner at a time, a
-claim that ends with its lease when a runner dies, three failures of ours before a run is parked, a device that is put
-aside by its steward and comes back after its repair. The durations are those measured (docs/gpu.md), given below as
-shares of submissions. It prints what the model says beside what came out, and fails when a submission was lost, got
-two verdicts, or a device had two runs.
+The simulation (bench/fleet.py) follows the rules of the service, not its code: live before regrade and the oldest
+first, one run of a learner at a time, a claim that ends with its lease when a runner dies or stalls, a late result
+that is refused, three failures of ours before a run is parked, a device that is put aside by its steward and comes
+back after its repair. A batch of re-grades begins after a quarter of the submissions. Prints what the model says
+beside what came out. Exit status 1 when a submission was lost or got two verdicts, a device or a learner had two
+runs, a re-grade ran before a live submission that could have run, a late result was taken, or the model was further
+off than it may be.
 """
 
 import argparse
-import heapq
 import math
-import random
 import statistics
 import sys
 import time
-from collections import deque
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-KINDS = (
-    # share of submissions, seconds that one holds the GPU: median, and the spread of its logarithm
-    ("measured", 0.70, 27.5, 0.10),
-    ("fails before it is measured", 0.27, 14.0, 0.25),
-    ("hangs until its limit", 0.02, 900.0, 0.0),
-    ("rejected before a pod starts", 0.01, 0.2, 0.1),
+from fleet import (
+    CRASH_PER_RUN,
+    GAP_S,
+    KINDS,
+    POISON,
+    REPAIR_S,
+    RESTART_S,
+    STALL_MORE_S,
+    STALL_PER_RUN,
+    STALL_S,
+    XID_PER_RUN,
+    Fleet,
 )
-GAP_S = 1.5
-"""Between two runs of one device: claim, artifact, containers, removal."""
-LEASE_S = 60.0
-RETRY_S = 10.0
-MAX_ATTEMPTS = 3
-CRASH_PER_RUN = 0.001
-"""The runner, its engine or its host dies during a run, and comes back."""
-RESTART_S = 45.0
-XID_PER_RUN = 0.0005
-"""A device is put aside."""
-REPAIR_S = 1800.0
-POISON = 0.0001
-"""Submissions whose every run ends the runner."""
+
+OFF = 0.02
+"""By how much of itself the model may be off, where it claims to be right, beside what chance explains."""
+WAIT_OFF = 0.15
+"""The same for waits. Without a batch the model gives a bound, beside one it takes runs to end like raindrops: above
+this load those of 900 s end in clusters, and it claims nothing."""
+WAIT_LOAD = 0.9
+WAIT_LEAST_S = 0.05
+"""What a wait may be off however short it is."""
+ERRORS = 4.0
+"""Standard errors that are chance."""
+PARTS = 20
+"""Into so many the waits are cut, in order, to see how far chance moves their mean: one long queue is many waits."""
 
 
-@dataclass
-class Submission:
-    """One of them, and what became of it."""
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
 
-    learner: int
+    name: str
+    said: float | None
     came: float
-    poison: bool
-    attempts: int = 0
-    verdicts: int = 0
-    parked: bool = False
-    waited: float = -1.0
+    digits: int
+    off: float | None = None
+    """How far apart the two may be; None: the model does not claim to be right."""
+    bound: bool = False
+    """Whether the model says only that it is no more."""
 
+    @property
+    def broken(self) -> bool:
+        """Whether the model is further off than it claims."""
+        if self.said is None or self.off is None:
+            return False
+        return self.came - self.said > self.off or (not self.bound and self.said - self.came > self.off)
 
-@dataclass
-class Fleet:
-    """State of the simulation."""
-
-    now: float = 0.0
-    events: list[tuple[float, int, str, int, int]] = field(default_factory=list)
-    number: "count[int]" = field(default_factory=count)
-    queue: deque[int] = field(default_factory=deque)
-    behind: dict[int, deque[int]] = field(default_factory=dict)
-    free: list[int] = field(default_factory=list)
-    busy: dict[int, int] = field(default_factory=dict)
-    running: set[int] = field(default_factory=set)
-    held_s: float = 0.0
-    lost_s: float = 0.0
-    down_s: float = 0.0
-    crashes: int = 0
-    wrong: int = 0
-
-    def at(self, when: float, what: str, who: int, about: int = -1) -> None:
-        """Something will happen."""
-        heapq.heappush(self.events, (when, next(self.number), what, who, about))
-
-
-def main() -> int:
-    """Prints the table; 1 when a promise was broken."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--submissions", type=int, default=1_000_000)
-    parser.add_argument("--gpus", type=int, default=500)
-    parser.add_argument("--load", type=float, default=0.8, help="Arrivals as a share of what the model can do.")
-    parser.add_argument("--learners", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--price", type=float, default=3.0, help="Of a GPU hour.")
-    options = parser.parse_args()
-    model = Model(options.gpus)
-    rate = options.load * model.per_hour / 3600
-    started = time.monotonic()
-    fleet, found = simulate(options.submissions, options.gpus, rate, options.learners, options.seed)
-    took = time.monotonic() - started
-    waits = sorted(one.waited for one in found if one.waited >= 0)
-    done = sum(one.verdicts for one in found)
-    busy_s = fleet.held_s + fleet.lost_s + GAP_S * done
-    poison = sum(one.poison for one in found)
-    print(
-        f"{options.submissions:,} submissions of {options.learners:,} learners, {options.gpus} GPUs, "
-        f"{fleet.now / 3600:.1f} hours of simulated time in {took:.0f} s; {fleet.crashes:,} runners died, "
-        f"{poison} submissions ended every runner\n"
-    )
-    paid = options.price / 3600
-    rows: list[tuple[str, float | None, float, int]] = [
-        ("GPU seconds per verdict", model.held_s, fleet.held_s / done, 1),
-        ("verdicts per GPU and hour, none idle", 3600 * (1 - model.down) / model.service_s,
-         done / busy_s * 3600 * (1 - model.down), 1),
-        ("share of time that a device is put aside", model.put_aside(rate), fleet.down_s / fleet.now / options.gpus, 4),
-        ("wait for a device, mean, s", model.wait_s(rate), statistics.fmean(waits), 2),
-        *((f"wait for a device, p{share}, s", None, waits[int(share / 100 * (len(waits) - 1))], 1)
-          for share in (50, 95, 99)),
-        ("parked for an operator", options.submissions * POISON, sum(one.parked for one in found), 0),
-        ("cost per verdict, busy time only", paid * model.service_s, paid * busy_s / done, 4),
-        ("cost per verdict, idle time paid too", paid * options.gpus / rate, paid * fleet.now * options.gpus / done, 4),
-    ]  # fmt: skip
-    print("| | model | simulation |\n| --- | --- | --- |")
-    for name, said, came, digits in rows:
-        print(f"| {name} | {'' if said is None else f'{said:.{digits}f}'} | {came:.{digits}f} |")
-    broken = fleet.wrong + sum(one.verdicts + one.parked != 1 for one in found)
-    print(f"\nlost, graded twice, or two on one device: {broken}")
-    return 1 if broken else 0
+    def __str__(self) -> str:
+        said = "" if self.said is None else f"{'≤ ' if self.bound else ''}{self.said:.{self.digits}f}"
+        off = "" if self.off is None else f"{self.off:.{self.digits}f}{', BROKEN' if self.broken else ''}"
+        return f"| {self.name} | {said} | {self.came:.{self.digits}f} | {off} |"
 
 
 class Model:
@@ -130,8 +80,9 @@ class Model:
         self.gpus = gpus
         first = sum(share * median * math.exp(spread**2 / 2) for _, share, median, spread in KINDS)
         second = sum(share * median**2 * math.exp(2 * spread**2) for _, share, median, spread in KINDS)
-        # A run that dies half way costs half of itself and its lease, and comes again.
-        lost = CRASH_PER_RUN * (first / 2 + RESTART_S)
+        # A run that dies half way costs half of itself and the restart, one that stalls the stall; both come again.
+        lost = (CRASH_PER_RUN + 3 * POISON) * (first / 2 + RESTART_S)
+        lost += STALL_PER_RUN * (first + STALL_S + STALL_MORE_S + GAP_S)
         self.held_s = first
         self.service_s = first + GAP_S + lost
         self.variation = second / first**2 - 1
@@ -143,10 +94,9 @@ class Model:
         return per_s * XID_PER_RUN * REPAIR_S / self.gpus
 
     def wait_s(self, per_s: float) -> float:
-        """Mean wait of M/G/c by Allen and Cunneen: Erlang's C times (1 + variation) / 2."""
-        servers = self.gpus * (1 - self.put_aside(per_s))
+        """Mean wait of M/G/c by Allen and Cunneen, Erlang's C times (1 + variation) / 2: too much for a large fleet."""
         load = per_s * self.service_s
-        c = max(1, round(servers))
+        c = max(1, round(self.gpus * (1 - self.put_aside(per_s))))
         inverse = 1.0  # Erlang's B by its recurrence
         for k in range(1, c + 1):
             inverse = 1.0 + inverse * k / load
@@ -154,98 +104,111 @@ class Model:
         waits = blocked / (1 - (load / c) * (1 - blocked))
         return waits * self.service_s / (c - load) * (1 + self.variation) / 2
 
-
-def simulate(submissions: int, gpus: int, per_s: float, learners: int, seed: int) -> tuple[Fleet, list[Submission]]:
-    """Runs it until each submission has its verdict or is parked."""
-    chance = random.Random(seed)
-    fleet = Fleet()
-    fleet.free = list(range(gpus))
-    found: list[Submission] = []
-    fleet.at(chance.expovariate(per_s), "arrive", 0)
-    shares, total = [], 0.0
-    for _, share, _, _ in KINDS:
-        total += share
-        shares.append(total)
-    while fleet.events:
-        fleet.now, _, what, who, about = heapq.heappop(fleet.events)
-        if what == "arrive":
-            found.append(Submission(chance.randrange(learners), fleet.now, chance.random() < POISON))
-            _queue(fleet, found, who)
-            if who + 1 < submissions:
-                fleet.at(fleet.now + chance.expovariate(per_s), "arrive", who + 1)
-        elif what == "again":
-            fleet.queue.append(who)
-        elif what == "done":
-            _finish(fleet, found, who, about, chance)
-        elif what == "free":
-            fleet.free.append(who)
-        elif what == "lease_over":
-            fleet.running.discard(about)
-            one = found[about]
-            if one.attempts >= MAX_ATTEMPTS:
-                one.parked = True
-                _next_of(fleet, found, about)
-            else:
-                fleet.at(fleet.now + RETRY_S, "again", about)
-        while fleet.queue and fleet.free:
-            _start(fleet, found, chance, shares)
-    return fleet, found
+    def wait_beside_batch_s(self, per_s: float) -> float:
+        """Mean wait of a live submission when no device is ever idle: it gets the next one that is free."""
+        return 1 / (self.per_hour / 3600 - per_s)
 
 
-def _queue(fleet: Fleet, found: list[Submission], number: int) -> None:
-    waiting = fleet.behind.get(found[number].learner)
-    if waiting is None:
-        fleet.behind[found[number].learner] = deque()
-        fleet.queue.append(number)
-    else:
-        waiting.append(number)
+def main() -> int:
+    """Prints the table; 1 when a promise was broken."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--submissions", type=int, default=1_000_000)
+    parser.add_argument("--gpus", type=int, default=500)
+    parser.add_argument("--load", type=float, default=0.8, help="Arrivals as a share of what the model can do.")
+    parser.add_argument("--learners", type=int, default=100_000)
+    parser.add_argument("--regrades", type=int, help="Items of the batch; a twentieth of the submissions if not given.")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--price", type=float, default=3.0, help="Of a GPU hour.")
+    options = parser.parse_args()
+    regrades = options.submissions // 20 if options.regrades is None else options.regrades
+    model = Model(options.gpus)
+    rate = options.load * model.per_hour / 3600
+    fleet = Fleet(options.gpus, rate, options.submissions, options.learners, regrades, options.seed)
+    started = time.monotonic()
+    fleet.play()
+    print(
+        f"{options.submissions:,} submissions of {options.learners:,} learners, {regrades:,} re-grades, "
+        f"{options.gpus} GPUs, {fleet.now / 3600:.1f} hours of simulated time in {time.monotonic() - started:.0f} s; "
+        f"{fleet.crashes:,} times a runner died, {fleet.stalls:,} times one stalled\n"
+    )
+    rows = compared(fleet, model, options.load, options.price)
+    print("| | model | simulation | may differ by |\n| --- | --- | --- | --- |")
+    for row in rows:
+        print(row)
+    broken = promises(fleet)
+    print("\n" + ", ".join(f"{what}: {times}" for what, times in broken.items()))
+    return 1 if any(broken.values()) or any(row.broken for row in rows) else 0
 
 
-def _next_of(fleet: Fleet, found: list[Submission], number: int) -> None:
-    """The learner's next one may run."""
-    waiting = fleet.behind[found[number].learner]
-    if waiting:
-        fleet.queue.append(waiting.popleft())
-    else:
-        del fleet.behind[found[number].learner]
+def promises(fleet: Fleet) -> dict[str, int]:
+    """How often each promise was broken."""
+    return {
+        "lost": sum(run.verdicts == 0 and run.state != "parked" for run in fleet.runs),
+        "graded twice": sum(run.verdicts + (run.state == "parked") > 1 for run in fleet.runs),
+        **fleet.audit.broken,
+    }
 
 
-def _start(fleet: Fleet, found: list[Submission], chance: random.Random, shares: list[float]) -> None:
-    device, number = fleet.free.pop(), fleet.queue.popleft()
-    one = found[number]
-    fleet.wrong += device in fleet.busy or number in fleet.running
-    fleet.busy[device] = number
-    fleet.running.add(number)
-    if one.attempts == 0:
-        one.waited = fleet.now - one.came
-    one.attempts += 1
-    drawn = chance.random()
-    kind = next((number for number, share in enumerate(shares) if drawn < share), len(shares) - 1)
-    _, _, median, spread = KINDS[kind]
-    seconds = median * math.exp(chance.gauss(0, spread)) if spread else median
-    if one.poison or chance.random() < CRASH_PER_RUN:
-        part = seconds * chance.random()
-        fleet.crashes += 1
-        fleet.lost_s += part + RESTART_S
-        del fleet.busy[device]
-        fleet.at(fleet.now + part + RESTART_S, "free", device)
-        # The last renewal was at most a third of a lease before.
-        fleet.at(fleet.now + part + LEASE_S * (2 / 3 + chance.random() / 3), "lease_over", device, number)
-    else:
-        fleet.held_s += seconds
-        fleet.at(fleet.now + seconds + GAP_S, "done", device, number)
+def compared(fleet: Fleet, model: Model, load: float, price: float) -> list[Row]:
+    """What the model says beside what came out."""
+    rate, paid = fleet.per_s, price / 3600
+    done = sum(run.verdicts for run in fleet.runs)
+    total = len(fleet.runs)
+    whole_s = fleet.busy_s + REPAIR_S * len(fleet.repairs)
+    # The batch fills what is idle, as far as it goes.
+    verdicts_s = min(rate * total / fleet.submissions, model.per_hour / 3600)
+    aside, idle_too = model.put_aside(verdicts_s), paid * fleet.gpus / verdicts_s
+    came_too = paid * fleet.last_came * fleet.gpus / fleet.done_till_then
+    mean = OFF + ERRORS * math.sqrt(model.variation / total)
+    """Share by which a mean over all runs may be off."""
+    each = 3600 * (1 - model.down) / model.service_s
+    live = [run for run in fleet.runs if run.device_wait >= 0 and run.priority == 0]
+    waits = sorted(run.device_wait for run in live)
+    alone = [run.device_wait for run in live if not run.beside_batch]
+    beside = [run.device_wait for run in live if run.beside_batch]
+    parked, stalls = fleet.submissions * POISON, total * STALL_PER_RUN
+    return [
+        Row("GPU seconds per verdict", model.held_s, fleet.held_s / done, 1, mean * model.held_s),
+        Row("verdicts per GPU and hour, none idle", each, 3600 * done / whole_s, 1, mean * each),
+        Row(
+            "share of time that a device is put aside",
+            aside,
+            fleet.put_aside_s() / fleet.last_came / fleet.gpus,
+            4,
+            (OFF + ERRORS / math.sqrt(total * XID_PER_RUN)) * aside,
+        ),
+        Row("wait for a device without a batch, mean, s", model.wait_s(rate), _mean(alone), 2,
+            _wait_off(model.wait_s(rate), alone), bound=True),
+        Row("wait for a device beside a batch, mean, s", model.wait_beside_batch_s(rate), _mean(beside), 2,
+            _wait_off(model.wait_beside_batch_s(rate), beside) if load <= WAIT_LOAD else None),
+        *(
+            Row(f"wait for a device, p{share}, s", None, waits[math.ceil(share / 100 * len(waits)) - 1], 1)
+            for share in (50, 95, 99)
+        ),
+        Row("wait behind a run of the same learner, mean, s", None, _mean([run.learner_wait for run in live]), 2),
+        Row("parked for an operator", parked, _parked(fleet), 0, ERRORS * math.sqrt(parked) + 1),
+        Row("late results of stalled runners, refused", stalls, fleet.refused, 0, ERRORS * math.sqrt(stalls) + 1),
+        Row("cost per verdict, busy time only", paid * model.service_s, paid * fleet.busy_s / done, 4,
+            mean * paid * model.service_s),
+        Row("cost per verdict, idle time paid too", idle_too, came_too, 4, mean * idle_too),
+    ]  # fmt: skip
 
 
-def _finish(fleet: Fleet, found: list[Submission], device: int, number: int, chance: random.Random) -> None:
-    fleet.wrong += fleet.busy.pop(device) != number
-    fleet.running.discard(number)
-    found[number].verdicts += 1
-    _next_of(fleet, found, number)
-    if chance.random() < XID_PER_RUN:
-        fleet.down_s += REPAIR_S
-        fleet.at(fleet.now + REPAIR_S, "free", device)
-    else:
-        fleet.free.append(device)
+def _wait_off(said: float, waits: Sequence[float]) -> float | None:
+    """How far a mean of these waits, in order of arrival, may be from what was said; None without any."""
+    size = len(waits) // PARTS
+    if size == 0:
+        return None
+    means = [statistics.fmean(waits[part * size : (part + 1) * size]) for part in range(PARTS)]
+    return max(WAIT_LEAST_S, WAIT_OFF * said + ERRORS * statistics.stdev(means) / math.sqrt(PARTS))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else 0.0
+
+
+def _parked(fleet: Fleet) -> int:
+    return sum(run.state == "parked" for run in fleet.runs)
 
 
 if __name__ == "__main__":

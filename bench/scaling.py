@@ -3,24 +3,27 @@
     python bench/scaling.py [--devices gpu] [--each 4] [--rounds 1] [--save scaling.json] [--figure scaling.svg]
 
 Every device has a worker process of its own on an equal share of the cores, as in production; the runs come from one
-store and are judged beside the work. Phases take turns: each device alone, then all together. Two ratios matter:
-gradings an hour together over the sum of those alone, and the learner's images/s together over those alone. Needs
-the lab image; uses an embedded database. `--devices cpu` rehearses on slots without a GPU.
+store and are judged beside the work. Phases take turns: each device alone, then all together. In a phase every worker
+goes on until the last one has done its share, so that none has the host for itself; what ends after that does not
+count, and a worker's rate is what it ended until then over the time until the last of these. Two ratios matter:
+gradings an hour together over the sum of those alone, and the learner's images/s together over those alone. Needs the
+lab image; uses an embedded database. `--devices cpu` rehearses on slots without a GPU.
 """
 
 import argparse
 import base64
+import contextlib
 import json
 import multiprocessing
 import os
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from multiprocessing.connection import Connection
+from dataclasses import asdict, dataclass, field, replace
+from multiprocessing.connection import Connection, wait
+from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Self
 
@@ -30,12 +33,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from checks.registry import Registry
 from grader_service import wiring
+from grader_service.grading.progress import Progress, Silent
 from grader_service.host import find_gpus
+from grader_service.model.verdict import Verdict
 from grader_service.service.intake import IntakeDesk, receive
 from grader_service.service.judge import JudgeDesk, judge_next
 from grader_service.service.runner import RunEnd, run_next
 from grader_service.settings import Settings
 from grader_service.signing import Signer
+from grader_service.store.leases import Claim
+
+_QUIET_S = 900.0
+"""So long without a grading that ended, and the phase is given up."""
+_VERDICTS_S = 120.0
+"""So long after the last run, every verdict must be there."""
 
 
 @dataclass(frozen=True)
@@ -52,18 +63,31 @@ class Seat:
         return f"{'GPU' if self.gpu else 'slot'} {self.slot}"
 
 
+@dataclass(frozen=True)
+class Ended:
+    """A run whose findings were stored."""
+
+    seat: str
+    submission_id: str
+    at: float
+    """By the host's monotonic clock."""
+
+
 @dataclass
 class Phase:
     """What came out while some of the workers worked."""
 
     seats: list[str]
+    ends_s: dict[str, list[float]] = field(default_factory=dict)
+    """When each worker's gradings ended, after the phase began; as long as every worker worked."""
     per_hour: dict[str, float] = field(default_factory=dict)
-    """Gradings an hour of each worker: its own number over its own time."""
+    """Gradings an hour of each worker: those, over the time until the last of them."""
     images_per_s: dict[str, list[float]] = field(default_factory=dict)
     ratios: dict[str, list[float]] = field(default_factory=dict)
     held_s: dict[str, list[float]] = field(default_factory=dict)
     passed: int = 0
     graded: int = 0
+    """Of these numbers: also those that ended later."""
 
 
 def main() -> int:
@@ -116,100 +140,171 @@ class Host:
         self._intake = IntakeDesk(self._store, wiring.open_artifacts(self._settings), registry, signer)
         self._judge = JudgeDesk(self._store, registry, signer, "bench/judge")
         self._seats = list(seats)
-        self._posted = 0
+        self._content = base64.b64encode(SUBMISSION.read_bytes()).decode()
+        self._posted = self._ended = 0
+        self._context = multiprocessing.get_context("spawn")
+        self._owing = self._context.Value("i", 0)
+        """How many workers have not done their share of the phase."""
         self._workers: dict[str, tuple[multiprocessing.process.BaseProcess, Connection]] = {}
 
     def __enter__(self) -> Self:
-        context = multiprocessing.get_context("spawn")
         for seat in self._seats:
-            ours, theirs = context.Pipe()
-            process = context.Process(target=work, args=(str(self._settings.state_dir), seat, theirs))
+            ours, theirs = self._context.Pipe()
+            process = self._context.Process(
+                target=work, args=(str(self._settings.state_dir), seat, theirs, self._owing)
+            )
             process.start()
+            theirs.close()  # so that a worker's end is heard
             self._workers[seat.name] = (process, ours)
-        for _, pipe in self._workers.values():
-            pipe.recv()
+        try:
+            for name in self._workers:
+                self._hear(name)
+        except BaseException:
+            self.__exit__()  # the others wait for orders, and this process for them
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._owing.value = 0
         for process, pipe in self._workers.values():
-            pipe.send(0)
+            with contextlib.suppress(OSError):
+                pipe.send(0)
             process.join(60)
+            if process.is_alive():
+                process.terminate()
+                process.join()
         self._store.close()
 
     def phase(self, seats: Sequence[Seat], each: int) -> Phase:
-        """Posts as many submissions as the workers are to grade, and waits for their verdicts."""
-        content = base64.b64encode(SUBMISSION.read_bytes()).decode()
-        for _ in range(each * len(seats)):
-            self._posted += 1
-            message = {
-                "submission_id": f"scaling:{self._posted}",
-                "learner": f"learner-{self._posted}",
-                "lab": "dali-pipelines",
-                "artifact": {"filename": SUBMISSION.name, "inline": content},
-            }
-            if (taken := receive(self._intake, message, "live", None)).kind != "accepted":
-                raise SystemExit(f"a submission was {taken.kind}")
+        """Has the workers grade their share, and all of them until the last is done; waits for every verdict.
+
+        Raises:
+            SystemExit: a worker ended, nothing ended for long, or there are not as many verdicts as runs.
+        """
+        while self._posted - self._ended < 2 * len(seats):
+            self._post()
+        self._owing.value = len(seats)
+        began = time.monotonic()
         for seat in seats:
             self._workers[seat.name][1].send(each)
-        found = Phase([seat.name for seat in seats])
-        taking = threading.Thread(target=self._judge_all, args=(each * len(seats), found))
-        taking.start()
-        for seat in seats:
-            done, seconds = self._workers[seat.name][1].recv()
-            found.per_hour[seat.name] = 3600 * done / seconds
-        taking.join(120)
-        return found
-
-    def _judge_all(self, wanted: int, found: Phase) -> None:
-        names = {seat.gpu or f"cpu:{seat.slot}": seat.name for seat in self._seats}
-        while found.graded < wanted:
-            verdict = judge_next(self._judge)
-            if verdict is None:
+        ended, verdicts = self._watch({seat.name for seat in seats})
+        deadline = time.monotonic() + _VERDICTS_S
+        while len(verdicts) < len(ended):
+            if not self._judged(verdicts):
+                if time.monotonic() > deadline:
+                    raise SystemExit(f"{len(ended)} runs ended, and {len(verdicts)} verdicts came")
                 time.sleep(0.2)
-                continue
-            found.graded += 1
-            found.passed += verdict.status.value == "passed"
-            if verdict.status.value != "passed":
-                for check in verdict.checks:
-                    print(f"  {verdict.submission_id} {check.id}: {check.outcome.value} {check.code}", flush=True)
-            run = verdict.provenance
-            name = names.get((run.gpu or {}).get("uuid", ""), "any slot")
-            measured = verdict.measurement
-            if measured is not None and measured.decision is not None:
-                rate = next(arm.images_per_s for arm in measured.arms if arm.arm.value == "dali")
-                found.images_per_s.setdefault(name, []).append(float(rate or 0.0))
-                found.ratios.setdefault(name, []).append(measured.decision.ratio)
-            found.held_s.setdefault(name, []).append(held_s(run))
+        if verdicts.keys() != {one.submission_id for one in ended}:
+            raise SystemExit("verdicts came for other submissions than those of the phase")
+        return counted([seat.name for seat in seats], each, began, ended, verdicts)
+
+    def _watch(self, working: set[str]) -> tuple[list[Ended], dict[str, Verdict]]:
+        """Judges and posts anew beside the workers, until all have stopped."""
+        ended: list[Ended] = []
+        verdicts: dict[str, Verdict] = {}
+        quiet_since = time.monotonic()
+        while working:
+            pipes: dict[object, str] = {self._workers[name][1]: name for name in working}
+            for pipe in wait([self._workers[name][1] for name in working], 0.2):
+                told = self._hear(name := pipes[pipe])
+                if isinstance(told, Ended):
+                    ended.append(told)
+                    self._ended += 1
+                    self._post()  # somebody may have to go on
+                    quiet_since = time.monotonic()
+                else:
+                    working.discard(name)
+            self._judged(verdicts)
+            if time.monotonic() - quiet_since > _QUIET_S:
+                raise SystemExit(f"nothing ended for {_QUIET_S:g} s; still at work: {', '.join(sorted(working))}")
+        return ended, verdicts
+
+    def _hear(self, name: str) -> object:
+        try:
+            return self._workers[name][1].recv()
+        except EOFError:
+            raise SystemExit(f"the worker of {name} ended") from None
+
+    def _post(self) -> None:
+        self._posted += 1
+        message = {
+            "submission_id": f"scaling:{self._posted}",
+            "learner": f"learner-{self._posted}",
+            "lab": "dali-pipelines",
+            "artifact": {"filename": SUBMISSION.name, "inline": self._content},
+        }
+        if (taken := receive(self._intake, message, "live", None)).kind != "accepted":
+            raise SystemExit(f"a submission was {taken.kind}")
+
+    def _judged(self, verdicts: dict[str, Verdict]) -> bool:
+        if (verdict := judge_next(self._judge)) is None:
+            return False
+        verdicts[verdict.submission_id] = verdict
+        return True
 
 
-def work(folder: str, seat: Seat, pipe: Connection) -> None:
-    """A worker: grades as many as it is told to, then says how many those were and how long they took."""
+def counted(names: list[str], each: int, began: float, ended: Sequence[Ended], verdicts: dict[str, Verdict]) -> Phase:
+    """What the phase measured while every worker worked: until the last one had done its share."""
+    found = Phase(names, graded=len(verdicts))
+    until = max(sorted(one.at for one in ended if one.seat == name)[each - 1] for name in names)
+    for one in sorted(ended, key=lambda one: one.at):
+        verdict = verdicts[one.submission_id]
+        found.passed += verdict.status.value == "passed"
+        if verdict.status.value != "passed":
+            for check in verdict.checks:
+                print(f"  {one.submission_id} {check.id}: {check.outcome.value} {check.code}", flush=True)
+        if one.at > until:
+            continue
+        found.ends_s.setdefault(one.seat, []).append(one.at - began)
+        found.held_s.setdefault(one.seat, []).append(held_s(verdict.provenance))
+        measured = verdict.measurement
+        if measured is not None and measured.decision is not None:
+            rate = next(arm.images_per_s for arm in measured.arms if arm.arm.value == "dali")
+            found.images_per_s.setdefault(one.seat, []).append(float(rate or 0.0))
+            found.ratios.setdefault(one.seat, []).append(measured.decision.ratio)
+    found.per_hour = {name: 3600 * len(ends) / ends[-1] for name, ends in found.ends_s.items()}
+    return found
+
+
+def work(folder: str, seat: Seat, pipe: Connection, owing: "Synchronized[int]") -> None:
+    """A worker: grades its share and goes on until nobody owes any; says which runs ended, and that it stopped."""
     os.sched_setaffinity(0, seat.cpus)
     settings = Settings(state_dir=Path(folder), gpu=seat.gpu or "none")
     gpu = wiring.chosen_gpu(settings)
     store = wiring.open_store(settings)
     device = wiring.device_id(gpu, seat.slot)
+    latest = ""
+
+    def note(claim: Claim) -> Progress:
+        nonlocal latest
+        latest = claim.submission_id
+        return Silent()
+
     desk = wiring.runner_desk(settings, store, gpu, f"bench/{seat.slot}", gate(store, device, gpu))
+    desk = replace(desk, progress=note)
     pipe.send("ready")
     while wanted := pipe.recv():
-        done, since = 0, time.monotonic()
-        while done < wanted:
+        done = 0
+        while owing.value > 0:
             end = run_next(desk)
             if end is RunEnd.STORED:
                 done += 1
-            elif end is RunEnd.NOTHING:  # another worker was faster and took one more
-                break
-            else:
-                print(f"{seat.name}: a run ended {end.value}", flush=True)
+                pipe.send(Ended(seat.name, latest, time.monotonic()))
+                if done == wanted:
+                    with owing.get_lock():
+                        owing.value -= 1
+            else:  # one that failed comes back; others wait in its place
+                print(f"{seat.name}: {end.value}", flush=True)
                 time.sleep(1)
-        pipe.send((done, time.monotonic() - since))
+        pipe.send("stopped")
 
 
 def tell(phase: Phase) -> None:
     """One phase."""
     print(f"\n{' and '.join(phase.seats)}: {phase.passed} of {phase.graded} passed")
     for name, rate in phase.per_hour.items():
-        print(f"  {name}: {rate:.1f} gradings an hour")
+        ends = phase.ends_s[name]
+        print(f"  {name}: {rate:.1f} gradings an hour, {len(ends)} in {ends[-1]:.1f} s")
     for name, rates in sorted(phase.images_per_s.items()):
         print(
             f"  {name}: DALI {statistics.median(rates):,.0f} images/s ({min(rates):,.0f} to {max(rates):,.0f}), "
