@@ -1,6 +1,6 @@
 """What happens to an item of a re-grade when the run that serves it gets on."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Select, insert, select, update
@@ -37,6 +37,18 @@ def hold_batch(connection: Connection, claim: "Claim") -> bool:
     # By itself: it must see what whoever held the batch before has written (READ COMMITTED).
     needed = select(RegradeItemRow.run_id).where(RegradeItemRow.id == claim.item_id)
     return connection.execute(needed).scalar_one() == claim.run_id
+
+
+def hold_batches(connection: Connection, item_ids: Sequence[int]) -> None:
+    """The same for the batches of several items, in the order in which all who lock several do."""
+    if item_ids:
+        ours = select(RegradeItemRow.batch_id).where(RegradeItemRow.id.in_(item_ids))
+        connection.execute(
+            select(RegradeBatchRow.batch_id)
+            .where(RegradeBatchRow.batch_id.in_(ours))
+            .order_by(RegradeBatchRow.started_at, RegradeBatchRow.batch_id)
+            .with_for_update(read=True)
+        )
 
 
 def spend(connection: Connection, claim: "Claim") -> None:

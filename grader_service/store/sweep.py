@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, and_, or_, select, update
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.leases import Claim, Stage, settle_failure
+from grader_service.store.regrade_items import hold_batches
 from grader_service.store.tables import RunRow, RunState, written
 
 _STAGE: dict[str, Stage] = {RunState.RUNNING.value: "run", RunState.JUDGING.value: "judge"}
@@ -44,6 +45,8 @@ def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
     )
     with store.transaction() as connection:
         rows = connection.execute(expired).all()
+        # Before the first one waits in the queue again, where an operator who holds the batch of the next may want it.
+        hold_batches(connection, [row.item_id for row in rows if row.item_id is not None])
         done = 0
         for row in rows:
             claim = Claim(
