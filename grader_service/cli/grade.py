@@ -172,11 +172,11 @@ def _device(stack: ExitStack, choice: DeviceChoice, settings: Settings) -> "tupl
     if choice is DeviceChoice.CPU:
         return "cpu", None
     gpus = [gpu for gpu in find_gpus() if gpu.mig is None or gpu.mig.alone]
-    for left, gpu in zip(range(len(gpus) - 1, -1, -1), gpus, strict=True):
+    for gpu in gpus:
         try:
             stack.enter_context(wiring.held(settings, gpu))
         except ConfigurationError:
-            if not left:
+            if gpu is gpus[-1]:
                 raise
         else:
             return "cuda", gpu

@@ -29,9 +29,8 @@ def evidence_of_twin(
     Raises:
         StoreUnavailable: the database failed.
     """
-    here = _host_class(host_facts(), None if gpu is None else gpu.facts()) | {
-        "cpus_per_arm": len(usable_cpus(lab.limits.max_cpus))
-    }
+    host = {**host_facts(), "cpus_per_arm": len(usable_cpus(lab.limits.max_cpus))}
+    here = _host_class(host, None if gpu is None else gpu.facts())
     for run_id in runs:
         stored = results.load_evidence(store, run_id)
         if stored is None:
@@ -44,7 +43,7 @@ def evidence_of_twin(
             and measurement.plan == lab.measurement
             and (run.device, run.sandbox, run.isolated) == (device, sandbox.name, sandbox.isolated)
             and run.image_digest == sandbox.image_digest
-            and _host_class(run.host, run.gpu) | {"cpus_per_arm": run.host.get("cpus_per_arm")} == here
+            and _host_class(run.host, run.gpu) == here
             # Of one that was spared itself, the run that was not is named.
             and run.reused_from is None
         ):
@@ -55,7 +54,7 @@ def evidence_of_twin(
 def _host_class(host: Mapping[str, object], gpu: Mapping[str, object] | None) -> dict[str, object]:
     """What rates depend on, as evidence has it: the processors and the GPU with its driver."""
     on_gpu = {} if gpu is None else {"model": gpu.get("model"), "driver": gpu.get("driver")}
-    return {"cpu": host.get("cpu"), **on_gpu}
+    return {"cpu": host.get("cpu"), "cpus_per_arm": host.get("cpus_per_arm"), **on_gpu}
 
 
 def as_own(found: Evidence, run_id: str) -> Evidence:

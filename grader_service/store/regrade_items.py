@@ -13,7 +13,7 @@ from grader_service.store.clock import db_now
 from grader_service.store.events import record
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import RunRow, RunState, VerdictRow, table_of
-from grader_service.store.verdict_rows import standing_from, verdict_values
+from grader_service.store.verdict_rows import costs_of, standing_from, verdict_values
 
 if TYPE_CHECKING:
     from grader_service.store.leases import Claim
@@ -30,10 +30,7 @@ def hold_batch(connection: Connection, claim: "Claim") -> bool:
 
     Call it before anything is written: operators lock a batch before its runs and items.
     """
-    batch_id = select(RegradeItemRow.batch_id).where(RegradeItemRow.id == claim.item_id).scalar_subquery()
-    connection.execute(
-        select(RegradeBatchRow.batch_id).where(RegradeBatchRow.batch_id == batch_id).with_for_update(read=True)
-    )
+    hold_batches(connection, [] if claim.item_id is None else [claim.item_id])
     # By itself: it must see what whoever held the batch before has written (READ COMMITTED).
     needed = select(RegradeItemRow.run_id).where(RegradeItemRow.id == claim.item_id)
     return connection.execute(needed).scalar_one() == claim.run_id
@@ -102,8 +99,7 @@ def run_judged(connection: Connection, claim: "Claim", verdict: Verdict) -> None
         batch_id=item.batch_id,
         verdict_id=verdict.verdict_id,
         status=verdict.status.value,
-        gpu_held_s=verdict.provenance.gpu_held_s,
-        timings_s={stage: round(seconds, 3) for stage, seconds in verdict.provenance.timings_s.items()},
+        **costs_of(verdict),
     )
 
 

@@ -21,7 +21,7 @@ from grader_service.store.leases import Claim, call_learners_next, held
 from grader_service.store.outbox import enqueue
 from grader_service.store.submissions import hold_submission
 from grader_service.store.tables import BlobRow, EvidenceRow, RunRow, RunState, VerdictRow, WaiterRow, table_of
-from grader_service.store.verdict_rows import verdict_values
+from grader_service.store.verdict_rows import costs_of, verdict_values
 
 EvidenceKind = Literal["evidence", "measured", "rejection"]
 """`measured` is evidence in which the ratio was put to the test: an attempt of the learner; see `store.attempts`."""
@@ -136,8 +136,7 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
             verdict_id=verdict.verdict_id,
             status=verdict.status.value,
             checks={check.id: check.outcome.value for check in verdict.checks},
-            gpu_held_s=verdict.provenance.gpu_held_s,
-            timings_s={stage: round(seconds, 3) for stage, seconds in verdict.provenance.timings_s.items()},
+            **costs_of(verdict),
         )
         return True
 

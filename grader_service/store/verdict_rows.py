@@ -38,3 +38,10 @@ def standing_from(standing: str | None, document: str) -> Standing:
     if standing is not None:
         return Standing.model_validate_json(standing)
     return standing_of(Verdict.model_validate_json(document))
+
+
+def costs_of(verdict: Verdict) -> dict[str, Any]:
+    """What the audit trail says of a judged run's cost: seconds of its GPU, and of each of its stages."""
+    provenance = verdict.provenance
+    stages = {stage: round(seconds, 3) for stage, seconds in provenance.timings_s.items()}
+    return {"gpu_held_s": provenance.gpu_held_s, "timings_s": stages}

@@ -107,6 +107,17 @@ class OnlyPrepared:
         return self.warm.sweep()
 
 
+def shown_by_prepared(runner, behaviour):
+    """Holds for cold pods, which teach the pool what to prepare, and then for pods that waited."""
+    counting = Counting(runner)
+    with pooled(counting) as (warm, pool):
+        behaviour.check(warm)
+        second = OnlyPrepared(warm, pool, counting)
+        behaviour.check(second)
+        assert second.claimed
+    assert runner.sweep() == 0
+
+
 def ahead():
     """Names of the modules that a learner's pod imports while it waits."""
     return warm_pool.AHEAD["GRADER_AHEAD"].split(",")

@@ -13,20 +13,14 @@ from grader_service.labs.specs import lab_text, read_lab
 from sandbox.api import PodRole, PodSpec, Scratch, SpaceLimits
 from sandbox.conformance import BEHAVIOURS
 from tests.sandbox.owner import LIMITS, drill
-from tests.sandbox.prepared_runs import FULL_S, Counting, OnlyPrepared, pooled, prepared
+from tests.sandbox.prepared_runs import FULL_S, Counting, pooled, prepared, shown_by_prepared
 
 
 @pytest.mark.parametrize("name", ["a_paused_pod_stands_still", "daemons_do_not_survive"])
 def test_pods_that_wait_with_their_imports_done(runner, name):
     """Threads and memory of three large libraries change nothing of what a pod must do."""
     behaviour = next(one for one in BEHAVIOURS if one.name == name)
-    counting = Counting(runner)
-    with pooled(counting) as (warm, pool):
-        behaviour.check(warm)
-        second = OnlyPrepared(warm, pool, counting)
-        behaviour.check(second)
-        assert second.claimed
-    assert runner.sweep() == 0
+    shown_by_prepared(runner, behaviour)
 
 
 def test_imports_do_not_go_on_beside_a_run(process_runner):

@@ -11,7 +11,7 @@ from sandbox.api import PodRole, Scratch, SpaceLimits
 from sandbox.conformance import BEHAVIOURS, NEEDS_ISOLATION
 from sandbox.warm_pool import WarmPool
 from tests.sandbox.owner import LIMITS, ask, drill
-from tests.sandbox.prepared_runs import FULL_S, Counting, OnlyPrepared, is_warm, pooled, prepared
+from tests.sandbox.prepared_runs import FULL_S, Counting, is_warm, pooled, prepared, shown_by_prepared
 
 pytestmark = pytest.mark.usefixtures("few_imports")
 
@@ -23,24 +23,14 @@ pytestmark = pytest.mark.usefixtures("few_imports")
 )
 def test_processes_prepared_ahead(process_runner, behaviour):
     """A prepared pod does what every pod must do."""
-    _twice(process_runner, behaviour)
+    shown_by_prepared(process_runner, behaviour)
 
 
 @pytest.mark.docker
 @pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour.name)
 def test_containers_prepared_ahead(docker_runner, behaviour):
     """All of it, walls included."""
-    _twice(docker_runner, behaviour)
-
-
-def _twice(runner, behaviour):
-    counting = Counting(runner)
-    with pooled(counting) as (warm, pool):
-        behaviour.check(warm)
-        second = OnlyPrepared(warm, pool, counting)
-        behaviour.check(second)
-        assert second.claimed
-    assert runner.sweep() == 0
+    shown_by_prepared(docker_runner, behaviour)
 
 
 def test_the_first_run_is_cold_and_the_second_is_not(runner):
