@@ -183,18 +183,21 @@ def show(batch_id: BatchId, *, as_json: AsJson = False) -> None:
         typer.echo(json.dumps(document, indent=2, default=str))
         return
     out = console()
-    out.print(Text(f"{batch.batch_id}: {batch.state.value}. {batch.reason} ({batch.author})"))
+    out.print(Text(f"{batch.batch_id}: {batch.state.value}. {batch.reason} ({batch.author})"), soft_wrap=True)
     if batch.note:
-        out.print(Text(batch.note, style="yellow"))
+        out.print(Text(batch.note, style="yellow"), soft_wrap=True)
     counts = ", ".join(f"{count} {state.value}" for state, count in progress.counts.items())
     out.print(f"items: {counts or 'none'}; GPU time: {progress.gpu_used_s / 3600:.2f} h", markup=False)
     for event in events:
-        out.print(Text(f"{when(event.at)}  {event.kind:<18} {event.actor}{_details(event.detail)}", style="dim"))
+        out.print(
+            Text(f"{when(event.at)}  {event.kind:<18} {event.actor}{_details(event.detail)}", style="dim"),
+            soft_wrap=True,
+        )
     for item in parked:
         of = f", repetition {item.repetition} of {batch.repeats}" if batch.repeats > 1 else ""
-        out.print(Text(f"needs attention: {item.submission_id}{of}: {item.error}", style="red"))
+        out.print(Text(f"needs attention: {item.submission_id}{of}: {item.error}", style="red"), soft_wrap=True)
     if stuck > len(parked):
-        out.print(Text(f"… and {stuck - len(parked)} more that need attention", style="red"))
+        out.print(Text(f"… and {stuck - len(parked)} more that need attention", style="red"), soft_wrap=True)
 
 
 def _details(detail: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ class Shell:
 
     def type(self, *words, **environment):
         """Runs `grader regrade …`, which must succeed; returns what it printed, line by line."""
-        env = {"GRADER_DATABASE_URL": self.url, "GRADER_STATE_DIR": str(self.folder), "COLUMNS": "1000"}
+        env = {"GRADER_DATABASE_URL": self.url, "GRADER_STATE_DIR": str(self.folder)}
         done = CliRunner().invoke(app, ["regrade", *words], env=env | environment)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
