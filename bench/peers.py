@@ -130,9 +130,9 @@ def ours(scratch: Path, name: str, warm_runs: int) -> Iterator[Callable[[], Turn
 
     def grade() -> Turn:
         own.ready()
-        seconds = own.grade().wall_s
+        timed = own.grade()
         own.ready()
-        return Turn(seconds)
+        return Turn(timed.wall_s, timed.verdict_s)
 
     try:
         own.grade()

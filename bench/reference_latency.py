@@ -34,7 +34,7 @@ from grader_service.service.gate import DeviceGate
 from grader_service.service.intake import IntakeDesk, receive
 from grader_service.service.judge import JudgeDesk, judge_next
 from grader_service.service.reference_keeping import ReferenceKeeping
-from grader_service.service.runner import RunEnd, RunnerDesk, run_next
+from grader_service.service.runner import RunEnd, RunnerDesk, removal, run_next
 from grader_service.settings import Settings
 from grader_service.signing import Signer
 from grader_service.store import devices
@@ -139,9 +139,10 @@ def grade(intake: IntakeDesk, runner: RunnerDesk, judge: JudgeDesk, name: str, p
     }
     assert receive(intake, message, "live", None).kind == "accepted"
     since = time.monotonic()
-    assert run_next(runner) is RunEnd.STORED
-    verdict = judge_next(judge)
-    wall_s = time.monotonic() - since
+    with removal() as afterwards:
+        assert run_next(runner, afterwards) is RunEnd.STORED
+        verdict = judge_next(judge)
+        wall_s = time.monotonic() - since
     assert verdict is not None
     stages = dict(verdict.provenance.timings_s)
     decision = verdict.measurement.decision if verdict.measurement else None

@@ -1,6 +1,7 @@
 """A trivial submission, graded through the whole flow in this process: what the benchmarks of our own cost share."""
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +45,9 @@ class Timed:
     """One grading, seconds."""
 
     wall_s: float
+    """Until nothing of it is left."""
+    verdict_s: float
+    """Until its signed verdict; folders and scratch volumes are still there, and no process."""
     first_line_s: float
     """From the beginning of the grading to the submission's first line; a pod's clock is the host's."""
     learner_s: float
@@ -100,14 +104,16 @@ class Lane:
             time.sleep(0.5)
 
     def grade(self) -> Timed:
-        """From the artifact to the signed verdict; the pods are gone when it returns."""
+        """From the artifact to the signed verdict, and until nothing of the run is left."""
         began, since = time.time(), time.monotonic()
-        graded = grade(self._submission, self._artifact, self._bench, Silent())
+        with ExitStack() as afterwards:
+            graded = grade(self._submission, self._artifact, self._bench, Silent(), afterwards)
+            verdict_s = time.monotonic() - since
         wall_s = time.monotonic() - since
         if graded.verdict.status != "passed" or graded.evidence is None or graded.evidence.discovery is None:
             raise SystemExit(f"the trivial submission got {graded.verdict.status}: {graded.verdict.feedback}")
         told = graded.evidence.discovery.pytorch_throughput.value
-        return Timed(wall_s, float(told or 0.0) - began, graded.evidence.discovery.duration_s)
+        return Timed(wall_s, verdict_s, float(told or 0.0) - began, graded.evidence.discovery.duration_s)
 
     def close(self) -> None:
         """Ends what waits, and the judging process."""

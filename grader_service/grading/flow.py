@@ -51,8 +51,21 @@ class Graded:
     failure: InfrastructureError | None = None
 
 
-def grade(submission: Submission, artifact: Artifact, bench: Bench, progress: Progress) -> Graded:
+def grade(
+    submission: Submission,
+    artifact: Artifact,
+    bench: Bench,
+    progress: Progress,
+    afterwards: contextlib.ExitStack | None = None,
+) -> Graded:
     """Grades one submission. What goes wrong with it is in the verdict; a failure of ours is there and returned too.
+
+    Args:
+        submission: which steps, and what the verdict says about it.
+        artifact: the bytes as sent.
+        bench: what it is done with.
+        progress: hears about stages and blocks.
+        afterwards: see `execute`.
 
     Raises:
         UsageError: the submission names steps that the lab does not have.
@@ -77,6 +90,7 @@ def grade(submission: Submission, artifact: Artifact, bench: Bench, progress: Pr
                 gpu=bench.gpu,
                 threshold=threshold_of(bench.lab),
                 probes=probes,
+                afterwards=afterwards,
             )
             progress.stage("judging")
             judged = judging.judge(outcome.evidence, steps, bench.registry)

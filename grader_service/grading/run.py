@@ -3,6 +3,7 @@
 import secrets
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from grader_service.grading import learner, scanning
@@ -49,6 +50,7 @@ def execute(
     probes: Sequence[ProbeTask] = (),
     submitter: str | None = None,
     references: KeptReferences | None = None,
+    afterwards: ExitStack | None = None,
 ) -> RunOutcome:
     """Runs a submission and collects the evidence that its checks need.
 
@@ -66,6 +68,8 @@ def execute(
         probes: what the checks want to have observed beside that.
         submitter: who hands in, by whatever name; None where the content has to stand for somebody.
         references: rates of our reference that were taken between runs; None to measure it in every run.
+        afterwards: whoever waits for the outcome closes it once that is out of his hands, and only then are folders and
+            scratch volumes removed; the pods have ended by then. None, or a run that fails: all is removed at once.
 
     Raises:
         SubmissionRejected: the artifact is unusable; no learner code ran.
@@ -73,7 +77,8 @@ def execute(
     """
     clock = StageClock(progress)
     # A space of its own for every try: what an earlier one left behind is never in the way.
-    with runner.open_run(secrets.token_hex(16), space_limits(lab.limits)) as space:
+    with ExitStack() as leaving:
+        space = leaving.enter_context(runner.open_run(secrets.token_hex(16), space_limits(lab.limits)))
         clock.start("unpack", "unpacking the submission")
         prepared = prepare(artifact, space.submission_dir)
         require_room(space.submission_dir, lab.limits.workspace_mib, lab.limits.workspace_inodes)
@@ -100,7 +105,8 @@ def execute(
             if prober.wants_learner:
                 clock.start("probes", "looking at what your code left behind")
                 prober.visit_learner(crew)
-            crew.learner.pause()  # from here on its files and its processor time cannot change under us
+            if len(crew.pods) > 1:
+                crew.learner.pause()  # from here on its files and its processor time cannot change under the others
             evidence.discovery = found.discovery
             versions.update(found.discovery.versions)
             evidence.scan = _scan(crew, found.discovery, space, clock)
@@ -127,6 +133,8 @@ def execute(
         records = end_all(crew.pods)
         clock.stop()
         gpu_held_s = crew.gpu_held_s(since, records)
+        if afterwards is not None:
+            afterwards.push(leaving.pop_all())
     facts = runner.facts
     record = RunRecord(
         run_id=run_id,

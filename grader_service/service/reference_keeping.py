@@ -7,7 +7,7 @@ from collections.abc import Callable
 import structlog
 
 from grader_service.errors import GraderError
-from grader_service.service.runner import RunEnd, RunnerDesk, run_next
+from grader_service.service.runner import RunEnd, RunnerDesk, removal, run_next
 
 log = structlog.get_logger(__name__)
 
@@ -37,16 +37,13 @@ class ReferenceKeeping:
         """
         references = self._desk.references
         if references is None:
-            end = run_next(self._desk)
-            after(end)
-            return end
+            return self._run(after)
         if self._idle is None:
             self._idle = threading.Thread(target=self._keep, name="reference", daemon=True)
             self._idle.start()
         # Quiet until the rate is taken: a run that is being prepared would slow it down.
         with self._turn, references.quiet():
-            end = run_next(self._desk)
-            after(end)
+            end = self._run(after)
             if end is RunEnd.STORED:
                 self._refresh_safely()
         return end
@@ -60,6 +57,12 @@ class ReferenceKeeping:
             return references.refresh()
         finally:
             gate.release()
+
+    def _run(self, after: Callable[[RunEnd], None]) -> RunEnd:
+        with removal() as afterwards:
+            end = run_next(self._desk, afterwards)
+            after(end)  # whoever waits does not wait for folders and volumes to go
+        return end
 
     def _keep(self) -> None:
         while True:

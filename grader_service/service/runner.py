@@ -3,7 +3,7 @@
 import contextlib
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -81,8 +81,13 @@ class RunnerDesk:
     progress: Callable[[Claim], Progress] = lambda _: Silent()
 
 
-def run_next(desk: RunnerDesk) -> RunEnd:
+def run_next(desk: RunnerDesk, afterwards: contextlib.ExitStack | None = None) -> RunEnd:
     """Executes the run that should come next.
+
+    Args:
+        desk: what to work with.
+        afterwards: removes what the run leaves on this host, once it is closed; it raises nothing. None to remove it
+            before the run is stored, and say it when that fails.
 
     Raises:
         StoreUnavailable: the database failed; the lease will run out.
@@ -100,7 +105,7 @@ def run_next(desk: RunnerDesk) -> RunEnd:
     ):
         log.info("run_claimed", fence=claim.fence, attempts=claim.attempts)
         try:
-            return _run(desk, claim, sandbox)
+            return _run(desk, claim, sandbox, afterwards)
         except GraderError as error:
             if keeper.lost:
                 return RunEnd.LOST
@@ -116,7 +121,20 @@ def run_next(desk: RunnerDesk) -> RunEnd:
             raise
 
 
-def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
+@contextlib.contextmanager
+def removal() -> Iterator[contextlib.ExitStack]:
+    """An `afterwards` for `run_next`: closed in the end, and what cannot be removed then is left to a sweep."""
+    afterwards = contextlib.ExitStack()
+    try:
+        yield afterwards
+    finally:
+        try:
+            afterwards.close()
+        except SandboxUnavailable as error:  # its run is stored, and its pods have ended
+            log.warning("run_not_removed", error=str(error)[:500])
+
+
+def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable, afterwards: contextlib.ExitStack | None) -> RunEnd:
     submission = load_submission(desk.store, claim.submission_id)
     # Counted only now: one run of a learner comes at a time, so that all before it have been measured.
     attempt = attempt_number(desk.store, claim.submission_id)
@@ -151,6 +169,7 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> RunEnd:
                 probes=tuple(_probe_task(desk, ref) for ref in plan.probes),
                 submitter=submission.learner or submission.submission_id,
                 references=desk.references,
+                afterwards=afterwards,
             )
         except SubmissionRejected as rejection:
             facts = sandbox.facts

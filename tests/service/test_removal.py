@@ -1,0 +1,91 @@
+"""What a run leaves on its host goes once its result is stored and told: nobody waits for folders and volumes."""
+
+import docker
+import pytest
+
+from grader_service.errors import SandboxUnavailable
+from grader_service.model.verdict import Status
+from grader_service.service.reference_keeping import ReferenceKeeping
+from grader_service.service.runner import RunEnd, run_next
+from sandbox.docker_runner import DockerRunner
+from sandbox.process_runner import ProcessRunner
+from tests.sandbox.engine_proxy import EngineProxy
+from tests.service.bench import containers_of, nothing_left, volumes_of
+
+
+@pytest.fixture
+def proxy(tmp_path):
+    """An engine that can be made to fail."""
+    made = EngineProxy(tmp_path)
+    yield made
+    made.heal()
+    made.close()
+
+
+@pytest.fixture
+def proxied(lab_image, proxy, state_dir):
+    """A runner on that engine."""
+    client = docker.DockerClient(base_url=proxy.url, timeout=10)
+    yield DockerRunner(lab_image, state_dir, client=client)
+    client.close()
+
+
+@pytest.mark.docker
+def test_it_goes_after_those_who_wait_are_told(docker_runner, bench, engine):
+    """By then its verdict is there and its pods have ended; when the next run may come, nothing of it is left."""
+    submission_id, seen = bench.submit(), []
+
+    def told(end):
+        left = (containers_of(engine, docker_runner._state_dir), volumes_of(engine, docker_runner._state_dir))
+        seen.append((end, bench.run(submission_id).state, bench.judge().status, *map(len, left)))
+
+    turns = ReferenceKeeping(bench.desk(sandbox=docker_runner))
+    assert turns.run_next(told) is RunEnd.STORED
+    assert seen == [(RunEnd.STORED, "judge_queued", Status.PASSED, 0, 3)]
+    assert nothing_left(engine, docker_runner._state_dir)
+
+
+@pytest.mark.docker
+def test_what_cannot_be_removed_is_no_failure_of_the_run(proxied, proxy, engine, bench, state_dir):
+    """Its result counts, a sweep finds the rest, and the worker takes the next run."""
+    first, second = bench.submit(), bench.submit()
+    turns = ReferenceKeeping(bench.desk(sandbox=proxied))
+    assert turns.run_next(lambda _: proxy.fail("GET .*/containers/json|DELETE .*/volumes", "refuse")) is RunEnd.STORED
+    assert bench.run(first).state == "judge_queued"
+    assert len(volumes_of(engine, state_dir)) == 3
+    proxy.heal()
+    assert turns.run_next(lambda _: None) is RunEnd.STORED
+    assert bench.run(second).state == "judge_queued"
+    assert proxied.sweep() == 3
+    assert nothing_left(engine, state_dir)
+
+
+def test_a_run_that_fails_is_gone_before_it_is_said(bench, tmp_path):
+    """Somebody else may have it the next moment."""
+    bench.submit("raise SystemExit")
+    folders = []
+
+    class Broken(ProcessRunner):
+        """Its engine fails when the second pod is to start."""
+
+        def open_run(self, run_id, limits):
+            space = super().open_run(run_id, limits)
+            folders.append(space.submission_dir.parent)
+            space.start = refuses
+            return space
+
+    def refuses(_):
+        raise SandboxUnavailable("no pod today")
+
+    turns = ReferenceKeeping(bench.desk(sandbox=Broken(tmp_path / "broken")))
+    assert turns.run_next(lambda end: folders.append((end, folders[0].exists()))) is RunEnd.FAILED
+    assert folders[1] == (RunEnd.FAILED, False)
+
+
+@pytest.mark.docker
+def test_alone_a_pod_is_not_frozen(proxied, proxy, bench):
+    """Nothing of the run comes after the learner's code, so that it cannot be in the way of anything."""
+    bench.submit()
+    assert run_next(bench.desk(sandbox=proxied)) is RunEnd.STORED
+    assert not [request for request in proxy.requests if "/pause " in request]
+    assert [request for request in proxy.requests if "/kill" in request]
