@@ -36,9 +36,18 @@ class Hold:
     """What the holder of a device may use beside it."""
 
     usable: tuple[int, ...]
-    """Cores that nobody else measures on, no more than its share; where too few of them are left, all."""
+    """Cores that nobody else measures on, no more than its share; where too few of them are left, all. Those that
+    nobody else may use at all come first, so that it measures on them."""
     neighbours: tuple[Neighbour, ...]
     """Whom it shares cores with."""
+
+
+@dataclass(frozen=True)
+class _Other:
+    device: str
+    cpus: tuple[int, ...]
+    """On which it measures."""
+    usable: tuple[int, ...]
 
 
 @contextmanager
@@ -77,14 +86,15 @@ def hold_device(
             usable = _free(cpus, wanted, others)[:share]
             measured = usable[:wanted]
             file.truncate(0)
-            file.write(json.dumps({"device": device, "cpus": measured}))
+            file.write(json.dumps({"device": device, "cpus": measured, "usable": usable}))
             file.flush()
         yield Hold(usable, tuple(_neighbours(measured, others)))
 
 
-def _free(cpus: Sequence[int], wanted: int, others: Sequence[Neighbour]) -> tuple[int, ...]:
+def _free(cpus: Sequence[int], wanted: int, others: Sequence[_Other]) -> tuple[int, ...]:
     taken = {cpu for other in others for cpu in other.cpus}
-    free = tuple(cpu for cpu in cpus if cpu not in taken)
+    used = {cpu for other in others for cpu in other.usable}
+    free = tuple(sorted((cpu for cpu in cpus if cpu not in taken), key=used.__contains__))
     return free if len(free) >= wanted else tuple(cpus)
 
 
@@ -111,14 +121,14 @@ def _locked(file: IO[str]) -> bool:
     return False
 
 
-def _others(own: Path) -> Iterator[Neighbour]:
-    """Everybody else of this host, with all cores that they measure on."""
+def _others(own: Path) -> Iterator[_Other]:
+    """Everybody else of this host."""
     for path in sorted(own.parent.glob("*.lock")):
         if path not in (own, own.with_name(_CHOICE)) and (said := _of_holder(path)):
-            yield Neighbour(str(said["device"]), tuple(said["cpus"]))
+            yield _Other(str(said["device"]), tuple(said["cpus"]), tuple(said["usable"]))
 
 
-def _neighbours(measured: Sequence[int], others: Sequence[Neighbour]) -> Iterator[Neighbour]:
+def _neighbours(measured: Sequence[int], others: Sequence[_Other]) -> Iterator[Neighbour]:
     for other in others:
         if shared := sorted(set(measured) & set(other.cpus)):
             yield Neighbour(other.device, tuple(shared))
@@ -132,7 +142,8 @@ def _of_holder(path: Path) -> dict[str, Any] | None:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 said = json.loads(file.read())
-                return said if isinstance(said, dict) and isinstance(said.get("cpus"), list) else None
+                lists = isinstance(said, dict) and all(isinstance(said.get(name), list) for name in ("cpus", "usable"))
+                return said if lists else None
     except (OSError, ValueError):
         pass
     return None

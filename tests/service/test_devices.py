@@ -248,6 +248,20 @@ def test_graders_of_one_host_measure_on_cores_of_their_own(bench):
         assert later == Hold((0, 1, 2, 3, 4), ())  # those have ended, though their files are there
 
 
+def test_a_grader_takes_cores_that_nobody_uses_before_those_that_nobody_measures_on(bench):
+    """The first one's decoding of pixels, say, may spread over its share: the second one measures elsewhere."""
+    folder = bench.state_dir / "devices"
+    with (
+        hold_device(folder / "GPU-1.lock", "GPU-1", range(12), 2, 4) as first,
+        hold_device(folder / "GPU-2.lock", "GPU-2", range(12), 2, 4) as second,
+        hold_device(folder / "GPU-3.lock", "GPU-3", range(12), 2, 4) as third,
+        hold_device(folder / "GPU-4.lock", "GPU-4", range(12), 2, 4) as fourth,
+    ):
+        shares = [hold.usable for hold in (first, second, third)]
+        assert shares == [(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)]
+        assert (fourth.usable, fourth.neighbours) == ((2, 3, 6, 7), ())
+
+
 def test_graders_that_start_at_once_choose_one_after_another(bench):
     """Or both would find the first cores free."""
     folder, met = bench.state_dir / "devices", threading.Barrier(8)
