@@ -13,6 +13,7 @@ from grader_service import __version__
 from grader_service.cli import (
     checks,
     cohorts,
+    devices,
     doctor,
     export,
     grade,
@@ -69,7 +70,7 @@ app.command("web")(web.web)
 app.add_typer(worker.app, name="worker")
 app.add_typer(regrade.app, name="regrade")
 app.add_typer(cohorts.app, name="cohort")
-app.add_typer(operate.devices_app, name="devices")
+app.add_typer(devices.app, name="devices")
 app.add_typer(operate.store_app, name="store")
 app.add_typer(keys.app, name="keys")
 app.add_typer(checks.app, name="checks")

@@ -1,4 +1,4 @@
-"""`grader status|queue|retry|devices|store|metrics`: what operators ask and do.
+"""`grader status|queue|retry|store|metrics`: what operators ask and do.
 
 Each command imports what it uses: `grader grade` should not wait for a database driver.
 """
@@ -17,7 +17,6 @@ from grader_service.errors import UsageError
 from grader_service.model.verdict import Verdict
 from grader_service.settings import Settings
 
-devices_app = typer.Typer(help="GPUs and slots: list, ready, drain.", no_args_is_help=True, rich_markup_mode=None)
 store_app = typer.Typer(help="The database: migrate, check.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -108,47 +107,6 @@ def retry(
     console().print(f"{count} runs wait again", markup=False)
 
 
-@devices_app.command("list")
-def list_devices() -> None:
-    """List every device that a worker has announced, with the run that holds it."""
-    from grader_service import wiring
-    from grader_service.store import devices as device_store
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("device", "host", "model", "state", "seen", "run", "reason"):
-        table.add_column(heading, overflow="fold")
-    for device in device_store.devices(wiring.ready_store(Settings())):
-        table.add_row(
-            device.device_id,
-            device.host,
-            device.model,
-            device.state,
-            f"{device.seen_s:.0f} s ago",
-            device.run_id or "",
-            device.reason or "",
-        )
-    console().print(table)
-
-
-@devices_app.command("ready")
-def ready(device_id: Annotated[str, typer.Argument(help="As listed.")]) -> None:
-    """Put a device back into service after a look at it."""
-    from grader_service.store import devices as device_store
-
-    _set(device_id, device_store.READY, None)
-
-
-@devices_app.command("drain")
-def drain(
-    device_id: Annotated[str, typer.Argument(help="As listed.")],
-    reason: Annotated[str, typer.Option(help="Why, for the next person.")] = "drained by an operator",
-) -> None:
-    """Take no further runs on a device; what runs on it is finished."""
-    from grader_service.store import devices as device_store
-
-    _set(device_id, device_store.DRAINING, reason)
-
-
 @store_app.command("migrate")
 def migrate() -> None:
     """Bring the database's schema to this version; safe to repeat."""
@@ -177,12 +135,3 @@ def metrics(
 
     settings = Settings()
     serve_metrics(wiring.open_store(settings), port or settings.metrics_port)
-
-
-def _set(device_id: str, state: str, reason: str | None) -> None:
-    from grader_service import wiring
-    from grader_service.store import devices as device_store
-
-    if not device_store.set_state(wiring.ready_store(Settings()), device_id, state, reason, operator()):
-        raise UsageError(f"no worker has announced a device {device_id}; see `grader devices list`")
-    console().print(f"{device_id}: {state}", markup=False)

@@ -58,6 +58,25 @@ def set_state(store: Store, device_id: str, state: str, reason: str | None, acto
         return _set(connection, device_id, state, reason, actor)
 
 
+def set_state_of_host(store: Store, host: str, state: str, reason: str | None, actor: str) -> list[str]:
+    """The same for a host's devices: `DRAINING` for those in service, `READY` for those that were drained.
+
+    One that its steward took out of service stays there: somebody has to look at it, by name.
+
+    Returns:
+        Those that changed.
+    """
+    before = {DRAINING: READY, READY: DRAINING}[state]
+    with store.transaction() as connection:
+        names = connection.execute(
+            select(DeviceRow.device_id)
+            .where(DeviceRow.host == host, DeviceRow.state == before)
+            .order_by(DeviceRow.device_id)
+            .with_for_update()
+        ).scalars()
+        return [name for name in names.all() if _set(connection, name, state, reason, actor)]
+
+
 def devices(store: Store) -> list[Device]:
     """Every device, by host."""
     statement = select(

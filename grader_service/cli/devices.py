@@ -1,0 +1,110 @@
+"""`grader devices`: which GPUs and slots there are, and which of them may be used."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from grader_service.cli.arguments import operator
+from grader_service.cli.output import console, error_console
+from grader_service.errors import UsageError
+from grader_service.settings import Settings
+
+if TYPE_CHECKING:
+    from grader_service.store.engine import Store
+
+app = typer.Typer(help="GPUs and slots: list, ready, drain.", no_args_is_help=True, rich_markup_mode=None)
+
+DeviceId = Annotated[str | None, typer.Argument(metavar="[DEVICE]", help="As listed.")]
+Host = Annotated[str | None, typer.Option(help="Every device of this host, in place of one device.")]
+_LOOK_S = 2.0
+
+
+@app.command("list")
+def list_devices() -> None:
+    """List every device that a worker has announced, with the run that holds it."""
+    from grader_service.store import devices as device_store
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("device", "host", "model", "state", "seen", "run", "reason"):
+        table.add_column(heading, overflow="fold")
+    for device in device_store.devices(_store()):
+        table.add_row(
+            device.device_id,
+            device.host,
+            device.model,
+            device.state,
+            f"{device.seen_s:.0f} s ago",
+            device.run_id or "",
+            device.reason or "",
+        )
+    console().print(table)
+
+
+@app.command("ready")
+def ready(device_id: DeviceId = None, *, host: Host = None) -> None:
+    """Put a device back into service after a look at it; of a host, those that were drained, not the quarantined."""
+    from grader_service.store import devices as device_store
+
+    _move(_store(), device_id, host, device_store.READY, None)
+
+
+@app.command("drain")
+def drain(
+    device_id: DeviceId = None,
+    *,
+    host: Host = None,
+    reason: Annotated[str, typer.Option("--reason", "-m", help="Why, for the next person.")] = "drained by an operator",
+    wait: Annotated[bool, typer.Option("--wait", help="Return once nothing runs on them any more.")] = False,
+) -> None:
+    """Take no further runs on a device; what runs on it is finished. Of a host, those that are in service."""
+    from grader_service.store import devices as device_store
+
+    store = _store()
+    names = _move(store, device_id, host, device_store.DRAINING, reason)
+    if wait:
+        _wait(store, names)
+
+
+def _move(store: "Store", device_id: str | None, host: str | None, state: str, reason: str | None) -> list[str]:
+    from grader_service.store import devices as device_store
+
+    if (device_id is None) == (host is None):
+        raise UsageError("name one device, or all of a host with --host; `grader devices list` has both")
+    if device_id is not None:
+        moved = [device_id] if device_store.set_state(store, device_id, state, reason, operator()) else []
+        if not moved:
+            raise UsageError(f"no worker has announced a device {device_id}; see `grader devices list`")
+    else:
+        assert host is not None  # noqa: S101 - one of the two is named
+        found = [device for device in device_store.devices(store) if device.host == host]
+        if not found:
+            raise UsageError(f"no worker has announced a device of host {host}; see `grader devices list`")
+        moved = device_store.set_state_of_host(store, host, state, reason, operator())
+        for device in found:
+            if device.device_id not in moved and device.state != state:
+                said = f"{device.device_id} stays {device.state}: {device.reason or 'no reason was given'}"
+                console().print(said, markup=False, soft_wrap=True)
+    for name in moved:
+        console().print(f"{name}: {state}", markup=False, soft_wrap=True)
+    return moved
+
+
+def _wait(store: "Store", names: list[str]) -> None:
+    from grader_service.store import devices as device_store
+
+    shown = -1
+    while busy := [one for one in device_store.devices(store) if one.device_id in names and one.run_id]:
+        if len(busy) != shown:
+            shown = len(busy)
+            runs = ", ".join(f"{one.run_id} on {one.device_id}" for one in busy)
+            error_console().print(f"still at work: {runs}", markup=False, soft_wrap=True)
+        time.sleep(_LOOK_S)
+    console().print("nothing runs there", markup=False)
+
+
+def _store() -> "Store":
+    from grader_service import wiring
+
+    return wiring.ready_store(Settings())
