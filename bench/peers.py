@@ -248,7 +248,7 @@ def table(times: dict[str, list[float]], early: dict[str, list[float]]) -> None:
         shown, lacks = SHOWN[name]
         print(
             f"| {shown} | {within(own, statistics.median, ' s')} | {within(own, p95, ' s')} "
-            f"| {within(ratios, statistics.median)} | {lacks} |"
+            f"| {within(ratios, statistics.median)} | {lacks}{' ' if lacks else ''}|"
         )
         if first := early[name]:
             told = f"{within(first, statistics.median, ' s')} | {within(first, p95, ' s')}"

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from grader_service import __version__
 from grader_service.grading import learner, scanning
 from grader_service.grading.crew import Crew, Device, end_all, space_limits
 from grader_service.grading.dialogue import Stopped
@@ -138,6 +139,7 @@ def execute(
     facts = runner.facts
     record = RunRecord(
         run_id=run_id,
+        grader_version=__version__,
         device=device,
         sandbox=facts.name,
         isolated=facts.isolated,

@@ -330,6 +330,8 @@ class RunRecord(Wire):
     """What the host saw of the whole run."""
 
     run_id: Identifier
+    grader_version: ShortText | None = None
+    """Of the grader that ran it, which may be another than the one that judges; null where it did not say so yet."""
     device: Literal["cuda", "cpu"]
     sandbox: ShortText
     isolated: bool

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from grader_service import __version__
 from grader_service.host import Gpu, host_facts, usable_cpus
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec
@@ -15,8 +16,8 @@ def evidence_of_twin(
 ) -> Evidence | None:
     """What the first of these runs found that a run here and now would find too; None when there is none.
 
-    The image, the isolation, the processors and their number, the GPU's model and driver, and the lab's measurement
-    plan must be those of today: a rate of another host class, or of another plan, is not this run's.
+    The grader, the image, the isolation, the processors and their number, the GPU's model and driver, and the lab's
+    measurement plan must be those of today: a rate of another host class, or of another plan, is not this run's.
 
     Args:
         store: where evidence is kept.
@@ -41,6 +42,7 @@ def evidence_of_twin(
             measurement is not None
             and measurement.unsteady is None
             and measurement.plan == lab.measurement
+            and run.grader_version == __version__
             and (run.device, run.sandbox, run.isolated) == (device, sandbox.name, sandbox.isolated)
             and run.image_digest == sandbox.image_digest
             and _host_class(run.host, run.gpu) == here

@@ -2,6 +2,7 @@
 
 import pytest
 
+from grader_service import __version__
 from grader_service.grading.run import execute
 from grader_service.host import Gpu, host_facts, usable_cpus
 from grader_service.labs.catalogue import load_lab
@@ -40,7 +41,8 @@ def measured(bench, *, plan=None, gpu=None, host=None, **run):
     facts = ProcessRunner(bench.state_dir).facts
     lab = load_lab("dali-pipelines", bench.registry)
     here = {**host_facts(), "cpus_per_arm": len(usable_cpus(lab.limits.max_cpus)), **(host or {})}
-    values = {"device": "cpu", "sandbox": facts.name, "isolated": facts.isolated, "gpu": gpu, "host": here, **run}
+    values = {"device": "cpu", "sandbox": facts.name, "isolated": facts.isolated, "gpu": gpu, "host": here}
+    values |= {"grader_version": __version__} | run
     evidence = an_evidence(
         run=a_run(run_id=claim.run_id, **values),
         measurement=a_measurement(plan=plan or lab.measurement),
@@ -84,6 +86,8 @@ def test_it_is_no_attempt(bench):
         pytest.param({"device": "cuda"}, id="a GPU instead of a rehearsal"),
         pytest.param({"gpu": {"model": "NVIDIA A10"}}, id="another model of GPU"),
         pytest.param({"isolated": True}, id="another sandbox"),
+        pytest.param({"grader_version": "0.0.9"}, id="another grader"),
+        pytest.param({"grader_version": None}, id="a grader that did not say which"),
     ],
 )
 def test_what_a_run_here_and_now_would_not_find_is_not_taken(bench, executed, different):
