@@ -16,11 +16,9 @@ from tests.services.docker_engine import ensure_engine, missing_packages
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 TAKE_TURNS = (
-    "tests/authoring",
     "tests/e2e",
     "tests/images",
     "tests/platform",
-    "tests/sandbox",
     "tests/service",
     "tests/stack",
 )
