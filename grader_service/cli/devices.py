@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="GPUs and slots: list, ready, drain.", no_args_is_help=True, rich_markup_mode=None)
 
-DeviceId = Annotated[str | None, typer.Argument(metavar="[DEVICE]", help="As listed.")]
+DeviceId = Annotated[str | None, typer.Argument(metavar="DEVICE", help="As listed.")]
 Host = Annotated[str | None, typer.Option(help="Every device of this host, in place of one device.")]
 _LOOK_S = 2.0
 
@@ -68,40 +68,48 @@ def drain(
 
 
 def _move(store: "Store", device_id: str | None, host: str | None, state: str, reason: str | None) -> list[str]:
+    """Says what became of each device that was meant; returns them all."""
     from grader_service.store import devices as device_store
 
     if (device_id is None) == (host is None):
         raise UsageError("name one device, or all of a host with --host; `grader devices list` has both")
     if device_id is not None:
-        moved = [device_id] if device_store.set_state(store, device_id, state, reason, operator()) else []
-        if not moved:
+        if not device_store.set_state(store, device_id, state, reason, operator()):
             raise UsageError(f"no worker has announced a device {device_id}; see `grader devices list`")
-    else:
-        assert host is not None  # noqa: S101 - one of the two is named
-        found = [device for device in device_store.devices(store) if device.host == host]
-        if not found:
-            raise UsageError(f"no worker has announced a device of host {host}; see `grader devices list`")
-        moved = device_store.set_state_of_host(store, host, state, reason, operator())
-        for device in found:
-            if device.device_id not in moved and device.state != state:
-                said = f"{device.device_id} stays {device.state}: {device.reason or 'no reason was given'}"
-                console().print(said, markup=False, soft_wrap=True)
-    for name in moved:
-        console().print(f"{name}: {state}", markup=False, soft_wrap=True)
-    return moved
+        _say(f"{device_id}: {state}")
+        return [device_id]
+    assert host is not None  # noqa: S101 - one of the two is named
+    moved = device_store.set_state_of_host(store, host, state, reason, operator())
+    found = [device for device in device_store.devices(store) if device.host == host]
+    if not found:
+        raise UsageError(f"no worker has announced a device of host {host}; see `grader devices list`")
+    for device in found:
+        if device.device_id in moved:
+            _say(f"{device.device_id}: {state}")
+        else:
+            _say(f"{device.device_id} stays {device.state}" + (f": {device.reason}" if device.reason else ""))
+    return [device.device_id for device in found]
 
 
 def _wait(store: "Store", names: list[str]) -> None:
+    """Until nothing runs there in two looks: a worker may have seen its device ready just before, and claim then."""
     from grader_service.store import devices as device_store
 
-    shown = -1
-    while busy := [one for one in device_store.devices(store) if one.device_id in names and one.run_id]:
-        if len(busy) != shown:
-            shown = len(busy)
-            runs = ", ".join(f"{one.run_id} on {one.device_id}" for one in busy)
+    shown, empty = None, 0
+    while empty < 2:
+        busy = [one for one in device_store.devices(store) if one.device_id in names and one.run_id]
+        empty = 0 if busy else empty + 1
+        runs = ", ".join(f"{one.run_id} on {one.device_id}" for one in busy)
+        if runs and runs != shown:
             error_console().print(f"still at work: {runs}", markup=False, soft_wrap=True)
-        time.sleep(_LOOK_S)
-    console().print("nothing runs there", markup=False)
+        shown = runs
+        if empty < 2:
+            time.sleep(_LOOK_S)
+    _say("nothing runs there")
+
+
+def _say(text: str) -> None:
+    console().print(text, markup=False, soft_wrap=True)
 
 
 def _store() -> "Store":

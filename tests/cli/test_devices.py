@@ -58,8 +58,8 @@ def test_what_its_steward_closed_stays_closed(bench):
     """A host that comes back brings no GPU with it that nobody has looked at; it is said, and why."""
     devices.quarantine(bench.store, "GPU-b", "Xid 79", "steward")
     stays = "GPU-b stays quarantined: Xid 79"
-    assert typed(bench, "drain", "--host", "big") == [stays, "GPU-a: draining"]
-    assert typed(bench, "ready", "--host", "big") == [stays, "GPU-a: ready"]
+    assert typed(bench, "drain", "--host", "big") == ["GPU-a: draining", stays]
+    assert typed(bench, "ready", "--host", "big") == ["GPU-a: ready", stays]
     assert states(bench)["GPU-b"] == ("quarantined", "Xid 79")
     assert typed(bench, "ready", "GPU-b") == ["GPU-b: ready"]
 
@@ -77,8 +77,12 @@ def test_nothing_is_moved_by_a_slip(bench, action):
     assert set(states(bench).values()) == {("ready", None)}
 
 
-def test_waiting_ends_when_the_last_run_does(bench, monkeypatch):
-    """A run of the host that is at work is finished first; one elsewhere is nobody's matter."""
+@pytest.mark.parametrize("drained_before", [False, True])
+def test_waiting_ends_when_the_last_run_does(bench, monkeypatch, drained_before):
+    """A run of the host that is at work is finished first; one elsewhere is nobody's matter. Also when it is asked
+    a second time."""
+    if drained_before:
+        typed(bench, "drain", "--host", "big")
     monkeypatch.setattr(devices_cli, "_LOOK_S", 0.05)
     here, elsewhere = bench.run(bench.submit()).run_id, bench.run(bench.submit()).run_id
     at_work(bench.url, here, "big/GPU-b/1")
