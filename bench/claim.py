@@ -6,6 +6,7 @@ Compares within one run: the same claims with 100 runs waiting. Percentiles of t
 """
 
 import argparse
+import math
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -88,7 +89,7 @@ def claims(store: Store, count: int, workers: int) -> list[float]:
 
 def percentile(values: list[float], share: float) -> float:
     """The smallest value that this share does not exceed."""
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+    return sorted(values)[math.ceil(round(share * len(values), 6)) - 1]
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 from celery import Celery
 from servers import GRADER, servers, submission
+from warm import p95
 
 STUB = [sys.executable, str(Path(__file__).with_name("stub_runner.py"))]
 IDLE_S = 30.0
@@ -50,7 +51,7 @@ def main() -> None:
     for name, times in (("post to verdict", ours), ("bare Celery task", plain)):
         print(
             f"{name:<17} p50 {statistics.median(times) * 1e3:6.1f} ms  "
-            f"p95 {sorted(times)[int(0.95 * len(times))] * 1e3:6.1f} ms  ({len(times)} messages, {options.database})"
+            f"p95 {p95(times) * 1e3:6.1f} ms  ({len(times)} messages, {options.database})"
         )
     for name, share in idle.items():
         print(f"idle {name:<12} {share * 100:5.2f} % of a core over {IDLE_S:.0f} s")
