@@ -1,6 +1,8 @@
 """What the page of a batch shows, made from its diff; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
 
 from grader_service.model.diff import OPEN, CodeDiff, Diff, Filter, Kind, StepDiff, Transition
 from grader_service.model.regrade import BatchState
@@ -8,6 +10,7 @@ from grader_service.report import formats
 from grader_service.report.cohort import plots, wording
 from grader_service.report.cohort.choices import Choices, Option
 from grader_service.report.cohort.selection import described
+from grader_service.report.cohort.speed import SIDES, ArmRow, Speeds
 from grader_service.report.cohort.spread import Share, share
 
 _MOST_MOVERS = 15
@@ -20,14 +23,12 @@ _Part = tuple[StepDiff, Share, Share, list[Transition]]
 _Row = tuple[str, list[tuple[str, int]], int]
 
 
-def batch_facts(diff: Diff, choices: Choices) -> dict[str, object]:
+def batch_facts(diff: Diff, choices: Choices, speeds: Speeds) -> dict[str, object]:
     """The template's variables."""
     batch, flakes = diff.batch, diff.flakes
     unsteady = flakes.unsteady if flakes is not None else ()
     used = diff.progress.gpu_used_s
-    drawn = {}
-    if diff.before.scored or diff.after.scored:
-        drawn["scores"] = plots.moved_scores_plot(diff.before.histogram, diff.after.histogram)
+    arms = speeds.arms()
     return {
         "diff": diff,
         "batch": batch,
@@ -42,7 +43,11 @@ def batch_facts(diff: Diff, choices: Choices) -> dict[str, object]:
         "matrix": _matrix(diff),
         "checks": [_part(check) for check in diff.checks],
         "steps": [_part(step) for step in diff.steps] if len(diff.steps) < len(diff.checks) else [],
-        "plots": drawn,
+        "plots": _plots(diff, speeds, arms),
+        "speeds": speeds,
+        "arms": arms,
+        "ratio_sides": list(zip(SIDES, speeds.sides(), strict=True)),
+        "bands": len(speeds.ratios) > plots.MOST_POINTS,
         "failing": diff.newly_failing[:_MOST_FAILING],
         "failing_beyond": diff.newly_failing_beyond + max(0, len(diff.newly_failing) - _MOST_FAILING),
         "top_movers": diff.movers[:_MOST_MOVERS],
@@ -55,6 +60,21 @@ def batch_facts(diff: Diff, choices: Choices) -> dict[str, object]:
         "columns": _columns(choices),
         "filters": {**choices.offered(), "kinds": _kind_options(diff)},
     }
+
+
+def _plots(diff: Diff, speeds: Speeds, arms: Sequence[ArmRow]) -> Mapping[str, Markup]:
+    drawn = {}
+    if diff.before.scored or diff.after.scored:
+        drawn["scores"] = plots.moved_scores_plot(diff.before.histogram, diff.after.histogram)
+    if speeds.ratios:
+        drawn["ratios"] = (
+            plots.moved_ratios_plot(speeds.ratios)
+            if speeds.moved
+            else plots.ratio_plot([after for _, after in speeds.ratios])
+        )
+    if arms:
+        drawn["rates"] = plots.rate_plot(arms)
+    return drawn
 
 
 def _headline(diff: Diff) -> str:

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-from grader_service.model.diff import Diff
+from grader_service.model.diff import COMPARED, Diff
 from grader_service.model.regrade import Change
 from grader_service.regrade.filters import kind_of
 from grader_service.report.cohort.batch_facts import batch_facts
@@ -22,6 +22,7 @@ from grader_service.report.cohort.cohort_facts import cohort_facts
 from grader_service.report.cohort.columns import ChangeColumns, CohortColumns, Entry, Feedback
 from grader_service.report.cohort.environment import environment
 from grader_service.report.cohort.island import packed
+from grader_service.report.cohort.speed import Speeds
 from grader_service.report.cohort.tally import Tally
 from grader_service.report.cohort.wording import said
 
@@ -55,11 +56,14 @@ def batch_page(diff: Diff, changes: Iterable[Change]) -> str:
         diff: its figures.
         changes: the submissions that the figures are of, ordered by submission id; read once, one at a time.
     """
-    columns, choices = ChangeColumns(), Choices()
+    columns, choices, speeds = ChangeColumns(), Choices(), Speeds()
     for change in changes:
-        columns.add(change, kind_of(change).value)
+        kind = kind_of(change)
+        columns.add(change, kind.value)
         choices.add(change)
-    return _render("batch.html.j2", columns.as_data() | said(), batch_facts(diff, choices))
+        if kind in COMPARED:
+            speeds.add(change)
+    return _render("batch.html.j2", columns.as_data() | said(), batch_facts(diff, choices, speeds))
 
 
 @dataclass(frozen=True)

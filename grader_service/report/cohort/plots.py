@@ -1,8 +1,9 @@
 """The plots of a cohort and of a batch: scores, ratios with their intervals, images per second, and shares."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 from markupsafe import Markup
 
@@ -19,6 +20,13 @@ _BANDS = 60
 _WIDE_RATES = 20.0
 """Rates that differ by more than this are drawn on a log axis."""
 _ROW = 40.0
+_SQUARE = 260.0
+_FEW = 60
+"""Submissions that are drawn with large dots."""
+
+Interval = tuple[float, float, float]
+"""A ratio and both ends of its interval."""
+_Thing = TypeVar("_Thing")
 
 
 def score_plot(counts: Sequence[int], top: float | None) -> Markup:
@@ -54,7 +62,7 @@ def moved_scores_plot(before: Sequence[int], after: Sequence[int]) -> Markup:
     return figure("moved-scores", plot.height, title, words, [*plot.frame(), *bars, plot.floor()])
 
 
-def ratio_plot(ratios: Sequence[tuple[float, float, float]]) -> Markup:
+def ratio_plot(ratios: Sequence[Interval]) -> Markup:
     """Ratios in ascending order with their intervals, and the median; bands where they are many."""
     ordered = sorted(ratios)
     values = [ratio for ratio, _, _ in ordered]
@@ -76,7 +84,7 @@ def ratio_plot(ratios: Sequence[tuple[float, float, float]]) -> Markup:
             for at, (_, low, high) in zip(places, ordered, strict=True)
         )
         dots = "".join(f"M{number(at)} {number(y(ratio))}h0" for at, ratio in zip(places, values, strict=True))
-        sizes = "few" if len(ordered) <= 60 else "many"
+        sizes = "few" if len(ordered) <= _FEW else "many"
         parts += [
             element("path", d=whiskers, class_=f"whiskers {sizes}"),
             element("path", d=dots, class_=f"dots {sizes}"),
@@ -99,6 +107,49 @@ def ratio_plot(ratios: Sequence[tuple[float, float, float]]) -> Markup:
         f"median {formats.ratio(median)}. The whole interval lies above 1 for {above:,}."
     )
     return figure("ratios", bottom + 24, "Ratio of DALI over the baseline", words, parts)
+
+
+def moved_ratios_plot(pairs: Sequence[tuple[Interval, Interval]]) -> Markup:
+    """Ratios before (along) and after (up) with both intervals; bands where they are many.
+
+    What stayed the same lies on the diagonal.
+    """
+    ordered = sorted(pairs)
+    spans = [_ratio_span(sorted(side)) for side in zip(*ordered, strict=True)]
+    span = Span(min(one.low for one in spans), max(one.high for one in spans))
+    bottom = _TOP + _SQUARE
+    x, y = Axis(span, _LEFT + 6, WIDTH - _RIGHT, log=True), Axis(span, bottom, _TOP, log=True)
+    ticks = [(tick, f"{tick:g}×") for tick in _log_ticks(span)]
+    corner = [f"{number(x(end))} {number(y(end))}" for end in span]
+    parts = [*across(y, ticks, _LEFT, WIDTH - _RIGHT), element("path", d=f"M{'L'.join(corner)}", class_="parity")]
+    if len(ordered) <= MOST_POINTS:
+        sizes = "few" if len(ordered) <= _FEW else "many"
+        whiskers = "".join(
+            f"M{number(x(old))} {number(y(low))}V{number(y(high))}"
+            f"M{number(x(old_low))} {number(y(new))}H{number(x(old_high))}"
+            for (old, old_low, old_high), (new, low, high) in ordered
+        )
+        dots = "".join(f"M{number(x(old))} {number(y(new))}h0" for (old, *_), (new, *_) in ordered)
+        parts += [
+            element("path", d=whiskers, class_=f"whiskers {sizes}"),
+            element("path", d=dots, class_=f"dots {sizes}"),
+        ]
+    else:
+        points = []
+        for _, group in _groups(ordered):
+            after = sorted(new for _, (new, *_) in group)
+            at = x(quantile([old for (old, *_), _ in group], 0.5))
+            low, middle, high = (y(quantile(after, part)) for part in (0.05, 0.5, 0.95))
+            points.append((at, low, middle, high))
+        parts += _banded(points)
+    parts += along(x, ticks, bottom, "ratio before (log scale)")
+    up = sum(low > old_high for (_, _, old_high), (_, low, _) in ordered)
+    down = sum(high < old_low for (_, old_low, _), (_, _, high) in ordered)
+    words = (
+        f"Ratios of {len(ordered):,} submissions before and after. The interval after lies wholly above that before "
+        f"for {up:,}, and wholly below for {down:,}."
+    )
+    return figure("moved-ratios", bottom + 40, "Ratio of DALI over the baseline before and after", words, parts)
 
 
 def rate_plot(arms: Sequence[tuple[str, str, str, Summary]]) -> Markup:
@@ -190,7 +241,7 @@ def _bar(left: float, right: float, top: float, bottom: float) -> str:
     return f"M{number(left)} {number(top)}H{number(right)}V{number(bottom)}H{number(left)}Z"
 
 
-def _ratio_span(ordered: Sequence[tuple[float, float, float]]) -> Span:
+def _ratio_span(ordered: Sequence[Interval]) -> Span:
     """All ratios lie inside, and most of the intervals: a few very wide ones are cut at the ends."""
     values = [ratio for ratio, _, _ in ordered]
     low = min(values[0], 1.0, quantile(sorted(low for _, low, _ in ordered), 0.02))
@@ -203,16 +254,26 @@ def _log_ticks(span: Span) -> list[float]:
     return even_ticks(span) if span.high / span.low < 3 else decade_ticks(span)
 
 
-def _bands(ordered: Sequence[tuple[float, float, float]], x: Axis, y: Axis) -> list[Markup]:
+def _bands(ordered: Sequence[Interval], x: Axis, y: Axis) -> list[Markup]:
     """Median ends of the intervals, and the range of ratios, over groups of neighbours in the order."""
+    points = []
+    for place, group in _groups(ordered):
+        middle, low, high = (y(quantile(sorted(values), 0.5)) for values in zip(*group, strict=True))
+        points.append((x(place), low, middle, high))
+    return _banded(points)
+
+
+def _groups(ordered: Sequence[_Thing]) -> Iterator[tuple[float, Sequence[_Thing]]]:
+    """As many neighbours each, with their middle's place in the order."""
     edges = [round(place * len(ordered) / _BANDS) for place in range(_BANDS + 1)]
-    low_line, high_line, line = [], [], []
     for start, stop in pairwise(edges):
-        group = ordered[start:stop]
-        at = x((start + stop - 1) / 2)
-        low_line.append((at, y(quantile(sorted(low for _, low, _ in group), 0.5))))
-        high_line.append((at, y(quantile(sorted(high for *_, high in group), 0.5))))
-        line.append((at, y(quantile([ratio for ratio, _, _ in group], 0.5))))
-    outline = "L".join(f"{number(at)} {number(level)}" for at, level in [*low_line, *reversed(high_line)])
-    middle = "L".join(f"{number(at)} {number(level)}" for at, level in line)
+        yield (start + stop - 1) / 2, ordered[start:stop]
+
+
+def _banded(points: Sequence[tuple[float, float, float, float]]) -> list[Markup]:
+    """A line with a band around it: place, lower edge, line and upper edge of each point."""
+    low_edge = [(at, low) for at, low, _, _ in points]
+    high_edge = [(at, high) for at, *_, high in points]
+    outline = "L".join(f"{number(at)} {number(level)}" for at, level in [*low_edge, *reversed(high_edge)])
+    middle = "L".join(f"{number(at)} {number(level)}" for at, _, level, _ in points)
     return [element("path", d=f"M{outline}Z", class_="band"), element("path", d=f"M{middle}", class_="middle")]

@@ -6,7 +6,7 @@ import pytest
 
 from grader_service.report.cohort.pages import batch_page, cohort_page
 from tests.regrade.makers import MOMENT
-from tests.report.cohort.data import changes, entries, figures
+from tests.report.cohort.data import changes, entries, figures, measured_again
 
 
 @cache
@@ -19,11 +19,14 @@ def _rendered(name):
         return cohort_page([], title="Nobody")
     if name == "nothing":
         return batch_page(figures([], state="planned"), [])
+    if name == "again":
+        given = list(measured_again(changes(300)))
+        return batch_page(figures(given), given)
     given = list(changes(300, repeats=3))
     return batch_page(figures(given, repeats=3), given)
 
 
-PAGES = ("cohort", "many", "empty", "batch", "nothing")
+PAGES = ("cohort", "many", "empty", "batch", "again", "nothing")
 
 
 @pytest.fixture

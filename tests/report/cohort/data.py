@@ -94,6 +94,18 @@ def changes(count, *, repeats=1, seed=1, **others):
         yield change if repeats > 1 else change.model_copy(update={"repeats": ()})
 
 
+def measured_again(given, *, spread=0.1, seed=1):
+    """The same changes as if each submission had been run again: DALI came out otherwise, the loaders as before."""
+    chance = random.Random(seed)
+    for change in given:
+        new, factor = change.new, chance.lognormvariate(0.0, spread)
+        if new is not None and new.ratio is not None:
+            ratio = RatioStanding(**{name: value * factor for name, value in new.ratio})
+            dali = RateStanding(**{name: value * factor for name, value in new.rates["dali"]})
+            new = new.model_copy(update={"ratio": ratio, "rates": {**new.rates, "dali": dali}})
+        yield change.model_copy(update={"new": new})
+
+
 def figures(given, **batch) -> Diff:
     """The diff of these changes."""
     return diff_of(a_batch(**batch), a_progress(counts={"done": len(given)}), iter(given))

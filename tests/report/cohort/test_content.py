@@ -10,11 +10,11 @@ import pytest
 
 from grader_service.model.diff import Filter
 from grader_service.model.regrade import Selection
-from grader_service.model.standing import RateStanding
+from grader_service.model.standing import RateStanding, RatioStanding
 from grader_service.model.verdict import Outcome
 from grader_service.regrade.diff import diff_of
 from grader_service.regrade.filters import rows_of
-from grader_service.report.cohort import columns
+from grader_service.report.cohort import columns, wording
 from grader_service.report.cohort.pages import batch_page, cohort_page
 from grader_service.report.cohort.selection import described
 from tests.regrade.makers import a_batch, a_change, a_progress, a_standing, pending
@@ -223,6 +223,50 @@ def test_movers_say_why():
         "−25.0%",
         "CUDA batch passed → to failed cuda_batch.ok → to cuda_batch.too_low",
     ]
+
+
+NUMBERS = "Ratios and images per second in numbers"
+
+
+def test_ratios_before_and_after():
+    """Of submissions that were measured on both sides and are compared; how many moved further than their intervals."""
+
+    def measured(ratio):
+        """A verdict with this ratio."""
+        interval = RatioStanding(ratio=ratio, low=ratio * 0.9, high=ratio * 1.1)
+        rate = RateStanding(median=ratio * 100, low=1, high=1000)
+        return a_standing(ratio=interval, rates={"dali": rate}, verdict_id=f"v{ratio}")
+
+    given = [
+        a_change("s:1", measured(2.0), measured(4.0)),
+        a_change("s:2", measured(2.0), measured(2.1)),
+        a_change("s:3", measured(2.0), measured(1.0)),
+        a_change("s:4", measured(2.0), a_standing(ratio=None, rates={})),
+        a_change("s:5", measured(2.0), measured(9.0), outdated=True),
+        pending("s:6"),
+    ]
+    html = batch_page(figures(given), given)
+    text = Page(html).text
+    assert "3 submissions have a ratio on both sides, and 1 on one side only" in text
+    assert "For 2 of them the intervals before and after have nothing in common" in text
+    rows = {name: (count, median) for name, count, *_, median, _, _ in table(html, NUMBERS)[1:]}
+    assert rows == {
+        "ratio, before": ("3", "2.00×"),
+        "ratio, after": ("3", "2.10×"),
+        "DALI, before": ("3", "200"),
+        "DALI, after": ("3", "210"),
+    }
+
+
+def test_nothing_is_said_to_have_moved_that_was_not_measured_again():
+    """Judged again from the same evidence: the ratios are shown once; without any, there is nothing to show."""
+    given = list(changes(50))
+    html = batch_page(figures(given), given)
+    assert "Nothing was measured anew" in Page(html).text
+    assert "moved-ratios" not in html
+    assert [row[0] for row in table(html, NUMBERS)[3:]] == [*wording.ARMS.values()]
+    unmeasured = a_change("s:1", *(a_standing(ratio=None, rates={}, verdict_id=name) for name in "vw"))
+    assert "Speed" not in batch_page(figures([unmeasured]), [unmeasured])
 
 
 def test_flake_ledger_names_what_varies(rendered):

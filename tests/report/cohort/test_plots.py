@@ -7,6 +7,7 @@ import pytest
 
 from grader_service.report.cohort.plots import (
     MOST_POINTS,
+    moved_ratios_plot,
     moved_scores_plot,
     rate_plot,
     ratio_plot,
@@ -34,6 +35,30 @@ def test_ratios_stay_inside(count):
     assert len(drawn) < 25_000
     assert ('class="band"' in drawn) == (count > MOST_POINTS)
     assert f"{count:,} ratios" in drawn
+
+
+@pytest.mark.parametrize("count", [1, 2, MOST_POINTS, MOST_POINTS + 1, 5000])
+def test_moved_ratios_stay_inside(count):
+    """Of one and of thousands; each one that moved further than its intervals is counted in the description."""
+    pairs = [(before, (before[0] * 1.5, before[1] * 1.5, before[2] * 1.5)) for before in ratios(count)]
+    drawn = moved_ratios_plot(pairs)
+    assert all(-15 <= value <= 320 for value in numbers(drawn))
+    assert len(drawn) < 45_000
+    assert ('class="band"' in drawn) == (count > MOST_POINTS)
+    assert f"lies wholly above that before for {count:,}, and wholly below for 0" in drawn
+    assert f"for 0, and wholly below for {count:,}" in moved_ratios_plot([(after, before) for before, after in pairs])
+
+
+def test_what_stayed_the_same_lies_on_the_diagonal():
+    """Which goes from corner to corner, whatever the ratios are."""
+    drawn = moved_ratios_plot([((ratio, ratio * 0.9, ratio * 1.1),) * 2 for ratio in (0.5, 1.0, 4.0)])
+    ((left, bottom), (right, top)) = [
+        [float(value) for value in end.split()]
+        for end in re.search(r'd="M([^"]*)" class="parity"', drawn)[1].split("L")
+    ]
+    for x, y in re.findall(r"M([\d.]+) ([\d.]+)h0", drawn):
+        along, up = (float(x) - left) / (right - left), (bottom - float(y)) / (bottom - top)
+        assert along == pytest.approx(up, abs=0.002)
 
 
 def test_median_ratio_is_marked():
