@@ -51,3 +51,11 @@ NOT_RUN = ("not_run",)
 def common(word: str, *groups: Sequence[str]) -> dict[str, str]:
     """Codes of these groups under the first word of a check's codes, each with its meaning."""
     return {f"{word}.{last}": COMMON[last] for group in groups for last in group}
+
+
+def outcomes_of(code: str, meaning: str) -> frozenset[str]:
+    """With which outcomes a code may come: the words before its meaning's colon; without any, that of a failure."""
+    said, colon, _ = meaning.partition(": ")
+    if colon:
+        return frozenset(said.split(" or "))
+    return frozenset({"passed" if code.endswith(".ok") else "failed"})

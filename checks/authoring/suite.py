@@ -11,12 +11,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from checks.api import probes_of
+from checks.api import codes_of, probes_of
 from checks.authoring import locking
 from checks.authoring.material import Controls, Recorded, read_controls, read_recorded
 from checks.authoring.report import Property, advice, examples, failed, kinds, passed, skipped
 from checks.authoring.target import Target
 from checks.authoring.trial import CASE_LIMIT_S, Happened, Job, Report
+from checks.codes import outcomes_of
 from grader_service.errors import ConfigurationError
 
 TRIAL_LIMIT_S = 300.0
@@ -51,6 +52,7 @@ def examine(target: Target, *, accept: bool = False) -> list[Property]:
         answers(first, "missing"),
         answers(first, "hostile"),
         within_limits(first),
+        declared(target, first),
         leaks_nothing(first),
         as_recorded(first, recorded),
     ]
@@ -157,6 +159,23 @@ def within_limits(report: Report) -> Property:
         )
     codes = sorted({one.code for one in report.happened if one.code})
     return passed("limits", f"feedback, details, scores and codes have their form; {len(codes)} codes were seen")
+
+
+def declared(target: Target, report: Report) -> Property:
+    """Every answer has a code that the check declares, with an outcome that its meaning names."""
+    codes = codes_of(target.loaded.check)
+    if not codes:
+        text = "the check does not say which codes it can answer with"
+        return advice("codes", text, "Name each with its meaning in `codes`: platforms and courses rely on them.")
+    bad = []
+    for one in report.happened:
+        if one.code and one.code not in codes:
+            bad.append((one.name, f"{one.code} is not in `codes`"))
+        elif one.code and one.outcome not in (wanted := outcomes_of(one.code, codes[one.code])):
+            bad.append((one.name, f"{one.code} came as {one.outcome}; its meaning says {' or '.join(sorted(wanted))}"))
+    if bad:
+        return failed("codes", kinds(bad), "Name every code in `codes`; a meaning begins with the outcome and a colon.")
+    return passed("codes", f"{len(codes)} are declared, and every answer had one of them")
 
 
 def leaks_nothing(report: Report) -> Property:

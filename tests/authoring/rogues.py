@@ -73,6 +73,18 @@ class Check(Base):
     def judge(self, observation, params):
         return passed("shuffles.ok", " ".join({"red", "green", "blue", "white", "black"}))
 """,
+    "strays": """
+class Check(Base):
+    id = "strays"
+    codes = {"strays.ok": "as it should be", "strays.maybe": "unverified: nobody can tell"}
+
+    def judge(self, observation, params):
+        if observation.n == 1:
+            return failed("strays.maybe", "it may be so")
+        if observation.n == 2:
+            return failed("strays.surprise", "nobody knew")
+        return passed("strays.ok", "fine")
+""",
     "raises": """
 class Check(Base):
     id = "raises"

@@ -35,8 +35,8 @@ def test_the_installed_check_conforms(place):
     report = json.loads(done.stdout)
     assert {one["name"]: one["status"] for one in report["properties"]} == dict.fromkeys(
         (
-            "loads", "docstring", "probes", "purity", "determinism", "missing", "hostile", "limits", "leaks",
-            "observations", "version", "controls",
+            "loads", "docstring", "probes", "purity", "determinism", "missing", "hostile", "limits", "codes",
+            "leaks", "observations", "version", "controls",
         ),
         "passed",
     )  # fmt: skip

@@ -67,6 +67,17 @@ def test_leaks_and_wrong_forms_are_named(reports):
         assert part in found["limits"].text
 
 
+def test_codes_that_are_not_declared_are_named(reports):
+    """And a declared one that comes with another outcome; a check that declares none is advised to."""
+    found = properties(reports, "strays")["codes"]
+    assert "strays.surprise is not in `codes`" in found.text
+    assert "strays.maybe came as failed; its meaning says unverified" in found.text
+    assert "strays.ok" not in found.text
+    assert "`codes`" in found.todo
+    (silent,) = (one for one in reports["shuffles"].properties if one.name == "codes")
+    assert (silent.status, silent.text) == ("advice", "the check does not say which codes it can answer with")
+
+
 def test_the_order_of_sets_is_found(reports):
     """Two processes with different hash seeds disagree, and nothing else is wrong with the judging."""
     found = properties(reports, "shuffles")

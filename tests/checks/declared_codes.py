@@ -4,6 +4,7 @@ import functools
 from typing import Any
 
 from checks.api import CheckResult, codes_of
+from checks.codes import outcomes_of
 from checks.registry import LoadedCheck, Registry
 from grader_service.judge_process import JudgeProcess
 
@@ -17,12 +18,6 @@ def built_in() -> list[LoadedCheck]:
     registry = Registry()
     loaded = [registry.load(check_id) for check_id in registry.ids()]
     return [one for one in loaded if one.distribution == "grader-service"]
-
-
-def outcomes(code: str, meaning: str) -> set[str]:
-    """What a meaning says of the outcome: the words before its colon; without any, the code is that of a failure."""
-    said, colon, _ = meaning.partition(": ")
-    return set(said.split(" or ")) if colon else {"passed" if code.endswith(".ok") else "failed"}
 
 
 def watch() -> None:
@@ -73,5 +68,5 @@ def _look(check: Any, answer: CheckResult) -> None:
     meaning = codes_of(check).get(answer.code)
     if meaning is None:
         _strangers.append(f"{check.id} answers {answer.code}, which is not in its `codes`")
-    elif answer.outcome.value not in outcomes(answer.code, meaning):
+    elif answer.outcome.value not in outcomes_of(answer.code, meaning):
         _strangers.append(f"{check.id} answers {answer.code} as {answer.outcome.value}; its `codes` say: {meaning}")

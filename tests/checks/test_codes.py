@@ -8,7 +8,7 @@ import pytest
 
 from checks import codes
 from checks.api import codes_of, probes_of
-from checks.codes import COMMON
+from checks.codes import COMMON, outcomes_of
 from checks.cuda_batch.check import CHECK as BATCH
 from checks.fair_baseline.check import Params as BaselineParams
 from checks.probe_files import ProbeFiles
@@ -48,7 +48,7 @@ BY_NAME = {"code or f'{check}.{name}_missing'": set()}
 
 def with_outcomes(*groups):
     """Last words of shared codes, with the outcomes that their meanings name."""
-    return {last: declared_codes.outcomes(last, COMMON[last]) for group in groups for last in group}
+    return {last: outcomes_of(last, COMMON[last]) for group in groups for last in group}
 
 
 HELPERS = {
@@ -95,7 +95,7 @@ def answered_by(check):
 def test_a_check_declares_the_codes_of_its_source(check):
     """All of them, no other, and each with the outcomes that it comes with."""
     found, own = answered_by(check)
-    declared = {code: declared_codes.outcomes(code, meaning) for code, meaning in codes_of(check).items()}
+    declared = {code: outcomes_of(code, meaning) for code, meaning in codes_of(check).items()}
     assert sorted(declared) == sorted(found)
     assert declared == found
     (word,) = {code.partition(".")[0] for code in declared} - {"observation"}
@@ -110,7 +110,7 @@ def test_meanings_are_short(check):
         assert 2 <= len(text.split()) <= 12, code
         assert "\n" not in meaning, code
         assert not meaning.endswith("."), code
-        assert declared_codes.outcomes(code, meaning) <= {outcome.value for outcome in Outcome}, code
+        assert outcomes_of(code, meaning) <= {outcome.value for outcome in Outcome}, code
 
 
 @pytest.mark.parametrize(("file", "functions", "expected"), MAKERS.values(), ids=MAKERS)
@@ -120,7 +120,7 @@ def test_shared_codes_are_those_of_their_makers(file, functions, expected):
     assert {code.removeprefix(f"{WORD}.") for code in made} == set(expected)
     for code, outcomes in made.items():
         last = code.removeprefix(f"{WORD}.")
-        assert outcomes <= declared_codes.outcomes(code, COMMON[last]), code
+        assert outcomes <= outcomes_of(code, COMMON[last]), code
 
 
 def test_every_shared_code_is_made_with_every_outcome_that_it_names():

@@ -1,8 +1,10 @@
 """The check `stable_batches`: every batch of an epoch has the same shape and type."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.codes import GRAPH_PROBE, common
 from checks.probing import read_probe
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
@@ -65,6 +67,12 @@ class StableBatchesCheck:
     title: ClassVar[str] = "Every batch has one shape"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("stable_batches",)
+    codes: ClassVar[Mapping[str, str]] = common("stable_batches", GRAPH_PROBE) | {
+        "stable_batches.ragged": "images of one batch have different shapes",
+        "stable_batches.changes": "the shape changes from batch to batch",
+        "stable_batches.ok": "every batch has the same shape",
+    }
+    """Every code that it can answer with, and what it means."""
     params_model = Params
     observation_model = Observation
 
