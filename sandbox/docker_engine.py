@@ -63,7 +63,7 @@ def remove_container(container: Container) -> None:
             return
         except ENGINE_ERRORS as error:
             # Also when somebody else is removing it just now: until that is done its volumes are in use.
-            raise unavailable(f"container {container.name} could not be removed", error) from error
+            raise unavailable(f"a pod's container {container.name} could not be removed", error) from error
 
     _patiently(remove, _REMOVE_S)
 
