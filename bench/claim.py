@@ -6,12 +6,12 @@ Compares within one run: the same claims with 100 runs waiting. Percentiles of t
 """
 
 import argparse
-import math
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 from servers import servers
+from warm import percentile
 
 from grader_service.model.evidence import Need, RunPlan
 from grader_service.model.submission import Submission
@@ -41,8 +41,8 @@ def main() -> None:
                 queued -= len(times)
                 print(
                     f"{options.database}, {queued + len(times):7,} waiting, {workers} worker(s): "
-                    f"p50 {statistics.median(times) * 1e3:6.2f} ms  p95 {percentile(times, 0.95) * 1e3:6.2f} ms  "
-                    f"p99 {percentile(times, 0.99) * 1e3:6.2f} ms",
+                    f"p50 {statistics.median(times) * 1e3:6.2f} ms  p95 {percentile(times, 95) * 1e3:6.2f} ms  "
+                    f"p99 {percentile(times, 99) * 1e3:6.2f} ms",
                     flush=True,
                 )
         store.close()
@@ -85,11 +85,6 @@ def claims(store: Store, count: int, workers: int) -> list[float]:
 
     with ThreadPoolExecutor(workers) as pool:
         return [seconds for times in pool.map(work, range(workers)) for seconds in times]
-
-
-def percentile(values: list[float], share: float) -> float:
-    """The smallest value that this share does not exceed."""
-    return sorted(values)[math.ceil(round(share * len(values), 6)) - 1]
 
 
 if __name__ == "__main__":

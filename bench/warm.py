@@ -150,9 +150,14 @@ def timed(work: Callable[[], object]) -> float:
     return time.monotonic() - since
 
 
+def percentile(values: Sequence[float], percent: int) -> float:
+    """By nearest rank: the smallest value that so many per cent of them do not exceed."""
+    return sorted(values)[-(-percent * len(values) // 100) - 1]
+
+
 def p95(values: Sequence[float]) -> float:
-    """The 95th percentile by nearest rank: the smallest value that 95 % of them do not exceed."""
-    return sorted(values)[-(-95 * len(values) // 100) - 1]
+    """The 95th percentile."""
+    return percentile(values, 95)
 
 
 def interval(

@@ -17,6 +17,7 @@ from sandbox.docker_runner import DockerRunner, connect_engine
 from sandbox.process_runner import ProcessRunner
 from tests.checks import declared_codes
 from tests.kubernetes_api.cluster import test_cluster
+from tests.sandbox.engine_proxy import EngineProxy
 from tests.services.postgres_server import binaries, postgres_server
 
 LAB_IMAGE = "grader-lab"
@@ -77,6 +78,15 @@ def lab_image(engine) -> str:
 def docker_runner(lab_image, state_dir) -> DockerRunner:
     """A Docker runner with a state folder of its own."""
     return DockerRunner(lab_image, state_dir)
+
+
+@pytest.fixture
+def proxy(tmp_path):
+    """An engine that can be made to fail."""
+    made = EngineProxy(tmp_path)
+    yield made
+    made.heal()
+    made.close()
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from sandbox.docker_options import GUEST_CODE
 from sandbox.docker_runner import DockerRunner, connect_engine
 from sandbox.gpu_access import GpuName
 from sandbox.seccomp import profile_text
-from tests.sandbox.engine_proxy import EngineProxy
 from tests.sandbox.owner import LIMITS, another_grader, ask, drill
 
 pytestmark = pytest.mark.docker
@@ -47,15 +46,6 @@ def run_id(engine):
         container.remove(force=True)
     for volume in volumes(engine, name):
         volume.remove(force=True)
-
-
-@pytest.fixture
-def proxy(tmp_path):
-    """An engine that can be made to fail."""
-    made = EngineProxy(tmp_path)
-    yield made
-    made.heal()
-    made.close()
 
 
 @pytest.fixture

@@ -9,17 +9,7 @@ from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.runner import RunEnd, run_next
 from sandbox.docker_runner import DockerRunner
 from sandbox.process_runner import ProcessRunner
-from tests.sandbox.engine_proxy import EngineProxy
 from tests.service.bench import containers_of, nothing_left, volumes_of
-
-
-@pytest.fixture
-def proxy(tmp_path):
-    """An engine that can be made to fail."""
-    made = EngineProxy(tmp_path)
-    yield made
-    made.heal()
-    made.close()
 
 
 @pytest.fixture

@@ -11,18 +11,8 @@ from grader_service.service.runner import RunEnd, run_next
 from sandbox.docker_runner import DockerRunner
 from sandbox.process_runner import ProcessRunner
 from tests.conftest import missing
-from tests.sandbox.engine_proxy import EngineProxy
 from tests.service.bench import containers_of, nothing_left
 from tests.service.harness import SLOW, wait_for
-
-
-@pytest.fixture
-def proxy(tmp_path):
-    """An engine that can be made to fail."""
-    made = EngineProxy(tmp_path)
-    yield made
-    made.heal()
-    made.close()
 
 
 @pytest.mark.docker

@@ -9,8 +9,9 @@ from grader_service.model.regrade import BatchState
 from grader_service.report import formats
 from grader_service.report.cohort import plots, wording
 from grader_service.report.cohort.choices import Choices, Option
+from grader_service.report.cohort.plots import ArmRow
 from grader_service.report.cohort.selection import described
-from grader_service.report.cohort.speed import SIDES, ArmRow, Speeds
+from grader_service.report.cohort.speed import SIDES, Speeds
 from grader_service.report.cohort.spread import Share, share
 
 _MOST_MOVERS = 15

@@ -10,14 +10,14 @@ from grader_service.report import formats
 from grader_service.report.cohort import plots, wording
 from grader_service.report.cohort.choices import Option, of_checks, plain
 from grader_service.report.cohort.island import safe
-from grader_service.report.cohort.spread import Share, Summary, binned, share, summary
+from grader_service.report.cohort.plots import ArmRow
+from grader_service.report.cohort.speed import arm_row
+from grader_service.report.cohort.spread import Share, binned, share, summary
 from grader_service.report.cohort.tally import SCORE_BINS, Reason, Tally
 from grader_service.report.words import listed
 
 _MOST_REASONS = 30
 _MOST_LABS = 4
-
-_Arm = tuple[str, str, str, Summary]
 
 
 def cohort_facts(tally: Tally, title: str, generated_at: float | None) -> dict[str, object]:
@@ -61,16 +61,12 @@ def _bins(counts: Sequence[int], top: float | None) -> list[tuple[str, str, int]
     return [(low, high, count) for (low, high), count in zip(pairwise(ends), counts, strict=True)]
 
 
-def _arms(tally: Tally) -> list[_Arm]:
-    found = []
-    for name in sorted(tally.rates, key=wording.arm_order):
-        row = summary(tally.rates[name])
-        if row is not None:
-            found.append((wording.arm_class(name), wording.arm_sign(name), wording.arm(name), row))
-    return found
+def _arms(tally: Tally) -> list[ArmRow]:
+    rows = [arm_row(name, tally.rates[name]) for name in sorted(tally.rates, key=wording.arm_order)]
+    return [row for row in rows if row is not None]
 
 
-def _plots(tally: Tally, counts: Sequence[int], arms: Sequence[_Arm]) -> Mapping[str, Markup]:
+def _plots(tally: Tally, counts: Sequence[int], arms: Sequence[ArmRow]) -> Mapping[str, Markup]:
     drawn = {}
     if tally.shares:
         drawn["scores"] = plots.score_plot(counts, tally.top)

@@ -1,6 +1,7 @@
 """The plots of a cohort and of a batch: scores, ratios with their intervals, images per second, and shares."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
@@ -26,6 +27,8 @@ _FEW = 60
 
 Interval = tuple[float, float, float]
 """A ratio and both ends of its interval."""
+ArmRow = tuple[str, str, str, Summary]
+"""An arm's CSS name, sign, name, and its rates over submissions."""
 _Thing = TypeVar("_Thing")
 
 
@@ -84,11 +87,7 @@ def ratio_plot(ratios: Sequence[Interval]) -> Markup:
             for at, (_, low, high) in zip(places, ordered, strict=True)
         )
         dots = "".join(f"M{number(at)} {number(y(ratio))}h0" for at, ratio in zip(places, values, strict=True))
-        sizes = "few" if len(ordered) <= _FEW else "many"
-        parts += [
-            element("path", d=whiskers, class_=f"whiskers {sizes}"),
-            element("path", d=dots, class_=f"dots {sizes}"),
-        ]
+        parts += _one_by_one(len(ordered), whiskers, dots)
     else:
         parts += _bands(ordered, x, y)
     at = y(median)
@@ -109,6 +108,12 @@ def ratio_plot(ratios: Sequence[Interval]) -> Markup:
     return figure("ratios", bottom + 24, "Ratio of DALI over the baseline", words, parts)
 
 
+def way(before: Interval, after: Interval) -> int:
+    """Where the interval after lies: wholly above that before (1), wholly below (-1), or neither (0)."""
+    (_, before_low, before_high), (_, low, high) = before, after
+    return (low > before_high) - (high < before_low)
+
+
 def moved_ratios_plot(pairs: Sequence[tuple[Interval, Interval]]) -> Markup:
     """Ratios before (along) and after (up) with both intervals; bands where they are many.
 
@@ -123,17 +128,13 @@ def moved_ratios_plot(pairs: Sequence[tuple[Interval, Interval]]) -> Markup:
     corner = [f"{number(x(end))} {number(y(end))}" for end in span]
     parts = [*across(y, ticks, _LEFT, WIDTH - _RIGHT), element("path", d=f"M{'L'.join(corner)}", class_="parity")]
     if len(ordered) <= MOST_POINTS:
-        sizes = "few" if len(ordered) <= _FEW else "many"
         whiskers = "".join(
             f"M{number(x(old))} {number(y(low))}V{number(y(high))}"
             f"M{number(x(old_low))} {number(y(new))}H{number(x(old_high))}"
             for (old, old_low, old_high), (new, low, high) in ordered
         )
         dots = "".join(f"M{number(x(old))} {number(y(new))}h0" for (old, *_), (new, *_) in ordered)
-        parts += [
-            element("path", d=whiskers, class_=f"whiskers {sizes}"),
-            element("path", d=dots, class_=f"dots {sizes}"),
-        ]
+        parts += _one_by_one(len(ordered), whiskers, dots)
     else:
         points = []
         for _, group in _groups(ordered):
@@ -143,17 +144,16 @@ def moved_ratios_plot(pairs: Sequence[tuple[Interval, Interval]]) -> Markup:
             points.append((at, low, middle, high))
         parts += _banded(points)
     parts += along(x, ticks, bottom, "ratio before (log scale)")
-    up = sum(low > old_high for (_, _, old_high), (_, low, _) in ordered)
-    down = sum(high < old_low for (_, old_low, _), (_, _, high) in ordered)
+    ways = Counter(way(old, new) for old, new in ordered)
     words = (
         f"Ratios of {len(ordered):,} submissions before and after. The interval after lies wholly above that before "
-        f"for {up:,}, and wholly below for {down:,}."
+        f"for {ways[1]:,}, and wholly below for {ways[-1]:,}."
     )
     return figure("moved-ratios", bottom + 40, "Ratio of DALI over the baseline before and after", words, parts)
 
 
-def rate_plot(arms: Sequence[tuple[str, str, str, Summary]]) -> Markup:
-    """Medians of images per second over submissions, one row per arm: its CSS name, sign, name and summary."""
+def rate_plot(arms: Sequence[ArmRow]) -> Markup:
+    """Medians of images per second over submissions, one row per arm."""
     lows, highs = [row.low for *_, row in arms], [row.high for *_, row in arms]
     wide = max(highs) > _WIDE_RATES * min(lows)
     if wide:
@@ -252,6 +252,15 @@ def _ratio_span(ordered: Sequence[Interval]) -> Span:
 
 def _log_ticks(span: Span) -> list[float]:
     return even_ticks(span) if span.high / span.low < 3 else decade_ticks(span)
+
+
+def _one_by_one(count: int, whiskers: str, dots: str) -> list[Markup]:
+    """A dot with its interval for each submission, the finer the more there are."""
+    sizes = "few" if count <= _FEW else "many"
+    return [
+        element("path", d=whiskers, class_=f"whiskers {sizes}"),
+        element("path", d=dots, class_=f"dots {sizes}"),
+    ]
 
 
 def _bands(ordered: Sequence[Interval], x: Axis, y: Axis) -> list[Markup]:

@@ -1,16 +1,15 @@
 """What a batch changes about ratios and rates: of each submission that was measured on both sides."""
 
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from grader_service.model.regrade import Change
 from grader_service.model.standing import RatioStanding, Standing
 from grader_service.report.cohort import wording
-from grader_service.report.cohort.plots import Interval
+from grader_service.report.cohort.plots import ArmRow, Interval, way
 from grader_service.report.cohort.spread import Summary, summary
 
-ArmRow = tuple[str, str, str, Summary]
-"""An arm's CSS name, sign, name, and its rates over submissions."""
 SIDES = ("before", "after")
 
 
@@ -45,9 +44,7 @@ class Speeds:
     @property
     def apart(self) -> int:
         """Of how many submissions the intervals before and after have nothing in common."""
-        return sum(
-            low > before_high or high < before_low for (_, before_low, before_high), (_, low, high) in self.ratios
-        )
+        return sum(way(before, after) != 0 for before, after in self.ratios)
 
     def sides(self) -> tuple[Summary | None, Summary | None]:
         """Ratios before and after; null where no submission has both."""
@@ -55,20 +52,27 @@ class Speeds:
 
     def arms(self) -> list[ArmRow]:
         """Each arm, or each side of each where something was measured anew."""
-        rows: list[ArmRow] = []
+        moved = self.moved
+        rows = []
         for name in sorted(self.rates, key=wording.arm_order):
-            own = self.rates[name]
-            for side, values in zip(SIDES, own, strict=True) if self.moved else [("", own[1])]:
-                shown = f"{wording.arm(name)}, {side}" if side else wording.arm(name)
-                if (row := summary(values)) is not None:
-                    rows.append((wording.arm_class(name), wording.arm_sign(name), shown, row))
-        return rows
+            before, after = self.rates[name]
+            rows += (
+                [arm_row(name, before, "before"), arm_row(name, after, "after")] if moved else [arm_row(name, after)]
+            )
+        return [row for row in rows if row is not None]
 
     def _add_rates(self, old: Standing, new: Standing) -> None:
         for arm in old.rates.keys() & new.rates.keys():
             pair = self.rates.setdefault(arm, (array("d"), array("d")))
             for values, standing in zip(pair, (old, new), strict=True):
                 values.append(standing.rates[arm].median)
+
+
+def arm_row(name: str, rates: Iterable[float], side: str = "") -> ArmRow | None:
+    """An arm as plots and tables show it; null where it has no rates."""
+    found = summary(rates)
+    shown = f"{wording.arm(name)}, {side}" if side else wording.arm(name)
+    return None if found is None else (wording.arm_class(name), wording.arm_sign(name), shown, found)
 
 
 def _interval(ratio: RatioStanding) -> Interval:
