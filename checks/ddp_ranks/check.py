@@ -56,7 +56,11 @@ class Rank(Wire):
     stage: ShortText
     seconds: Seconds = 0.0
     leave_s: Seconds | None = None
-    """From the last batch to the end of the process; null where it had to be ended."""
+    """From the last batch of all ranks to the end of the process; null where it had to be ended."""
+    waits_for: Annotated[tuple[ShortText, ...], Field(max_length=64)] = ()
+    """What of the learner's was still there after the last batch: threads, processes, handlers at the end."""
+    stood: LongText = ""
+    """Where it stood when it had to be ended."""
 
     @property
     def files(self) -> list[int]:
@@ -84,14 +88,14 @@ class DdpRanksCheck:
         4, which neither the batch size nor the number of ranks divides. Only the function and what it needs is cut out
         of the submission, so the rest of the lab does not run again. All of it is learner code: tier D.
     Points: all or nothing.
-    Errors: 0 false accepts of 10 and 0 false rejects of 6 functions in `tests/builtin_claims/test_ddp_ranks.py`.
+    Errors: 0 false accepts of 12 and 0 false rejects of 7 functions in `tests/builtin_claims/test_ddp_ranks.py`.
     Cannot detect: another order or another shard on real hosts than here, code that knows that it is looked at, files
         of batches whose labels are not the reader's. Where one GPU or none is there, device numbers are what pipelines
         and torch.cuda.set_device were given, not where anything ran.
     """
 
     id: ClassVar[str] = "ddp_ranks"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "A shard for every rank"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
@@ -208,11 +212,17 @@ def _of_files(seen: Observation, params: Params) -> tuple[str, str] | None:
 def _of_devices(seen: Observation, params: Params) -> tuple[str, str] | None:
     """Whether each rank asks for its own GPU and lets go of it."""
     stuck = [rank.rank for rank in seen.ranks if rank.leave_s is None or rank.leave_s > _HANGS_AFTER_S]
-    if stuck:
-        return (
-            "hangs",
-            f"Rank {stuck[0]} did not end after its last batch. Leave no thread or process of yours running.",
+    if stuck and (waits_for := seen.ranks[stuck[0]].waits_for):
+        return "hangs", (
+            f"Rank {stuck[0]} did not end after its last batch, since it waits for {', '.join(waits_for)}. Leave no "
+            "thread or process of yours running."
         )
+    if stuck:
+        # Nothing of the learner's was there to wait for: the machine was slow, or a library did not let go.
+        lines = [line.strip() for line in seen.ranks[stuck[0]].stood.splitlines()]
+        where = ", called by ".join([line for line in lines if line.startswith("File ")][-2:])
+        text = f"Rank {stuck[0]} read its files, but did not end in {_HANGS_AFTER_S:.0f} s here"
+        return "not_run", f"{text}: {where}." if where else f"{text}."
     if not params.devices:
         return None
     for rank in seen.ranks:

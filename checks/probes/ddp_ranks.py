@@ -10,11 +10,15 @@ Observations:
     files, batch_size, world_size: of the grader's set, in which each file is a class of its own.
     gpus: whether ranks had GPUs.
     ranks: per rank its files in order (`batches` of class numbers), number of steps, whether it ended by itself, the
-        device of its images, the device numbers its pipelines asked for, its readers' shards, what was raised, and how
-        long it took to leave after the last batch.
+        device of its images, the device numbers its pipelines asked for, its readers' shards, what was raised, how
+        long it took to leave after the last batch, what of the learner's it had to wait for then (threads, processes,
+        handlers), and, where it had to be ended, where it stood.
+
+When all ranks have answered, each leaves as Python does, waiting for threads and calling the handlers of `atexit`, but
+then ends at once: what libraries do while the process group and the interpreter are taken apart is slow, may hang, and
+says nothing of the learner.
 """
 
-import ast
 import json
 import os
 import pickle
@@ -22,30 +26,29 @@ import re
 import signal
 import socket
 import subprocess
-import symtable
 import sys
 import time
-import types
 from pathlib import Path
 from typing import Any
 
 PROBE_API = 1
-VERSION = "1.0.0"
+VERSION = "1.1.0"
 SITE = "learner"
 BUDGET_S = 150.0
 
 _ERRORS = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit)
 _FILES, _BATCH, _WORLD = 25, 4, 2
 _LEAVE_S = 20.0
-_CELL = re.compile(r"cell_(\d{3,6})\.py")
-_PLAIN = (str, int, float, bool, bytes, type(None))
+"""A rank that needs longer to leave after the last batch of all is ended."""
+_LOOKED_AT_S = 15.0
+"""When it is written down where a rank stands that has not left yet."""
 
 _RANK = """
-import importlib, itertools, json, os, pickle, sys, time, traceback
+import atexit, faulthandler, importlib, itertools, json, multiprocessing, os, pickle, sys, threading, time, traceback
 job = json.load(open(sys.argv[1]))
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 answer = {"rank": rank, "batches": [], "steps": 0, "ended": False, "device": "", "asked": [], "readers": [],
-          "error": "", "line": "", "stage": "start", "seconds": 0.0, "leave_s": None}
+          "error": "", "line": "", "stage": "start", "seconds": 0.0, "leave_s": None, "waits_for": []}
 
 
 def save():
@@ -93,6 +96,17 @@ def chosen(device):
 
 
 torch.cuda.set_device = chosen
+register = atexit.register
+handlers = []
+
+
+def registered(function, *args, **kwargs):
+    handlers.append("the handler " + str(getattr(function, "__name__", "of atexit"))[:60])
+    return register(function, *args, **kwargs)
+
+
+threads = set(threading.enumerate())
+atexit.register = registered
 try:
     answer["stage"] = "group"
     torch.distributed.init_process_group("gloo" if job["rehearse"] else "nccl", rank=rank, world_size=world,
@@ -144,12 +158,33 @@ try:
 except BaseException:
     pass
 save()
+
+
+def answered(path):
+    try:
+        other = json.load(open(path))
+    except (OSError, ValueError):
+        return False
+    return other["stage"] == "done" or bool(other["error"])
+
+
+patience = time.monotonic() + job["patience_s"]
+while not all(map(answered, job["answers"])) and time.monotonic() < patience:
+    time.sleep(0.02)
+faulthandler.dump_traceback_later(job["looked_at_s"], exit=False)
+children = [child for child in multiprocessing.active_children() if not child.daemon]
+answer["waits_for"] = (
+    ["the thread " + str(thread.name)[:60] for thread in threading.enumerate()
+     if thread not in threads and not thread.daemon][:8]
+    + ["the process " + str(child.name)[:60] for child in children][:8] + handlers[:8]
+)
+save()
 try:
-    if answer["stage"] == "done":
-        torch.distributed.barrier()
-    torch.distributed.destroy_process_group()
-except BaseException:
-    pass
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+finally:
+    os._exit(0)
 """
 
 
@@ -161,7 +196,7 @@ def probe(context: Any) -> dict[str, Any]:
     if not callable(context.names.get(name)):
         return found | {"status": "missing"}
     try:
-        text, values = _cut_out(context, name)
+        text, values = context.cut_out(name)
     except _ERRORS as error:
         return found | {"status": "not_separable", "problem": context.text(error, 400)}
     folder = Path(context.folder)
@@ -173,6 +208,8 @@ def probe(context: Any) -> dict[str, Any]:
         "data": data,
         "batch": _BATCH,
         "most": 4 * _FILES,
+        "patience_s": _LEAVE_S,
+        "looked_at_s": _LOOKED_AT_S,
         "answers": [str(folder / f"rank-{rank}.json") for rank in range(_WORLD)],
         "rehearse": _rehearse(context),
     }
@@ -245,7 +282,10 @@ def _run(context: Any, folder: Any, job: Any) -> Any:
 
 
 def _wait(context: Any, processes: Any, job: Any) -> Any:
-    """Seconds that each rank needed to leave after its answer; None where it had to be ended."""
+    """Seconds that each rank needed to leave after the last answer of all; None where it had to be ended.
+
+    A rank leaves when all have answered, so one that had to wait for a slower one is not said to have been slow.
+    """
     done: dict[int, float] = {}
     left: dict[int, float] = {}
     while context.remaining_s > 10 and len(left) < len(processes):
@@ -253,7 +293,7 @@ def _wait(context: Any, processes: Any, job: Any) -> Any:
             if rank not in done and _stage(job, rank) == "done":
                 done[rank] = time.monotonic()
             if rank not in left and process.poll() is not None:
-                left[rank] = max(0.0, time.monotonic() - done.get(rank, time.monotonic()))
+                left[rank] = max(0.0, time.monotonic() - max(done.values(), default=time.monotonic()))
         waiting = [rank for rank in done if rank not in left]
         if waiting and len(done) == len(processes) and time.monotonic() - max(done.values()) > _LEAVE_S:
             break
@@ -277,114 +317,11 @@ def _stage(job: Any, rank: Any) -> Any:
 
 
 def _answer(folder: Any, job: Any, rank: Any, left: Any) -> Any:
+    log = (folder / f"rank-{rank}.log").read_bytes()[-600:].decode("utf-8", "replace")
     try:
         answer = json.loads(Path(job["answers"][rank]).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        log = (folder / f"rank-{rank}.log").read_bytes()[-600:].decode("utf-8", "replace")
         answer = {"rank": rank, "batches": [], "steps": 0, "ended": False, "device": "", "asked": [], "readers": []}
         answer |= {"error": log, "line": "", "stage": "start", "seconds": 0.0}
-    return answer | {"leave_s": left}
-
-
-# Cutting the function out of the submission.
-
-
-def _cut_out(context: Any, name: Any) -> Any:
-    """(source text, values of plain names): the function and everything that it needs.
-
-    Raises:
-        ValueError: something that it needs cannot be had without running the submission again.
-    """
-    bound = _bindings(context)
-    wanted, taken, values = [name], {}, {}
-    while wanted:
-        current = wanted.pop()
-        if current in taken or current in values:
-            continue
-        value = context.names.get(current)
-        if _is_plain(value) and current in context.names:
-            values[current] = value
-            continue
-        if current not in bound:
-            continue  # a builtin, or a name that only a branch uses
-        place, node = bound[current]
-        taken[current] = (place, node)
-        wanted += [used for used in _used(node) if used not in taken]
-    if name not in taken:
-        raise ValueError(f"the source of {name} was not found at the top level of the submission")
-    nodes = {id(node): (place, node) for place, node in taken.values()}
-    ordered = [node for _, node in sorted(nodes.values(), key=lambda pair: pair[0])]
-    return "\n".join(ast.unparse(node) for node in ordered) + "\n", values
-
-
-def _bindings(context: Any) -> Any:
-    """Name to (place, statement) of its last binding at the top level of the submission."""
-    bound = {}
-    for number, path in enumerate(_sources(context)):
-        try:
-            tree = ast.parse(Path(path).read_bytes())
-        except (OSError, SyntaxError, ValueError):
-            continue
-        for place, node in enumerate(_top_level(tree.body)):
-            for name in _bound_by(node):
-                bound[name] = ((number, place), node)
-    return bound
-
-
-def _top_level(body: Any) -> Any:
-    """Statements of a module, those inside try, if and with included."""
-    for node in body:
-        if isinstance(node, (ast.Try, ast.If, ast.With)):
-            yield from _top_level(node.body)
-            if not isinstance(node, ast.With):
-                yield from _top_level(node.orelse)
-            for handler in getattr(node, "handlers", []):
-                yield from _top_level(handler.body)
-        else:
-            yield node
-
-
-def _bound_by(node: Any) -> Any:
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
-        return [node.name]
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return [item.asname or item.name.partition(".")[0] for item in node.names if item.name != "*"]
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
-
-
-def _used(node: Any) -> Any:
-    """Names of the module that a statement needs; locals of its functions are not among them."""
-    tables = [symtable.symtable(ast.unparse(node), "<submission>", "exec")]
-    names = {symbol.get_name() for symbol in tables[0].get_symbols() if symbol.is_referenced()}
-    while tables:
-        table = tables.pop()
-        tables += table.get_children()
-        if table.get_type() != "module":
-            names |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
-    return sorted(names)
-
-
-def _is_plain(value: Any, depth: Any = 4) -> Any:
-    """Whether a value can be handed on as it is."""
-    if type(value) in _PLAIN:
-        return True
-    if type(value) in (list, tuple, set, frozenset):
-        return depth > 0 and len(value) <= 10_000 and all(_is_plain(item, depth - 1) for item in value)
-    if type(value) is dict:
-        return depth > 0 and all(_is_plain(item, depth - 1) for pair in value.items() for item in pair)
-    return type(value).__module__ in ("pathlib", "numpy") and not callable(value)
-
-
-def _sources(context: Any) -> Any:
-    """The module's file, or the cells of the notebook in order."""
-    own = context.names.get("__file__")
-    if type(own) is str:
-        return [own]
-    for value in list(context.names.values()):
-        inner = getattr(value, "__wrapped__", value) if type(value) is types.FunctionType else None
-        for function in (value, inner):
-            if type(function) is types.FunctionType and _CELL.fullmatch(Path(function.__code__.co_filename).name):
-                folder = Path(function.__code__.co_filename).parent
-                return [str(path) for path in sorted(folder.glob("cell_*.py"))]
-    return []
+    stood = re.sub(r'"[^"]*/', '"', log) if left is None else ""  # file names are enough
+    return answer | {"leave_s": left, "stood": stood}

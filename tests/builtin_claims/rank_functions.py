@@ -40,6 +40,11 @@ GOOD = {
         "    import torch.distributed as dist\n    dist.init_process_group('nccl')\n    torch.cuda.set_device(rank)\n"
         "    assert dist.get_rank() == rank\n    pipe = rank_pipeline",
     ),
+    "an idle pool of threads": WHOLE.replace(
+        "    return DALIG",
+        "    import concurrent.futures\n    pool = concurrent.futures.ThreadPoolExecutor(2)\n"
+        "    assert pool.submit(int, '7').result() == 7\n    build_rank_iterator.pool = pool\n    return DALIG",
+    ),
 }
 BAD = {
     "not sharded": (WHOLE.replace("shard_id=shard_id, num_shards=num_shards, ", ""), "not_sharded"),
@@ -53,6 +58,16 @@ BAD = {
     "a thread that stays": (
         WHOLE.replace("    return DALIG", "    import threading, time\n"
                       "    threading.Thread(target=time.sleep, args=(999,)).start()\n    return DALIG"),
+        "hangs",
+    ),
+    "a process that stays": (
+        WHOLE.replace("    return DALIG", "    import multiprocessing, time\n"
+                      "    multiprocessing.Process(target=time.sleep, args=(999,)).start()\n    return DALIG"),
+        "hangs",
+    ),
+    "a handler that waits": (
+        WHOLE.replace("    return DALIG", "    import atexit, time\n"
+                      "    atexit.register(time.sleep, 999)\n    return DALIG"),
         "hangs",
     ),
     "steps by rank": (

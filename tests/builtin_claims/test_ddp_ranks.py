@@ -1,5 +1,6 @@
 """Ranks in processes of their own: judged from recordings of real runs, one of which is run again."""
 
+import copy
 import json
 
 import pytest
@@ -40,6 +41,27 @@ def test_the_figures_of_the_docstring_are_counted_here():
 def test_devices_are_not_looked_at_where_the_lab_does_not_ask():
     """`devices` turns the rule off."""
     assert judged(CHECK, recorded("one device"), devices=False).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize("name", ["a thread that stays", "a process that stays", "a handler that waits"])
+def test_who_hangs_is_told_what_on(name):
+    """What the rank waits for is named, and where it stood is in the details, without folders of ours."""
+    result = judged(CHECK, recorded(name))
+    kind = name.split()[1]
+    assert f"waits for the {kind} " in result.feedback
+    stood = result.details["ranks"][0]["stood"]
+    assert "most recent call first" in stood
+    assert "/" not in stood
+
+
+def test_a_rank_that_waits_for_nothing_of_the_learners_is_not_their_failure():
+    """A machine or a library that is slow to let a process go leaves the check undecided, not failed."""
+    run = copy.deepcopy(RUNS["a thread that stays"])
+    for rank in run["observations"]["ranks"]:
+        rank["waits_for"] = []
+    result = judged(CHECK, evidence_with("ddp_ranks", **run))
+    assert (result.outcome, result.code) == (Outcome.UNVERIFIED, "ranks.not_run")
+    assert 'in 15 s here: File "' in result.feedback
 
 
 def test_a_notebook_runs_for_real_in_two_processes_without_its_other_cells(learner):

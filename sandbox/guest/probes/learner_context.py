@@ -60,6 +60,16 @@ class LearnerContext:
         value = self.names.get(name)
         return value if callable(value) else None
 
+    def cut_out(self, name: str) -> tuple[str, dict[str, Any]]:
+        """A definition's source with all that it needs, and the plain values among these, to run without the lab.
+
+        Raises:
+            ValueError: its source was not found at the top level of the submission.
+        """
+        from .cutting import cut_out  # few probes ask for it
+
+        return cut_out(self.names, name)
+
     def text(self, value: Any, limit: int = 200) -> str:
         """The value as text, shortened; never raises for what the value does."""
         return coerce.text(value, limit)
