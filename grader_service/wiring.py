@@ -15,18 +15,18 @@ from grader_service.labs.specs import lab_ids, lab_text, read_lab
 from grader_service.model.lab import LabSpec
 from grader_service.queue.address import redis_url
 from grader_service.service.device_lock import Hold, hold_device
-from grader_service.service.gate import Gate
 from grader_service.service.retry import RetryPolicy
 from grader_service.settings import Settings
 from grader_service.store.acceptance import IntakeLimits
-from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import SCHEMA, Store
 
 if TYPE_CHECKING:
     from redis import Redis
 
     from grader_service.grading.crew import Device
+    from grader_service.service.gate import Gate
     from grader_service.service.runner import RunnerDesk
+    from grader_service.store.artifacts import ArtifactStore
     from sandbox.api import SandboxRunner
 
 
@@ -55,8 +55,10 @@ def ready_store(settings: Settings) -> Store:
     return store
 
 
-def open_artifacts(settings: Settings) -> ArtifactStore:
+def open_artifacts(settings: Settings) -> "ArtifactStore":
     """The artifacts' store."""
+    from grader_service.store.artifacts import ArtifactStore  # noqa: PLC0415 - planning needs no object store
+
     url = settings.artifact_store or f"file://{(settings.state_dir / 'artifacts').resolve()}"
     return ArtifactStore(url, tuple(settings.artifact_sources.split()))
 
@@ -139,7 +141,7 @@ def open_sandbox(settings: Settings, gpu: Gpu | None) -> "SandboxRunner":
     return open_runner(settings.sandbox, image, settings, gpu)
 
 
-def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str, gate: Gate) -> "RunnerDesk":
+def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str, gate: "Gate") -> "RunnerDesk":
     """What a runner works with."""
     from grader_service.grading.kept_references import KeptReferences  # noqa: PLC0415 - see above
     from grader_service.service.runner import RunnerDesk  # noqa: PLC0415
@@ -160,6 +162,7 @@ def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str, g
         device=device,
         owner=owner,
         gate=gate,
+        state_dir=settings.state_dir,
         gpu=gpu,
         lease_s=settings.lease_s,
         limit_s=settings.run_limit_s,

@@ -16,25 +16,22 @@ _CENSUS = "runs.lock"
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
-class RunFolder:
-    """`state_dir/runs/<run id>`: code, submission, shards and links of one run."""
+class OwnedFolder:
+    """`state_dir/runs/<name>`, which a sweep removes when the process that made it is gone."""
 
-    def __init__(self, state_dir: Path, run_id: str) -> None:
-        if not _RUN_ID.fullmatch(run_id):
-            raise ValueError(f"{run_id!r} is not a run id: expected letters, digits, - and _")
-        self.root = state_dir / "runs" / run_id
-        self.code = self.root / "code"
-        self.submission = self.root / "submission"
-        self.shards = self.root / "shards"
+    def __init__(self, state_dir: Path, name: str) -> None:
+        if not _RUN_ID.fullmatch(name):
+            raise ValueError(f"{name!r} is not a run id: expected letters, digits, - and _")
+        self.root = state_dir / "runs" / name
         self._state_dir = state_dir
         self._lock: int | None = None
         self._made = False
 
     def create(self) -> None:
-        """Makes the folders (only the owner may enter the outermost) and takes the lock.
+        """Makes the folder, which only the owner may enter, and takes its lock.
 
         Raises:
-            OSError: the state folder cannot be written to, or the run exists; nothing of it is left.
+            OSError: the state folder cannot be written to, or the folder exists; nothing of it is left.
         """
         self.root.parent.mkdir(parents=True, exist_ok=True)
         with _census(self._state_dir):
@@ -46,6 +43,32 @@ class RunFolder:
             except OSError:
                 self.remove()
                 raise
+
+    def remove(self) -> None:
+        """Deletes everything that can be deleted and frees the lock; a folder that another one made is not touched."""
+        if self._made:
+            remove_tree(self.root)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+class RunFolder(OwnedFolder):
+    """Code, submission, shards and links of one run."""
+
+    def __init__(self, state_dir: Path, run_id: str) -> None:
+        super().__init__(state_dir, run_id)
+        self.code = self.root / "code"
+        self.submission = self.root / "submission"
+        self.shards = self.root / "shards"
+
+    def create(self) -> None:
+        """Makes the folders as well.
+
+        Raises:
+            OSError: the state folder cannot be written to, or the run exists; nothing of it is left.
+        """
+        super().create()
         try:
             for folder in (self.submission, self.shards):
                 self.open_folder(folder)
@@ -63,14 +86,6 @@ class RunFolder:
         folder.mkdir(parents=True)
         folder.chmod(0o755)
         return folder
-
-    def remove(self) -> None:
-        """Deletes everything that can be deleted and frees the lock; a folder that another run made is not touched."""
-        if self._made:
-            remove_tree(self.root)
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
 
 
 def remove_tree(root: Path) -> bool:

@@ -1,7 +1,7 @@
 """The first half of a grading: claims a run, executes it in the sandbox, stores what was found. Loads no check."""
 
 import contextlib
-import tempfile
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -36,6 +36,7 @@ from grader_service.store.submissions import load_submission
 from grader_service.store.twins import measured_twins
 from sandbox.abortable import Abortable
 from sandbox.api import SandboxRunner
+from sandbox.run_folder import OwnedFolder
 
 log = structlog.get_logger(__name__)
 
@@ -67,6 +68,8 @@ class RunnerDesk:
     device: Device
     owner: str
     gate: Gate
+    state_dir: Path
+    """Where it keeps what its runs need on this host."""
     gpu: Gpu | None = None
     lease_s: float = 60.0
     limit_s: float = 7200.0
@@ -150,8 +153,8 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable, afterwards: context
             document = as_own(found, claim.run_id).model_dump_json().encode()
             log.info("run_spared", reused_from=found.run.run_id)
             return _ended(claim, kept=_store(desk, claim, "evidence", document, {}))
-    with tempfile.TemporaryDirectory(prefix="grader-artifact-") as folder:
-        path = Path(folder) / "artifact"
+    with _fetching(desk, claim) as folder:
+        path = folder / "artifact"
         desk.artifacts.copy_to(submission.sha256, path)
         artifact = Artifact(submission.filename, path, submission.sha256, submission.size_bytes)
         try:
@@ -166,7 +169,7 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable, afterwards: context
                 gpu=desk.gpu,
                 threshold=plan.threshold,
                 attempt=plan.attempt,
-                probes=tuple(_probe_task(desk, ref) for ref in plan.probes),
+                probes=tuple(_probe_task(desk, ref, folder) for ref in plan.probes),
                 submitter=submission.learner or submission.submission_id,
                 references=desk.references,
                 afterwards=afterwards,
@@ -199,16 +202,33 @@ def _ended(claim: Claim, *, kept: bool) -> RunEnd:
     return RunEnd.STORED
 
 
-def _probe_task(desk: RunnerDesk, ref: ProbeRef) -> ProbeTask:
+@contextlib.contextmanager
+def _fetching(desk: RunnerDesk, claim: Claim) -> Iterator[Path]:
+    """A folder for what is fetched, on the disk of the runs, since /tmp may be small; after a kill a sweep removes it.
+
+    Raises:
+        SandboxUnavailable: it could not be made.
+    """
+    folder = OwnedFolder(desk.state_dir, f"{claim.run_id}-fetched-{secrets.token_hex(4)}")
+    try:
+        folder.create()
+    except OSError as error:
+        raise SandboxUnavailable(f"no artifact can be kept in {desk.state_dir}: {error}") from error
+    try:
+        yield folder.root
+    finally:
+        folder.remove()
+
+
+def _probe_task(desk: RunnerDesk, ref: ProbeRef, folder: Path) -> ProbeTask:
     """A probe with its source, as it was when the run was queued; copied, never imported.
 
     Raises:
         InfrastructureError: the store of artifacts does not hold it.
     """
-    with tempfile.TemporaryDirectory(prefix="grader-probe-") as folder:
-        path = Path(folder) / "source"
-        desk.artifacts.copy_to(ref.sha256, path)
-        return ProbeTask(ref, path.read_bytes())
+    path = folder / ref.sha256
+    desk.artifacts.copy_to(ref.sha256, path)
+    return ProbeTask(ref, path.read_bytes())
 
 
 def _store(

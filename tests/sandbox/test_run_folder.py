@@ -1,5 +1,7 @@
 """Who owns a run, and what a sweep may take away."""
 
+import errno
+import gc
 import os
 import shutil
 import stat
@@ -85,6 +87,7 @@ def test_a_run_is_live_while_its_owner_is(state_dir, run):
 def test_removing_twice_is_no_error(run):
     """And frees every descriptor."""
     run.remove()
+    gc.collect()  # what others left behind would be closed in between
     before = psutil.Process().num_fds()
     run.remove()
     assert psutil.Process().num_fds() == before
@@ -114,9 +117,15 @@ def test_a_run_is_opened_once(state_dir, run):
 
 def test_a_run_that_cannot_be_made_leaves_nothing(state_dir, monkeypatch):
     """No folder, no descriptor."""
-    monkeypatch.setattr("sandbox.guest_code.GUEST_SOURCE", state_dir / "missing")
+
+    def full(folder):
+        (folder / "grader_guest").mkdir(parents=True)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("sandbox.run_folder.install_guest_code", full)
+    gc.collect()  # what others left behind would be closed in between
     before = psutil.Process().num_fds()
-    with pytest.raises(OSError, match="No such file"):
+    with pytest.raises(OSError, match="No space left"):
         RunFolder(state_dir, "run-3").create()
     assert not (state_dir / "runs" / "run-3").exists()
     assert psutil.Process().num_fds() == before

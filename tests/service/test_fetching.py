@@ -1,0 +1,73 @@
+"""Where a runner keeps the artifact that it fetched for a run."""
+
+import multiprocessing
+import tempfile
+import time
+
+from checks.probe_files import ProbeFiles
+from grader_service.grading.run import RunOutcome
+from grader_service.service import runner
+from grader_service.service.runner import RunEnd
+from sandbox.process_runner import ProcessRunner
+from sandbox.run_folder import is_live
+from tests.factories import a_run, an_evidence
+from tests.service.harness import QUICK, wait_for
+
+
+def test_an_artifact_lies_beside_the_runs(bench, monkeypatch, tmp_path):
+    """On the disk that holds what a submission unpacks to: a container's /tmp is smaller than an artifact may be."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "full"))
+    runs = bench.state_dir / "runs"
+    seen = []
+
+    def execute(artifact, *_, run_id, **__):
+        seen.append(artifact.path.read_bytes())
+        assert artifact.path.parent.parent == runs
+        assert is_live(bench.state_dir, artifact.path.parent.name)
+        return RunOutcome(an_evidence(run=a_run(run_id=run_id)), {})
+
+    monkeypatch.setattr(runner, "execute", execute)
+    bench.submit()
+    assert bench.run_all(bench.desk()) == [RunEnd.STORED]
+    assert seen == [QUICK.encode()]
+    assert list(runs.iterdir()) == []
+
+
+def test_probes_come_with_their_source(bench, monkeypatch):
+    """As it was when the run was queued, read from beside the artifact."""
+    seen = {}
+
+    def execute(*_, run_id, probes, **__):
+        seen.update({task.ref.id: task.source for task in probes})
+        return RunOutcome(an_evidence(run=a_run(run_id=run_id)), {})
+
+    monkeypatch.setattr(runner, "execute", execute)
+    bench.submit(lab="dali-classification-training", step="train")
+    assert bench.run_all(bench.desk()) == [RunEnd.STORED]
+    assert {"training_loop", "placement_table"} <= set(seen)
+    assert seen == {name: ProbeFiles().load(name).source for name in seen}
+
+
+def test_a_killed_runner_leaves_its_artifact_to_the_next_sweep(bench, monkeypatch):
+    """Not to somebody who wonders why the disk is full; one that is in use stays."""
+    monkeypatch.setattr(runner, "execute", lambda *_, **__: time.sleep(600))
+    bench.submit()
+    killed = multiprocessing.get_context("fork").Process(target=bench.run_all, args=(bench.desk(),))
+    killed.start()
+    runs = bench.state_dir / "runs"
+    wait_for(lambda: list(runs.glob("*/artifact")), 30)
+    sandbox = ProcessRunner(bench.state_dir)
+    assert sandbox.sweep() == 0
+    killed.kill()
+    killed.join()
+    assert sandbox.sweep() == 1
+    assert list(runs.iterdir()) == []
+
+
+def test_a_state_folder_that_cannot_be_written_is_no_failure_of_the_learners(bench, tmp_path):
+    """The run is parked with the folder's name."""
+    (tmp_path / "state").write_text("a file")
+    submission_id = bench.submit()
+    ends = bench.run_all(bench.desk(state_dir=tmp_path / "state", retry=runner.RetryPolicy(max_attempts=1)))
+    assert ends == [RunEnd.FAILED]
+    assert f"no artifact can be kept in {tmp_path / 'state'}" in bench.run(submission_id).last_error
