@@ -183,14 +183,13 @@ def a_paused_pod_stands_still(runner: SandboxRunner) -> None:
     with _pod(runner) as (pod, _):
         _ask(pod, {"kind": "count"})
         pod.pause()
-        before = time.monotonic()
         time.sleep(1.0)
         pod.resume()
-        counted = _number(_ask(pod, {"kind": "read_count"}))
-        asleep = time.monotonic() - before
-        _true(counted < asleep / 0.005 * 0.6, f"{counted} counts in {asleep:.1f} s")
-        time.sleep(0.3)
-        _true(_number(_ask(pod, {"kind": "read_count"})) > counted, "the pod did not run on")
+        answer = _ask(pod, {"kind": "read_count"})
+        counted, longest = _number(answer), answer.body.get("longest")
+        # Of a pod that ran on, a busy host makes the pauses longer, but none of them as long as this.
+        _true(isinstance(longest, float) and longest >= 0.9, f"it never stood longer than {longest} s")
+        _wait_until(lambda: _number(_ask(pod, {"kind": "read_count"})) > counted, "the pod did not run on")
 
 
 @_behaviour()

@@ -233,6 +233,6 @@ class DockerRunSpace:
             left = unavailable("a run's containers could not be removed", error)
         for name in (self._volumes.workspace, self._volumes.tmp, self._volumes.shm):
             with contextlib.suppress(*ENGINE_ERRORS):
-                self._client.volumes.get(name).remove(force=True)
+                self._client.api.remove_volume(name, force=True)
         self._folder.remove()
         return left

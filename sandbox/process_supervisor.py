@@ -73,16 +73,27 @@ def send(number: int, pids: list[int]) -> None:
             os.killpg(group, number)
 
 
+def stands(pid: int) -> bool:
+    """Whether every thread of a process is stopped, dead or gone: one that was told to stop may run for an instant."""
+    with contextlib.suppress(OSError, IndexError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
+                if file.read().rpartition(b")")[2].split()[0] not in (b"T", b"t", b"Z", b"X"):
+                    return False
+    return True
+
+
 def stop_everything() -> None:
-    """Freezes every descendant, until there is none that was forked meanwhile."""
-    stopped: set[int] = set()
+    """Freezes every descendant, until each stands still and there is none that was forked meanwhile."""
+    told: set[int] = set()
     deadline = time.monotonic() + KILL_S
     while time.monotonic() < deadline:
-        running = [pid for pid in descendants() if pid not in stopped]
+        running = [pid for pid in descendants() if not stands(pid)]
         if not running:
             return
-        send(signal.SIGSTOP, running)
-        stopped.update(running)
+        send(signal.SIGSTOP, [pid for pid in running if pid not in told])
+        told.update(running)
+        time.sleep(0.001)
 
 
 def kill_everything(ended: dict[int, int]) -> None:

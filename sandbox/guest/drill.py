@@ -82,22 +82,36 @@ def do_count(link: Link, request: dict[str, Any]) -> None:
     counter = _Counter()
     globals()["_counter"] = counter
     threading.Thread(target=counter.run, daemon=True).start()
+    counter.runs.wait()
     link.send("counting")
 
 
 class _Counter:
     def __init__(self) -> None:
         self.value = 0
+        self.runs = threading.Event()
+        self._last = time.monotonic()
+        self._longest = 0.0
 
     def run(self) -> None:
         while True:
+            now = time.monotonic()
+            self._longest = max(self._longest, now - self._last)
+            self._last = now
             self.value += 1
+            self.runs.set()
             time.sleep(0.005)
+
+    def longest(self) -> float:
+        """Longest time in seconds between two counts; the one under way is among them, since it may be asked first."""
+        last = self._last  # before `_longest`, which is set before it
+        return max(time.monotonic() - last, self._longest)
 
 
 def do_read_count(link: Link, request: dict[str, Any]) -> None:
-    """Says how far the counter is."""
-    link.send("count", value=globals()["_counter"].value)
+    """Says how far the counter is, and the longest time in seconds for which it stood."""
+    counter = globals()["_counter"]
+    link.send("count", value=counter.value, longest=counter.longest())
 
 
 def do_loaded(link: Link, request: dict[str, Any]) -> None:

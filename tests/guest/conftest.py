@@ -24,7 +24,7 @@ class ChildFailed(AssertionError):
     """The forked child raised, died or took too long; the message holds its traceback."""
 
 
-def forked(function: Callable[..., Any], *args: Any, timeout: float = 60.0) -> Any:
+def forked(function: Callable[..., Any], *args: Any, timeout: float = 240.0) -> Any:
     """Runs `function(*args)` in a forked child with its own process group; returns its result by way of JSON."""
     read_end, write_end = os.pipe()
     with warnings.catch_warnings():
@@ -110,7 +110,7 @@ def _end_group(child: int) -> None:
 
 @pytest.fixture(scope="session")
 def in_child() -> Callable[..., Any]:
-    """`in_child(function, *args, timeout=60.0)`: see `forked`."""
+    """`in_child(function, *args, timeout=240.0)`: see `forked`."""
     return forked
 
 

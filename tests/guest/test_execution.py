@@ -15,7 +15,7 @@ from tests.guest.runs import run_module, run_notebook
 def module(in_child, tmp_path):
     """Runs a module in a child."""
 
-    def run(source, timeout=60.0, **options):
+    def run(source, timeout=240.0, **options):
         text = source if isinstance(source, bytes) else textwrap.dedent(source)
         return in_child(lambda: run_module(tmp_path, text, **options), timeout=timeout)
 
@@ -26,7 +26,7 @@ def module(in_child, tmp_path):
 def notebook(in_child, tmp_path):
     """Runs a notebook's cells in a child."""
 
-    def run(*cells, timeout=60.0, **options):
+    def run(*cells, timeout=240.0, **options):
         return in_child(lambda: run_notebook(tmp_path, *map(textwrap.dedent, cells), **options), timeout=timeout)
 
     return run
@@ -195,19 +195,19 @@ def test_reading_from_the_keyboard_finds_none(module):
 
 def test_an_endless_loop_ends_with_its_line(module):
     """Time is up: `timed_out`, with the line that was running and all that was defined before."""
-    run = module("value = 7\ndef spin():\n    while True:\n        pass\nspin()\n", timeout_s=0.5, names="value")
+    run = module("value = 7\ndef spin():\n    while True:\n        pass\nspin()\n", timeout_s=1.5, names="value")
     assert run["ran"] == "timed_out"
     assert run["value"] == 7
     exception = LearnerException.model_validate(run["exception"])
     assert [frame.function for frame in exception.frames] == ["<module>", "spin"]
     assert exception.place.line in (3, 4)
     assert "stopped after" in exception.message
-    assert 0.4 < run["duration_s"] < 5
+    assert 1.4 < run["duration_s"] < 20
 
 
 def test_a_sleep_ends_in_time(module):
     """Waiting counts as running."""
-    run = module("import time\ntime.sleep(60)\n", timeout_s=0.3)
+    run = module("import time\ntime.sleep(60)\n", timeout_s=1.0)
     assert (run["ran"], where(run)[1]) == ("timed_out", 2)
 
 
@@ -223,7 +223,7 @@ def test_a_broad_except_does_not_swallow_the_timeout(module):
             except Exception:
                 caught += 1
         """,
-        timeout_s=0.3,
+        timeout_s=1.0,
         names="caught",
     )
     assert (run["ran"], run["caught"]) == ("timed_out", 0)
@@ -241,7 +241,7 @@ def test_code_that_catches_everything_is_left_where_it_stands(in_child, tmp_path
         source = (
             f"import time\nvalue = 5\nwhile True:\n    try:\n        time.sleep(60)\n    {clause}\n        continue\n"
         )
-        run_module(tmp_path, source, timeout_s=0.3, grace_s=0.3, abandon=abandon)
+        run_module(tmp_path, source, timeout_s=1.0, grace_s=0.3, abandon=abandon)
 
     with pytest.raises(AssertionError, match="without an answer"):
         in_child(run_and_leave, timeout=10.0)
@@ -260,7 +260,7 @@ def test_cleaning_up_after_the_timeout_is_possible(module):
             cleaned = True
             raise RuntimeError("DataLoader worker exited unexpectedly")
         """,
-        timeout_s=0.3,
+        timeout_s=1.0,
         names="cleaned",
     )
     assert (run["ran"], run["cleaned"], run["exception"]["type"]) == ("timed_out", True, "LearnerTimeout")
@@ -271,8 +271,8 @@ def test_nothing_rings_after_the_end(in_child, tmp_path):
     """The clock of a run that ended in time does not disturb what follows."""
 
     def run():
-        result = run_module(tmp_path, "x = 1\n", timeout_s=0.3)
-        time.sleep(0.6)
+        result = run_module(tmp_path, "x = 1\n", timeout_s=1.0)
+        time.sleep(1.3)
         return result["ran"]
 
     assert in_child(run) == "completed"
@@ -362,7 +362,7 @@ def test_spawned_loader_workers_can_import_the_submission(lab_child, tmp_path):
             main()
         """
     )
-    run = lab_child(lambda: run_module(tmp_path, source, names="total"), timeout=120.0)
+    run = lab_child(lambda: run_module(tmp_path, source, timeout_s=200.0, names="total"), timeout=240.0)
     assert (run["ran"], run["total"]) == ("completed", 15)
 
 
@@ -410,7 +410,7 @@ def test_cells_may_await(notebook):
 
 def test_awaiting_ends_in_time(notebook):
     """A cell that waits for ever on its loop is stopped at its line."""
-    run = notebook("import asyncio", "async def f():\n    await asyncio.sleep(60)\nawait f()", timeout_s=0.3)
+    run = notebook("import asyncio", "async def f():\n    await asyncio.sleep(60)\nawait f()", timeout_s=1.0)
     assert run["ran"] == "timed_out"
 
 

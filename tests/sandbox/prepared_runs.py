@@ -44,6 +44,7 @@ class Counting:
         self.opened = 0
         self.pods = []
         self.broken = False
+        self.refused = 0
 
     @property
     def started(self):
@@ -56,6 +57,7 @@ class Counting:
 
         def counted(spec):
             if self.broken:
+                self.refused += 1
                 raise SandboxUnavailable("the engine is away")
             self.pods.append(start(spec))
             return self.pods[-1]

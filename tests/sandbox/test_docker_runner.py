@@ -51,10 +51,10 @@ def run_id(engine):
 @pytest.fixture
 def shaky_runner(proxy, lab_image, state_dir, monkeypatch):
     """A runner on that engine, with little patience."""
-    monkeypatch.setattr(docker_engine, "_REMOVE_S", 1.0)
+    monkeypatch.setattr(docker_engine, "_REMOVE_S", 2.0)
     monkeypatch.setattr(docker_engine, "_WAIT_S", 2)
-    monkeypatch.setattr(docker_engine, "_PAUSE_S", 1.0)
-    client = docker.DockerClient(base_url=proxy.url, timeout=3)
+    monkeypatch.setattr(docker_engine, "_PAUSE_S", 2.0)
+    client = docker.DockerClient(base_url=proxy.url, timeout=6)
     yield DockerRunner(lab_image, state_dir, client=client)
     client.close()
 

@@ -141,10 +141,13 @@ def test_the_end_of_the_log_is_kept(supervise):
     assert 60_000 < len(tail) <= process_supervisor.LOG_BYTES
 
 
-def test_children_end_with_the_guest(supervise):
+def test_children_end_with_the_guest(supervise, tmp_path):
     """Daemons too, although nobody asked for the end yet."""
-    one = supervise(DAEMON.format(count=3, work="time.sleep(1000)", seconds=1))
+    seen = tmp_path / "seen"
+    waiting = f"while not os.path.exists({str(seen)!r}): time.sleep(0.01)\n"
+    one = supervise(DAEMON.format(count=3, work="time.sleep(1000)", seconds=0) + waiting)
     one.wait_for(lambda: len(one.living()) == 4)
+    seen.touch()
     one.wait_for(lambda: not one.tree())
     assert one.survivors() == []
     assert one.end()["exit_code"] == 0
@@ -173,14 +176,22 @@ def test_a_storm_of_processes_is_killed(supervise):
         "            if os.fork(): os._exit(0)\n"
         "time.sleep(1000)\n"
     )
-    time.sleep(0.5)
-    session = psutil.Process(one.process.pid).children()[0].pid
-    assert len(in_session(session)) >= 3
+    one.wait_for(lambda: (found := session_below(one)) is not None and len(in_session(found)) >= 3)
+    session = session_below(one)
     started = time.monotonic()
     report = one.end()
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 25
     assert report["exit_code"] == -signal.SIGKILL
     assert in_session(session) == []
+
+
+def session_below(one):
+    """The one that the guest was started in; None while it starts. Its children may have lower numbers than it has."""
+    for child in psutil.Process(one.process.pid).children():
+        with contextlib.suppress(ProcessLookupError):
+            if (session := os.getsid(child.pid)) != os.getsid(one.process.pid):
+                return session
+    return None
 
 
 def in_session(session):
@@ -201,7 +212,7 @@ def test_many_processes_are_killed(supervise):
     one.wait_for(lambda: len(one.tree()) >= 301)
     started = time.monotonic()
     one.end()
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 25
     assert one.survivors() == []
 
 

@@ -31,13 +31,15 @@ def test_imports_do_not_go_on_beside_a_run(process_runner):
         with warm.open_run("other", SpaceLimits(workspace_mib=32, workspace_inodes=500, shm_mib=16)):
             before = _processor_s(waiting)
             time.sleep(2.0)
-            assert _processor_s(waiting) == before
+            after = _processor_s(waiting)
+            # A thread that is stopped ends what the kernel does for it; imports that go on take all of a processor.
+            assert after - before < 0.3
 
 
 def _processor_s(pod):
     """Processor time that the guests of a process pod have had."""
     supervisor = psutil.Process(pod._vessel._supervisor.pid)
-    return [sum(one.cpu_times()[:2]) for one in supervisor.children(recursive=True)]
+    return sum(sum(one.cpu_times()[:2]) for one in supervisor.children(recursive=True))
 
 
 def test_a_submission_finds_its_imports_done(process_runner, tmp_path):

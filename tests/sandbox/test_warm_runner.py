@@ -125,6 +125,10 @@ def test_an_engine_that_fails_while_preparing(process_runner):
         with warm.open_run("one", LIMITS) as space:
             space.start(drill())
             counting.broken = True
+        deadline = time.monotonic() + FULL_S
+        while not counting.refused:
+            assert time.monotonic() < deadline, "nobody tried"
+            time.sleep(0.05)
         assert not pool.waits(1.0)
         counting.broken = False
         with warm.open_run("two", LIMITS) as space:
@@ -146,10 +150,11 @@ def test_a_pods_time_begins_when_it_is_claimed(process_runner):
     """Waiting is not the learner's time."""
     with prepared(process_runner, drill()) as (warm, _):
         time.sleep(3.0)
+        claimed = time.monotonic()
         with warm.open_run("run", LIMITS) as space:
             pod = space.start(drill())
             assert is_warm(pod)
-            assert pod.end().wall_s < 3.0
+            assert pod.end().wall_s <= time.monotonic() - claimed
 
 
 def test_a_pool_needs_a_size():

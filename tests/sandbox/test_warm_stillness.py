@@ -49,7 +49,7 @@ def test_frozen_pods_of_a_killed_grader_are_swept(engine, lab_image, docker_runn
     with another_grader("docker", state_dir, run_id, lab_image) as grader:
         mine = {"label": f"{LABEL}={run_id}"}
         (container,) = engine.containers.list(filters=mine)
-        container.pause()
+        ContainerVessel(container).pause()
         grader.kill()
         grader.wait()
         assert docker_runner.sweep() == 5  # a container, three volumes, a folder

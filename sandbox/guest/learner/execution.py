@@ -1,6 +1,5 @@
 """Runs a submission once, top to bottom, as Python or a notebook would, and says how it ended."""
 
-import asyncio
 import builtins
 import inspect
 import linecache
@@ -14,11 +13,14 @@ import types
 from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import coerce, ipython_stand_in
 from .deadline import GRACE_S, Deadline, LearnerTimeout
 from .notebook_shell import NotebookShell
+
+if TYPE_CHECKING:
+    import asyncio
 
 MAX_FRAMES = 32
 _CELL_FILE = re.compile(r"cell_(\d{3,6})\.py")
@@ -126,6 +128,8 @@ def _run_cells(cells: list[tuple[int, str]], module: types.ModuleType, run: Run,
     shell = NotebookShell(module.__dict__, run.notes)
     shell.install()
     os.makedirs(folder, exist_ok=True)
+    import asyncio  # a script need not wait for it, which takes as long as all else that a pod imports first
+
     # One loop for all cells, as in a notebook: a task that one cell starts can be awaited in another.
     loop = asyncio.Runner()
     for number, text in cells:
@@ -136,7 +140,7 @@ def _run_cells(cells: list[tuple[int, str]], module: types.ModuleType, run: Run,
         run_source(text, path, module.__dict__, loop)
 
 
-def run_source(text: str, path: str, namespace: dict[str, Any], loop: asyncio.Runner) -> None:
+def run_source(text: str, path: str, namespace: dict[str, Any], loop: "asyncio.Runner") -> None:
     """Runs one cell's source; a cell may await at its top level, as notebooks allow."""
     code = compile(text, path, "exec", flags=PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     if code.co_flags & inspect.CO_COROUTINE:
