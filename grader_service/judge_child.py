@@ -18,6 +18,7 @@ from typing import Any
 
 from checks.registry import Registry
 from grader_service.errors import GraderError, JudgeFailed
+from grader_service.garbage import look_seldom
 from grader_service.judging import judge_one
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabCheck
@@ -47,12 +48,18 @@ def _serve(connection: socket.socket, registry: Registry) -> None:
     while (request := receive(connection)) is not None and (document := receive_bytes(connection)) is not None:
         if not limited:
             _limit(request["memory_mib"])
-            limited = True
-        evidence = Evidence.model_validate_json(document)
+        try:
+            evidence = Evidence.model_validate_json(document)
+        except ValueError as error:
+            send(connection, {"unreadable": str(error)[:1000]})
+            continue
         checks = [LabCheck.model_validate(check) for check in request["checks"]]
         for check in checks:
             with contextlib.suppress(GraderError):  # said when its turn comes
                 registry.load(check.id)
+        if not limited:
+            look_seldom()  # the checks are here by now
+            limited = True
         send(connection, {"loaded": len(checks)})  # from here on it is the checks' own time that passes
         for check in checks:
             # Whoever watches the time may be gone by then; the signal's default ends this process whatever it does.

@@ -17,18 +17,22 @@ from types import TracebackType
 from typing import Any, Self
 
 import structlog
+from pydantic import TypeAdapter, ValidationError
 
 from checks.api import CheckResult, undecided
 from checks.registry import Registry
 from grader_service.errors import InfrastructureError, JudgeFailed
-from grader_service.judge_child import receive, send, send_bytes
+from grader_service.judge_child import receive_bytes, send, send_bytes
 from grader_service.judging import Judged
+from grader_service.model.base import Wire
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabCheck, LabStep
 from grader_service.model.verdict import Outcome
 
 _KEPT_ENVIRONMENT = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
 _ERROR_BYTES = 4000
+_CLOSING_S = 10.0
+"""What an interpreter that has closed its pipe has to end by itself, so that its status is known."""
 _NO_ADVICE = "This advice could not be given; that is our fault and costs nothing."
 
 log = structlog.get_logger(__name__)
@@ -82,24 +86,22 @@ class JudgeProcess:
             self._child.end()
             self._child = None
 
-    def judge(
-        self, evidence: Evidence, steps: Iterable[LabStep], registry: Registry, document: bytes | None = None
-    ) -> list[Judged]:
+    def judge(self, evidence: Evidence | bytes, steps: Iterable[LabStep], registry: Registry) -> list[Judged]:
         """The answers of every check of these steps, in the lab's order; as `judging.judge`, in another process.
 
         Args:
-            evidence: to judge.
+            evidence: to judge, or the same as JSON, which is then read in the other process alone.
             steps: with the checks.
             registry: names the distribution of a check that fails.
-            document: the same evidence as JSON, where it is at hand; it is then not written once more.
 
         Raises:
             JudgeFailed: a check raised, crashed, took too long or too much, or answered outside its contract.
+            EvidenceUnreadable: the JSON is no evidence.
             InfrastructureError: no process can be started.
         """
         places = [(step, check) for step in steps for check in step.checks]
         judged: list[Judged] = []
-        sent = evidence.model_dump_json().encode() if document is None else document
+        sent = evidence if isinstance(evidence, bytes) else evidence.model_dump_json().encode()
         try:
             while len(judged) < len(places):  # once, unless advice takes a process down
                 self._some(sent, places[len(judged) :], registry, judged)
@@ -126,7 +128,7 @@ class JudgeProcess:
             document,
         )
         try:
-            child.receive(self._limits.start_timeout_s)
+            child.begin(self._limits.start_timeout_s)
         except _Silent as silence:
             raise InfrastructureError(f"the checks could not be loaded for judging: {silence}") from None
         for step, check in places:
@@ -134,10 +136,9 @@ class JudgeProcess:
             version, version_text = loaded.check.version, loaded.version_text
             lost = False
             try:
-                answer = child.receive(self._limits.check_timeout_s)
-                result = _result(answer)
-                version, version_text = answer["version"], answer["version_text"]
-            except (_Silent, ValueError) as error:
+                answer = child.answer(self._limits.check_timeout_s)
+                result, version, version_text = answer.result, answer.version, answer.version_text
+            except (_Silent, _Failed) as error:
                 if not check.optional:
                     raise JudgeFailed(check.id, loaded.distribution, str(error)[:_ERROR_BYTES]) from None
                 # Advice that fails costs nobody a verdict.
@@ -150,15 +151,29 @@ class JudgeProcess:
                 return
 
 
-def _result(answer: dict[str, Any]) -> CheckResult:
-    """What a check answered.
+class EvidenceUnreadable(InfrastructureError):
+    """What should be judged is no evidence."""
 
-    Raises:
-        ValueError: nothing, or what is no result.
-    """
-    if "failed" in answer:
-        raise ValueError(answer["failed"])
-    return CheckResult.model_validate_json(json.dumps(answer["result"]))
+
+class _Answer(Wire):
+    """What the child says of a check that answered."""
+
+    result: CheckResult
+    version: str
+    version_text: str
+
+
+class _Failure(Wire):
+    """What it says of one that did not."""
+
+    failed: str
+
+
+_READER: TypeAdapter[_Answer | _Failure] = TypeAdapter(_Answer | _Failure)
+
+
+class _Failed(Exception):
+    """The check did not answer, and the child can go on."""
 
 
 class _Silent(Exception):
@@ -205,22 +220,48 @@ class _Child:
             send(self._connection, message)
             send_bytes(self._connection, document)
 
-    def receive(self, timeout_s: float) -> dict[str, Any]:
-        """The next message.
+    def receive(self, timeout_s: float) -> bytes:
+        """The next message, as JSON.
 
         Raises:
             _Silent: it ended, or its time is up.
         """
         self._connection.settimeout(timeout_s)
         try:
-            answer: dict[str, Any] | None = receive(self._connection)
+            answer = receive_bytes(self._connection)
         except TimeoutError:
             raise _Silent(f"it was not done within {timeout_s:g} s") from None
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise _Silent(f"its process could not be read: {error}") from None
         if answer is None:
             raise _Silent(self._last_words())
         return answer
+
+    def begin(self, timeout_s: float) -> None:
+        """Waits until the checks are imported and the evidence is read.
+
+        Raises:
+            _Silent: as `receive`.
+            EvidenceUnreadable: it is none.
+        """
+        said = json.loads(self.receive(timeout_s))
+        if "unreadable" in said:
+            raise EvidenceUnreadable(said["unreadable"])
+
+    def answer(self, timeout_s: float) -> _Answer:
+        """What the next check answered.
+
+        Raises:
+            _Silent: as `receive`, or what came is no answer.
+            _Failed: it could not.
+        """
+        try:
+            said = _READER.validate_json(self.receive(timeout_s))
+        except ValidationError as error:
+            raise _Silent(f"its process said what is no answer: {error}") from None
+        if isinstance(said, _Failure):
+            raise _Failed(said.failed)
+        return said
 
     def end(self) -> None:
         """Kills it."""
@@ -233,7 +274,7 @@ class _Child:
 
     def _last_words(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(1.0)
+            self._process.wait(_CLOSING_S)
         self._process.kill()
         _, errors = self._process.communicate()
         text = errors.decode(errors="replace")[-_ERROR_BYTES:]

@@ -16,6 +16,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from grader_service.canonical_json import canonical_json
 from grader_service.errors import ConfigurationError
 from grader_service.model.verdict import Signature, Verdict
 
@@ -74,7 +75,7 @@ class Signer:
 
     def sign(self, verdict: Verdict) -> Verdict:
         """The same verdict with its signature."""
-        value = self._key.sign(canonical(verdict.model_dump(mode="json"))).hex()
+        value = self._key.sign(canonical_json(verdict.model_dump(mode="json", exclude={"signature"}))).hex()
         signature = Signature(key_id=key_id(self.public_key), public_key=self.public_key, value=value)
         return verdict.model_copy(update={"signature": signature})
 

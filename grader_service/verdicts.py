@@ -11,6 +11,7 @@ from grader_service.judging import Judged
 from grader_service.model.base import neutralise
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec, LabStep
+from grader_service.model.quoted import Quoted
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Provenance, Status, Verdict
 from sandbox.api import SandboxFacts
@@ -26,7 +27,7 @@ def compose(
     lab: LabSpec,
     steps: Sequence[LabStep],
     judged: Sequence[Judged],
-    evidence: Evidence,
+    evidence: Evidence | Quoted,
 ) -> Verdict:
     """The verdict on a run whose checks have all answered; not signed yet."""
     checks = tuple(rubric.check_verdict(item) for item in judged)

@@ -8,7 +8,7 @@ something else in another language. Judging therefore never depends on a single 
 import json
 import re
 from collections.abc import Collection, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -27,6 +27,8 @@ _MASKED = frozenset({"video", "image", "gpu", "model", "core", "audio", "text"})
 _INHERITED = frozenset({"image", "decode", "video", "audio", "gpu", "cpu", "core", "slow"})
 """A longer unspaced entry that begins with one of these keeps its meaning too."""
 _NONE: frozenset[str] = frozenset()
+_WORDS_KEPT = 8192
+"""Learners of one lab share most of their words, so what one of them means is looked up once."""
 
 
 class Hit(NamedTuple):
@@ -40,6 +42,30 @@ class Hit(NamedTuple):
     """Pieces that it covers."""
 
 
+_Rest = tuple[tuple[str, bool], ...]
+"""The further words of a phrase, and whether each stands whole."""
+
+
+class _Form(NamedTuple):
+    """What the lists say of one form of a word."""
+
+    singles: frozenset[str]
+    """Concepts of the longest single word that it begins with."""
+    phrases: tuple[tuple[str, _Rest], ...]
+    """Concepts of the phrases that it may begin."""
+
+
+class _Word(NamedTuple):
+    """What the lists say of a word, wherever it stands."""
+
+    forms: tuple[_Form, ...]
+    """Those of which they say something; the first one that holds in the text explains the word."""
+    mistyped: frozenset[str]
+    """What explains it otherwise."""
+    inside: frozenset[str]
+    """Concepts of its parts, in any case."""
+
+
 class Lexicon:
     """The compiled index and how to match it."""
 
@@ -50,6 +76,7 @@ class Lexicon:
         self._phrases = phrases
         self._longest_unspaced = max(map(len, self._unspaced), default=0)
         self._longest_inside = max(map(len, self._inside), default=0)
+        self._word = lru_cache(_WORDS_KEPT)(self._look_up)
 
     def find(self, text: list[Piece], languages: Collection[str] | None = None) -> list[Hit]:
         """Every concept in the text, in order.
@@ -58,41 +85,58 @@ class Lexicon:
         most English terms always may.
         """
         hits: list[Hit] = []
+        among = None if languages is None else frozenset(languages)
         for number, piece in enumerate(text):
             if piece.kind in UNSPACED_KINDS:
                 self._scan(text, number, hits)
             else:
-                self._look_up(text, number, hits, languages)
+                self._explain(text, number, hits, among)
         return _unmasked(hits)
 
-    def _look_up(self, text: list[Piece], number: int, hits: list[Hit], languages: Collection[str] | None) -> None:
+    def _explain(self, text: list[Piece], number: int, hits: list[Hit], languages: frozenset[str] | None) -> None:
         piece = text[number]
+        forms, mistyped, inside = self._word(piece.text, piece.exact, languages)
         found: set[tuple[str, int]] = set()
-        for form in _forms(piece):
-            found = self._longest(form, text, number, languages)
+        initials = _initials(text, number + 1) if forms else ""
+        for singles, phrases in forms:
+            found.update([(concept, 1) for concept in singles])
+            for concept, rest in phrases:
+                # Of the phrases that begin with a common word, most already differ in the next letter.
+                if (not rest or initials is None or rest[0][0][0] in initials) and _continues(rest, text, number + 1):
+                    found.add((concept, 1 + len(rest)))
             if found:
                 break
-        found = found or {(concept, 1) for concept in self._mistyped(piece.text, languages)}
-        if _COMPOUND_FROM <= len(piece.text) <= _COMPOUND_TO:
-            found |= {(concept, 1) for concept in self._inner(piece.text, languages)}
-        hits.extend(Hit(concept, piece.at, number, size) for concept, size in sorted(found))
+        if mistyped and not found:
+            found.update((concept, 1) for concept in mistyped)
+        if inside:
+            found.update((concept, 1) for concept in inside)
+        if found:
+            hits.extend(Hit(concept, piece.at, number, size) for concept, size in sorted(found))
 
-    def _longest(
-        self, form: str, text: list[Piece], number: int, languages: Collection[str] | None
-    ) -> set[tuple[str, int]]:
-        """Concepts of the phrases, and of the longest single word, that begin here."""
-        found: set[tuple[str, int]] = set()
+    def _look_up(self, word: str, exact: str, languages: frozenset[str] | None) -> _Word:
+        forms = (self._form(form, languages) for form in _forms(word, exact))
+        return _Word(
+            forms=tuple(form for form in forms if form.singles or form.phrases),
+            mistyped=self._mistyped(word, languages),
+            inside=self._inside_of(word, languages),
+        )
+
+    def _form(self, form: str, languages: frozenset[str] | None) -> _Form:
+        """Concepts of the phrases, and of the longest single word, that begin so."""
+        phrases: list[tuple[str, _Rest]] = []
         singles = _allowed(self._whole.get(form), languages) | _allowed(self._stems.get(form), languages)
         for end in range(min(len(form), _LONGEST_STEM), 0, -1):
             stem = form[:end]
             if not singles:
                 singles = _allowed(self._stems.get(stem), languages)
-            for concept, whole, rest in self._phrases.get(stem, ()):
-                if not (whole and end < len(form)) and _continues(rest, text, number + 1):
-                    found.add((str(concept), 1 + len(_words(rest))))
-        return found | {(concept, 1) for concept in singles}
+            phrases += [
+                (str(concept), _words(rest))
+                for concept, whole, rest in self._phrases.get(stem, ())
+                if not (whole and end < len(form))
+            ]
+        return _Form(singles, tuple(phrases))
 
-    def _mistyped(self, word: str, languages: Collection[str] | None) -> frozenset[str]:
+    def _mistyped(self, word: str, languages: frozenset[str] | None) -> frozenset[str]:
         """Concepts of what it is with two letters swapped ("vidoe"); short words turn into others too easily."""
         if not (_MISTYPED_FROM <= len(word) <= _LONGEST_STEM and word.isascii()):
             return _NONE
@@ -102,13 +146,15 @@ class Lexicon:
                 return found
         return _NONE
 
-    def _inner(self, word: str, languages: Collection[str] | None) -> set[str]:
+    def _inside_of(self, word: str, languages: frozenset[str] | None) -> frozenset[str]:
         """Compounds: parts after the beginning of a long word."""
+        if not _COMPOUND_FROM <= len(word) <= _COMPOUND_TO:
+            return _NONE
         found: set[str] = set()
         for start in range(2, len(word) - 2):
             for end in range(start + 3, min(len(word), start + self._longest_inside) + 1):
                 found |= _allowed(self._inside.get(word[start:end]), languages)
-        return found
+        return frozenset(found)
 
     def _scan(self, text: list[Piece], number: int, hits: list[Hit]) -> None:
         """Cuts a run without spaces: the longest entry at each place, and on from its end."""
@@ -134,8 +180,9 @@ class Lexicon:
     def _phrase_from(self, first: str, at: float, text: list[Piece], number: int, hits: list[Hit]) -> None:
         """Phrases whose first word ends a run without spaces."""
         for concept, _, rest in self._phrases.get(first, ()):
-            if _continues(rest, text, number + 1):
-                hits.append(Hit(str(concept), at, number, 1 + len(_words(rest))))
+            words = _words(rest)
+            if _continues(words, text, number + 1):
+                hits.append(Hit(str(concept), at, number, 1 + len(words)))
 
 
 @cache
@@ -153,47 +200,61 @@ def _allowed(concepts: str | None, languages: Collection[str] | None) -> frozens
     )
 
 
-def _words(rest: object) -> list[tuple[str, bool]]:
-    return rest if isinstance(rest, list) else []
+def _words(rest: object) -> _Rest:
+    return tuple((word, whole) for word, whole in rest) if isinstance(rest, list) else ()
 
 
-def _forms(piece: Piece) -> tuple[str, ...]:
+def _forms(text: str, exact: str) -> tuple[str, ...]:
     """The word as typed, without accents, and without the articles that Arabic and Hebrew attach in front.
 
     Only Latin words are looked up as typed, for Vietnamese; elsewhere a typed letter would end the match too early. A
     letter drawn out ("sloooow") counts once.
     """
-    first = piece.text[0]
-    forms: tuple[str, ...] = (piece.text,)
-    if piece.text != piece.exact and first <= _LAST_LATIN:
-        forms = (piece.exact, piece.text)
-    if _DRAWN_OUT.search(piece.text):
-        forms += (_DRAWN_OUT.sub(r"\1\1", piece.text), _DRAWN_OUT.sub(r"\1", piece.text))
-    if "\u0590" <= first <= "\u06ff":
+    first = text[0]
+    forms: tuple[str, ...] = (text,)
+    if text != exact and first <= _LAST_LATIN:
+        forms = (exact, text)
+    if _DRAWN_OUT.search(text):
+        forms += (_DRAWN_OUT.sub(r"\1\1", text), _DRAWN_OUT.sub(r"\1", text))
+    if _has_articles(text):
         prefixes = _HEBREW_PREFIXES if first < "\u0600" else _ARABIC_PREFIXES
         return forms + tuple(
-            piece.text[len(prefix) :]
-            for prefix in prefixes
-            if piece.text.startswith(prefix) and len(piece.text) > len(prefix) + 1
+            text[len(prefix) :] for prefix in prefixes if text.startswith(prefix) and len(text) > len(prefix) + 1
         )
     return forms
 
 
-def _continues(rest: object, text: list[Piece], number: int) -> bool:
+def _initials(text: list[Piece], number: int) -> str | None:
+    """Letters with which a phrase's word that stands there can begin; None for any."""
+    if number >= len(text):
+        return ""
+    piece = text[number]
+    return None if _has_articles(piece.text) else piece.text[0] + piece.exact[0]
+
+
+def _has_articles(text: str) -> bool:
+    """Whether the script is one that attaches them in front."""
+    return "\u0590" <= text[0] <= "\u06ff"
+
+
+def _continues(words: _Rest, text: list[Piece], number: int) -> bool:
     """Whether the further words of a phrase stand here."""
-    words = _words(rest)
     if number + len(words) > len(text):
         return False
-    return all(_stands(text[at], word, whole=whole) for at, (word, whole) in enumerate(words, number))
+    for at, (word, whole) in enumerate(words, number):  # noqa: SIM110 - asked for every word; `all` takes twice as long
+        if not _stands(text[at], word, whole=whole):
+            return False
+    return True
 
 
 def _stands(piece: Piece, word: str, *, whole: bool) -> bool:
     """Whether a piece is this word, or begins with it."""
+    text, exact = piece.text, piece.exact
     if whole and piece.kind not in UNSPACED_KINDS:
-        return word in (piece.text, piece.exact) or ("\u0590" <= piece.text[0] <= "\u06ff" and word in _forms(piece))
-    if piece.text.startswith(word) or piece.exact.startswith(word):
+        return word in (text, exact) or (_has_articles(text) and word in _forms(text, exact))
+    if text.startswith(word) or exact.startswith(word):
         return True
-    return "\u0590" <= piece.text[0] <= "\u06ff" and any(form.startswith(word) for form in _forms(piece))
+    return _has_articles(text) and any(form.startswith(word) for form in _forms(text, exact))
 
 
 def _unmasked(hits: list[Hit]) -> list[Hit]:

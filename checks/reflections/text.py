@@ -79,6 +79,7 @@ class Piece(NamedTuple):
     """How many commas and stops came before."""
 
 
+@lru_cache(maxsize=64)  # the items of one submission, which several readers ask for
 def clean(text: str) -> str:
     """One form of the same text: compatible, lower-case, visible characters only; hardly longer than it was."""
     return normalise(text)[: _LONGEST_GROWTH * len(text)]

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from grader_service.labs.mistakes import START, Code, Location, Mistake, Places, Position, error_at
+from grader_service.labs.mistakes import MAX_DEPTH, START, Code, Location, Mistake, Places, Position, error_at
 from grader_service.labs.toml_places import toml_places
-from grader_service.labs.yaml_reader import MAX_DEPTH, YamlReading
 
 MAX_BYTES = 128 << 10
 """A lab is a page of text; more is a mistake, or meant to keep the grader busy."""
@@ -110,6 +109,8 @@ def _toml_mistake(text: str, message: str) -> Mistake:
 
 
 def _yaml(text: str) -> Reading:
+    from grader_service.labs.yaml_reader import YamlReading  # noqa: PLC0415 - most labs are in TOML
+
     reading = YamlReading(text)
     if reading.mistakes:
         return Reading(None, tuple(reading.mistakes))

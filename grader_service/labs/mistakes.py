@@ -45,6 +45,8 @@ class Position(NamedTuple):
 
 
 START = Position(1, 1)
+MAX_DEPTH = 32
+"""Of values in a document; what nests deeper is a mistake of its own."""
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from typing import Any
 
 import yaml
 
-from grader_service.labs.mistakes import Code, Location, Mistake, Places, Position, error_at
+from grader_service.labs.mistakes import MAX_DEPTH, Code, Location, Mistake, Places, Position, error_at
 
-MAX_DEPTH = 32
 _KEY = -1
 """Stands in a location for a key that is still being read; no key and no index is equal to it."""
 

@@ -13,6 +13,8 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202
 
 def neutralise(text: str) -> str:
     """Replaces each character that could move a cursor or reorder a line by U+FFFD; keeps the length."""
+    if text.isascii() and text.isprintable():
+        return text  # as most are, by the hundred in every document
     return _UNSAFE.sub("\ufffd", text)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from grader_service.model.base import Code, Identifier, ShortText, Wire
 from grader_service.model.lab import MeasurementPlan
@@ -75,6 +75,15 @@ class Standing(Wire):
 
     Null where nothing was measured, and in rows from before it was kept.
     """
+
+
+class RunStanding(BaseModel):
+    """What a standing says of its run; the rest of it is passed over, unread."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    run_s: Annotated[float, Field(ge=0)] | None = None
+    measured_by: Mapping[str, object] | None = None
 
 
 def every_value(plan: MeasurementPlan) -> Mapping[str, object]:

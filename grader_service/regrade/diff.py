@@ -6,8 +6,8 @@ as the lists name.
 
 import heapq
 from array import array
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from math import fsum
 from statistics import median
 from typing import get_args
@@ -44,7 +44,13 @@ _CheckKey = tuple[str, str, str]
 
 
 def diff_of(
-    batch: Batch, progress: Progress, changes: Iterable[Change], *, movers: int = 50, chosen: Filter | None = None
+    batch: Batch,
+    progress: Progress,
+    changes: Iterable[Change],
+    *,
+    movers: int = 50,
+    chosen: Filter | None = None,
+    counted: Callable[[Kind, Change], object] | None = None,
 ) -> Diff:
     """The diff of a batch.
 
@@ -54,12 +60,15 @@ def diff_of(
         changes: its submissions, each once; read one at a time.
         movers: so many of the biggest movers are named.
         chosen: only submissions of this filter are counted, and of their steps and checks only those that it names.
+        counted: is given each submission that is counted, so that a page of them needs no second reading.
     """
     tally = _Tally(movers, chosen)
     ledger = FlakeTally(batch.repeats)
     for kind, change in rows_of(changes, chosen):
         tally.add(kind, change)
         ledger.add(change)
+        if counted is not None:
+            counted(kind, change)
     return tally.diff(batch, progress, ledger)
 
 
@@ -121,8 +130,8 @@ class _Tally:
         self._kinds: Counter[Kind] = Counter()
         self._statuses: Counter[tuple[Result, Result]] = Counter()
         self._sides = (_Side(), _Side())
-        self._steps: dict[_StepKey, _Part] = {}
-        self._checks: dict[_CheckKey, _Part] = {}
+        self._steps: defaultdict[_StepKey, _Part] = defaultdict(_Part)
+        self._checks: defaultdict[_CheckKey, _Part] = defaultdict(_Part)
         self._codes: dict[tuple[str, str, str, str], list[int]] = {}
         self._moved = array("d")
         self._newer = self._by_evidence = 0
@@ -185,7 +194,7 @@ class _Tally:
         for step_id, before, after in (*pairs, *((step.id, step, None) for step in gone.values())):
             if self._chosen is not None and self._chosen.step not in {None, step_id}:
                 continue
-            part = self._steps.setdefault((new.lab, step_id), _Part())
+            part = self._steps[new.lab, step_id]
             results = tuple(ABSENT if step is None else step.outcome.value for step in (before, after))
             part.transitions[results[0], results[1]] += 1
             part.changed += before != after
@@ -194,7 +203,7 @@ class _Tally:
         for (step, check), before, after in paired(old, new):
             if not in_scope(self._chosen, step, check):
                 continue
-            part = self._checks.setdefault((new.lab, step, check), _Part())
+            part = self._checks[new.lab, step, check]
             part.transitions[result_of(before), result_of(after)] += 1
             part.changed += differ(before, after)
             for side, item in enumerate((before, after)):

@@ -15,6 +15,7 @@ import structlog
 from checks.registry import Registry
 from grader_service import wiring
 from grader_service.errors import InfrastructureError
+from grader_service.garbage import look_seldom
 from grader_service.judge_process import JudgeProcess
 from grader_service.logs import configure_logs
 from grader_service.regrade.bulk import BulkDesk, LabNotHere, judge_chunk
@@ -48,6 +49,7 @@ def main() -> None:
         retry=wiring.retry_policy(settings),
     )
     assert desk.judging is not None  # noqa: S101 - just given
+    look_seldom()
     with desk.judging, LiveWatch(desk.store) as live:
 
         def stopped() -> bool:

@@ -27,7 +27,7 @@ from grader_service.probe_plan import wanted_probes
 from grader_service.regrade.kept_labs import TakenLab, installed_lab, labs_in_files
 from grader_service.regrade.sufficiency import Asked, Choice, Collected, choose
 from grader_service.store import devices, regrades
-from grader_service.store.cohorts import CohortEntry, entries
+from grader_service.store.cohorts import Candidate, candidates
 from grader_service.store.engine import Store
 from grader_service.store.regrade_states import check_budget
 from grader_service.store.regrades import NewItem
@@ -66,16 +66,15 @@ class _Found:
     to_run_s: list[float | None] = field(default_factory=list)
     """The same of those that have to run; None where it was not timed."""
 
-    def add(self, entry: CohortEntry, choice: Choice) -> None:
+    def add(self, one: Candidate, choice: Choice) -> None:
         """Counts one submission, and keeps what is to be done with it."""
-        run_s = entry.standing.run_s
         self.counts[choice] += 1
-        if run_s is not None:
-            self.timed_s.append(run_s)
+        if one.run_s is not None:
+            self.timed_s.append(one.run_s)
         if choice.level is Level.RUN:
-            self.to_run_s.append(run_s)
+            self.to_run_s.append(one.run_s)
         if choice.level is not None:
-            self.items.append(_item(entry, choice))
+            self.items.append(NewItem(one.verdict_id, choice.level, choice.reason))
 
 
 def plan(store: Store, registry: Registry, request: PlanRequest, actor: str, *, dry_run: bool = False) -> Batch:
@@ -88,8 +87,8 @@ def plan(store: Store, registry: Registry, request: PlanRequest, actor: str, *, 
     _check(request)
     labs = _Labs(registry, request)
     found = _Found()
-    for entry in entries(store, request.selection):
-        found.add(entry, labs.choose(entry))
+    for one in candidates(store, request.selection):
+        found.add(one, labs.choose(one))
     if not found.items:
         raise UsageError(_nothing(found))
     labs.check_given()
@@ -132,12 +131,6 @@ def _nothing(found: _Found) -> str:
     return f"nothing is left to grade again. Left out: {reasons}"
 
 
-def _item(entry: CohortEntry, choice: Choice) -> NewItem:
-    standing = entry.standing
-    assert choice.level is not None  # noqa: S101 - the caller looked
-    return NewItem(standing.submission_id, choice.level, choice.reason, standing.verdict_id, standing.run_id)
-
-
 class _Labs:
     """The labs of a batch, and what their checks look at; each is read once."""
 
@@ -166,19 +159,18 @@ class _Labs:
                 f"submissions of {', '.join(sorted(self._taken))}"
             )
 
-    def choose(self, entry: CohortEntry) -> Choice:
+    def choose(self, one: Candidate) -> Choice:
         """The level for one submission."""
-        lab_id = entry.standing.lab
+        lab_id = one.lab
         if lab_id not in self._taken:
             self._taken[lab_id] = self._take(lab_id)
         if self._taken[lab_id] is None:
             return Choice(None, "lab.unknown", f"left out, since the lab {lab_id} is not installed")
-        asked = self._what_checks_ask(lab_id, entry.steps)
+        asked = self._what_checks_ask(lab_id, one.steps)
         if asked is None:
             text = f"left out, since the lab {lab_id} has no longer every step that they were graded on"
             return Choice(None, "lab.step_missing", text)
-        assert entry.plan is not None  # noqa: S101 - read from a database, every entry has one
-        return choose(Collected(entry.evidence, entry.plan, entry.standing.measured_by), asked, self._wanted)
+        return choose(Collected(one.evidence, one.plan, one.measured_by), asked, self._wanted)
 
     def _take(self, lab_id: str) -> TakenLab | None:
         if lab_id in self._given:

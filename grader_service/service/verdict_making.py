@@ -1,16 +1,23 @@
 """From a stored document to a verdict; not signed yet."""
 
+from typing import TypeVar
+
+from pydantic import BaseModel
+
 from checks.registry import Registry
 from grader_service import verdicts
 from grader_service.errors import InfrastructureError, SubmissionRejected
-from grader_service.judge_process import JudgeProcess
+from grader_service.judge_process import EvidenceUnreadable, JudgeProcess
 from grader_service.judging import judge as judge_here
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec
+from grader_service.model.quoted import Quoted
 from grader_service.model.rejection import Rejection
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Verdict
 from sandbox.api import SandboxFacts
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def verdict_on(
@@ -38,16 +45,29 @@ def verdict_on(
         InfrastructureError: the document cannot be read.
     """
     steps = lab.selected(submission.steps)
-    try:
-        read = (Rejection if kind == "rejection" else Evidence).model_validate_json(document)
-    except ValueError as error:
-        raise InfrastructureError(f"the document of run {run_id} cannot be read: {str(error)[:500]}") from error
-    if isinstance(read, Rejection):
+    if kind == "rejection":
+        read = _read(Rejection, document, run_id)
         facts = SandboxFacts(read.sandbox, read.isolated, None, None, None, None)
         mode = Mode.OFFICIAL if read.device == "cuda" else Mode.REHEARSAL
         reason = SubmissionRejected(read.code, read.feedback)
         return verdicts.rejected(submission, lab, steps, reason, facts, mode, run_id=run_id)
     if judging is None:
-        return verdicts.compose(submission, lab, steps, judge_here(read, steps, registry), read)
-    judged = judging.judge(read, steps, registry, document)
-    return verdicts.compose(submission, lab, steps, judged, read)
+        evidence = _read(Evidence, document, run_id)
+        return verdicts.compose(submission, lab, steps, judge_here(evidence, steps, registry), evidence)
+    quoted = _read(Quoted, document, run_id)  # all of it is read where it is judged
+    try:
+        judged = judging.judge(document, steps, registry)
+    except EvidenceUnreadable as error:
+        raise _unreadable(run_id, error) from error
+    return verdicts.compose(submission, lab, steps, judged, quoted)
+
+
+def _read(model: type[ModelT], document: bytes, run_id: str) -> ModelT:
+    try:
+        return model.model_validate_json(document)
+    except ValueError as error:
+        raise _unreadable(run_id, error) from error
+
+
+def _unreadable(run_id: str, error: Exception) -> InfrastructureError:
+    return InfrastructureError(f"the document of run {run_id} cannot be read: {str(error)[:500]}")

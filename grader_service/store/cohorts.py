@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Select, Text, case, cast, func, select
 
 from grader_service.model.evidence import RunPlan
 from grader_service.model.regrade import Selection
-from grader_service.model.standing import Standing
+from grader_service.model.standing import RunStanding, Standing
 from grader_service.model.verdict import Status
 from grader_service.store.engine import Store
 from grader_service.store.submissions import handed_in_after
@@ -18,6 +18,8 @@ from grader_service.store.tables import EvidenceRow, RunRow, SubmissionRow, Verd
 from grader_service.store.verdict_rows import standing_from
 
 _AT_ONCE = 500
+_CANDIDATES = 2000
+"""Of what planning looks at, which is little of each."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,25 @@ class CohortEntry:
     """Seconds since 1970."""
     submitted_at: float | None
     filename: str
-    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One graded submission as planning looks at it: its run, and nothing of what the verdict says."""
+
+    submission_id: str
+    lab: str
+    verdict_id: str
+    """Of the verdict in force."""
+    run_s: float | None
+    """Seconds that the run behind it took; null when it was not timed."""
+    measured_by: Mapping[str, object] | None
+    """As in `Standing`."""
+    steps: tuple[str, ...]
     """Steps that were asked for; empty for all."""
-    plan: RunPlan | None = None
-    """What the run behind the verdict collected."""
-    evidence: str | None = None
+    plan: RunPlan
+    """What the run was asked to collect."""
+    evidence: str | None
     """Kind of the stored evidence; null when there is none."""
 
 
@@ -52,26 +68,44 @@ class CohortSummary:
 
 def entries(store: Store, selection: Selection, *, size: int = _AT_ONCE) -> Iterator[CohortEntry]:
     """Graded submissions that the selection names, by submission id; `size` at a time are in memory."""
+    submission, verdict = table_of(SubmissionRow).c, table_of(VerdictRow).c
     wanted = _by_standing(selection)
-    last = ""
-    while True:
-        with store.transaction() as connection:
-            rows = connection.execute(_page(selection, last, size)).mappings().all()
-        for row in rows:
-            standing = standing_from(row["standing"], row["document"])
-            if wanted(standing):
-                yield CohortEntry(
-                    standing=standing,
-                    received_at=row["received_at"],
-                    submitted_at=row["submitted_at"],
-                    filename=row["filename"],
-                    steps=_steps(row["steps"]),
-                    plan=_plan(row["plan"]),
-                    evidence=row["kind"],
-                )
-        if len(rows) < size:
-            return
-        last = rows[-1]["submission_id"]
+    columns = (submission.received_at, submission.submitted_at, submission.filename)
+    for row in _rows(store, _graded(selection, *columns, verdict.standing), size):
+        standing = standing_from(row["standing"], row["document"])
+        if wanted is None or wanted(standing):
+            yield CohortEntry(standing, row["received_at"], row["submitted_at"], row["filename"])
+
+
+def candidates(store: Store, selection: Selection, *, size: int = _CANDIDATES) -> Iterator[Candidate]:
+    """The same submissions for planning; their standings are read in full only where the selection asks of them."""
+    submission, verdict = table_of(SubmissionRow).c, table_of(VerdictRow).c
+    wanted = _by_standing(selection)
+    columns = (submission.lab, cast(submission.steps, Text).label("steps"), verdict.verdict_id)
+    run, evidence = table_of(RunRow), table_of(EvidenceRow)
+    statement = (
+        _graded(selection, *columns, verdict.standing, cast(run.c.plan, Text).label("plan"), evidence.c.kind)
+        .join(run, run.c.run_id == verdict.run_id)
+        .join(evidence, evidence.c.run_id == verdict.run_id, isouter=True)
+    )
+    for row in _rows(store, statement, size):
+        told: Standing | RunStanding
+        if wanted is None and row["standing"] is not None:
+            told = RunStanding.model_validate_json(row["standing"])
+        else:
+            told = standing_from(row["standing"], row["document"])
+            if wanted is not None and not wanted(told):
+                continue
+        yield Candidate(
+            submission_id=row["submission_id"],
+            lab=row["lab"],
+            verdict_id=row["verdict_id"],
+            run_s=told.run_s,
+            measured_by=told.measured_by,
+            steps=_steps(row["steps"]),
+            plan=_plan(row["plan"]),
+            evidence=row["kind"],
+        )
 
 
 @functools.lru_cache(maxsize=256)
@@ -85,30 +119,31 @@ def _plan(text: str) -> RunPlan:
     return RunPlan.model_validate_json(text)
 
 
-def _page(selection: Selection, last: str, size: int) -> Select[Any]:
+def _graded(selection: Selection, *columns: ColumnElement[Any]) -> Select[Any]:
+    """These columns of what the selection names, beside the id and the document of rows without a standing."""
     submission, verdict = table_of(SubmissionRow), table_of(VerdictRow)
-    run, evidence = table_of(RunRow), table_of(EvidenceRow)
+    document = case((verdict.c.standing.is_(None), verdict.c.document)).label("document")
+    current = (verdict.c.submission_id == submission.c.submission_id) & verdict.c.current
     return (
-        select(
-            submission.c.submission_id,
-            submission.c.received_at,
-            submission.c.submitted_at,
-            submission.c.filename,
-            cast(submission.c.steps, Text).label("steps"),
-            verdict.c.standing,
-            case((verdict.c.standing.is_(None), verdict.c.document)).label("document"),
-            cast(run.c.plan, Text).label("plan"),
-            evidence.c.kind,
-        )
-        .select_from(
-            submission.join(verdict, (verdict.c.submission_id == submission.c.submission_id) & verdict.c.current)
-            .join(run, run.c.run_id == verdict.c.run_id)
-            .join(evidence, evidence.c.run_id == verdict.c.run_id, isouter=True)
-        )
-        .where(submission.c.submission_id > last, *_conditions(selection))
+        select(submission.c.submission_id, document, *columns)
+        .select_from(submission.join(verdict, current))
+        .where(*_conditions(selection))
         .order_by(submission.c.submission_id)
-        .limit(size)
     )
+
+
+def _rows(store: Store, statement: Select[Any], size: int) -> Iterator[Mapping[Any, Any]]:
+    """Its rows, page by page, so that no transaction lasts."""
+    submission_id = table_of(SubmissionRow).c.submission_id
+    page = statement.limit(size)
+    last = ""
+    while True:
+        with store.transaction() as connection:
+            rows = connection.execute(page.where(submission_id > last)).mappings().all()
+        yield from rows
+        if len(rows) < size:
+            return
+        last = rows[-1]["submission_id"]
 
 
 def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
@@ -139,8 +174,10 @@ def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def _by_standing(selection: Selection) -> Callable[[Standing], bool]:
-    """The conditions that only a standing can answer."""
+def _by_standing(selection: Selection) -> Callable[[Standing], bool] | None:
+    """The conditions that only a standing can answer; None where there are none."""
+    if not (selection.checks or selection.codes or selection.image_digests or selection.check_versions):
+        return None
 
     def wanted(standing: Standing) -> bool:
         codes = {standing.code, *(check.code for check in standing.checks)}

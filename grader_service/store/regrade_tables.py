@@ -2,9 +2,21 @@
 
 from typing import Any
 
-from sqlalchemy import Boolean, ForeignKey, Index, Integer, String, Text, UniqueConstraint, text
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Text,
+    UniqueConstraint,
+    bindparam,
+    text,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
+from grader_service.model.regrade import ItemState
 from grader_service.store.tables import Base
 
 OPEN = text("state in ('waiting', 'working')")
@@ -76,3 +88,13 @@ class RegradeItemRow(Base):
     applied: Mapped[bool] = mapped_column(Boolean, default=False)
     """Whether its verdict was put in force."""
     finished_at: Mapped[float | None]
+
+
+def in_states(*states: ItemState) -> ColumnElement[bool]:
+    """Items in these states, which are written out in the statement.
+
+    Only so does PostgreSQL see that `ix_regrade_item_open` holds them all: with parameters, a plan that is made once
+    for all values cannot rely on a partial index, and looks at every item of the batch instead.
+    """
+    names = [state.value for state in states]
+    return RegradeItemRow.state.in_(bindparam(None, names, expanding=True, literal_execute=True))

@@ -17,7 +17,7 @@ from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
 from grader_service.store.regrade_items import differs, settle
-from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
+from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow, in_states
 from grader_service.store.submissions import submission_from
 from grader_service.store.tables import EvidenceRow, SubmissionRow, VerdictRow, table_of
 from grader_service.store.verdict_rows import standing_from, verdict_values
@@ -126,7 +126,7 @@ def _due(connection: Connection, batch_id: str, which: ColumnElement[bool], limi
         select(RegradeItemRow.id)
         .where(
             RegradeItemRow.batch_id == batch_id,
-            RegradeItemRow.state == ItemState.WAITING.value,
+            in_states(ItemState.WAITING),
             RegradeItemRow.level == Level.JUDGE.value,
             RegradeItemRow.not_before <= db_now(),
             which,

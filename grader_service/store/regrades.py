@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, case, func, insert, select
+from sqlalchemy import Connection, case, func, insert, literal, select
 
 from grader_service.errors import UsageError
 from grader_service.model.regrade import Batch, BatchState, Change, ItemState, Level, Progress
@@ -34,11 +34,10 @@ _MOST_ERROR = 1000
 class NewItem:
     """One submission to grade again."""
 
-    submission_id: str
+    base_verdict_id: str
+    """Its verdict in force."""
     level: Level
     reason: str
-    base_verdict_id: str
-    base_run_id: str
 
 
 def new_batch_id() -> str:
@@ -66,26 +65,29 @@ def create(store: Store, batch: Batch, items: Sequence[NewItem], actor: str) -> 
 
 
 def _insert_items(connection: Connection, batch: Batch, items: Sequence[NewItem]) -> None:
-    connection.execute(
-        insert(table_of(RegradeItemRow)).values(not_before=db_now()),
-        [
-            {
-                "batch_id": batch.batch_id,
-                "submission_id": item.submission_id,
-                "repetition": repetition,
-                "level": item.level.value,
-                "reason": item.reason,
-                "base_verdict_id": item.base_verdict_id,
-                "base_run_id": item.base_run_id,
-                "state": ItemState.WAITING.value,
-                "attempts": 0,
-                "gpu_s": 0.0,
-                "applied": False,
+    """Takes them from the rows of the verdicts that they name, so that no more than the names travels."""
+    groups: dict[tuple[Level, str], list[str]] = {}
+    for item in items:
+        groups.setdefault((item.level, item.reason), []).append(item.base_verdict_id)
+    verdict = table_of(VerdictRow).c
+    for repetition in range(1, batch.repeats + 1):
+        for (level, reason), verdict_ids in groups.items():
+            values = {
+                "batch_id": literal(batch.batch_id),
+                "submission_id": verdict.submission_id,
+                "repetition": literal(repetition),
+                "level": literal(level.value),
+                "reason": literal(reason),
+                "base_verdict_id": verdict.verdict_id,
+                "base_run_id": verdict.run_id,
+                "state": literal(ItemState.WAITING.value),
+                "attempts": literal(0),
+                "not_before": db_now(),
+                "gpu_s": literal(0.0),
+                "applied": literal(value=False),
             }
-            for repetition in range(1, batch.repeats + 1)
-            for item in items
-        ],
-    )
+            rows = select(*values.values()).where(verdict.verdict_id.in_(verdict_ids)).order_by(verdict.submission_id)
+            connection.execute(insert(table_of(RegradeItemRow)).from_select(list(values), rows))
 
 
 def batches(store: Store, limit: int = 1000) -> list[Batch]:

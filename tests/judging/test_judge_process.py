@@ -1,5 +1,7 @@
 """Checks judge in a process of their own: what they do there stays there, and the next submission is judged."""
 
+import contextlib
+import json
 import subprocess
 import sys
 import time
@@ -9,15 +11,21 @@ import psutil
 import pytest
 
 from checks.registry import Registry
-from grader_service.errors import JudgeFailed
-from grader_service.judge_process import JudgeLimits, JudgeProcess
+from grader_service.errors import InfrastructureError, JudgeFailed
+from grader_service.judge_process import EvidenceUnreadable, JudgeLimits, JudgeProcess
 from grader_service.judging import judge
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.lab import LabCheck, LabStep
+from grader_service.model.submission import Submission
+from grader_service.service.verdict_making import verdict_on
+from grader_service.verdicts import compose
 from tests.factories import an_evidence
 
 ROGUES = Path(__file__).parent / "rogue"
-LIMITS = JudgeLimits(check_timeout_s=3.0, memory_mib=768)
+SUBMISSION = Submission(submission_id="t:1", lab="dali-pipelines", filename="s.py", sha256="0" * 64, size_bytes=1)
+LIMITS = JudgeLimits(check_timeout_s=60.0, memory_mib=768)
+IMPATIENT = JudgeLimits(check_timeout_s=3.0, memory_mib=768)
+"""For checks that never end."""
 
 
 def step_of(*ids: str) -> LabStep:
@@ -35,8 +43,9 @@ def registry(files) -> Registry:
 
 
 @pytest.fixture
-def process(files):
-    with JudgeProcess(LIMITS, files) as judging:
+def process(files, request):
+    rogue = request.getfixturevalue("rogue") if "rogue" in request.fixturenames else None
+    with JudgeProcess(IMPATIENT if rogue == "hangs" else LIMITS, files) as judging:
         yield judging
 
 
@@ -133,6 +142,40 @@ def test_advice_that_fails_costs_no_verdict(process, registry, rogue):
     assert before.result.outcome == after.result.outcome == "passed"
 
 
+@pytest.mark.parametrize("document", [b"{}", b"no JSON", b'{"run": 1}'])
+def test_what_is_no_evidence_is_said(process, registry, document):
+    """A damaged document is no failure of a check, and the next one is judged."""
+    with pytest.raises(EvidenceUnreadable):
+        process.judge(document, [step_of("counts")], registry)
+    assert process.judge(an_evidence(), [step_of("counts")], registry)[0].result.outcome == "passed"
+
+
+def test_evidence_as_json_is_judged_as_the_same():
+    """A verdict from a stored document says what one from the evidence itself says, whichever process judged."""
+    own = Registry()
+    lab = load_lab("dali-pipelines", own)
+    evidence = an_evidence()
+    document = evidence.model_dump_json().encode()
+    with JudgeProcess() as judging:
+        there = verdict_on(SUBMISSION, lab, evidence.run.run_id, "measured", document, own, judging)
+    here = verdict_on(SUBMISSION, lab, evidence.run.run_id, "measured", document, own, None)
+    given = compose(SUBMISSION, lab, lab.steps, judge(evidence, lab.steps, own), evidence)
+    own_ones = {"verdict_id", "created_at"}
+    assert there.model_dump(exclude=own_ones) == here.model_dump(exclude=own_ones) == given.model_dump(exclude=own_ones)
+
+
+@pytest.mark.parametrize("part", ["run", "scan"])
+def test_a_run_whose_document_cannot_be_read_is_named(part):
+    """Whichever process finds out: what a verdict quotes is read by the service, the rest where checks judge."""
+    own = Registry()
+    lab = load_lab("dali-pipelines", own)
+    document = json.dumps(an_evidence().model_dump(mode="json") | {part: {"wrong": 1}}).encode()
+    with JudgeProcess() as judging:
+        for process in (judging, None):
+            with pytest.raises(InfrastructureError, match="the document of run r-7 cannot be read"):
+                verdict_on(SUBMISSION, lab, "r-7", "measured", document, own, process)
+
+
 def test_the_version_is_that_of_the_code_that_judged(tmp_path):
     """A plugin that was upgraded under a running worker is named as it judged, not as the worker knew it."""
     file = tmp_path / "counts.py"
@@ -167,6 +210,7 @@ def test_a_judge_whose_worker_is_gone_ends_by_itself(files):
     assert done.returncode == 9, done.stderr
     pid = int(done.stdout)
     deadline = time.monotonic() + 30
-    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline, "the orphan still runs"
-        time.sleep(0.2)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < deadline, "the orphan still runs"
+            time.sleep(0.2)

@@ -17,8 +17,9 @@ from grader_service.model.regrade import ItemState
 from grader_service.regrade.bulk import BulkDesk
 from grader_service.service.retry import RetryPolicy
 from grader_service.signing import Signer
-from grader_service.store import regrades
+from grader_service.store import regrade_work, regrades
 from grader_service.store.regrade_tables import RegradeItemRow
+from grader_service.store.regrade_work import Chunk
 from grader_service.store.tables import OutboxRow, VerdictRow, table_of
 from tests.conftest import missing
 from tests.regrade.desk import COUNT
@@ -75,9 +76,20 @@ class Room(Service):
         """Waits until a batch is in this state."""
         wait_for(lambda: regrades.batch(self.store, batch_id).state == state, timeout_s)
 
-    def await_idle(self, batch_id: str, timeout_s: float = 60.0) -> None:
-        """Waits until no worker has an item of a batch in hand."""
-        wait_for(lambda: not regrades.progress(self.store, batch_id).counts.get(ItemState.WORKING), timeout_s)
+    def hold(self, items: int) -> Chunk:
+        """Takes items of the running batch, so that no worker, however fast, comes to its end before they are back."""
+        chunk = regrade_work.claim_chunk(self.store, "somebody", 600.0, items)
+        assert chunk is not None
+        assert len(chunk.jobs) == items
+        return chunk
+
+    def give_back(self, chunk: Chunk) -> None:
+        """Lets others have what `hold` took."""
+        regrade_work.give_back(self.store, chunk, chunk.jobs)
+
+    def await_idle(self, batch_id: str, *, held: int = 0, timeout_s: float = 60.0) -> None:
+        """Waits until no item of a batch is in hand but those that `hold` took."""
+        wait_for(lambda: regrades.progress(self.store, batch_id).counts.get(ItemState.WORKING, 0) == held, timeout_s)
 
     def in_force(self) -> dict[str, Any]:
         """Submission to the row of its verdict in force."""
@@ -113,7 +125,8 @@ def room(request, redis, tmp_path):
     """A room of its own on each database; the logs of its workers are shown when a test fails."""
     state_dir = Path(tempfile.mkdtemp(prefix="grader-regrade-", dir="/var/tmp"))
     url = f"sqlite:///{state_dir}/grader.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    made = Room(redis, url, state_dir, tmp_path)
+    # Nothing here waits for a lease to end; one that is lost on a busy machine would be an event more.
+    made = Room(redis, url, state_dir, tmp_path, environment={"GRADER_LEASE_S": "60"})
     yield made
     made.stop()
     for worker in made.workers:

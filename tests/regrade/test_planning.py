@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from checks.registry import Registry
 from grader_service.errors import ConfigurationError, UsageError
@@ -17,7 +17,8 @@ from grader_service.regrade.kept_labs import kept_lab
 from grader_service.regrade.planning import PlanRequest, plan
 from grader_service.regrade.sufficiency import Asked, Collected, choose
 from grader_service.store import devices, regrades
-from grader_service.store.cohorts import cohorts, entries
+from grader_service.store.cohorts import candidates, cohorts, entries
+from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import RunRow, SubmissionRow, VerdictRow
 from tests.regrade.kinds import DIGESTS, kinds
 from tests.regrade.stored import LAB, fill
@@ -342,6 +343,38 @@ def test_each_condition_selects(filled, selection, wanted):
     expected = [one.submission_id for one in everybody if wanted(one)]
     assert [entry.standing.submission_id for entry in entries(filled, selection)] == expected
     assert [entry.standing.submission_id for entry in entries(filled, selection, size=7)] == expected
+    assert [one.submission_id for one in candidates(filled, selection)] == expected
+    assert [one.submission_id for one in candidates(filled, selection, size=7)] == expected
+
+
+def test_an_item_names_the_verdict_in_force_and_the_run_behind_it(filled, registry):
+    """What is judged again is the evidence of that run; each repetition has an item of its own."""
+    batch = planned(filled, registry, repeats=2)
+    item = RegradeItemRow
+    columns = select(item.submission_id, item.base_verdict_id, item.base_run_id, item.repetition)
+    with filled.transaction() as connection:
+        rows = connection.execute(columns.where(item.batch_id == batch.batch_id)).all()
+    standings = [entry.standing for entry in entries(filled, ALL)]
+    expected = {(one.submission_id, one.verdict_id, one.run_id, n) for one in standings for n in (1, 2)}
+    assert {tuple(row) for row in rows} == expected
+    assert len(rows) == len(expected)
+
+
+@pytest.mark.parametrize("selection", [ALL, Selection(checks={"jpeg_dataset": None})], ids=["unread", "read"])
+@pytest.mark.parametrize("kept", [True, False], ids=["standing", "document-alone"])
+def test_planning_is_told_what_the_standing_says(filled, selection, kept):
+    """Whether it reads all of it, only what is about the run, or the verdict of a row from before standings."""
+    expected = {entry.standing.submission_id: entry.standing for entry in entries(filled, selection)}
+    if not kept:
+        with filled.transaction() as connection:
+            connection.execute(update(VerdictRow).values(standing=None))
+    found = {one.submission_id: one for one in candidates(filled, selection)}
+    assert found.keys() == expected.keys()
+    for submission_id, standing in expected.items():
+        one = found[submission_id]
+        told = (one.lab, one.verdict_id, one.run_s, one.measured_by)
+        assert told == (standing.lab, standing.verdict_id, standing.run_s, standing.measured_by)
+    assert any(one.measured_by for one in found.values())
 
 
 def test_times_and_the_latest_select(filled):

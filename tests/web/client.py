@@ -52,7 +52,7 @@ class Client:
         """One request; names of headers have `_` for `-`, and None leaves one out."""
         sent = {"Host": f"127.0.0.1:{self.port}", "Cookie": self.cookie, **self.headers}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in sent.items():

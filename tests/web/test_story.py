@@ -42,13 +42,13 @@ def waits_for(window, text):
 
 
 def press(window, name):
-    window.page.get_by_role("button", name=name).click()
-    window.page.wait_for_load_state()
+    with window.page.expect_navigation():
+        window.page.get_by_role("button", name=name).click()
 
 
 def confirm(window, name):
-    window.page.get_by_role("link", name=f"{name} …").click()
-    window.page.wait_for_load_state()
+    with window.page.expect_navigation():
+        window.page.get_by_role("link", name=f"{name} …").click()
 
 
 def matrix(window):

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-from grader_service.model.diff import COMPARED, Diff
+from grader_service.model.diff import COMPARED, Diff, Kind
 from grader_service.model.regrade import Change
 from grader_service.regrade.filters import kind_of
 from grader_service.report.cohort.batch_facts import batch_facts
@@ -49,6 +49,26 @@ def cohort_page(
     return _render("cohort.html.j2", columns.as_data() | said(), cohort_facts(tally, title, generated_at))
 
 
+class BatchRows:
+    """The submissions of a batch's page, taken one at a time; what is kept of one is what the page shows."""
+
+    def __init__(self) -> None:
+        self._columns, self._choices, self._speeds = ChangeColumns(), Choices(), Speeds()
+
+    def add(self, kind: Kind, change: Change) -> None:
+        """The next one, by submission id."""
+        self._columns.add(change, kind.value)
+        self._choices.add(change)
+        if kind in COMPARED:
+            self._speeds.add(change)
+
+    def page(self, diff: Diff) -> str:
+        """The page; `diff` has the figures of the same submissions."""
+        return _render(
+            "batch.html.j2", self._columns.as_data() | said(), batch_facts(diff, self._choices, self._speeds)
+        )
+
+
 def batch_page(diff: Diff, changes: Iterable[Change]) -> str:
     """The page of what a batch changes.
 
@@ -56,14 +76,10 @@ def batch_page(diff: Diff, changes: Iterable[Change]) -> str:
         diff: its figures.
         changes: the submissions that the figures are of, ordered by submission id; read once, one at a time.
     """
-    columns, choices, speeds = ChangeColumns(), Choices(), Speeds()
+    rows = BatchRows()
     for change in changes:
-        kind = kind_of(change)
-        columns.add(change, kind.value)
-        choices.add(change)
-        if kind in COMPARED:
-            speeds.add(change)
-    return _render("batch.html.j2", columns.as_data() | said(), batch_facts(diff, choices, speeds))
+        rows.add(kind_of(change), change)
+    return rows.page(diff)
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def test_search_and_filters_of_a_cohort(visit, rendered):
     coded = [one for one in ratio if any(check.code == "reflections.too_low" for check in one.checks)]
     assert 0 < seen.choose(code="reflections.too_low").count == len(coded) < len(ratio)
     seen.page.get_by_role("button", name="Clear filters").click()
-    seen.page.wait_for_timeout(50)
+    seen.choose()
     assert seen.count == 300
     assert seen.choose(q="SUB-0012").count == 10
     assert seen.choose(q="", learner="window.pwned").count == 2
