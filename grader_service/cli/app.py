@@ -10,29 +10,13 @@ from typing import Annotated
 import typer
 
 from grader_service import __version__
-from grader_service.cli import (
-    checks,
-    cohorts,
-    devices,
-    doctor,
-    export,
-    grade,
-    images,
-    keys,
-    labs,
-    operate,
-    regrade,
-    schema,
-    submit,
-    verify,
-    web,
-    worker,
-)
+from grader_service.cli.loading import CommandsByName
 from grader_service.cli.output import error_console
 from grader_service.errors import GraderError, InfrastructureError
 
 app = typer.Typer(
     name="grader",
+    cls=CommandsByName,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -54,28 +38,6 @@ def grader(
     ] = False,
 ) -> None:
     """Grades submissions of GPU labs. Numbers made by learner code never decide a grade."""
-
-
-app.command("grade")(grade.grade)
-app.command("verify")(verify.verify)
-app.command("export")(export.export)
-app.command("doctor")(doctor.doctor)
-app.command("schema")(schema.schema)
-app.command("submit")(submit.submit)
-app.command("status")(operate.status)
-app.command("queue")(operate.queue)
-app.command("retry")(operate.retry)
-app.command("metrics")(operate.metrics)
-app.command("web")(web.web)
-app.add_typer(worker.app, name="worker")
-app.add_typer(regrade.app, name="regrade")
-app.add_typer(cohorts.app, name="cohort")
-app.add_typer(devices.app, name="devices")
-app.add_typer(operate.store_app, name="store")
-app.add_typer(keys.app, name="keys")
-app.add_typer(checks.app, name="checks")
-app.add_typer(labs.app, name="labs")
-app.add_typer(images.app, name="images")
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from rich.text import Text
 from grader_service.cli.output import console, error_console, when, write_text
 from grader_service.cli.selecting import check_outcomes, moment, named
 from grader_service.errors import UsageError
+from grader_service.garbage import look_seldom
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Status
@@ -27,7 +28,12 @@ from grader_service.settings import Settings
 if TYPE_CHECKING:
     from grader_service.store.engine import Store
 
-app = typer.Typer(help="Cohorts: list, export, report. What is in force.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Cohorts: list, export, report. What is in force.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    callback=look_seldom,
+)
 
 
 class ExportForm(StrEnum):

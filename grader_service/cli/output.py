@@ -1,6 +1,5 @@
 """Consoles, and a progress display for terminals and for logs."""
 
-import functools
 import sys
 import time
 from datetime import UTC, datetime
@@ -15,13 +14,11 @@ from rich.text import Text
 from grader_service.errors import UsageError
 
 
-@functools.cache
 def console() -> Console:
     """Standard output: results."""
     return Console(soft_wrap=False, highlight=False)
 
 
-@functools.cache
 def error_console() -> Console:
     """Standard error: progress and failures."""
     return Console(stderr=True, highlight=False)

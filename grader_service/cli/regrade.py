@@ -17,6 +17,7 @@ from grader_service.cli.arguments import operator
 from grader_service.cli.output import console, when
 from grader_service.cli.selecting import check_outcomes, check_versions, moment, named
 from grader_service.errors import UsageError
+from grader_service.garbage import look_seldom
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import Batch, ItemState
 from grader_service.settings import Settings
@@ -29,6 +30,7 @@ app = typer.Typer(
     help="Re-grade cohorts: plan, start, watch, diff, apply, revert. Old verdicts stay in force until `apply`.",
     no_args_is_help=True,
     rich_markup_mode=None,
+    callback=look_seldom,
 )
 app.command("diff")(regrade_diff.diff)
 app.command("flakes")(regrade_diff.flakes)

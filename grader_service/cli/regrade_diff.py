@@ -22,6 +22,7 @@ from grader_service.regrade.flakes import flakes_of
 from grader_service.settings import Settings
 
 if TYPE_CHECKING:
+    from grader_service.report.cohort.pages import BatchRows
     from grader_service.store.engine import Store
 
 ResultName = StrEnum("ResultName", {name.upper(): name for name in get_args(Result)})  # type: ignore[misc]
@@ -67,7 +68,9 @@ def diff(
     )
     store = _store()
     found, progress, changes = _opened(store, batch)
-    made = diff_of(found, progress, changes(), movers=200, chosen=chosen)
+    shown = _page_rows() if report is not None else None
+    counted = shown.add if shown is not None else None
+    made = diff_of(found, progress, changes(), movers=200, chosen=chosen, counted=counted)
     if chosen is not None and not made.count():
         _refuse_unknown(chosen, _parts(store, found, changes()))
         _say("no submission of the batch fits these options")
@@ -77,10 +80,8 @@ def diff(
         if target is not None:
             rows = batch_rows(rows_of(changes(), chosen))
             _say(f"{write_table(target, form, rows, BATCH_COLUMNS)} rows written")
-    if report is not None:
-        from grader_service.report.cohort.pages import batch_page
-
-        write_text(report, batch_page(made, (change for _, change in rows_of(changes(), chosen))))
+    if report is not None and shown is not None:
+        write_text(report, shown.page(made))
     if "-" not in {as_json, csv, report}:
         show_diff(console(), made, limit)
     raise typer.Exit(exit_code(made))
@@ -124,6 +125,12 @@ def _filter(**conditions: object) -> Filter | None:
         first = error.errors(include_url=False)[0]
         option, came = first["loc"][0], neutralise(str(first["input"]))[:80]
         raise UsageError(f"--{option} does not take {came!r}: {first['msg']}") from error
+
+
+def _page_rows() -> "BatchRows":
+    from grader_service.report.cohort.pages import BatchRows
+
+    return BatchRows()
 
 
 def _store() -> "Store":

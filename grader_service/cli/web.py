@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from grader_service.cli.output import console
+from grader_service.garbage import look_seldom
 from grader_service.logs import configure_logs
 from grader_service.settings import Settings
 
@@ -33,4 +34,5 @@ def web(
     port = port if port is not None else settings.web_port
     tokens = read_tokens(settings.web_viewer_token_file, settings.web_operator_token_file)
     site = make_site(wiring.ready_store(settings), tokens, host, name or ())
+    look_seldom()  # its pages of a cohort or a batch read thousands of verdicts
     serve(site, host, port, lambda address: console().print(address, markup=False, soft_wrap=True))

@@ -1,0 +1,78 @@
+"""Loads a command when it is called, so that none waits for what only the others need."""
+
+from collections.abc import Callable, Iterator, MutableMapping
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+_WHERE = {
+    "grade": "grade:grade",
+    "verify": "verify:verify",
+    "export": "export:export",
+    "doctor": "doctor:doctor",
+    "schema": "schema:schema",
+    "submit": "submit:submit",
+    "status": "operate:status",
+    "queue": "operate:queue",
+    "retry": "operate:retry",
+    "metrics": "operate:metrics",
+    "web": "web:web",
+    "worker": "worker:app",
+    "regrade": "regrade:app",
+    "cohort": "cohorts:app",
+    "devices": "devices:app",
+    "store": "operate:store_app",
+    "keys": "keys:app",
+    "checks": "checks:app",
+    "labs": "labs:app",
+    "images": "images:app",
+}
+"""Command to its module in this package and what it is there: a function, or commands of its own."""
+
+
+class CommandsByName(TyperGroup):
+    """The commands of `grader`, in the order in which `grader --help` names them."""
+
+    def __init__(self, **settings: Any) -> None:
+        """Takes what a group takes; the commands are those of this module."""
+        super().__init__(**settings)
+        self.commands = _Commands()
+
+
+class _Commands(MutableMapping[str, Any]):
+    """Every command by its name, made when it is asked for."""
+
+    def __init__(self) -> None:
+        self._makers: dict[str, Callable[[], Any]] = {
+            name: partial(_made, name, *place.split(":")) for name, place in _WHERE.items()
+        }
+
+    def __getitem__(self, name: str) -> Any:
+        return self._makers[name]()
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._makers[name] = lambda: command
+
+    def __delitem__(self, name: str) -> None:
+        del self._makers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+def _made(name: str, module: str, attribute: str) -> Any:
+    found = getattr(import_module(f"grader_service.cli.{module}"), attribute)
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    if isinstance(found, typer.Typer):
+        alone.add_typer(found, name=name)
+        group = typer.main.get_command(alone)
+        assert isinstance(group, TyperGroup)  # noqa: S101 - for the type checker: it has a group of its own
+        return group.commands[name]
+    alone.command(name)(found)
+    return typer.main.get_command(alone)
