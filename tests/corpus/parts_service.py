@@ -110,6 +110,7 @@ class Service:
             device="cpu",
             owner=owner,
             gate=OpenGate(),
+            state_dir=self.world.state_dir,
             retry=RetryPolicy(max_attempts=3, delay_s=0.0),
         )
 

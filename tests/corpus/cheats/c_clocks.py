@@ -28,6 +28,8 @@ def slowly(paths):
 SHORT = {"block_s": 0.1}
 BETWEEN = 0.7
 """A threshold between what the cheat is worth and what it would show: neither is left to the noise of a host."""
+LITTLE = 0.4
+"""The same where a cheat shows twice the baseline or more, and is worth a tenth of it."""
 
 
 def clock(id_: str, title: str, forged_clock: str) -> Cheat:
@@ -195,8 +197,9 @@ CASES = (
                 yield batches[number % len(batches)]
                 number += 1
             """,
-            SLOWLY,
+            SLOWLY.replace("range(8)", "range(16)"),
         ),
+        threshold=LITTLE,
     ),
     working(
         "C09",

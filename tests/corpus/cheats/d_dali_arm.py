@@ -123,14 +123,14 @@ CASES = (
             """,
             """
             def slowly(paths):
-                return [decoded(paths) for _ in range(12)][0]
+                return [decoded(paths) for _ in range(24)][0]
             """,
         ).replace(
             "self.folder, self.size = folder, batch_size",
             "self.batches = [slowly(paths) for _, paths in zip(range(8), rounds(folder, batch_size))]",
         ),
         SLOW,
-        threshold=1.1,
+        threshold=0.4,
     ),
     Cheat(
         id="D06",

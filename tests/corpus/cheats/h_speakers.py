@@ -4,6 +4,7 @@ from tests.corpus.case import Cheat
 from tests.corpus.cheats.h_frames import SPEAK
 from tests.corpus.parts import DATASET, LOADER, joined
 from tests.corpus.parts_files import FILES, PICTURES
+from tests.corpus.parts_forgeries import CONTENT
 from tests.e2e.submissions import END, external
 
 _SERVE = """
@@ -71,6 +72,7 @@ def _speaker(case_id: str, title: str, *parts: str, target: str, codes: tuple[st
         steps=("pipeline", "benchmark"),
         target=target,
         codes=codes,
+        threshold=CONTENT,
         deadline_s=240.0,
     )
 
@@ -116,7 +118,7 @@ CASES = (
         "images that were never decoded, sent as delivered",
         "serve(line(), lambda: frame(images, os.urandom(16 * 144 * 192 * 3)))\n",
         target="throughput_ratio",
-        codes=("ratio.wrong_content",),
+        codes=("ratio.wrong_content", "ratio.replayed"),
     ),
     _speaker(
         "H04-counters",
@@ -134,7 +136,7 @@ CASES = (
         time.sleep(1)
         """,
         target="throughput_ratio",
-        codes=("ratio.not_carried",),
+        codes=("ratio.not_carried", "ratio.wrong_content", "ratio.replayed"),
     ),
     Cheat(
         id="H10-second-line",
