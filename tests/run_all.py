@@ -28,6 +28,8 @@ own. All others run beside each other, one worker per core."""
 _REMEMBERED = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"
 _DEFENCES_UNTIL_MIN = 72.0
 """Minutes after the start when no further defence is switched off: a slow machine must end as well."""
+_LEAST_MIN = 3.0
+"""Minutes for them wherever: none at all would show nothing."""
 
 
 def main() -> int:
@@ -64,7 +66,7 @@ def main() -> int:
         parts = _parts(sys.argv[1:], engine=problem is None)
         failed = [name for name, command in parts if not _run(name, command, environment)]
         if problem is None and not sys.argv[1:]:
-            left = max(0.0, _DEFENCES_UNTIL_MIN - (time.monotonic() - started) / 60)
+            left = max(_LEAST_MIN, _DEFENCES_UNTIL_MIN - (time.monotonic() - started) / 60)
             # One case of each is enough to see that it can go; `make corpus` plays all that each stops.
             command = [sys.executable, "-m", "tests.corpus.defences", "--most", "1", "--minutes", f"{left:.1f}"]
             if not _run("corpus with defences off", command, environment):

@@ -26,7 +26,7 @@ class AuthorsPlace:
     folder: Path
     home: Path
 
-    def run(self, command: str, cwd: Path | None = None, *, ok: tuple[int, ...] = (0,), timeout: float = 200):
+    def run(self, command: str, cwd: Path | None = None, *, ok: tuple[int, ...] = (0,), timeout: float = 600):
         """Runs a line of shell and checks its exit code."""
         bin_folder = self.folder / "venv" / "bin"
         kept = {name: os.environ[name] for name in ("DOCKER_HOST", "CI") if name in os.environ}

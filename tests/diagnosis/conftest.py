@@ -49,7 +49,7 @@ def provoked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=280,
+        timeout=800,
         check=True,
     )
     *snippets, names = map(json.loads, result.stdout.splitlines())

@@ -12,6 +12,7 @@ from grader_service.ingest.artifact import measure
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.submission import Submission
 from grader_service.signing import Signer
+from sandbox.docker_options import STATE_LABEL
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -79,15 +80,14 @@ def with_threshold(lab, threshold):
 
 
 @pytest.fixture
-def nothing_left(engine):
-    """After the test the engine holds no container and no volume of ours that was not there before."""
-    before = _ours(engine)
+def nothing_left(engine, state_dir):
+    """After the test the engine holds no container and no volume of the grader with this state folder."""
     yield
-    assert _ours(engine) <= before
+    assert _of_grader(engine, state_dir) == set()
 
 
-def _ours(engine):
-    ours = {"label": "org.grader.run"}
+def _of_grader(engine, state_dir):
+    ours = {"label": f"{STATE_LABEL}={state_dir.resolve()}"}
     return {
         *(container.name for container in engine.containers.list(all=True, filters=ours, ignore_removed=True)),
         *(volume.name for volume in engine.volumes.list(filters=ours)),

@@ -133,7 +133,7 @@ def run_in(runner, tmp_path, tasks, code=SUBMISSION):
 
 def test_probes_see_graphs_and_namespaces_and_fail_alone(probed, monkeypatch):
     """Each failure has its own word, and the probes after it run all the same."""
-    monkeypatch.setattr(probing, "GRACE_S", 2.0)
+    monkeypatch.setattr(probing, "GRACE_S", 8.0)
     evidence = probed(
         [
             task("raises", RAISES),

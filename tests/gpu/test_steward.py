@@ -71,15 +71,16 @@ def test_a_dying_process_is_waited_for(gpu, retired):
 @pytest.mark.parametrize(
     "change", [{"processes": [4711]}, {"memory_used_mib": 9000}, {"recovery_action": "a GPU reset"}, {"gone": True}]
 )
-def test_a_look_has_no_consequences(steward, gpu, retired, change):
+def test_a_look_has_no_consequences(gpu, retired, change):
     """Whoever can wait learns that it is not free, at once; nobody is told, and no fault is taken from the next run."""
+    steward = Steward(gpu, retired.append, patience_s=3600.0)
     assert steward.is_free()
     gpu.xids = [79]
     for name, value in change.items():
         setattr(gpu, name, value)
     began = time.monotonic()
     assert not steward.is_free()
-    assert time.monotonic() - began < 0.2
+    assert time.monotonic() - began < 60
     assert (retired, gpu.xids) == ([], [79])
 
 

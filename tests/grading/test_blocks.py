@@ -6,8 +6,10 @@ import pytest
 
 from grader_service.gpu.memory import InMemoryGpu
 from grader_service.gpu.monitor import GpuGone
+from grader_service.gpu.poll import GpuPoll
 from grader_service.grading.arms import ArmLost, Pace
 from grader_service.grading.blocks import measure, reports, screen
+from grader_service.grading.gpu_watch import GpuWatch
 from grader_service.grading.host_watch import ScriptedHost
 from grader_service.grading.lookout import Lookout, lookout_on
 from grader_service.grading.progress import Silent
@@ -49,9 +51,10 @@ def run(dali, *baselines, threshold=1.1, lookout=None):
 
 
 def run_on(gpu, dali, *baselines):
-    """Measures on a GPU that exists in memory, with the real watches."""
-    with lookout_on((0,), gpu) as lookout:
-        return run(dali, *baselines, lookout=lookout)
+    """Measures on a GPU that exists in memory, with the real watches; nobody looks but between the windows."""
+    notes = []
+    with GpuPoll(gpu, every_s=3600.0) as poll:
+        return run(dali, *baselines, lookout=Lookout(GpuWatch(poll, notes.append), poll, notes))
 
 
 SETTLED = 3
@@ -304,7 +307,8 @@ def test_a_gpu_that_is_lost_ends_the_run(change):
 
 def test_a_gpu_that_cannot_be_watched_is_noted():
     """Where NVML is not to be had, blocks are taken without it."""
-    timed = run_on(InMemoryGpu(gone=True), *fast())
+    with lookout_on((0,), InMemoryGpu(gone=True)) as lookout:
+        timed = run(*fast(), lookout=lookout)
     assert timed.decision.outcome == "passed"
     assert timed.uses == ()
     assert "not watched" in timed.notes[0]

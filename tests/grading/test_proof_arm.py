@@ -159,7 +159,7 @@ def test_decoding_ahead_of_delivery_gains_nothing(serve):
 
     The burst window has full credit and takes no time; what it holds was paid for in the window before.
     """
-    pause = 0.004
+    pause = 0.02
     honest = Honest(seconds=pause)
     old: list[np.ndarray] = []
     hoard: list[np.ndarray] = []

@@ -83,11 +83,14 @@ def test_unwritable_folder_is_an_error(tmp_path):
         shards.make_shard(plan_shard("06" * 16, (), 2), tmp_path / "absent")
 
 
-def test_making_goes_on_in_the_background(tmp_path):
+def test_making_goes_on_in_the_background(tmp_path, monkeypatch):
     """`begin_shard` returns before the images are there, and `names` waits for the last of them."""
     plan = plan_shard("07" * 16, (), 200)
+    go_on, draw = threading.Event(), shards.draw_jpeg
+    monkeypatch.setattr(shards, "draw_jpeg", lambda *given, **named: go_on.wait(60) and draw(*given, **named))
     with shards.begin_shard(plan, tmp_path, threads=1) as pending:
         assert not pending.done()
+        go_on.set()
         names = pending.names()
         assert pending.done()
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.jpg")) == sorted(names)

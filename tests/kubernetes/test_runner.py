@@ -192,12 +192,14 @@ class TestStart:
         """Pending for ever is not waited for, and the kubelet is named."""
         monkeypatch.setattr(kubernetes_vessel, "START_S", 3.0)
         cluster.kubelet.deaf = True
-        threading.Timer(4.0, setattr, (cluster.kubelet, "deaf", False)).start()
         with (
             pytest.raises(SandboxUnavailable, match=r"within 3 s.*is the kubelet of its node alive"),
             runner.open_run(RUN, LIMITS) as space,
         ):
-            space.start(drill())
+            try:
+                space.start(drill())
+            finally:
+                cluster.kubelet.deaf = False
         assert nothing_left(cluster, state_dir, engine)
 
     def test_a_quota(self, runner, cluster, monkeypatch):

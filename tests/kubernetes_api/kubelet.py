@@ -44,7 +44,7 @@ KNOWN_CONTAINER = {
 }
 LABEL = "org.grader.test-node"
 SYNC_S = 0.05
-FORGOTTEN_S = 1.5
+FORGOTTEN_S = 4.0
 """A pod whose object is gone is still ended, but later."""
 
 

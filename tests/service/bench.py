@@ -54,15 +54,17 @@ class Bench:
         self.signer = Signer.from_folder(state_dir / "keys")
         self._intake = IntakeDesk(self.store, self.artifacts, self.registry, self.signer)
 
-    def submit(self, source: str = QUICK, learner: str | None = None) -> str:
+    def submit(
+        self, source: str = QUICK, learner: str | None = None, lab: str = "dali-pipelines", step: str = "reflection"
+    ) -> str:
         """Takes a submission in; returns its id."""
         submission_id = f"b:{uuid.uuid4().hex[:12]}"
         message = {
             "submission_id": submission_id,
-            "lab": "dali-pipelines",
+            "lab": lab,
             "learner": learner or f"learner-{uuid.uuid4().hex[:8]}",
             "artifact": {"filename": "submission.py", "inline": base64.b64encode(source.encode()).decode()},
-            "steps": ["reflection"],
+            "steps": [step],
         }
         assert receive(self._intake, message, "live", None).kind == "accepted"
         return submission_id
@@ -76,6 +78,7 @@ class Bench:
             "device": "cpu",
             "owner": "bench",
             "gate": gate or OpenGate(),
+            "state_dir": self.state_dir,
             "retry": RetryPolicy(max_attempts=3, delay_s=0.0),
         }
         return RunnerDesk(**values | changes)

@@ -36,7 +36,15 @@ LOSES = [
 QUICK = f"where_dali_wins = {WINS!r}\nwhere_dali_loses = {LOSES!r}\n"
 """A submission whose step `reflection` passes, in about a second of run time."""
 SLOW = f"import time\ntime.sleep({{seconds}})\n{QUICK}"
+_GATED = """
+import os, time
+open({begun!r}, "w").close()
+while not os.path.exists({opened!r}):
+    time.sleep(0.05)
+"""
 STEPS = ("reflection",)
+_PATIENCE = 4
+"""How many times longer than stated a wait may take: what is stated is enough on a quiet machine."""
 
 
 @dataclass
@@ -80,6 +88,28 @@ class Worker:
         return [line for line in self.lines() if line.get("event") == event]
 
 
+class Gate:
+    """What a submission waits at until a test opens it; learner code of the process sandbox sees the same files."""
+
+    def __init__(self, folder: Path) -> None:
+        name = uuid.uuid4().hex
+        self._begun = folder / f"gate-{name}-begun"
+        self._opened = folder / f"gate-{name}-opened"
+
+    @property
+    def source(self) -> str:
+        """Of a submission that passes once the gate is open."""
+        return _GATED.format(begun=str(self._begun), opened=str(self._opened)) + QUICK
+
+    def await_begun(self) -> None:
+        """Waits until the submission stands before it."""
+        wait_for(self._begun.exists, 30)
+
+    def open(self) -> None:
+        """Lets it go on."""
+        self._opened.touch()
+
+
 @dataclass
 class Service:
     """A broker, a database, a state folder, and the workers that a test starts."""
@@ -105,7 +135,7 @@ class Service:
             "GRADER_DATABASE_URL": self.database_url,
             "GRADER_SANDBOX": "process",
             "GRADER_GPU": "none",
-            "GRADER_LEASE_S": "3",
+            "GRADER_LEASE_S": "5",
             "GRADER_SWEEP_S": "0.5",
             "GRADER_RETRY_DELAY_S": "0.2",
             "GRADER_SOFT_SHUTDOWN_S": "3",
@@ -148,6 +178,10 @@ class Service:
         """Starts a runner on a slot."""
         return self.start("worker", "run", "--slot", str(slot), **environment)
 
+    def gate(self) -> Gate:
+        """A new one."""
+        return Gate(self.state_dir)
+
     def message(self, submission_id: str | None = None, source: str = QUICK, **changes: Any) -> dict[str, Any]:
         """A message as a platform posts it."""
         return {
@@ -167,7 +201,7 @@ class Service:
 
     def result(self, task_id: str, timeout_s: float = 60.0) -> dict[str, Any]:
         """The result of a posted task."""
-        return self.app.AsyncResult(task_id).get(timeout=timeout_s, interval=0.1)
+        return self.app.AsyncResult(task_id).get(timeout=_PATIENCE * timeout_s, interval=0.1)
 
     def rows(self, table: Any, *where: Any) -> list[Any]:
         """Rows of a table as mappings."""
@@ -224,14 +258,19 @@ class Service:
 def wait_for(look: Callable[[], Any], timeout_s: float, every_s: float = 0.1) -> Any:
     """What `look` returns once it is truthy.
 
+    Args:
+        look: asked again and again.
+        timeout_s: more than enough on a quiet machine; a busy one is given a multiple of it.
+        every_s: between two looks.
+
     Raises:
         AssertionError: it was not in time.
     """
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + _PATIENCE * timeout_s
     while True:
         found = look()
         if found:
             return found
         if time.monotonic() > deadline:
-            raise AssertionError(f"nothing came within {timeout_s:g} s")
+            raise AssertionError(f"nothing came within {_PATIENCE * timeout_s:g} s")
         time.sleep(every_s)

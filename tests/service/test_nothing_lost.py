@@ -4,6 +4,7 @@ import shutil
 import signal
 import tempfile
 import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from grader_service.queue.chores import announce_waiting
 from grader_service.store import acceptance, leases, outbox, results
 from grader_service.store.acceptance import Arrival, IntakeLimits, Repeated, Waiter
 from grader_service.store.tables import RunRow, SubmissionRow
-from tests.service.faults import explained, frozen, no_writes, stop_all, writer_waits
-from tests.service.harness import SLOW, Service, wait_for
+from tests.service.faults import continue_all, explained, frozen, no_writes, stop_all, writer_waits
+from tests.service.harness import Service, wait_for
 from tests.services.redis_server import redis_server
 
 
@@ -37,13 +38,32 @@ def in_hand(service):
     return sum(client.llen(key) for key in client.keys("grader:intake:work:*"))
 
 
-def slow_and_quick(service, seconds=1.5, quick=3):
-    """One submission that runs, and some that wait behind it, all accepted; returns ids and tasks."""
-    sent = [service.post(service.message(source=SLOW.format(seconds=seconds)))]
-    service.await_state(sent[0][0], "running", timeout_s=20)
+def gated_and_quick(service, quick=3):
+    """One submission that runs until its gate opens, and some that wait behind it; returns id, gate and all tasks."""
+    gate = service.gate()
+    sent = [service.post(service.message(source=gate.source))]
+    gate.await_begun()
     sent += [service.post() for _ in range(quick)]
     wait_for(lambda: len(service.rows(RunRow)) >= len(sent), 20)
-    return [row[0] for row in sent], [row[1] for row in sent]
+    return sent[0][0], gate, [row[1] for row in sent]
+
+
+def lost_hint(service, runner):
+    """Freezes a runner while a pop of it is pending, and posts what that pop takes; returns the task.
+
+    A pop is pending for a second at most. Where none was when the hint came, the runner takes it: it is tried again.
+    """
+    for _ in range(10):
+        stop_all(runner.pid)
+        hinted, task_id = service.post()
+        service.await_state(hinted, "run_queued")
+        wait_for(lambda: all(row["published_at"] for row in service.rows(RunRow)), 30)
+        time.sleep(0.3)
+        if not service.redis.client().llen("grader.run.live"):
+            return task_id
+        continue_all(runner.pid)
+        settled(service, [task_id])
+    raise AssertionError("the runner was never frozen while a pop was pending")
 
 
 def test_a_judge_that_dies_anywhere_between_message_and_answer_loses_nothing(service):
@@ -94,10 +114,7 @@ def test_what_a_stopped_worker_took_from_the_broker_is_done_by_another(service):
     _, warm = service.post()
     settled(service, [warm])
     client = service.redis.client()
-    stop_all(runner.pid)
-    hinted, first = service.post()
-    service.await_state(hinted, "run_queued")
-    wait_for(lambda: service.runs(hinted)[0]["published_at"] and not client.llen("grader.run.live"), 10)
+    first = lost_hint(service, runner)
     assert client.hlen("unacked") == 0, "the broker must have forgotten the hint, or this test shows nothing"
     runner.end(signal.SIGKILL)
     stop_all(judge.pid)
@@ -112,8 +129,9 @@ def test_a_broker_that_is_away_delays_and_loses_nothing(service):
     """Redis dies with its append-only file and comes back: the run goes on, the rest waits (A3, A7)."""
     service.judge()
     service.runner()
-    (running, *_), tasks = slow_and_quick(service)
+    running, gate, tasks = gated_and_quick(service)
     service.redis.kill()
+    gate.open()
     with pytest.raises(OperationalError):
         service.post()
     service.await_state(running, "judge_queued", timeout_s=20)
@@ -144,8 +162,9 @@ def test_a_broker_that_forgets_everything_loses_nothing(service):
     service.judge()
     service.runner()
     client = service.redis.client()
-    _, tasks = slow_and_quick(service, quick=5)
+    _, gate, tasks = gated_and_quick(service, quick=5)
     client.flushall()
+    gate.open()
     settled(service, tasks)
 
     bindings = client.keys("_kombu.binding.*")
@@ -176,10 +195,11 @@ def test_a_broker_without_a_file_may_die_too(postgres_url, tmp_path):
         service = Service(redis, postgres_url, state_dir, tmp_path)
         try:
             workers = [service.judge(), service.runner()]
-            _, tasks = slow_and_quick(service)
+            _, gate, tasks = gated_and_quick(service)
             redis.kill()
             redis.start()
             assert redis.client().keys("grader.run.*") == []
+            gate.open()
             settled(service, tasks)
             for worker in workers:
                 problems = " ".join(line["problem"] for line in worker.said("unsafe_redis"))

@@ -142,14 +142,16 @@ def test_a_restart_goes_on_from_every_state(service):
         writer_waits(service, "verdict")
         judge_queued = service.post()
         service.await_state(judge_queued[0], "judge_queued")
-        running = service.post(service.message(source=SLOW.format(seconds=2)))
-        service.await_state(running[0], "running")
+        gate = service.gate()
+        running = service.post(service.message(source=gate.source))
+        gate.await_begun()
         parked = service.post()
         service.await_state(parked[0], "run_queued")
         run_queued = service.post()
         service.await_state(run_queued[0], "run_queued")
         for worker in workers:
             worker.end(signal.SIGKILL)
+    gate.open()
     claim = leases.claim(service.store, "run", "test", 60)
     assert claim.submission_id == parked[0]
     leases.fail(service.store, claim, "on purpose", max_attempts=1, delay_s=0)

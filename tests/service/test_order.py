@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+from grader_service.store import devices
 from grader_service.store.tables import EventRow, RunRow, SubmissionRow
 from tests.service.faults import explained
 from tests.service.harness import SLOW, wait_for
@@ -18,6 +19,7 @@ def test_live_comes_before_regrade_and_limits_are_said(service):
     """Live overtakes every regrade in intake and at the runner; a full queue and a flooding learner are told so."""
     old, new = (service.post(queue="regrade")[0] for _ in range(2))
     first, second = (service.post()[0] for _ in range(2))
+    service.environment["GRADER_SWEEP_S"] = "60"  # a sweep that looks at a row holds it for an instant
     service.judge(GRADER_INTAKE_THREADS="1", GRADER_MAX_QUEUED="7", GRADER_LEARNER_PER_HOUR="2")
     wait_for(lambda: len(service.rows(SubmissionRow)) == 4, 20)
     came = {row["submission_id"]: row["created_at"] for row in service.rows(RunRow)}
@@ -44,9 +46,11 @@ def test_live_comes_before_regrade_and_limits_are_said(service):
 
 def test_one_learner_has_one_run_at_a_time_and_the_next_follows_at_once(service):
     """Two runners: another learner overtakes, and the learner's next run starts when the one before it ends."""
+    service.environment["GRADER_SWEEP_S"] = "60"  # what follows at once follows without a sweep
     service.judge()
     service.runner()
     service.runner(slot=1)
+    wait_for(lambda: len(devices.devices(service.store)) == 2, 60)
     mine = [service.post(service.message(source=SLOW.format(seconds=1.2), learner="ann"))[0] for _ in range(3)]
     wait_for(lambda: "run_claimed" in [kind for one in mine for kind in service.events(one)], 20)
     other, _ = service.post(service.message(learner="bob"))
@@ -54,7 +58,7 @@ def test_one_learner_has_one_run_at_a_time_and_the_next_follows_at_once(service)
         service.one_verdict(submission_id)
     spans = sorted((moment(service, one, "run_claimed"), moment(service, one, "run_done")) for one in mine)
     gaps = [later[0] - earlier[1] for earlier, later in pairwise(spans)]
-    assert all(0 <= gap < 1.5 for gap in gaps), gaps
+    assert all(0 <= gap < 15 for gap in gaps), gaps
     assert moment(service, other, "verdict") < spans[1][1]
     owners = {row["actor"].split("/")[1] for row in service.rows(EventRow, EventRow.kind == "run_claimed")}
     assert len(owners) == 2

@@ -49,7 +49,7 @@ def graded_again(service, engine, submission_id):
 def test_a_killed_child_costs_a_try_of_ours_and_no_more(docker_service, engine):
     """(C1) Its container is reaped by the worker that is still there, and the run is executed again."""
     service = docker_service
-    service.environment["GRADER_LEASE_S"] = "2"
+    service.environment["GRADER_LEASE_S"] = "4"
     service.judge()
     worker = service.runner()
     submission_id, _ = service.post(service.message(source=SLOW.format(seconds=2)))
@@ -65,7 +65,7 @@ def test_a_killed_child_costs_a_try_of_ours_and_no_more(docker_service, engine):
 def test_a_killed_worker_is_replaced_on_its_device(docker_service, engine, warned):
     """(C2, C5, E2') The next worker gets the device, removes the dead one's container, and executes the run."""
     service = docker_service
-    service.environment["GRADER_LEASE_S"] = "2"
+    service.environment["GRADER_LEASE_S"] = "4"
     service.judge()
     worker = service.runner()
     submission_id, _ = service.post(service.message(source=SLOW.format(seconds=3)))
@@ -75,10 +75,9 @@ def test_a_killed_worker_is_replaced_on_its_device(docker_service, engine, warne
         worker.send(signal.SIGTERM)
         time.sleep(1)
     worker.end(signal.SIGKILL)
-    killed = time.monotonic()
     wait_for(lambda: not _alive(child), 5)
     service.runner()
-    wait_for(lambda: gone(service, engine, container_id), 15 - (time.monotonic() - killed))
+    wait_for(lambda: gone(service, engine, container_id), 15)
     graded_again(service, engine, submission_id)
 
 
@@ -106,14 +105,14 @@ def test_a_worker_that_is_told_to_stop_returns_a_long_run(docker_service, engine
 def test_a_child_that_hangs_is_ended_with_its_container(docker_service, engine):
     """(C6) Beyond the hard limit: the stopped child is killed and replaced, and its container goes."""
     service = docker_service
-    service.environment["GRADER_LEASE_S"] = "1"
+    service.environment["GRADER_LEASE_S"] = "3"
     service.judge()
-    worker = service.runner(GRADER_RUN_LIMIT_S="5")
+    worker = service.runner(GRADER_RUN_LIMIT_S="15")
     submission_id, _ = service.post(service.message(source=SLOW.format(seconds=1)))
     container_id = in_a_container(service, engine, submission_id)
     child = worker.child()
     os.kill(child, signal.SIGSTOP)
-    wait_for(lambda: not _alive(child), 15)
+    wait_for(lambda: not _alive(child), 60)
     wait_for(lambda: gone(service, engine, container_id), 15)
     graded_again(service, engine, submission_id)
     assert worker.process.poll() is None
@@ -135,7 +134,7 @@ def test_a_worker_that_is_told_to_stop_finishes_a_short_run(service):
 def test_poison_is_parked_and_never_the_learners_failure(service):
     """(C7) After three tries an operator is asked; others are graded meanwhile; `grader retry` gives fresh tries."""
     cured = service.state_dir / "cured"
-    service.environment |= {"GRADER_LEASE_S": "1", "GRADER_RETRY_DELAY_S": "0.5", "GRADER_LEARNER_PER_HOUR": "2"}
+    service.environment |= {"GRADER_LEASE_S": "3", "GRADER_RETRY_DELAY_S": "0.5", "GRADER_LEARNER_PER_HOUR": "2"}
     service.judge()
     worker = service.runner()
     poison = POISON.format(cured=str(cured)) + QUICK

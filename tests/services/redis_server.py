@@ -18,12 +18,16 @@ _START_S = 15
 
 @dataclass
 class RedisServer:
-    """A Redis that a test may kill and start again."""
+    """A Redis that a test may kill and start again.
+
+    What it answered is in the kernel's hands by then, which a killed process does not take along: it need not wait for
+    the disk.
+    """
 
     folder: Path
     port: int
     password: str = field(default_factory=lambda: secrets.token_hex(8))
-    options: tuple[str, ...] = ("--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction")
+    options: tuple[str, ...] = ("--appendonly", "yes", "--appendfsync", "no", "--maxmemory-policy", "noeviction")
     process: "subprocess.Popen[bytes] | None" = None
 
     @property
