@@ -1,4 +1,4 @@
-# Two commands for anyone: `make demo` grades the reference submission, `make test` runs every check of this project.
+# Two commands for anyone: `make demo` grades the reference submission, `make test` runs what a change must pass.
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -6,11 +6,13 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 export UV_SYSTEM_CERTS := 1
 
-.PHONY: help setup demo test corpus lint format lock schemas pages clean
+.PHONY: help setup demo check test test-all corpus lint format lock schemas pages clean
 
 help:
 	@echo "make demo     set up, then grade examples/reference_submission.ipynb without Docker, Redis or GPU"
-	@echo "make test     set up what the tests need (as root on Debian or Ubuntu: also Docker) and run everything"
+	@echo "make check    linters, types, import contracts, and the tests that need no service"
+	@echo "make test     what a change must pass; as root on Debian or Ubuntu it installs what that needs (Docker, …)"
+	@echo "make test-all everything, or one shard of it: make test-all SHARD=2/6"
 	@echo "make lint     linter, formatter, types, import contracts"
 	@echo "make lock     resolve images/lock/*.txt anew"
 	@echo "make schemas  write docs/schema/*.json from the models"
@@ -26,8 +28,15 @@ demo: setup
 	    --json build/verdict.json --report build/report.html \
 	  && echo && echo "The same verdict as JSON: build/verdict.json, as a page: build/report.html"
 
+# docs/testing.md says what each level runs.
+check: setup
+	@$(BIN)/python -m tests.levels check
+
 test: setup
-	@$(BIN)/python -m tests.run_all
+	@$(BIN)/python -m tests.levels test
+
+test-all: setup
+	@$(BIN)/python -m tests.levels all $(if $(SHARD),--shard $(SHARD))
 
 lint: setup
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
@@ -41,7 +50,7 @@ lock: setup
 	$(UV) pip compile -q --universal --generate-hashes --python-version 3.11 images/lab/requirements.in -c images/lock/dev.txt -o images/lock/lab.txt
 
 corpus: setup
-	@$(BIN)/python -m tests.corpus && $(BIN)/python -m tests.corpus.defences
+	@$(BIN)/python -m tests.corpus && $(BIN)/python -m pytest -n auto --dist load tests/corpus/test_defences.py
 
 pages: setup
 	@$(BIN)/python -m checks.diagnosis.compile_rows && $(BIN)/python -m checks.diagnosis.table > docs/diagnosis.md

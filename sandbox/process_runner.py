@@ -10,6 +10,7 @@ import os
 import select
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -138,17 +139,9 @@ class ProcessRunSpace:
             **spec.environment,
         }
         command = guest_command(spec.program, self._python, str(self._folder.code))
-        pinned = [sys.executable, "-I", "-S", "-c", _PIN, ",".join(map(str, spec.cpus)), *command]
+        cwd = self.paths.workspace if spec.scratch is Scratch.READ_WRITE else tmp
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_SUPERVISOR), str(spec.memory_mib), *pinned],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                bufsize=0,
-                cwd=self.paths.workspace if spec.scratch is Scratch.READ_WRITE else tmp,
-                env=environment,
-                start_new_session=True,
-            )
+            process = self.launch(command, spec.memory_mib, spec.cpus, cwd, environment)
         except OSError as error:
             endpoint.close()
             raise SandboxUnavailable(f"the {spec.role.value} pod could not be started: {error}") from error
@@ -157,6 +150,25 @@ class ProcessRunSpace:
         pod = ConnectedPod(spec, vessel, endpoint)
         self._pods.append(pod)
         return pod
+
+    def launch(
+        self, command: list[str], memory_mib: int, cpus: Sequence[int], cwd: str, environment: dict[str, str]
+    ) -> "subprocess.Popen[bytes]":
+        """Starts a supervisor, and below it the guest's command line.
+
+        Raises:
+            OSError: no process could be made.
+        """
+        pinned = [sys.executable, "-I", "-S", "-c", _PIN, ",".join(map(str, cpus)), *command]
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_SUPERVISOR), str(memory_mib), *pinned],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            cwd=cwd,
+            env=environment,
+            start_new_session=True,
+        )
 
 
 # Runs before the guest in the same process: it ends with its supervisor, gets its CPU set and dumps no core; then the

@@ -17,7 +17,9 @@ from sandbox.docker_runner import DockerRunner, connect_engine
 from sandbox.process_runner import ProcessRunner
 from tests.checks import declared_codes
 from tests.kubernetes_api.cluster import test_cluster
+from tests.levels.marking import pytest_collection_modifyitems  # noqa: F401 - a hook
 from tests.sandbox.engine_proxy import EngineProxy
+from tests.services.forked_runner import ForkedRunner
 from tests.services.postgres_server import binaries, postgres_server
 
 LAB_IMAGE = "grader-lab"
@@ -110,10 +112,16 @@ def process_runner(state_dir) -> ProcessRunner:
     return ProcessRunner(state_dir)
 
 
+@pytest.fixture
+def forked_runner(state_dir) -> ForkedRunner:
+    """A process runner whose pods need not import torch, with a state folder of its own."""
+    return ForkedRunner(state_dir)
+
+
 @pytest.fixture(
     params=[
-        pytest.param("process", id="process"),
-        pytest.param("docker", id="docker", marks=pytest.mark.docker),
+        pytest.param("process", id="process", marks=pytest.mark.integration),
+        pytest.param("docker", id="docker", marks=pytest.mark.integration),
     ]
 )
 def runner(request):
@@ -155,7 +163,14 @@ def sqlite_url(tmp_path):
     return f"sqlite:///{tmp_path}/grader.db"
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+DATABASES = (
+    pytest.param("sqlite", marks=pytest.mark.slow),
+    pytest.param("postgres", marks=pytest.mark.integration),
+)
+"""Each database in turn, for what the store's own tests have tried on both: the service's own comes first."""
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
 def store_url(request):
     """Each database in turn."""
     return request.getfixturevalue(f"{request.param}_url")

@@ -27,8 +27,7 @@ def verdict_of(place, tmp_path, control, options, code):
     return json.loads(file.read_text())
 
 
-@pytest.mark.lab
-@pytest.mark.e2e
+@pytest.mark.integration
 def test_the_installed_check_conforms(place):
     """Every property holds for the wheel, the lock and the controls that came with it included; nothing is skipped."""
     done = place.run("grader checks test stable_batches --json")
@@ -45,8 +44,7 @@ def test_the_installed_check_conforms(place):
     assert "is installed" in refused.stderr
 
 
-@pytest.mark.lab
-@pytest.mark.e2e
+@pytest.mark.integration
 def test_its_lab_grades_in_the_process_sandbox(place, tmp_path):
     """A lab of the package names the check, and the verdict names package and version."""
     verdict = verdict_of(place, tmp_path, "failing/padded.py", "--lab stable-batches-lab --sandbox process", 1)
@@ -55,9 +53,7 @@ def test_its_lab_grades_in_the_process_sandbox(place, tmp_path):
     assert verdict["provenance"]["check_versions"] == {"stable_batches": "1.0.0 (grader-check-stable-batches 1.0.0)"}
 
 
-@pytest.mark.docker
-@pytest.mark.images
-@pytest.mark.e2e
+@pytest.mark.integration
 def test_its_lab_grades_in_the_docker_sandbox(place, tmp_path, lab_image):
     """The same lab through containers that hold nothing of the package: its probe was carried there."""
     verdict = verdict_of(place, tmp_path, "passing/resized.py", "--lab stable-batches-lab --sandbox docker", 0)

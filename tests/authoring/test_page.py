@@ -12,6 +12,8 @@ from grader_service.authoring import pytest_plugin
 from grader_service.model.evidence import Evidence, Need
 from tests.authoring.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 PAGE = (ROOT / "docs" / "writing-checks.md").read_text()
 _PARTS = re.compile(r"<!-- (run|file: (?P<file>[\w.]+)) -->\n```\w+\n(?P<text>.*?)```\n", re.DOTALL)
 
@@ -31,8 +33,7 @@ def commands(block):
     return found
 
 
-@pytest.mark.lab
-@pytest.mark.e2e
+@pytest.mark.integration
 def test_a_new_author_gets_a_running_check_by_following_the_page(clean_place, tmp_path):
     """In an empty folder with an empty home, every command does what the page says, in its order."""
     folder = tmp_path / "work"

@@ -15,6 +15,8 @@ from grader_service.authoring.conformance import conform
 from grader_service.errors import ConfigurationError, UsageError
 from tests.authoring.rogues import record, write_project
 
+pytestmark = pytest.mark.integration
+
 HOLDS = {"passed", "skipped", "advice"}
 
 

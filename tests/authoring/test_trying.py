@@ -19,6 +19,8 @@ from grader_service.errors import ConfigurationError, UsageError
 from grader_service.labs.catalogue import load_lab
 from tests.authoring.conftest import EXAMPLE, PLUGIN
 
+pytestmark = pytest.mark.integration
+
 CHECK = EXAMPLE / "src" / "grader_check_stable_batches" / "check.py"
 NAMES = st.from_regex(r"[a-z_]{1,8}", fullmatch=True)
 VALUES = st.integers(-(2**60), 2**60) | st.booleans() | st.text(st.characters(codec="ascii", categories=("L", "N")))

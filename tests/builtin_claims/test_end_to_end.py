@@ -59,8 +59,8 @@ CHECKS = {
 }
 
 
-@pytest.mark.e2e
-def test_a_whole_submission_is_probed_and_judged(process_runner, tmp_path: Path):
+@pytest.mark.integration
+def test_a_whole_submission_is_probed_and_judged(forked_runner, tmp_path: Path):
     """Every check answers on what a real pod observed; the two ranks run from inside that pod."""
     path = tmp_path / "submission.py"
     path.write_text(START + PIPELINE + BUILD + TRAINING, encoding="utf-8")
@@ -76,7 +76,7 @@ def test_a_whole_submission_is_probed_and_judged(process_runner, tmp_path: Path)
         measure(path),
         read_lab(lab_text("dali-pipelines"), "dali-pipelines"),
         [Need.DISCOVERY, Need.CLEAN_ROOM],
-        process_runner,
+        forked_runner,
         "cpu",
         Silent(),
         run_id=uuid.uuid4().hex,

@@ -77,9 +77,8 @@ EXPECTED = {
 }
 
 
-@pytest.mark.lab
-@pytest.mark.e2e
-def test_all_checks_pass_a_whole_submission(process_runner, tmp_path):
+@pytest.mark.integration
+def test_all_checks_pass_a_whole_submission(forked_runner, tmp_path):
     """Written for a GPU, rehearsed on the CPU: every probe observes, every check passes by facts of the graph."""
     path = tmp_path / "submission.py"
     path.write_text(SUBMISSION)
@@ -88,7 +87,7 @@ def test_all_checks_pass_a_whole_submission(process_runner, tmp_path):
     registry = Registry()
     probes = wanted_probes([step], registry, ProbeFiles(folders=[PROBES]))
     outcome = execute(
-        measure(path), read_lab(lab_text("dali-pipelines"), "dali-pipelines"), [Need.DISCOVERY], process_runner, "cpu",
+        measure(path), read_lab(lab_text("dali-pipelines"), "dali-pipelines"), [Need.DISCOVERY], forked_runner, "cpu",
         Silent(), run_id="e" * 32, probes=probes,
     )  # fmt: skip
     records = {record.id: (record.status, record.text[:500]) for record in outcome.evidence.probes}

@@ -32,7 +32,7 @@ def test_no_engine_is_named_with_its_remedy(tmp_path):
     assert len({found["topic"] for found in findings}) == len(findings)
 
 
-@pytest.mark.docker
+@pytest.mark.integration
 def test_a_missing_image_is_named_with_its_remedy(engine, tmp_path):
     """(G3) For people, too, without a traceback."""
     done = doctor(GRADER_LAB_IMAGE="grader-nope", GRADER_STATE_DIR=str(tmp_path))

@@ -1,6 +1,6 @@
 """Plays the corpus and prints the matrix; exit status 1 when anything is not right.
 
-python -m tests.corpus [--only V,T03,K17] [--quick] [--lanes 2] [--sandbox docker] [--report build/corpus]
+python -m tests.corpus [--only V,T03,K17] [--lanes 2] [--sandbox docker] [--report build/corpus]
 python -m tests.corpus --write V01-literal FOLDER      # the submission itself, to be graded by hand
 """
 
@@ -23,9 +23,8 @@ def main() -> int:
     """Plays, prints, writes the report."""
     parser = argparse.ArgumentParser(prog="python -m tests.corpus")
     parser.add_argument("--only", default="", help="Cases whose id begins with one of these, separated by commas.")
-    parser.add_argument("--quick", action="store_true", help="The subset for every push.")
     parser.add_argument("--lanes", type=int, default=min(os.cpu_count() or 1, 4))
-    parser.add_argument("--sandbox", choices=("docker", "process"), default="docker")
+    parser.add_argument("--sandbox", choices=("docker", "process", "forked"), default="docker")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda plays on this host's first GPU.")
     parser.add_argument("--report", type=Path, default=Path("build/corpus"), help="Folder for the reports.")
     parser.add_argument("--results", type=Path, help="Only this file with the results, and no report.")
@@ -34,7 +33,7 @@ def main() -> int:
     if options.write:
         return _write(*options.write)
     try:
-        chosen = catalogue.selected([part for part in options.only.split(",") if part], quick=options.quick)
+        chosen = catalogue.selected([part for part in options.only.split(",") if part])
     except ValueError as error:
         parser.error(str(error))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # lanes end, and what they had open is taken away

@@ -52,8 +52,6 @@ class Cheat:
     lab: str = "dali-pipelines"
     deadline_s: float = 120.0
     """Wall clock within which the verdict must be there, on two busy cores."""
-    quick: bool = False
-    """Whether it belongs to the subset for every push."""
 
     @property
     def attack(self) -> str:
@@ -84,7 +82,6 @@ class Honest:
     """What is proved is that a form is accepted, not how fast this machine is."""
     lab: str = "dali-pipelines"
     deadline_s: float = 120.0
-    quick: bool = False
 
     @property
     def attack(self) -> str:
@@ -105,7 +102,6 @@ class Procedure:
     codes: tuple[str, ...]
     target: str = "procedure"
     deadline_s: float = 120.0
-    quick: bool = False
 
     @property
     def attack(self) -> str:

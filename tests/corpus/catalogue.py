@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 from tests.corpus import cheats, honest
 from tests.corpus.case import Case, Cheat, Honest, Procedure
@@ -36,15 +37,19 @@ def cases() -> tuple[Case, ...]:
     Raises:
         ValueError: two cases have the same id.
     """
-    found: list[Case] = []
-    for package in (cheats, honest):
-        for module in pkgutil.iter_modules(package.__path__):
-            found += importlib.import_module(f"{package.__name__}.{module.name}").CASES
+    found: list[Case] = [case for module in modules() for case in module.CASES]
     ids = [case.id for case in found]
     twice = {one for one in ids if ids.count(one) > 1}
     if twice:
         raise ValueError(f"these ids are used twice: {', '.join(sorted(twice))}")
     return tuple(sorted(found, key=lambda case: case.id))
+
+
+def modules() -> Iterator[ModuleType]:
+    """Those that hold cases, as `CASES`."""
+    for package in (cheats, honest):
+        for module in pkgutil.iter_modules(package.__path__):
+            yield importlib.import_module(f"{package.__name__}.{module.name}")
 
 
 def attacks() -> Iterator[str]:
@@ -65,7 +70,7 @@ def absent() -> dict[str, str]:
     return tomllib.loads((Path(__file__).parent / "absent.toml").read_text())["absent"]
 
 
-def selected(only: Iterable[str], *, quick: bool = False) -> tuple[Case, ...]:
+def selected(only: Iterable[str]) -> tuple[Case, ...]:
     """The cases that have one of these ids, or whose id begins with one of these texts (all, when there are none).
 
     Raises:
@@ -79,7 +84,7 @@ def selected(only: Iterable[str], *, quick: bool = False) -> tuple[Case, ...]:
         if not found:
             raise ValueError(f"no case's id begins with {text!r}; ids look like V01, S03-copies or K17")
         chosen |= found
-    return tuple(case for case in cases() if case.id in chosen and (not quick or case.quick))
+    return tuple(case for case in cases() if case.id in chosen)
 
 
 def kind(case: Case) -> str:

@@ -72,7 +72,7 @@ def scan(first, last, bits):
 """JPEGs made segment by segment, where no encoder would make them."""
 
 
-def file_cheat(case_id: str, title: str, *parts: str, code: str = "jpeg.too_few", quick: bool = False) -> Cheat:
+def file_cheat(case_id: str, title: str, *parts: str, code: str = "jpeg.too_few") -> Cheat:
     """Files that are no 100 JPEGs, or a pod that ends while it makes them."""
     return Cheat(
         id=case_id,
@@ -81,5 +81,4 @@ def file_cheat(case_id: str, title: str, *parts: str, code: str = "jpeg.too_few"
         steps=("baseline",),
         target="jpeg_dataset",
         codes=(code,),
-        quick=quick,
     )

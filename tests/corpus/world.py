@@ -27,6 +27,7 @@ from sandbox.api import SandboxRunner
 from sandbox.docker_options import LABEL, STATE_LABEL
 from sandbox.docker_runner import connect_engine
 from tests.corpus.case import SUBMISSION, Cheat, Content, Honest, Observed
+from tests.services.forked_runner import ForkedRunner
 
 PLAN: Mapping[str, object] = {"block_s": 0.2, "looks": (3,), "extension_blocks": 0, "alpha_pass": 0.4}
 """Short and easily satisfied: what is tested is what was counted, not how fast this machine is."""
@@ -36,7 +37,10 @@ class World:
     """One lane of the corpus; used by one process at a time, for one case after the other."""
 
     def __init__(self, folder: Path, *, sandbox: str = "docker", device: Device = "cpu") -> None:
-        """Opens the sandbox; `folder` is this lane's own. With `cuda` gradings are official, on the first GPU."""
+        """Opens the sandbox; `folder` is this lane's own. With `cuda` gradings are official, on the first GPU.
+
+        `sandbox` is `docker`, `process`, or `forked`: the process sandbox with pods that need not import torch.
+        """
         self.folder = folder
         self.state_dir = folder / "state"
         self.registry = Registry()
@@ -46,7 +50,9 @@ class World:
         self.gpu = find_gpus()[0] if device == "cuda" else None
         image = os.environ.get("GRADER_LAB_IMAGE") or load_lab("dali-pipelines", self.registry).image
         settings = Settings(state_dir=self.state_dir)
-        self.runner: SandboxRunner = open_runner(sandbox, image, settings, self.gpu)
+        self.runner: SandboxRunner = (
+            ForkedRunner(self.state_dir) if sandbox == "forked" else open_runner(sandbox, image, settings, self.gpu)
+        )
         self.judging = JudgeProcess()
         self._stores = 0
 

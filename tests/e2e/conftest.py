@@ -99,12 +99,12 @@ PLAN = {"block_s": 0.2, "looks": (3,), "extension_blocks": 0, "alpha_pass": 0.4}
 
 
 @pytest.fixture
-def graded(grade_with, process_runner):
+def graded(grade_with, forked_runner):
     """`graded(source)` → (checks by id, evidence), with short windows and a threshold that every host can reach."""
 
     def run(*parts, threshold=0.02):
         source = "\n".join(textwrap.dedent(part) for part in parts)
-        done = grade_with(process_runner, source, ("pipeline", "benchmark"), measurement=PLAN, threshold=threshold)
+        done = grade_with(forked_runner, source, ("pipeline", "benchmark"), measurement=PLAN, threshold=threshold)
         assert done.failure is None, done.failure
         return {check.id: check for check in done.verdict.checks}, done.evidence
 

@@ -9,7 +9,7 @@ from grader_service.labs.catalogue import load_lab
 from grader_service.model.verdict import Outcome, Status
 from tests.e2e.conftest import EXAMPLES
 
-pytestmark = [pytest.mark.lab, pytest.mark.e2e]
+pytestmark = pytest.mark.integration
 
 LAB = "dali-classification-training"
 FOLDER = EXAMPLES / "classification"
@@ -75,7 +75,7 @@ def test_the_reference_passes_every_step(process_runner, grade_with):
     everything_passed(grade_with(process_runner, REFERENCE, lab=LAB, measurement=SHORT))
 
 
-@pytest.mark.docker
+@pytest.mark.integration
 @pytest.mark.usefixtures("nothing_left")
 def test_the_reference_passes_every_step_in_docker(docker_runner, grade_with):
     """The same in isolated pods without a network, where two ranks must still find each other."""
@@ -83,9 +83,9 @@ def test_the_reference_passes_every_step_in_docker(docker_runner, grade_with):
 
 
 @pytest.mark.parametrize(("name", "step", "check", "code", "advice"), FAILING, ids=[row[0] for row in FAILING])
-def test_each_failing_example_fails_for_its_reason(process_runner, grade_with, name, step, check, code, advice):
+def test_each_failing_example_fails_for_its_reason(forked_runner, grade_with, name, step, check, code, advice):
     """One check of its step fails, with its code and with what to do; every other required check passes."""
-    graded = grade_with(process_runner, FOLDER / "failing" / f"{name}.py", (step,), lab=LAB, measurement=SHORT)
+    graded = grade_with(forked_runner, FOLDER / "failing" / f"{name}.py", (step,), lab=LAB, measurement=SHORT)
     judged = check_by_id(graded)
     wrong = {
         name: (one.outcome, one.code)
@@ -98,9 +98,9 @@ def test_each_failing_example_fails_for_its_reason(process_runner, grade_with, n
 
 
 @pytest.mark.parametrize(("name", "step", "check", "code", "advice"), ADVISED, ids=[row[0] for row in ADVISED])
-def test_what_is_advised_against_costs_nothing(process_runner, grade_with, name, step, check, code, advice):
+def test_what_is_advised_against_costs_nothing(forked_runner, grade_with, name, step, check, code, advice):
     """A check that is advice fails, its step passes with all points, and the summary says what to do."""
-    graded = grade_with(process_runner, FOLDER / "failing" / f"{name}.py", (step,), lab=LAB, measurement=SHORT)
+    graded = grade_with(forked_runner, FOLDER / "failing" / f"{name}.py", (step,), lab=LAB, measurement=SHORT)
     result = check_by_id(graded)[check]
     assert (result.outcome, result.code) == (Outcome.FAILED, code)
     assert graded.verdict.status is Status.PASSED

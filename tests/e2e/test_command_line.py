@@ -11,6 +11,8 @@ import pytest
 from grader_service.model.verdict import Verdict
 from tests.e2e.conftest import EXAMPLES
 
+pytestmark = pytest.mark.integration
+
 GRADER = str(Path(sys.executable).with_name("grader"))
 REFERENCE = str(EXAMPLES / "reference_submission.ipynb")
 
@@ -39,8 +41,7 @@ def decided(*arguments, state_dir):
     return done
 
 
-@pytest.mark.docker
-@pytest.mark.e2e
+@pytest.mark.integration
 def test_the_reference_passes_in_docker(lab_image, state_dir, tmp_path, nothing_left):
     """The reference notebook is passed with tier A and four passed checks, exit 0, and stdout is the verdict alone."""
     report = tmp_path / "report.html"
@@ -70,8 +71,7 @@ def test_the_reference_passes_in_docker(lab_image, state_dir, tmp_path, nothing_
     assert grader("verify", str(saved), state_dir=state_dir).returncode == 1
 
 
-@pytest.mark.lab
-@pytest.mark.e2e
+@pytest.mark.integration
 def test_the_reference_passes_in_the_embedded_mode(state_dir, tmp_path):
     """`make demo`'s command needs no Docker, says that it does not isolate, shows progress and writes both files."""
     verdict_file, report = tmp_path / "v.json", tmp_path / "r.html"

@@ -10,7 +10,7 @@ from PIL import Image
 from grader_service.model.verdict import Outcome, Status
 from tests.e2e.conftest import EXAMPLES
 
-pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.usefixtures("nothing_left")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("nothing_left")]
 
 
 def check_of(graded, check_id):

@@ -5,7 +5,7 @@ import pytest
 from grader_service.model.verdict import Outcome, Status
 from tests.e2e.conftest import EXAMPLES
 
-pytestmark = [pytest.mark.docker, pytest.mark.e2e]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def check_of(graded, check_id):

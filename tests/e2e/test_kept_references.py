@@ -26,7 +26,7 @@ from tests.hand_clock import HandClock
 EASY, HARD = 0.01, 100.0
 FRESH_S = 600.0
 
-pytestmark = [pytest.mark.lab, pytest.mark.e2e]
+pytestmark = pytest.mark.integration
 
 SUBMISSION = (
     COMMON

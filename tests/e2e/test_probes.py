@@ -13,7 +13,7 @@ from grader_service.labs.specs import lab_text, read_lab
 from grader_service.model.evidence import Need, PodRole, ProbeRef, ProbeSite
 from grader_service.model.probe import ProbeTask
 
-pytestmark = [pytest.mark.lab, pytest.mark.e2e]
+pytestmark = pytest.mark.integration
 
 SUBMISSION = """
 import os
@@ -116,9 +116,9 @@ def task(name, source, site=ProbeSite.GRAPH, budget_s=20.0, **params):
 
 
 @pytest.fixture
-def probed(process_runner, tmp_path):
+def probed(forked_runner, tmp_path):
     """`probed(tasks, code)` → evidence of a rehearsal in the process sandbox."""
-    return lambda tasks, code=SUBMISSION: run_in(process_runner, tmp_path, tasks, code)
+    return lambda tasks, code=SUBMISSION: run_in(forked_runner, tmp_path, tasks, code)
 
 
 def run_in(runner, tmp_path, tasks, code=SUBMISSION):

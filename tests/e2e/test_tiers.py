@@ -4,7 +4,7 @@ import pytest
 
 from tests.e2e.submissions import COMMON, END, GRAPH, external
 
-pytestmark = [pytest.mark.lab, pytest.mark.e2e]
+pytestmark = pytest.mark.integration
 
 PROXY = """
 from nvidia.dali.plugin.pytorch.experimental import proxy

@@ -16,6 +16,8 @@ from tests.fuzz import pods
 from tests.fuzz.planting import _envelopes, _messages
 from tests.fuzz.readers import MOST_MIB, MOST_SECONDS
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SAID = a_discovery().model_dump(mode="json")
 MANY = 650_000

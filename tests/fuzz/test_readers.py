@@ -17,7 +17,7 @@ SLOW = {"pixels": 6, "means": 15, "verdict": 8, "page": 40, "intake": 60, "evide
 """Examples of readers that take longer for one input; all others have `USUAL`."""
 USUAL = 120
 _MOST_SEED_BYTES = 200 << 10
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 
 
 @cache

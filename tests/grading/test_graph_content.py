@@ -15,8 +15,10 @@ from grader_service.held_out.shards import make_shard
 from grader_service.host import usable_cpus
 from grader_service.model.measurement import ContentKind
 from sandbox.api import PodRole, PodSpec, SpaceLimits
-from sandbox.process_runner import ProcessRunner
 from tests.factories import a_discovery, a_pipeline
+from tests.services.forked_runner import ForkedRunner
+
+pytestmark = pytest.mark.integration
 
 GRAPHS = Path(__file__).with_name("graphs.py")
 IMAGES = 96
@@ -34,7 +36,7 @@ def graphs(tmp_path_factory):
 def room(tmp_path_factory):
     """A clean room and the images that it reads: one graph after another may be carried into it."""
     cpus = usable_cpus(2)
-    runner = ProcessRunner(tmp_path_factory.mktemp("state"))
+    runner = ForkedRunner(tmp_path_factory.mktemp("state"))
     with runner.open_run("room", SpaceLimits(512, 10_000, 256)) as space:
         plan = plan_shard(new_seed(), (), IMAGES)
         files = [f"{space.paths.shards}/{name}" for name in make_shard(plan, space.shards_dir)]

@@ -192,7 +192,7 @@ def test_huge_integers_are_shown_by_their_size():
     assert time.monotonic() - started < 1.0
 
 
-@pytest.mark.lab
+@pytest.mark.integration
 def test_torch_scalars_are_read(lab_child):
     """0-d and one-element tensors of any dtype and with a gradient are numbers; bool and larger ones are not."""
 

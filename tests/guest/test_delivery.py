@@ -13,7 +13,7 @@ try:
 except ImportError:
     missing("torch is not installed")
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.integration
 IMAGES = torch.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5).to(torch.uint8)
 
 

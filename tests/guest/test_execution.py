@@ -10,6 +10,8 @@ from grader_service.model.evidence import LearnerException
 from sandbox.guest.learner.execution import bring_files
 from tests.guest.runs import run_module, run_notebook
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def module(in_child, tmp_path):
@@ -338,7 +340,7 @@ def test_spawned_processes_can_import_the_submission(module):
     assert (run["ran"], run["squares"]) == ("completed", [1, 4, 9])
 
 
-@pytest.mark.lab
+@pytest.mark.integration
 def test_spawned_loader_workers_can_import_the_submission(lab_child, tmp_path):
     """A DataLoader with spawn-started workers reads a dataset class of the submission."""
     source = textwrap.dedent(
@@ -420,7 +422,7 @@ def test_functions_of_cells_have_their_source(notebook):
     assert run["text"] == "def f():\n    return 'from a cell'\n"
 
 
-@pytest.mark.lab
+@pytest.mark.integration
 def test_conditional_pipelines_in_cells_are_understood(lab_child, tmp_path, jpegs):
     """A pipeline with an `if` of its own, defined in a cell, is rewritten by DALI's autograph."""
     cells = [

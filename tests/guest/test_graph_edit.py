@@ -9,7 +9,7 @@ from sandbox.guest.graph.edit import Budget, GraphRefused
 from sandbox.guest.graph.model import Argument, Graph, Operator
 from sandbox.guest.graph.wire import LENGTH, VARINT, Field
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.integration
 
 CARRIED = (
     "lab", "cpu", "legacy", "old executor", "deep queue", "many threads", "sharded", "shuffled", "cached", "big hints",

@@ -10,7 +10,7 @@ from sandbox.guest.graph import model, wire
 from sandbox.guest.graph.model import Argument, Edge, Graph, Operator
 from sandbox.guest.graph.wire import FIXED32, LENGTH, VARINT, Field, WireError
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.integration
 
 NAMES = st.text(max_size=12)
 INTS = st.integers(-(1 << 63), (1 << 63) - 1)

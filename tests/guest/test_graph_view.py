@@ -6,7 +6,7 @@ from grader_service.grading.work_parity import decoded_area, lesser_job
 from sandbox.guest.graph import model, view
 from sandbox.guest.trusted import reference_plan
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.integration
 RATIO = [0.75, 1.333333]
 
 

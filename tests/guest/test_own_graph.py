@@ -7,7 +7,7 @@ import pytest
 from sandbox.guest.graph import model
 from sandbox.guest.trusted import own_graph, reference_plan
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.integration
 
 RANDOM = {"op": "random_resized_crop", "area": [0.08, 1.0], "ratio": [0.75, 1.33]}
 JOBS = (

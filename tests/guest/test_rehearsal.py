@@ -2,7 +2,7 @@
 
 import pytest
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.integration
 
 
 def rehearsed(root):

@@ -18,6 +18,8 @@ from tests.conftest import missing
 from tests.images.index_server import serve
 from tests.images.locks import cut_out, version_of
 
+pytestmark = pytest.mark.integration
+
 UV = f"#!/bin/sh\necho 'uv {bootstrap.UV_VERSION} (from the test)'\n".encode()
 LOGIN = "course:s%40cret%2Fkey"
 """User and password as they stand in a URL."""

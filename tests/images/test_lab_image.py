@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-pytestmark = [pytest.mark.docker, pytest.mark.images]
+pytestmark = pytest.mark.integration
 
 SCRIPT = """
 import importlib.util, json, os, pathlib, shutil, stat, sys, sysconfig

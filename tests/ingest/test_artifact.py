@@ -19,6 +19,8 @@ from grader_service.ingest.artifact import Artifact, Prepared, kind_of, measure,
 from grader_service.ingest.limits import IngestLimits
 from tests.ingest.packing import SOURCE, notebook, pack, tar_bytes, zip_bytes
 
+pytestmark = pytest.mark.integration
+
 LIMITS = IngestLimits()
 
 

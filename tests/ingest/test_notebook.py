@@ -349,6 +349,7 @@ def test_a_mistake_beside_a_magic_keeps_its_line():
     assert to_python("!ls\nx = = 1\n").split("\n")[1] == "x = = 1"
 
 
+@pytest.mark.slow
 def test_too_many_magics():
     """400 lines are more than a person writes; 400 are still taken."""
     assert to_python("%a\n" * 400).count("get_ipython()") == 400

@@ -21,6 +21,8 @@ from grader_service.service.verdict_making import verdict_on
 from grader_service.verdicts import compose
 from tests.factories import an_evidence
 
+pytestmark = pytest.mark.integration
+
 ROGUES = Path(__file__).parent / "rogue"
 SUBMISSION = Submission(submission_id="t:1", lab="dali-pipelines", filename="s.py", sha256="0" * 64, size_bytes=1)
 LIMITS = JudgeLimits(check_timeout_s=60.0, memory_mib=768)

@@ -5,7 +5,7 @@ import pytest
 from sandbox.conformance import BEHAVIOURS
 
 
-@pytest.mark.docker
+@pytest.mark.integration
 @pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour.name)
 def test_kubernetes_runner(kubernetes_runner, behaviour):
     """Its Jobs are run as containers by the node of a fake cluster."""

@@ -27,7 +27,7 @@ from tests.kubernetes_api.objects import Refused, validate
 from tests.kubernetes_api.server import wait_for
 from tests.sandbox.owner import LIMITS, another_grader, ask, drill
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 RUN = "test-run"
 
 

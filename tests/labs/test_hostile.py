@@ -80,6 +80,7 @@ BUSY = {
 }
 
 
+@pytest.mark.slow
 def test_time_and_memory_are_bounded():
     """A process with a minute of processor time and 1 GiB of memory reads every one of them, and more at random."""
     generator = random.Random(20)

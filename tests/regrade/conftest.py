@@ -21,7 +21,7 @@ from grader_service.store import regrade_work, regrades
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.regrade_work import Chunk
 from grader_service.store.tables import OutboxRow, VerdictRow, table_of
-from tests.conftest import missing
+from tests.conftest import DATABASES, missing
 from tests.regrade.desk import COUNT
 from tests.regrade.stored import LAB, fill
 from tests.service.harness import GRADER, Service, Worker, wait_for
@@ -120,7 +120,13 @@ def redis():
         yield server
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=DATABASES)
+def store_url(request):
+    """Each database in turn."""
+    return request.getfixturevalue(f"{request.param}_url")
+
+
+@pytest.fixture(params=DATABASES)
 def room(request, redis, tmp_path):
     """A room of its own on each database; the logs of its workers are shown when a test fails."""
     state_dir = Path(tempfile.mkdtemp(prefix="grader-regrade-", dir="/var/tmp"))

@@ -5,6 +5,7 @@ import random
 import signal
 from collections import Counter
 
+import pytest
 from sqlalchemy import select
 
 from grader_service.service.judge import JudgeDesk, judge_next
@@ -15,6 +16,8 @@ from grader_service.store.tables import EventRow, OutboxRow, VerdictRow
 from tests.regrade.kinds import TRANSITIONS, evidence_of, kinds, transitions
 from tests.regrade.stored import WAITING_EVERY, Maker, fill, fill_through_service, places
 from tests.service.harness import wait_for
+
+pytestmark = pytest.mark.slow
 
 COUNT = 300
 CHANGED = {kind for kind, (old, new) in TRANSITIONS.items() if old != new}

@@ -30,6 +30,8 @@ from grader_service.store.tables import EvidenceRow, RunRow, RunState, Submissio
 from tests.regrade.desk import COUNT, answers, counts, in_force, lose, started, state, worked_off
 from tests.service.harness import wait_for
 
+pytestmark = pytest.mark.slow
+
 AT_REST = {"pause": regrade_states.pause, "cancel": regrade_states.cancel, "discard": regrade_states.discard}
 ENDED = {
     "cancel": regrade_states.cancel,

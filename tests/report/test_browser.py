@@ -49,7 +49,7 @@ frame.onload = () => {
 document.body.append(frame);
 </script></body>"""
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 @pytest.fixture(scope="session")

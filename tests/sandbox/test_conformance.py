@@ -10,12 +10,14 @@ from sandbox.conformance import BEHAVIOURS, NEEDS_ISOLATION
     [behaviour for behaviour in BEHAVIOURS if behaviour.name not in NEEDS_ISOLATION],
     ids=lambda behaviour: behaviour.name,
 )
-def test_process_runner(process_runner, behaviour):
-    """The process runner does what every runner must do."""
-    behaviour.check(process_runner)
+@pytest.mark.parametrize("fixture", ["process_runner", "forked_runner"])
+@pytest.mark.integration
+def test_process_runner(request, fixture, behaviour):
+    """The process runner does what every runner must do, and so does the one that tests fork pods with."""
+    behaviour.check(request.getfixturevalue(fixture))
 
 
-@pytest.mark.docker
+@pytest.mark.integration
 @pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour.name)
 def test_docker_runner(docker_runner, behaviour):
     """The Docker runner does all of it, walls included."""

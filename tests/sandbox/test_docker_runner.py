@@ -18,7 +18,7 @@ from sandbox.gpu_access import GpuName
 from sandbox.seccomp import profile_text
 from tests.sandbox.owner import LIMITS, another_grader, ask, drill
 
-pytestmark = pytest.mark.docker
+pytestmark = pytest.mark.integration
 
 
 def containers(engine, run_id):

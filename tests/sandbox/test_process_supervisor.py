@@ -14,6 +14,8 @@ import pytest
 
 from sandbox import process_supervisor
 
+pytestmark = pytest.mark.integration
+
 PROGRAM = Path(process_supervisor.__file__)
 DAEMON = """
 import os, signal, sys, time

@@ -129,7 +129,7 @@ def test_the_page_is_made_of_the_list():
 
 
 @x86
-@pytest.mark.docker
+@pytest.mark.integration
 def test_refused_calls_fail(engine, lab_image):
     """Each of them, on this kernel, with EPERM."""
     got = answers(engine, lab_image, {name: [number] + [0] * 6 for name, number in NUMBERS.items()})
@@ -137,7 +137,7 @@ def test_refused_calls_fail(engine, lab_image):
 
 
 @x86
-@pytest.mark.docker
+@pytest.mark.integration
 def test_it_is_the_list_that_refuses_them(engine, lab_image):
     """Without it a process without any capability reaches the kernel's code with these."""
     reachable = ("ptrace", "process_vm_readv", "keyctl", "userfaultfd", "io_uring_setup", "unshare", "kcmp", "msgget")
@@ -151,7 +151,7 @@ SIGCHLD = 17
 
 
 @x86
-@pytest.mark.docker
+@pytest.mark.integration
 def test_arguments_decide(engine, lab_image):
     """Families and kinds of sockets, namespaces, personalities, scheduling classes, kinds of files."""
     refused = {
@@ -190,7 +190,7 @@ def test_arguments_decide(engine, lab_image):
 
 
 @x86
-@pytest.mark.docker
+@pytest.mark.integration
 def test_32_bit_calls_kill(engine, lab_image):
     """The 32-bit table is a second door with numbers of its own: a program that knocks there ends."""
     status, output = in_a_pod(engine, lab_image, NATIVE_32_BIT)
@@ -258,8 +258,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.docker
-@pytest.mark.images
+@pytest.mark.integration
 def test_the_labs_libraries_miss_nothing(engine, lab_image):
     """Processes, threads, sockets on loopback, Pillow, Matplotlib, torch's workers, gloo and DALI."""
     # Processes that are spawned read the program again, so it is a file.

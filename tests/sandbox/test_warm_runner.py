@@ -26,7 +26,7 @@ def test_processes_prepared_ahead(process_runner, behaviour):
     shown_by_prepared(process_runner, behaviour)
 
 
-@pytest.mark.docker
+@pytest.mark.integration
 @pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour.name)
 def test_containers_prepared_ahead(docker_runner, behaviour):
     """All of it, walls included."""

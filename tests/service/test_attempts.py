@@ -9,6 +9,8 @@ from grader_service.service.runner import RunEnd
 from grader_service.store import results
 from tests.factories import a_block, a_measurement, a_run, an_evidence
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def asked(monkeypatch):

@@ -15,6 +15,8 @@ from grader_service.store.sweep import Hint
 from tests.service.harness import wait_for
 from tests.services.stream_proxy import StreamProxy, before_postgres
 
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
 
 @pytest.fixture
 def database(service, tmp_path):

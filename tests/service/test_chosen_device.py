@@ -22,6 +22,8 @@ from sandbox.docker_options import guest_environment
 from sandbox.gpu_access import GpuName
 from tests.sandbox.owner import LIMITS, ask, drill
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def card():

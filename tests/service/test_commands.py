@@ -3,7 +3,11 @@
 import json
 import subprocess
 
+import pytest
+
 from tests.service.harness import GRADER, QUICK, SLOW, wait_for
+
+pytestmark = pytest.mark.integration
 
 
 def grader(service, *arguments):

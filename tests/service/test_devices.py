@@ -36,6 +36,8 @@ from grader_service.store.sweep import to_announce
 from grader_service.store.tables import EventRow
 from tests.service.harness import GRADER, QUICK, wait_for
 
+pytestmark = pytest.mark.integration
+
 
 @dataclass
 class Card:

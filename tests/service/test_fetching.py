@@ -4,6 +4,8 @@ import multiprocessing
 import tempfile
 import time
 
+import pytest
+
 from checks.probe_files import ProbeFiles
 from grader_service.grading.run import RunOutcome
 from grader_service.service import runner
@@ -12,6 +14,8 @@ from sandbox.process_runner import ProcessRunner
 from sandbox.run_folder import is_live
 from tests.factories import a_run, an_evidence
 from tests.service.harness import QUICK, wait_for
+
+pytestmark = pytest.mark.integration
 
 
 def test_an_artifact_lies_beside_the_runs(bench, monkeypatch, tmp_path):

@@ -1,8 +1,12 @@
 """A submission over the queue, from the platform's message to its verdict."""
 
+import pytest
+
 from grader_service.signing import signed_by
 from tests.service.bench import containers_of, nothing_left
 from tests.service.harness import wait_for
+
+pytestmark = pytest.mark.integration
 
 
 def test_a_message_is_answered_with_its_verdict(service):

@@ -17,6 +17,8 @@ from grader_service.store.tables import EventRow, SubmissionRow
 from tests.service.faults import body, envelope, explained, push
 from tests.service.harness import QUICK, SLOW, wait_for
 
+pytestmark = pytest.mark.integration
+
 MALFORMED = "message.malformed"
 INLINE = {"filename": "s.py", "inline": base64.b64encode(b"x = 1").decode()}
 DEEP = json.loads("[" * 900 + "]" * 900)

@@ -22,6 +22,8 @@ from tests.service.faults import continue_all, explained, frozen, no_writes, sto
 from tests.service.harness import Service, wait_for
 from tests.services.redis_server import redis_server
 
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
 
 def settled(service, task_ids, timeout_s=30):
     """The verdicts of these tasks; each of their submissions has exactly one, in force, and its history is whole."""

@@ -14,6 +14,8 @@ from grader_service.store.tables import EventRow, OutboxRow, RunRow
 from tests.service.faults import continue_all, explained, no_writes, stop_all, writer_waits
 from tests.service.harness import SLOW, wait_for
 
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
 SHIFTED = """
 import time
 _time = time.time

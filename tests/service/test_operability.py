@@ -7,12 +7,16 @@ import subprocess
 import urllib.error
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from grader_service.queue.redis_check import unsafe
 from grader_service.store import leases, operations
 from grader_service.store.tables import RunState
 from tests.service.faults import continue_all, envelope, explained, no_writes, push, scrape, stop_all, writer_waits
 from tests.service.harness import GRADER, SLOW, wait_for
 from tests.services.redis_server import redis_server
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def grader(service, *command, **environment):

@@ -2,10 +2,14 @@
 
 from itertools import pairwise
 
+import pytest
+
 from grader_service.store import devices
 from grader_service.store.tables import EventRow, RunRow, SubmissionRow
 from tests.service.faults import explained
 from tests.service.harness import SLOW, wait_for
+
+pytestmark = pytest.mark.integration
 
 
 def moment(service, submission_id, kind):

@@ -9,6 +9,8 @@ from grader_service.service.placement import left_to_others, unfit
 from grader_service.service.runner import RunEnd
 from grader_service.store.tables import RunState
 
+pytestmark = pytest.mark.integration
+
 H100 = Gpu(0, "NVIDIA H100 80GB HBM3", "GPU-1", "580.1", 81_559)
 
 

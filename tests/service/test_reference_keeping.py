@@ -15,6 +15,8 @@ from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.runner import RunEnd
 from tests.service.bench import Bench, OpenGate
 
+pytestmark = pytest.mark.integration
+
 SETTINGS = LoaderSettings(batch_size=32, num_workers=2, pin_memory=True, persistent_workers=True, prefetch_factor=2)
 NEVER_S = 3600.0
 

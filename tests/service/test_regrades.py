@@ -1,9 +1,13 @@
 """Re-grades over the real service: runs that are made again, budgets, pauses, and learners who hand in meanwhile."""
 
+import pytest
+
 from grader_service.model.regrade import BatchState, ItemState
 from grader_service.store import regrades
 from grader_service.store.tables import RunRow, RunState, VerdictRow
 from tests.service.harness import QUICK, SLOW, wait_for
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 COUNT = 3
 

@@ -14,6 +14,8 @@ from sandbox.process_runner import ProcessRunner
 from tests.factories import a_measurement, a_run, an_evidence
 from tests.service.bench import QUICK, Bench
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def bench(tmp_path):

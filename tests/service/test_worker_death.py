@@ -11,6 +11,8 @@ import pytest
 from tests.service.bench import containers_of, nothing_left
 from tests.service.harness import GRADER, QUICK, SLOW, wait_for
 
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
 POISON = """
 import os, signal, time
 
@@ -45,7 +47,7 @@ def graded_again(service, engine, submission_id):
     assert wait_for(lambda: nothing_left(engine, service.state_dir), 15)
 
 
-@pytest.mark.docker
+@pytest.mark.integration
 def test_a_killed_child_costs_a_try_of_ours_and_no_more(docker_service, engine):
     """(C1) Its container is reaped by the worker that is still there, and the run is executed again."""
     service = docker_service
@@ -60,7 +62,7 @@ def test_a_killed_child_costs_a_try_of_ours_and_no_more(docker_service, engine):
     assert worker.process.poll() is None
 
 
-@pytest.mark.docker
+@pytest.mark.integration
 @pytest.mark.parametrize("warned", [False, True], ids=["kill", "term-then-kill"])
 def test_a_killed_worker_is_replaced_on_its_device(docker_service, engine, warned):
     """(C2, C5, E2') The next worker gets the device, removes the dead one's container, and executes the run."""
@@ -81,7 +83,7 @@ def test_a_killed_worker_is_replaced_on_its_device(docker_service, engine, warne
     graded_again(service, engine, submission_id)
 
 
-@pytest.mark.docker
+@pytest.mark.integration
 def test_a_worker_that_is_told_to_stop_returns_a_long_run(docker_service, engine):
     """(C4) Within its patience plus 5 s, with nothing left behind, at no cost; another worker takes it at once."""
     service = docker_service
@@ -101,7 +103,7 @@ def test_a_worker_that_is_told_to_stop_returns_a_long_run(docker_service, engine
     assert service.runs(submission_id)[0]["attempts"] == 0
 
 
-@pytest.mark.docker
+@pytest.mark.integration
 def test_a_child_that_hangs_is_ended_with_its_container(docker_service, engine):
     """(C6) Beyond the hard limit: the stopped child is killed and replaced, and its container goes."""
     service = docker_service

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader_service.store.engine import Store
+from tests.conftest import DATABASES
 from tests.web.client import BOTH, OPERATOR_ONLY, OPERATOR_TOKEN, Client, served
 from tests.web.stock import stock
 
@@ -36,7 +37,7 @@ def _fresh(request, folder):
     return url.format(name=name), drop
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=DATABASES)
 def store(request, folder):
     """An empty store."""
     url, drop = _fresh(request, folder)
@@ -109,7 +110,7 @@ class Place:
         return submissions(self.store, SubmissionFilter(status="rejected"))[0].submission_id
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+@pytest.fixture(scope="module", params=DATABASES)
 def place(request, folder):
     """The stocked page on each database in turn."""
     url, drop = _fresh(request, folder)

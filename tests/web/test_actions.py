@@ -257,7 +257,7 @@ def test_later_repetitions_that_need_attention_are_on_the_page(operator, store, 
     assert f"And {3 * COUNT - 50} more." in section
 
 
-@pytest.mark.browser
+@pytest.mark.integration
 def test_the_fields_are_there_for_everybody(store, worker, port, spent, visit):
     """By their labels, without scripts; what was said is on the page afterwards."""
     batch_id, _ = spent

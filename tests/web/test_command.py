@@ -11,6 +11,8 @@ import pytest
 from tests.service.harness import GRADER
 from tests.web.client import OPERATOR_TOKEN, VIEWER_TOKEN, Client
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def environment(state_dir):

@@ -8,7 +8,7 @@ from tests.report.test_contrast import _colours, _contrast
 from tests.web.client import OPERATOR_TOKEN, served
 from tests.web.stock import IMAGE, SCRIPT
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 WIDER_THAN_THE_WINDOW = """() => ({
   page: document.documentElement.scrollWidth,

@@ -55,7 +55,6 @@ def _frame(
     sent: str,
     *,
     limits: Mapping[str, object] | None = None,
-    quick: bool = False,
 ) -> Cheat:
     return Cheat(
         id=case_id,
@@ -66,7 +65,6 @@ def _frame(
         codes=("reflections.no_evidence",),
         limits=limits or {},
         deadline_s=180.0,
-        quick=quick,
     )
 
 
@@ -88,7 +86,6 @@ CASES = (
         "H11-padded",
         "an answer padded with three megabytes of spaces",
         "line().sendall(frame(text + b' ' * (3 << 20)))\n",
-        quick=True,
     ),
     _frame("H11-blob", "an answer with more bytes beside it than any graph has", """
         whole["graph_sizes"] = [17 << 20]

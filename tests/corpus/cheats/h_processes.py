@@ -59,7 +59,7 @@ raise Sneaky()
 """
 
 CASES = (
-    file_cheat("H01-exit", "the end of the process with status 0", "os._exit(0)\n", code="jpeg.exited", quick=True),
+    file_cheat("H01-exit", "the end of the process with status 0", "os._exit(0)\n", code="jpeg.exited"),
     file_cheat("H01-left", "a polite exit with status 0", "del dataset_dir\nraise SystemExit(0)\n",
            code="jpeg.dataset_dir_missing"),
     file_cheat("H01-crash", "a crash in native code", "import ctypes\nctypes.string_at(0)\n", code="jpeg.exited"),

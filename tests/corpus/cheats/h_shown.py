@@ -87,20 +87,17 @@ CASES = (
         title="an exception of escape sequences, turned lines, markup and templates",
         play=_printed,
         codes=("text.harmless",),
-        quick=True,
     ),
     Procedure(
         id="H14-formula",
         title="an exception that a spreadsheet would calculate",
         play=_cell,
         codes=("cells.text",),
-        quick=True,
     ),
     Procedure(
         id="H16-names",
         title="names with a meaning for a shell, a path or a queue",
         play=_named,
         codes=("names.refused_but_accepted",),
-        quick=True,
     ),
 )

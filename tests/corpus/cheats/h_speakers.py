@@ -92,7 +92,6 @@ CASES = (
         steps=("baseline",),
         target="jpeg_dataset",
         codes=("jpeg.interfered",),
-        quick=True,
     ),
     Cheat(
         id="H03-inventory-after",

@@ -23,7 +23,7 @@ def _tar(*members: tuple[object, bytes]) -> Callable[[], bytes]:
     return partial(packing.tar_bytes, members, packed=True)
 
 
-def _refused(case_id: str, title: str, content: Callable[[], bytes], code: str, *, quick: bool = False) -> Cheat:
+def _refused(case_id: str, title: str, content: Callable[[], bytes], code: str) -> Cheat:
     return Cheat(
         id=case_id,
         title=title,
@@ -32,13 +32,10 @@ def _refused(case_id: str, title: str, content: Callable[[], bytes], code: str, 
         steps=("reflection",),
         target=SUBMISSION,
         codes=(code,),
-        quick=quick,
     )
 
 
-def _empty(
-    case_id: str, title: str, content: Callable[[], bytes], code: str = "reflections.missing", *, quick: bool = False
-) -> Cheat:
+def _empty(case_id: str, title: str, content: Callable[[], bytes], code: str = "reflections.missing") -> Cheat:
     """One that is accepted, and gains nothing."""
     return Cheat(
         id=case_id,
@@ -48,7 +45,6 @@ def _empty(
         steps=("reflection",),
         target="reflections",
         codes=(code,),
-        quick=quick,
     )
 
 
@@ -94,7 +90,6 @@ CASES = (
         "a member above the folder",
         _zip(GOOD, ("../escaped.txt", b"out")),
         "archive.traversal",
-        quick=True,
     ),
     _refused("I01-parent-tar", "the same in a tar", _tar(GOOD, ("a/../../escaped.txt", b"out")), "archive.traversal"),
     _refused("I01-absolute", "a member at an absolute path", _tar(GOOD, ("/etc/escaped", b"x")), "archive.traversal"),
@@ -106,7 +101,6 @@ CASES = (
         "a link to the host's files",
         _zip(GOOD, (packing.zip_member("keys", stat.S_IFLNK | 0o777), b"/etc/passwd")),
         "archive.link",
-        quick=True,
     ),
     _refused(
         "I02-through",
@@ -184,7 +178,6 @@ CASES = (
         "I10-compiled",
         "a module that comes compiled, so that nobody can read what runs",
         _zip(("submission.py", b"from hidden import *\n"), ("hidden.pyc", _compiled())),
-        quick=True,
     ),
     _empty(
         "I11-setup",

@@ -24,7 +24,6 @@ def _cheat(
     *,
     filename: str = "work.ipynb",
     target: str = "reflections",
-    quick: bool = False,
 ) -> Cheat:
     return Cheat(
         id=case_id,
@@ -34,7 +33,6 @@ def _cheat(
         steps=("reflection",),
         target=target,
         codes=(code,),
-        quick=quick,
     )
 
 
@@ -108,7 +106,7 @@ def _announced(world: World) -> Observed:
 
 
 CASES = (
-    _cheat("I06-outputs", "results that stand only in a notebook's stored outputs", _with_outputs, quick=True),
+    _cheat("I06-outputs", "results that stand only in a notebook's stored outputs", _with_outputs),
     _cheat("I06-text", "the answers stand in cells that are not code", _as_text),
     _cheat(
         "I07-kernel",
@@ -123,7 +121,6 @@ CASES = (
         title="scripts in a notebook's text, outputs, exception and name",
         play=_looked_up,
         codes=("page.escaped",),
-        quick=True,
     ),
     _cheat(
         "I12-utf16",

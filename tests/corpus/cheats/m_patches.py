@@ -162,7 +162,6 @@ json.dumps = dumps
         steps=("baseline",),
         target="jpeg_dataset",
         codes=("jpeg.too_few",),
-        quick=True,
     ),
     Cheat(
         id="M03",
@@ -172,7 +171,6 @@ json.dumps = dumps
         steps=("reflection",),
         target="reflections",
         codes=("reflections.too_few",),
-        quick=True,
     ),
     slow(
         "M05",

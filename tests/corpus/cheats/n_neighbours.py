@@ -92,7 +92,6 @@ CASES = (
             around=_listening,
         ),
         codes=(CONTAINED,),
-        quick=True,
     ),
     Procedure(
         id="N02-broker",
@@ -137,7 +136,6 @@ CASES = (
             """
         ),
         codes=(CONTAINED,),
-        quick=True,
     ),
     Procedure(
         id="N03-control-sockets",
@@ -218,7 +216,6 @@ attempt("the neighbour's memory", lambda: call(31, call(29, 0x6752, 64, 0), 0, 0
             around=_beside("call(29, 0x6752, 64, 0o1666)"),
         ),
         codes=(CONTAINED,),
-        quick=True,
     ),
     Procedure(
         id="N06-abstract-socket",

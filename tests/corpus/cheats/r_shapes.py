@@ -28,7 +28,7 @@ _HOSTILE = {
 """Name → text, how many of it, and what comes of it."""
 
 
-def _cheat(name: str, title: str, content: str, *codes: str, quick: bool = False, deadline_s: float = 120.0) -> Cheat:
+def _cheat(name: str, title: str, content: str, *codes: str, deadline_s: float = 120.0) -> Cheat:
     return Cheat(
         id=name,
         title=title,
@@ -36,7 +36,6 @@ def _cheat(name: str, title: str, content: str, *codes: str, quick: bool = False
         steps=("reflection",),
         target="reflections",
         codes=tuple(f"reflections.{code}" for code in codes),
-        quick=quick,
         deadline_s=deadline_s,
     )
 
@@ -75,7 +74,6 @@ CASES = (
             where_dali_wins.told, where_dali_loses.told = wins, loses
         """),
             "too_few",
-            quick=kind == "list",
         )
         for kind, title in (
             ("list", "a list subclass that claims more entries than it has"),
@@ -154,7 +152,6 @@ CASES = (
         "characters that nobody sees",
         lists(["\u200b\u200d\u2060\ufeff" * 20, "\u3164" * 30, "\u2800" * 30], ["\u00ad" * 90, "\U000e0041" * 40]),
         "too_few",
-        quick=True,
     ),
     _cheat(
         "R02-emoji",
@@ -185,7 +182,6 @@ CASES = (
         "one scenario three times, in letters that look alike",
         lists([_ONE, _ONE.translate(_CYRILLIC), f"\u202a{_ONE.replace('e', 'е')}\u202c"]),
         "duplicate",
-        quick=True,
     ),
     _cheat(
         "R11-order",
@@ -210,7 +206,6 @@ CASES = (
         "one scenario as a text, which has more than three characters",
         f"where_dali_wins = {_ONE!r}\nwhere_dali_loses = {LOSES[0]!r}",
         "too_few",
-        quick=True,
     ),
     _cheat("R12-nested", "all scenarios in one entry", lists([" ".join(WINS)], [" ".join(LOSES)]), "too_few"),
     _cheat(

@@ -11,7 +11,6 @@ CASES = (
         for number in range(1, 100):
             os.link(first, f"dataset/{number:04d}.jpg")
         """,
-        quick=True,
     ),
     file_cheat(
         "S02-links",
@@ -47,7 +46,6 @@ CASES = (
         for number in range(1, 100):
             write(f"dataset/{number:04d}.jpg", data)
         """,
-        quick=True,
     ),
     file_cheat(
         "S04-comments",
@@ -155,7 +153,6 @@ CASES = (
         listener = socket.socket(socket.AF_UNIX)
         listener.bind("dataset/0100.jpg")
         """,
-        quick=True,
     ),
     file_cheat(
         "S13-sparse",

@@ -68,7 +68,7 @@ CASES = (
     file_cheat(
         "S10-root", "the whole file system as the data set", PICTURES, 'dataset_dir = "/"\n', code="jpeg.outside"
     ),
-    file_cheat("S10-usr", "the packages' own pictures", 'dataset_dir = "/usr"\n', code="jpeg.outside", quick=True),
+    file_cheat("S10-usr", "the packages' own pictures", 'dataset_dir = "/usr"\n', code="jpeg.outside"),
     file_cheat(
         "S10-proc", "the folders of processes as the data set", PICTURES, 'dataset_dir = "/proc"\n', code="jpeg.outside"
     ),
@@ -129,6 +129,5 @@ CASES = (
 
         dataset_dir = Path()
         """,
-        quick=True,
     ),
 )

@@ -7,11 +7,10 @@ from tests.corpus.parts_forgeries import CONTENT, forged, graph, timed_cheat
 NONE = ("batch.no_pipeline",)
 
 
-def first_batch(id_: str, title: str, made: str, *, codes: tuple[str, ...] = NONE, quick: bool = False) -> Cheat:
+def first_batch(id_: str, title: str, made: str, *, codes: tuple[str, ...] = NONE) -> Cheat:
     """A `first_batch` without a pipeline that delivered it."""
     return Cheat(
         id=id_, title=title, content=joined(DATASET, made), steps=("pipeline",), target="cuda_batch", codes=codes,
-        quick=quick,
     )  # fmt: skip
 
 
@@ -39,7 +38,6 @@ CASES = (
 
         first_batch = Batch()
         """,
-        quick=True,
     ),
     first_batch(
         "T02",
@@ -194,7 +192,6 @@ CASES = (
 
         first_batch = torch.arange(16 * 1000.0).reshape(16, 1000, 1, 1).cuda()
         """,
-        quick=True,
     ),
     Cheat(
         id="T09",

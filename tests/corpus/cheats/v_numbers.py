@@ -28,9 +28,7 @@ def _rigged(base: str, value: str) -> str:
     return _RIGGED.format(base=base, value=value)
 
 
-def _cheat(
-    name: str, title: str, forged: str, code: str = "pytorch_throughput_invalid", *, quick: bool = False
-) -> Cheat:
+def _cheat(name: str, title: str, forged: str, code: str = "pytorch_throughput_invalid") -> Cheat:
     """A data set, a loader, and a forged number beside them."""
     return Cheat(
         id=name,
@@ -39,7 +37,6 @@ def _cheat(
         steps=("baseline",),
         target="jpeg_dataset",
         codes=(f"jpeg.{code}",),
-        quick=quick,
     )
 
 
@@ -49,10 +46,9 @@ CASES = (
         "a float of 0 that compares, computes, converts and prints as it likes",
         _rigged("(float)", "Rigged(0.0)"),
         "pytorch_throughput_not_positive",
-        quick=True,
     ),
     _cheat("V02-int", "the same from int", _rigged("(int)", "Rigged(-3)"), "pytorch_throughput_not_positive"),
-    _cheat("V03-equals-all", "an object that equals and exceeds everything", _rigged("", "Rigged()"), quick=True),
+    _cheat("V03-equals-all", "an object that equals and exceeds everything", _rigged("", "Rigged()")),
     _cheat(
         "V03-pretender",
         "a mock that has whatever attribute is asked for",
@@ -82,7 +78,7 @@ CASES = (
         target="jpeg_dataset",
         codes=("jpeg.no_loader",),
     ),
-    _cheat("V04-nan", "not a number", 'pytorch_throughput = float("nan")', quick=True),
+    _cheat("V04-nan", "not a number", 'pytorch_throughput = float("nan")'),
     _cheat("V04-infinite", "infinitely many images per second", 'pytorch_throughput = float("inf")'),
     _cheat("V04-negative", "a negative rate", "pytorch_throughput = -900.0", "pytorch_throughput_not_positive"),
     _cheat("V04-zero", "a baseline of nothing", "pytorch_throughput = -0.0", "pytorch_throughput_not_positive"),

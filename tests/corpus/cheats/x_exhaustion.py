@@ -86,7 +86,6 @@ CASES = (
             limits={"pids": 64},
         ),
         codes=(CONTAINED,),
-        quick=True,
     ),
     Procedure(
         id="X01-threads",
@@ -202,7 +201,6 @@ CASES = (
             """
         ),
         codes=(CONTAINED,),
-        quick=True,
     ),
     Cheat(
         id="X02-sparse",

@@ -67,7 +67,6 @@ CASES = (
         content=_crowd,
         filename="work.zip",
         codes=("archive.too_many_members",),
-        quick=True,
     ),
     Procedure(id="X10-flood", title="65 submissions of one learner at once", play=_flood, codes=("queue.took_60",)),
     Procedure(
@@ -75,6 +74,5 @@ CASES = (
         title="three submissions of one learner before everybody else's",
         play=_overtaken,
         codes=("queue.in_turn",),
-        quick=True,
     ),
 )

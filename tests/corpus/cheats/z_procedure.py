@@ -173,7 +173,6 @@ CASES = (
         title="one file, handed in under a new id until noise passes it",
         play=_retries(lambda desk, number: desk.submit(f"z:{number}"), lambda: Dice(_LUCKY)),
         codes=("z.never_passed",),
-        quick=True,
     ),
     Procedure(
         id="Z01-same-message",
@@ -187,10 +186,8 @@ CASES = (
         play=_retries(lambda desk, number: desk.submit(f"z:{number}", f"x = 1  # {number}"), lambda: Dice(_LUCKY)),
         codes=("z.never_passed",),
     ),
-    Procedure(id="Z02-flood", title="a hundred tries in an hour", play=_flood, codes=("z.rate_limited",), quick=True),
-    Procedure(
-        id="Z03-crash", title="a crash, to be run again", play=_crash, codes=("reflections.no_evidence",), quick=True
-    ),
+    Procedure(id="Z02-flood", title="a hundred tries in an hour", play=_flood, codes=("z.rate_limited",)),
+    Procedure(id="Z03-crash", title="a crash, to be run again", play=_crash, codes=("reflections.no_evidence",)),
     Procedure(
         id="Z03-gives-up",
         title="a pipeline that ends itself when its first two blocks look bad",
@@ -218,7 +215,6 @@ CASES = (
         title="1.0999 to be rounded up",
         play=_judged([1.0999] * 16),
         codes=("ratio.too_low",),
-        quick=True,
     ),
     Procedure(id="Z07-equal", title="exactly the threshold", play=_judged([1.1] * 16), codes=("ratio.inconclusive",)),
     Procedure(

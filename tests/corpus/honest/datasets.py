@@ -221,7 +221,6 @@ CASES = (
         title="exactly one hundred files, no more",
         content=joined(DATASET, LOADER),
         steps=("baseline",),
-        quick=True,
     ),
     Honest(
         id="K29-many-files",

@@ -9,6 +9,5 @@ CASES = (
         title="@pipeline_def and the fn API",
         content=joined(DATASET, LOADER, GRAPH, REFLECTIONS),
         steps=("baseline", "pipeline", "benchmark", "reflection"),
-        quick=True,
     ),
 )

@@ -230,14 +230,11 @@ CASES = (
             title=f"reflections as {title}",
             content=joined(ITEMS, code),
             steps=("reflection",),
-            quick=name == "markdown",
         )
         for name, (title, code) in SHAPES.items()
     ),
     *(
-        Honest(
-            id=f"K50-{name}", title=f"reflections {title}", content=text, steps=("reflection",), quick=name == "german"
-        )
+        Honest(id=f"K50-{name}", title=f"reflections {title}", content=text, steps=("reflection",))
         for name, (title, text) in LANGUAGES.items()
     ),
     Honest(

@@ -11,7 +11,7 @@ from tests.regrade.makers import a_change, a_check, a_standing, pending
 from tests.report.cohort.conftest import PAGES
 from tests.report.cohort.data import HOSTILE, entries, figures
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 NAMED = {
     "button",

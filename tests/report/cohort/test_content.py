@@ -95,12 +95,14 @@ def test_title_and_reason_are_escaped():
     assert "<u>" not in html
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [pytest.param(entries, id="four checks"), pytest.param(wide, id="sixteen checks")])
 def test_ten_thousand_submissions_fit_five_megabytes(given):
     """However many checks the lab has."""
     assert len(cohort_page(given(10_000), title="Everybody").encode()) < 5_000_000
 
 
+@pytest.mark.slow
 def test_ten_thousand_changes_fit_five_megabytes():
     """With two verdicts each."""
     given = list(changes(10_000))

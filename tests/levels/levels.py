@@ -1,0 +1,90 @@
+"""The parts of each level, in the order in which they run: what is cheap first."""
+
+import re
+from collections.abc import Sequence
+
+from tests.levels.parts import BIN, ROOT, Part, pytest_part
+from tests.levels.shards import BY_TEST, divided, recorded
+
+IMAGES = "images"
+QUICK_CORPUS = "tests/corpus/test_quick.py"
+_WHOLE = re.compile(r"^pytestmark = .*pytest\.mark\.(integration|slow)\b", re.MULTILINE)
+
+
+def check() -> list[Part]:
+    """Linter, formatter, types, import contracts, and the tests that need no service."""
+    return [
+        Part("linter", (str(BIN / "ruff"), "check", ".")),
+        Part("formatter", (str(BIN / "ruff"), "format", "--check", ".")),
+        Part("types", (str(BIN / "mypy"),)),
+        Part("import contracts", (str(BIN / "lint-imports"), "--no-logo")),
+        pytest_part("tests without services", "-m", "not integration and not slow", *_marked_whole()),
+    ]
+
+
+def test() -> list[Part]:
+    """What a change must pass beside `check`."""
+    return [
+        images(),
+        pytest_part("quick corpus", QUICK_CORPUS, dist="load", after=IMAGES),
+        pytest_part(
+            "tests with services",
+            *("-m", "integration and not slow and not alone", f"--ignore={QUICK_CORPUS}"),
+            after=IMAGES,
+        ),
+        pytest_part("tests that run alone", "-m", "alone and not slow", dist=None, after=IMAGES),
+    ]
+
+
+def images() -> Part:
+    """Builds what pods and the stack's services run from; where nothing changed, that takes seconds."""
+    build = f"{BIN / 'grader'} images build"
+    return Part(IMAGES, ("bash", "-c", f"{build} all && {build} stand-ins"))
+
+
+def shard(number: int, of: int) -> list[Part]:
+    """One shard of everything."""
+    return [images(), *of_units(divided(units(), of, recorded())[number - 1], f"shard {number} of {of}")]
+
+
+def of_units(chosen: Sequence[str], name: str) -> list[Part]:
+    """Parts that run these units, whatever level their tests belong to."""
+    single = [unit for unit in chosen if "::" in unit]
+    files = [unit for unit in chosen if "::" not in unit]
+    parts = []
+    if single:
+        parts.append(pytest_part(f"{name}, single tests", _listed(f"{name}-single", single), dist="load", after=IMAGES))
+    if files:
+        listed = _listed(f"{name}-files", files)
+        parts.append(pytest_part(f"{name}, beside each other", "-m", "not alone", listed, after=IMAGES))
+        parts.append(pytest_part(f"{name}, alone", "-m", "alone", listed, dist=None, after=IMAGES))
+    return parts
+
+
+def units() -> list[str]:
+    """Every unit of `make test-all`."""
+    from tests.corpus import catalogue, defences
+
+    whole, off = BY_TEST
+    single = [f"{whole}::test_case[{case.id}]" for case in catalogue.cases()]
+    single += [f"{off}::test_without[{defence.id}]" for defence in defences.defences()]
+    files = {str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")}
+    return sorted({*single, *files} - {*BY_TEST, QUICK_CORPUS})
+
+
+def _marked_whole() -> list[str]:
+    """Leaves files out that are marked as a whole: importing torch to leave its tests out takes seconds."""
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    marked = [file for file in files if _WHOLE.search(file.read_text())]
+    return [f"--ignore={file.relative_to(ROOT)}" for file in marked]
+
+
+def _listed(name: str, arguments: Sequence[str]) -> str:
+    """A file that pytest reads arguments from: there may be hundreds."""
+    path = ROOT / "build" / "tests" / f"{name.replace(' ', '-')}.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(arguments) + "\n")
+    return f"@{path}"
+
+
+__all__ = ["IMAGES", "check", "images", "of_units", "shard", "test", "units"]

@@ -1,0 +1,21 @@
+"""Which level a test belongs to; tests/conftest.py makes it a hook of pytest.
+
+- A test without a mark needs nothing but this interpreter; `make check` runs it.
+- `integration`: it asks for a service, a sandbox or a browser. Found by its fixtures, or said; from `make test` on.
+- `slow`: only `make test-all` runs it.
+- `alone`: it measures, or hurts what others use, so that nothing runs beside it.
+"""
+
+import pytest
+
+SERVICES = frozenset(
+    {"engine", "postgres", "redis", "chromium", "process_runner", "forked_runner", "bench", "learner", "workshop"}
+)
+"""Fixtures behind which processes stand that do not belong to the test."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks tests by the fixtures that they ask for, directly or through others."""
+    for item in items:
+        if SERVICES & set(getattr(item, "fixturenames", ())) or item.get_closest_marker("alone"):
+            item.add_marker(pytest.mark.integration)

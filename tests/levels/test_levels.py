@@ -1,0 +1,194 @@
+"""The levels themselves: reading reports, dealing shards, what a change touches, and what a run leaves."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.levels import ci, levels, touched
+from tests.levels.__main__ import main
+from tests.levels.parts import ROOT, Done, Part, Test, pytest_part, run
+from tests.levels.record import Record
+from tests.levels.shards import divided, parsed, recorded, unit_of
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.model.test_models" name="test_a[1/2]" time="0.5"/>
+<testcase classname="tests.model.test_models.TestB" name="test_c" time="1.5"><failure/></testcase>
+<testcase classname="tests.gone" name="test_d" time="0"><skipped/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_a_report_names_tests_as_pytest_takes_them(tmp_path):
+    """Path, class and name; an error of a fixture is a failure."""
+    path = tmp_path / "report.xml"
+    part = Part("some", (sys.executable, "-c", f"open({str(path)!r}, 'w').write({REPORT!r}); exit(1)"), path)
+    done = run(part, {})
+    assert not done.ok
+    assert [(test.id, test.outcome) for test in done.tests] == [
+        ("tests/model/test_models.py::test_a[1/2]", "passed"),
+        ("tests/model/test_models.py::TestB::test_c", "failed"),
+        ("tests.gone::test_d", "skipped"),
+    ]
+    assert done.tests[0].file == "tests/model/test_models.py"
+
+
+@pytest.mark.parametrize(("status", "ok"), [(0, True), (1, False), (5, True)])
+def test_a_part_without_tests_is_no_failure(tmp_path, status, ok):
+    """A shard may hold none that run alone: pytest ends with 5 then, and writes no test."""
+    part = Part("some", (sys.executable, "-c", f"exit({status})"), tmp_path / "report.xml")
+    assert run(part, {}).ok is ok
+    assert run(Part("no tests", part.command), {}).ok is (status == 0)
+
+
+def test_shards_hold_every_unit_once_and_are_of_one_size():
+    """By what is recorded; a unit that is new counts as a usual one."""
+    seconds = {f"tests/test_{number}.py": float(number) for number in range(1, 40)}
+    shards = divided([*seconds, "tests/test_new.py"], 6, seconds)
+    assert sorted(unit for shard in shards for unit in shard) == sorted([*seconds, "tests/test_new.py"])
+    sums = [sum(seconds.get(unit, 20.0) for unit in shard) for shard in shards]
+    assert max(sums) - min(sums) <= 20.0
+    assert divided(reversed([*seconds, "tests/test_new.py"]), 6, seconds) == shards
+
+
+def test_every_test_of_this_repository_is_in_one_shard():
+    """Files, and the cases and defences of the corpus by themselves."""
+    units = levels.units()
+    dealt = [unit for shard in divided(units, 6, recorded()) for unit in shard]
+    assert sorted(dealt) == units
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        file = str(path.relative_to(ROOT))
+        assert file == levels.QUICK_CORPUS or any(unit.partition("::")[0] == file for unit in units), file
+    assert unit_of("tests/corpus/test_whole.py::test_case[V01-literal]") in units
+    assert unit_of("tests/levels/test_levels.py::test_x[1]") == "tests/levels/test_levels.py"
+
+
+@pytest.mark.parametrize("text", ["", "1", "0/6", "7/6", "a/b", "1/6/2", "-1/6"])
+def test_a_shard_that_is_none_is_refused(text):
+    """With what was expected."""
+    with pytest.raises(ValueError, match="expected k/n"):
+        parsed(text)
+    assert parsed("2/6") == (2, 6)
+
+
+@pytest.mark.parametrize(
+    ("path", "unit"),
+    [
+        ("tests/model/test_models.py", "tests/model/test_models.py"),
+        ("tests/store/conftest.py", "tests/store/test_store.py"),
+        ("grader_service/sequential_test.py", "tests/grading/test_sequential_test.py"),
+        ("tests/corpus/cheats/v_claims.py", "tests/corpus/test_whole.py::test_case[V01-literal]"),
+        ("sandbox/guest/trusted/scanner.py", "tests/corpus/test_defences.py::test_without[decoder-time]"),
+    ],
+)
+def test_what_a_change_touches(path, unit):
+    """Its own tests, those of the modules that it changes, and the defences and cases in these."""
+    found = touched.touched([path], levels.units())
+    assert unit in found
+    assert len(found) < 200
+    assert touched.touched(["README.md"], levels.units()) == []
+
+
+class Clock:
+    """A record whose time is that of its parts."""
+
+    def __init__(self):
+        self.seconds = 0.0
+        self.not_begun, self.ran = [], []
+
+    def run(self, _, parts):
+        """Takes a minute and a half for each."""
+        for part in parts:
+            self.ran.append(part.name)
+            self.seconds += 90.0
+
+
+def test_ci_begins_nothing_that_would_end_too_late(monkeypatch):
+    """What is left out is named."""
+    clock = Clock()
+    monkeypatch.setattr(ci, "LIMIT_S", 600.0)
+    monkeypatch.setattr(ci, "recorded", lambda: {f"tests/test_{number}.py": 200.0 for number in range(20)})
+    monkeypatch.setattr(ci.levels, "units", lambda: [f"tests/test_{number}.py" for number in range(20)])
+    monkeypatch.setattr(ci, "changed_files", lambda base: [])
+    monkeypatch.setattr(ci, "touched", lambda paths, units: [])
+    monkeypatch.setattr(ci.levels, "of_units", lambda chunk, name: [Part(f"{name}: {unit}", ()) for unit in chunk])
+    ci.more(clock, None, 1, clock.run)
+    assert 0 < len(clock.ran) < 20
+    assert clock.seconds <= 600.0 + 90.0
+    (told,) = clock.not_begun
+    assert f"{20 - len(clock.ran)} of 20 units, for want of time" in told
+
+
+def test_chunks_keep_single_tests_and_files_apart():
+    """They are run in different ways."""
+    units = ["tests/a.py::test[1]", "tests/b.py", "tests/a.py::test[2]", "tests/c.py"]
+    assert list(ci.chunked(units, {"tests/b.py": 10_000.0})) == [
+        ["tests/a.py::test[1]", "tests/a.py::test[2]"],
+        ["tests/b.py"],
+        ["tests/c.py"],
+    ]
+
+
+def test_the_record_says_what_was_run_and_names_failures_last(tmp_path):
+    """As JSON, and as lines."""
+    path = tmp_path / "record.json"
+    record = Record("test", path)
+    record.parts.append(Done("types", 3.0, ok=True))
+    tests = [Test(f"tests/a.py::test_{number}", float(number), "passed") for number in range(40)]
+    record.parts.append(Done("tests", 60.0, ok=False, tests=[*tests, Test("tests/a.py::test_x", 1.0, "failed")]))
+    record.not_begun.append("shard 2 of 6: tests/b.py")
+    record.write()
+    document = json.loads(path.read_text())
+    assert (document["ok"], document["counts"], document["failed"]) == (
+        False,
+        {"passed": 40, "failed": 1},
+        ["tests/a.py::test_x"],
+    )
+    assert [part["seconds"] for part in document["parts"]] == [3.0, 60.0]
+    assert len(document["commit"]) == 40
+    assert isinstance(document["clean"], bool)
+    assert len(document["slowest"]) == 30
+    assert document["slowest"][0] == {"test": "tests/a.py::test_39", "seconds": 39.0}
+    lines = record.summary()
+    assert "not begun: shard 2 of 6: tests/b.py" in lines
+    assert lines[-3:-1] == ["failed test: tests/a.py::test_x", "40 tests passed, 1 failed, 0 skipped"]
+    assert lines[-1].startswith("FAILED: tests, after")
+
+
+@pytest.mark.parametrize(("failfast", "begun"), [("1", ["one"]), ("", ["one", "two", "four"])])
+def test_a_failed_part_ends_what_needs_it_and_with_failfast_the_run(monkeypatch, tmp_path, failfast, begun, capfd):
+    """The others go on, so that one run shows all that is wrong."""
+    monkeypatch.setenv("FAILFAST", failfast)
+    monkeypatch.setattr("sys.argv", ["levels", "check"])
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("tests.levels.__main__.Record", lambda level: Record(level, tmp_path / "record.json"))
+    fine = (sys.executable, "-c", "pass")
+    parts = [
+        Part("one", (sys.executable, "-c", "exit(1)")),
+        Part("two", fine),
+        Part("three", fine, after="one"),
+        Part("four", fine, after="two"),
+    ]
+    monkeypatch.setattr(levels, "check", lambda: parts)
+    assert main() == 1
+    document = json.loads((tmp_path / "record.json").read_text())
+    assert [part["name"] for part in document["parts"]] == begun
+    assert len(document["not_begun"]) == 4 - len(begun)
+    assert "FAILED: one" in capfd.readouterr().err.splitlines()[-1]
+
+
+def test_wrong_arguments_are_refused(monkeypatch, capfd):
+    """Before anything runs."""
+    monkeypatch.setattr("sys.argv", ["levels", "all", "--shard", "9/6"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "expected k/n" in capfd.readouterr().err
+
+
+def test_levels_name_parts_that_exist():
+    """Every part that is waited for is there, and each level's selection is one that pytest takes."""
+    names = {part.name for part in levels.test()}
+    assert {part.after for part in levels.test()} <= {None, *names}
+    assert pytest_part("a b", "-m", "slow").report == ROOT / "build" / "tests" / "a-b.xml"
+    assert Path(levels.QUICK_CORPUS).name in {path.name for path in (ROOT / "tests" / "corpus").iterdir()}

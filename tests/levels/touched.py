@@ -1,0 +1,85 @@
+"""Which slow tests a change touches: those of the modules that it changes, and the defences that stand in them."""
+
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.levels.parts import ROOT
+from tests.levels.shards import BY_TEST
+
+SINCE_H = 24
+"""Changes of so many hours before the newest commit are one change, where no base is named."""
+
+
+def changed_files(base: str | None) -> list[str]:
+    """Paths that differ between `base` and what is checked out.
+
+    Args:
+        base: a commit; None for the newest one that is a day older than HEAD.
+    """
+    if base is None:
+        base = _git("rev-list", "-1", f"--before={commit_time() - SINCE_H * 3600}", "HEAD")
+    return _git("diff", "--name-only", base, "HEAD").splitlines() if base else []
+
+
+def commit_time() -> int:
+    """When HEAD was committed, in seconds since 1970."""
+    return int(_git("show", "-s", "--format=%ct", "HEAD"))
+
+
+def touched(paths: Iterable[str], units: Iterable[str]) -> list[str]:
+    """The units that these paths touch, of all units.
+
+    A test's file is touched by itself, by a change of a module that it imports by name, and by whatever lies beside it
+    and is no test (a conftest, recorded data). A case of the corpus is touched by its own module; a defence by the
+    files that it is switched off in.
+    """
+    from tests.corpus import defences
+
+    changed = set(paths)
+    modules = {path.removesuffix(".py").replace("/", ".") for path in changed if path.endswith(".py")}
+    folders = {str(Path(path).parent) for path in changed if path.startswith("tests/") and not _is_test(path)}
+    whole, off = BY_TEST
+    found = {
+        f"{off}::test_without[{defence.id}]"
+        for defence in defences.defences()
+        if {edit.file for edit in defence.edits} & changed
+    }
+    found |= {f"{whole}::test_case[{case}]" for case in _cases_of(changed)}
+    for unit in units:
+        if "::" in unit:
+            continue
+        if unit in changed or str(Path(unit).parent) in folders or _imported(ROOT / unit) & modules:
+            found.add(unit)
+    return sorted(found & set(units))
+
+
+def _is_test(path: str) -> bool:
+    return Path(path).name.startswith("test_") and path.endswith(".py")
+
+
+def _imported(path: Path) -> set[str]:
+    """Dotted names of the modules that a file imports."""
+    found = set()
+    for module, names in re.findall(r"^\s*from ([\w.]+) import ([^\n(]+|\([^)]*\))", path.read_text(), re.MULTILINE):
+        found.add(module)
+        found |= {f"{module}.{name}" for name in re.findall(r"\w+", names)}
+    return found
+
+
+def _cases_of(changed: set[str]) -> list[str]:
+    """Ids of the cases in changed modules of the corpus."""
+    from tests.corpus import catalogue
+
+    return [
+        case.id
+        for module in catalogue.modules()
+        if module.__name__.replace(".", "/") + ".py" in changed
+        for case in module.CASES
+    ]
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
