@@ -27,6 +27,7 @@ def verdict_of(place, tmp_path, control, options, code):
     return json.loads(file.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_the_installed_check_conforms(place):
     """Every property holds for the wheel, the lock and the controls that came with it included; nothing is skipped."""

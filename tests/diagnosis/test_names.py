@@ -6,6 +6,7 @@ from checks.diagnosis.names import dali_names, suggestion
 from tests.diagnosis.dali_names import FILE
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_the_names_are_those_of_the_installed_dali(provoked):
     """`python -m tests.diagnosis.dali_names` was run for the version that the lab's image has."""

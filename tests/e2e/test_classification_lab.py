@@ -70,11 +70,12 @@ def everything_passed(graded):
     ]
 
 
-def test_the_reference_passes_every_step(process_runner, grade_with):
+def test_the_reference_passes_every_step(forked_runner, grade_with):
     """All checks, advice included, pass in a rehearsal, and the points add up to 100."""
-    everything_passed(grade_with(process_runner, REFERENCE, lab=LAB, measurement=SHORT))
+    everything_passed(grade_with(forked_runner, REFERENCE, lab=LAB, measurement=SHORT))
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 @pytest.mark.usefixtures("nothing_left")
 def test_the_reference_passes_every_step_in_docker(docker_runner, grade_with):

@@ -41,7 +41,9 @@ def decided(*arguments, state_dir):
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.integration
+@pytest.mark.alone
 def test_the_reference_passes_in_docker(lab_image, state_dir, tmp_path, nothing_left):
     """The reference notebook is passed with tier A and four passed checks, exit 0, and stdout is the verdict alone."""
     report = tmp_path / "report.html"
@@ -72,6 +74,8 @@ def test_the_reference_passes_in_docker(lab_image, state_dir, tmp_path, nothing_
 
 
 @pytest.mark.integration
+@pytest.mark.slow
+@pytest.mark.alone
 def test_the_reference_passes_in_the_embedded_mode(state_dir, tmp_path):
     """`make demo`'s command needs no Docker, says that it does not isolate, shows progress and writes both files."""
     verdict_file, report = tmp_path / "v.json", tmp_path / "r.html"

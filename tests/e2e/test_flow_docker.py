@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from grader_service.model.verdict import Outcome, Status
-from tests.e2e.conftest import EXAMPLES
+from tests.e2e.conftest import EXAMPLES, PLAN
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("nothing_left")]
 
@@ -25,16 +25,22 @@ def check_of(graded, check_id):
         ("too_few_jpegs", "baseline", "jpeg_dataset", Outcome.FAILED, "jpeg.too_few"),
         ("decodes_on_the_cpu", "pipeline", "cuda_batch", Outcome.FAILED, "batch.not_cuda"),
         ("batch_of_eight", "pipeline", "cuda_batch", Outcome.FAILED, "batch.too_small"),
-        ("slow_pipeline", "benchmark", "throughput_ratio", Outcome.FAILED, "ratio.too_low"),
+        pytest.param(
+            *("slow_pipeline", "benchmark", "throughput_ratio", Outcome.FAILED, "ratio.too_low"),
+            marks=pytest.mark.alone,
+        ),
         ("vague_reflections", "reflection", "reflections", Outcome.FAILED, "reflections.not_substantive"),
-        ("sandbagged_baseline", "benchmark", "throughput_ratio", Outcome.FAILED, "ratio.too_low"),
+        pytest.param(
+            *("sandbagged_baseline", "benchmark", "throughput_ratio", Outcome.FAILED, "ratio.too_low"),
+            marks=pytest.mark.alone,
+        ),
         ("replayed_batches", "benchmark", "throughput_ratio", Outcome.FAILED, "ratio.replayed"),
         ("python_inside", "benchmark", "throughput_ratio", Outcome.UNVERIFIED, "ratio.not_carried"),
     ],
 )
-def test_each_failing_example_fails_for_its_reason(docker_runner, grade_with, name, step, check, outcome, code):
+def test_each_failing_example_fails_for_its_reason(forked_runner, grade_with, name, step, check, outcome, code):
     """The verdict names the one thing that is wrong."""
-    graded = grade_with(docker_runner, EXAMPLES / "failing" / f"{name}.py", [step], measurement={"block_s": 0.3})
+    graded = grade_with(forked_runner, EXAMPLES / "failing" / f"{name}.py", [step], measurement=PLAN)
     result = check_of(graded, check)
     assert (result.outcome, result.code) == (outcome, code), result.feedback
 

@@ -26,7 +26,7 @@ from tests.hand_clock import HandClock
 EASY, HARD = 0.01, 100.0
 FRESH_S = 600.0
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.alone]
 
 SUBMISSION = (
     COMMON

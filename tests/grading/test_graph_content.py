@@ -18,7 +18,7 @@ from sandbox.api import PodRole, PodSpec, SpaceLimits
 from tests.factories import a_discovery, a_pipeline
 from tests.services.forked_runner import ForkedRunner
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 GRAPHS = Path(__file__).with_name("graphs.py")
 IMAGES = 96

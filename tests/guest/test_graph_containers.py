@@ -6,7 +6,7 @@ from sandbox.guest.graph import edit, model
 from sandbox.guest.graph.edit import Budget, GraphRefused
 from sandbox.guest.graph.model import Argument
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 CARRIED = {
     "recordio": "readers.mxnet",

@@ -1,13 +1,17 @@
 """The parts of each level, in the order in which they run: what is cheap first."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tests.levels.parts import BIN, ROOT, Part, pytest_part
 from tests.levels.shards import BY_TEST, divided, recorded
 
 IMAGES = "images"
 QUICK_CORPUS = "tests/corpus/test_quick.py"
+IN_ORDER = ("--no-loadscope-reorder",)
+"""Files are begun in the order in which they are named, and not those with the most tests first."""
+ONE_BY_ONE = ("--maxschedchunk", "1")
+"""A process takes its next case when it has done its last one: some take a minute, most a second."""
 _WHOLE = re.compile(r"^pytestmark = .*pytest\.mark\.(integration|slow)\b", re.MULTILINE)
 
 
@@ -26,10 +30,10 @@ def test() -> list[Part]:
     """What a change must pass beside `check`."""
     return [
         images(),
-        pytest_part("quick corpus", QUICK_CORPUS, dist="load", after=IMAGES),
+        pytest_part("quick corpus", QUICK_CORPUS, *ONE_BY_ONE, dist="load", more=1, after=IMAGES),
         pytest_part(
             "tests with services",
-            *("-m", "integration and not slow and not alone", f"--ignore={QUICK_CORPUS}"),
+            *("-m", "integration and not slow and not alone", *IN_ORDER, _listed("files", _longest_first())),
             after=IMAGES,
         ),
         pytest_part("tests that run alone", "-m", "alone and not slow", dist=None, after=IMAGES),
@@ -53,10 +57,18 @@ def of_units(chosen: Sequence[str], name: str) -> list[Part]:
     files = [unit for unit in chosen if "::" not in unit]
     parts = []
     if single:
-        parts.append(pytest_part(f"{name}, single tests", _listed(f"{name}-single", single), dist="load", after=IMAGES))
+        parts.append(
+            pytest_part(
+                f"{name}, single tests",
+                _listed(f"{name}-single", single),
+                *ONE_BY_ONE,
+                dist="load",
+                after=IMAGES,
+            )
+        )
     if files:
-        listed = _listed(f"{name}-files", files)
-        parts.append(pytest_part(f"{name}, beside each other", "-m", "not alone", listed, after=IMAGES))
+        listed = _listed(f"{name}-files", _longest_first(files))
+        parts.append(pytest_part(f"{name}, beside each other", "-m", "not alone", *IN_ORDER, listed, after=IMAGES))
         parts.append(pytest_part(f"{name}, alone", "-m", "alone", listed, dist=None, after=IMAGES))
     return parts
 
@@ -77,6 +89,14 @@ def _marked_whole() -> list[str]:
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     marked = [file for file in files if _WHOLE.search(file.read_text())]
     return [f"--ignore={file.relative_to(ROOT)}" for file in marked]
+
+
+def _longest_first(files: Iterable[str] | None = None) -> list[str]:
+    """Files of tests, so that the last ones to end are short; all but the quick corpus where none are given."""
+    if files is None:
+        files = [unit for unit in units() if "::" not in unit]
+    seconds = recorded()
+    return sorted(files, key=lambda file: -seconds.get(file, 0.0))
 
 
 def _listed(name: str, arguments: Sequence[str]) -> str:

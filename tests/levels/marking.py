@@ -8,14 +8,17 @@
 
 import pytest
 
-SERVICES = frozenset(
-    {"engine", "postgres", "redis", "chromium", "process_runner", "forked_runner", "bench", "learner", "workshop"}
-)
+SERVICES = frozenset({"engine", "postgres", "redis", "chromium", "process_runner", "forked_runner", "bench"})
 """Fixtures behind which processes stand that do not belong to the test."""
+LONG = frozenset({"learner", "workshop"})
+"""Those of the built-in checks' own tests: hundreds of real observations, each made with torch and DALI."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks tests by the fixtures that they ask for, directly or through others."""
     for item in items:
-        if SERVICES & set(getattr(item, "fixturenames", ())) or item.get_closest_marker("alone"):
+        asked = set(getattr(item, "fixturenames", ()))
+        if LONG & asked:
+            item.add_marker(pytest.mark.slow)
+        if (SERVICES | LONG) & asked or item.get_closest_marker("alone"):
             item.add_marker(pytest.mark.integration)

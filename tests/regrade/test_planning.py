@@ -23,6 +23,8 @@ from grader_service.store.tables import RunRow, SubmissionRow, VerdictRow
 from tests.regrade.kinds import DIGESTS, kinds
 from tests.regrade.stored import LAB, fill
 
+pytestmark = pytest.mark.slow
+
 COUNT = 60
 ALL = Selection()
 MEASURED = frozenset({Need.DISCOVERY, Need.MEASUREMENT})

@@ -258,6 +258,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_the_labs_libraries_miss_nothing(engine, lab_image):
     """Processes, threads, sockets on loopback, Pillow, Matplotlib, torch's workers, gloo and DALI."""

@@ -15,6 +15,8 @@ from sandbox.conformance import BEHAVIOURS
 from tests.sandbox.owner import LIMITS, drill
 from tests.sandbox.prepared_runs import FULL_S, Counting, pooled, prepared, shown_by_prepared
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", ["a_paused_pod_stands_still", "daemons_do_not_survive"])
 def test_pods_that_wait_with_their_imports_done(runner, name):
