@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
+from grader_service.errors import SandboxUnavailable
 from grader_service.grading.contents import Delivered, fetch_contents, sample_places
 from grader_service.grading.dialogue import Mark, Problem, Stopped, WindowDone, ask, hear, parse, trusted
 from grader_service.model.base import LongText, ShortText, Wire
@@ -21,6 +22,13 @@ _SLOWEST = 12.0
 _PREPARE_S = 120.0
 """Building a loader and warming its workers up may take so long in a run, which is its learner's own."""
 _MOST_BATCHES = 100_000
+_LATE_S = 0.02
+_LATE_SHARE = 0.2
+"""A window that the host timed otherwise than its pod by more than both says how busy the host was, not the arm."""
+_MOST_LATE = 4
+"""Windows in a row that the host may time wrongly."""
+_TOO_FAST = 3.0
+"""A learner's window is not taken for this many times faster than all that was drawn since the request."""
 QueueDepth = Annotated[int, Field(ge=0, le=2**31)]
 """Batches that lie ready before a window; as many are drawn and thrown away first."""
 
@@ -111,7 +119,7 @@ class DaliArm:
         copies = sample_places(batches, self._batch_size)
         request = {"kind": "window", "discard": self._queue_depth, "batches": batches, "copies": copies}
         asked = time.monotonic()
-        outcome = timed_window(self._pod, self.arm, request, timeout_s)
+        outcome = timed_window(self._pod, self.arm, request, timeout_s, ours=True)
         if isinstance(outcome, Window):
             asked_s = time.monotonic() - asked
             self._pace.saw(batches, outcome.seconds, discarded=self._queue_depth, asked_s=asked_s)
@@ -151,6 +159,11 @@ class LearnerArm:
         asked_s = time.monotonic() - asked
         self._pod.pause()
         if isinstance(outcome, Window):
+            # Nobody else can say how late the host was. A loader that is timed as too slow has our reference as its
+            # floor; one that is timed as much too fast would fail its learner.
+            drawn_s = asked_s * batches / (self.facts.queue_depth + batches)
+            if outcome.seconds * _TOO_FAST < drawn_s:
+                outcome = outcome.model_copy(update={"seconds": drawn_s})
             self._pace.saw(batches, outcome.seconds, discarded=self.facts.queue_depth, asked_s=asked_s)
         return outcome
 
@@ -177,38 +190,66 @@ class ReferenceArm:
         """
         request = {"kind": "window", "name": self.arm.value, "discard": self._queue_depth, "batches": batches}
         asked = time.monotonic()
-        message = ask(self._pod, request, timeout_s=timeout_s)
-        trusted(message if isinstance(message, Stopped) else parse(self._pod, message, Mark), self._pod)
-        started = time.monotonic()
-        answer = hear(self._pod, timeout_s)
-        ended = time.monotonic()
-        said = answer if isinstance(answer, Stopped) else parse(self._pod, answer, WindowDone)
-        if isinstance(said, WindowDone) and not said.images:
-            said = Stopped(self._pod.reject("a window without images"))
-        done = trusted(said, self._pod)
-        self._pace.saw(batches, ended - started, discarded=self._queue_depth, asked_s=ended - asked)
-        return Window(arm=self.arm, images=done.images, seconds=ended - started)
+        window = _window(self._pod, self.arm, request, timeout_s, (), ours=True)
+        if isinstance(window, Window):
+            asked_s = time.monotonic() - asked
+            self._pace.saw(batches, window.seconds, discarded=self._queue_depth, asked_s=asked_s)
+            return window
+        if not isinstance(window, Stopped):
+            window = Stopped(self._pod.reject("a window without images"))
+        return trusted(window, self._pod)
 
     def batches_for(self, seconds: float) -> int:
         """See `TimedArm.batches_for`."""
         return self._pace.batches_for(seconds)
 
 
-def timed_window(pod: Pod, arm: Arm, request: Mapping[str, object], timeout_s: float) -> Window | ArmLost:
-    """Asks for a window, and times by the host's clock what lies between its two marks."""
-    first = ask(pod, request, timeout_s=timeout_s)
-    opened = first if isinstance(first, Stopped) else parse(pod, first, Mark, Problem)
-    if not isinstance(opened, Mark):
-        return lost(opened)
-    started = time.monotonic()
-    message = hear(pod, timeout_s)
-    seconds = time.monotonic() - started
-    done = message if isinstance(message, Stopped) else parse(pod, message, WindowDone, Problem)
-    if not isinstance(done, WindowDone):
-        return lost(done)
-    if done.images <= 0 or seconds <= 0:
-        return ArmLost(f"it delivered {done.images} images in a window")
-    return Window(arm=arm, images=done.images, seconds=seconds)
+def timed_window(
+    pod: Pod, arm: Arm, request: Mapping[str, object], timeout_s: float, *, ours: bool = False
+) -> Window | ArmLost:
+    """Asks for a window, and times by the host's clock what lies between its two marks.
+
+    Args:
+        pod: the arm's.
+        arm: its name.
+        request: of the window.
+        timeout_s: for each of the marks.
+        ours: whether only our code runs in the pod, so that it can be asked how long the window took by its own clock.
+            A host that was too busy to hear a mark in time differs from that, and asks for the window again: what
+            counts is always what the host timed.
+
+    Raises:
+        SandboxUnavailable: the host was too busy several times in a row.
+    """
+    window = _window(pod, arm, request, timeout_s, (Problem,), ours=ours)
+    if isinstance(window, Window):
+        return window
+    if isinstance(window, WindowDone):
+        return ArmLost(f"it delivered {window.images} images in a window")
+    return lost(window)
+
+
+def _window(
+    pod: Pod, arm: Arm, request: Mapping[str, object], timeout_s: float, others: tuple[type[Wire], ...], *, ours: bool
+) -> Window | WindowDone | Wire | Stopped:
+    """A window, one in which nothing was delivered, or what was said in place of a mark (`others`)."""
+    for _ in range(_MOST_LATE):
+        first = ask(pod, request, timeout_s=timeout_s)
+        opened = first if isinstance(first, Stopped) else parse(pod, first, Mark, *others)
+        if not isinstance(opened, Mark):
+            return opened
+        started = time.monotonic()
+        message = hear(pod, timeout_s)
+        seconds = time.monotonic() - started
+        done = message if isinstance(message, Stopped) else parse(pod, message, WindowDone, *others)
+        if not isinstance(done, WindowDone):
+            return done
+        if done.images <= 0 or seconds <= 0:
+            return done
+        own = done.seconds if ours and done.seconds is not None else seconds
+        if abs(own - seconds) <= max(_LATE_S, _LATE_SHARE * own):
+            return Window(arm=arm, images=done.images, seconds=seconds)
+    raise SandboxUnavailable(f"this host was too busy to time the {arm.value} arm: {_MOST_LATE} windows in a row")
 
 
 def lost(answer: Wire | Stopped) -> ArmLost:

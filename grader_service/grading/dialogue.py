@@ -27,6 +27,8 @@ class WindowDone(Wire):
     kind: Literal["window_done"]
     images: Annotated[int, Field(ge=0, le=2**40)]
     """Far beyond any real window, so that no rate that a learner's pod claims is outside of what a block can hold."""
+    seconds: Annotated[float, Field(ge=0)] | None = None
+    """By the pod's own clock. Only pods that run our code alone are asked for it, and believed."""
 
 
 class Ready(Wire):

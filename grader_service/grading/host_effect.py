@@ -54,7 +54,7 @@ class OwnGraphArm:
         batches = self._pace.batches_for(seconds)
         request = {"kind": "window", "graph": "own", "discard": self._queue_depth, "batches": batches}
         asked = time.monotonic()
-        window = timed_window(self._pod, Arm.DALI, request, window_timeout_s(seconds))
+        window = timed_window(self._pod, Arm.DALI, request, window_timeout_s(seconds), ours=True)
         if isinstance(window, ArmLost):
             return window
         asked_s = time.monotonic() - asked

@@ -15,9 +15,10 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from tests.levels import ci, levels, shards
-from tests.levels.parts import REPORTS, ROOT, Part, read_report, run
+from tests.levels.parts import REPORTS, ROOT, Done, Part, read_report, run
 from tests.levels.record import Record
 from tests.services.docker_engine import ensure_engine, missing_packages
 
@@ -63,18 +64,28 @@ def _run(record: Record, parts: Sequence[Part]) -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     # Hundreds of processes are started, each of which would compile every module of ours anew.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    for number, part in enumerate(parts, 1):
-        if _stopped(record):
-            record.not_begun.append(f"{part.name}: FAILFAST=1")
-            continue
-        if any(done.name == part.after and not done.ok for done in record.parts):
-            record.not_begun.append(f"{part.name}: {part.after} failed")
-            continue
-        say(f"{part.name} ({number} of {len(parts)}), {record.seconds:.0f} s so far")
-        done = run(part, environment)
-        record.parts.append(done)
-        record.write()
-        say(f"{part.name}: {'ok' if done.ok else 'FAILED'}, {done.seconds:.0f} s")
+    with ThreadPoolExecutor(1) as pool:
+        beside = []
+        for number, part in enumerate(parts, 1):
+            if _stopped(record):
+                record.not_begun.append(f"{part.name}: FAILFAST=1")
+                continue
+            if any(done.name == part.after and not done.ok for done in record.parts):
+                record.not_begun.append(f"{part.name}: {part.after} failed")
+                continue
+            say(f"{part.name} ({number} of {len(parts)}), {record.seconds:.0f} s so far")
+            if part.beside:
+                beside.append(pool.submit(run, part, environment))
+            else:
+                _note(record, run(part, environment))
+        for future in beside:
+            _note(record, future.result())
+
+
+def _note(record: Record, done: Done) -> None:
+    record.parts.append(done)
+    record.write()
+    say(f"{done.name}: {'ok' if done.ok else 'FAILED'}, {done.seconds:.0f} s")
 
 
 def _stopped(record: Record) -> bool:

@@ -50,7 +50,7 @@ def _in_chunks(record: Record, units: Sequence[str], name: str, until_s: float, 
             left = [unit for rest in chunks[number - 1 :] for unit in rest]
             record.not_begun.append(f"{name}: {len(left)} of {len(units)} units, for want of time: {', '.join(left)}")
             return
-        run(record, levels.of_units(chunk, f"{name}, {number}/{len(chunks)}"))
+        run(record, levels.of_units(chunk, f"{name}, chunk {number} of {len(chunks)}"))
 
 
 def chunked(units: Sequence[str], seconds: dict[str, float]) -> Iterator[list[str]]:

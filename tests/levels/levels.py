@@ -20,8 +20,8 @@ def check() -> list[Part]:
     return [
         Part("linter", (str(BIN / "ruff"), "check", ".")),
         Part("formatter", (str(BIN / "ruff"), "format", "--check", ".")),
-        Part("types", (str(BIN / "mypy"),)),
-        Part("import contracts", (str(BIN / "lint-imports"), "--no-logo")),
+        Part("types", (str(BIN / "mypy"),), beside=True),
+        Part("import contracts", (str(BIN / "lint-imports"), "--no-logo"), beside=True),
         pytest_part("tests without services", "-m", "not integration and not slow", *_marked_whole()),
     ]
 

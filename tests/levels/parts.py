@@ -44,6 +44,8 @@ class Part:
     """Where pytest writes what it ran; None for a command that runs no tests."""
     after: str | None = None
     """Name of a part without which this one says nothing: where that one failed, this one is not begun."""
+    beside: bool = False
+    """Whether it runs beside the parts that follow; its output comes when it has ended."""
 
 
 @dataclass
@@ -57,12 +59,22 @@ class Done:
 
 
 def run(part: Part, environment: Mapping[str, str]) -> Done:
-    """Runs a part; its output goes where ours goes."""
+    """Runs a part; its output goes where ours goes, that of one beside others at its end."""
     if part.report is not None:
         part.report.parent.mkdir(parents=True, exist_ok=True)
         part.report.unlink(missing_ok=True)
     started = time.monotonic()
-    done = subprocess.run(part.command, cwd=ROOT, env=environment, check=False)
+    done = subprocess.run(
+        part.command,
+        cwd=ROOT,
+        env=environment,
+        check=False,
+        stdout=subprocess.PIPE if part.beside else None,
+        stderr=subprocess.STDOUT if part.beside else None,
+    )
+    if part.beside:
+        sys.stdout.buffer.write(done.stdout)
+        sys.stdout.flush()
     tests = read_report(part.report) if part.report is not None and part.report.is_file() else []
     ok = done.returncode == 0 or (part.report is not None and done.returncode == _NO_TESTS and not tests)
     return Done(part.name, time.monotonic() - started, ok, tests)

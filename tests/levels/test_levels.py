@@ -177,6 +177,22 @@ def test_a_failed_part_ends_what_needs_it_and_with_failfast_the_run(monkeypatch,
     assert "FAILED: one" in capfd.readouterr().err.splitlines()[-1]
 
 
+def test_a_part_beside_others_is_waited_for_and_told(monkeypatch, tmp_path, capfd):
+    """Its failure is one, though it ends last; what it prints is not mixed with the others."""
+    monkeypatch.delenv("FAILFAST", raising=False)
+    monkeypatch.setattr("sys.argv", ["levels", "check"])
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("tests.levels.__main__.Record", lambda level: Record(level, tmp_path / "record.json"))
+    slow = (sys.executable, "-c", "import time; time.sleep(0.5); print('of the slow one'); exit(1)")
+    parts = [Part("slow", slow, beside=True), Part("quick", (sys.executable, "-c", "print('of the quick one')"))]
+    monkeypatch.setattr(levels, "check", lambda: parts)
+    assert main() == 1
+    assert [part["name"] for part in json.loads((tmp_path / "record.json").read_text())["parts"]] == ["quick", "slow"]
+    said = capfd.readouterr()
+    assert said.out == "of the quick one\nof the slow one\n"
+    assert "FAILED: slow" in said.err.splitlines()[-1]
+
+
 def test_wrong_arguments_are_refused(monkeypatch, capfd):
     """Before anything runs."""
     monkeypatch.setattr("sys.argv", ["levels", "all", "--shard", "9/6"])

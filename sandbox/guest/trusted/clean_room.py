@@ -6,6 +6,7 @@ pipeline and drives it itself. Batches and counts are facts here; time is the ho
 
 import functools
 import os
+import time
 from typing import Any
 
 from ..channel import Link
@@ -66,8 +67,10 @@ def run(link: Link) -> None:
             _draw(batches, request["discard"], device)
             look = Look(prepared["batch"]["output"], request["copies"])
             link.send("mark")
+            started = time.monotonic()
             _draw(batches, request["batches"], device, look)
-            link.send("window_done", images=batch_size * request["batches"])
+            seconds = time.monotonic() - started
+            link.send("window_done", images=batch_size * request["batches"], seconds=seconds)
         elif request["kind"] == "contents" and look is not None:
             body, blob = look.message()
             link.send("contents", blob, **body)

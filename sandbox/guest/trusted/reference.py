@@ -1,5 +1,6 @@
 """The reference arm: a plain torchvision DataLoader of ours, with the job that the learner's graph has."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,7 +34,9 @@ def run(link: Link) -> None:
             arm = arms[request["name"]]
             _draw(arm, request["discard"], device)
             link.send("mark")
-            link.send("window_done", images=_draw(arm, request["batches"], device))
+            started = time.monotonic()
+            images = _draw(arm, request["batches"], device)
+            link.send("window_done", images=images, seconds=time.monotonic() - started)
         elif request["kind"] == "deliver" and request["name"] in arms:
             name = request["name"]
             _draw(arms[name], request["discard"], device)

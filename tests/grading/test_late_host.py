@@ -1,0 +1,75 @@
+"""A host that hears a mark late does not take an arm for a hundred times faster than it is."""
+
+import time
+
+import pytest
+
+from grader_service.errors import SandboxUnavailable
+from grader_service.grading.arms import LearnerArm, LoaderReady, ReferenceArm, timed_window
+from grader_service.model.evidence import LoaderFacts
+from grader_service.model.measurement import Arm, LoaderSettings, Window
+from sandbox.frames import Message
+
+TOOK_S = 0.1
+IMAGES = 64
+
+
+class BusyHost:
+    """A pod whose windows take `TOOK_S`, on a host that sleeps through the first mark of some of them."""
+
+    def __init__(self, *late, ours=True):
+        self._late = list(late)
+        self._ours = ours
+        self._next = iter(())
+        self.windows = 0
+
+    def send(self, body, blob=b"", *, timeout_s):
+        """A request for a window."""
+        late = self._late[self.windows] if self.windows < len(self._late) else False
+        self.windows += 1
+        done = {"kind": "window_done", "images": IMAGES} | ({"seconds": TOOK_S} if self._ours else {})
+        waits = (TOOK_S, 0.0) if late else (0.0, TOOK_S)
+        self._next = iter(zip(waits, ({"kind": "mark"}, done), strict=True))
+
+    def receive(self, timeout_s):
+        """The next of its two marks, as late as the host looks at it."""
+        wait_s, body = next(self._next)
+        time.sleep(wait_s)
+        return Message(body, b"")
+
+    def pause(self):
+        """Nothing runs."""
+
+    resume = pause
+
+
+def test_a_window_whose_first_mark_was_heard_late_is_asked_for_again():
+    """What counts is the next one, by the host's own clock."""
+    pod = BusyHost(True, True)
+    window = timed_window(pod, Arm.DALI, {}, 30.0, ours=True)
+    assert isinstance(window, Window)
+    assert window.seconds == pytest.approx(TOOK_S, rel=0.5)
+    assert pod.windows == 3
+
+
+def test_a_reference_is_never_taken_for_faster_than_it_is():
+    """Its rate is what a learner is measured against."""
+    pod = BusyHost(True)
+    settings = LoaderSettings.model_construct(num_workers=0, batch_size=16)
+    arm = ReferenceArm(pod, Arm.FAIR, settings, queue_depth=0)
+    assert arm.window(4, timeout_s=30.0).images_per_s == pytest.approx(IMAGES / TOOK_S, rel=0.5)
+
+
+def test_a_host_that_is_always_late_is_our_failure():
+    """Which costs nobody an attempt."""
+    with pytest.raises(SandboxUnavailable, match="too busy to time the dali arm"):
+        timed_window(BusyHost(*[True] * 9), Arm.DALI, {}, 30.0, ours=True)
+
+
+def test_a_learners_pod_is_not_believed_and_not_taken_for_much_too_fast():
+    """What it says of its own time changes nothing; all that was drawn since the request bounds its rate."""
+    pod = BusyHost(True, ours=True)
+    facts = LoaderReady.model_construct(loader=LoaderFacts.model_construct(num_workers=0), queue_depth=0)
+    window = LearnerArm(pod, facts).window(4, timeout_s=30.0)
+    assert pod.windows == 1
+    assert window.seconds == pytest.approx(TOOK_S, rel=0.5)
