@@ -25,7 +25,12 @@ _START_S = 120.0
 
 
 class ForkedRunner(ProcessRunner):
-    """A `ProcessRunner` whose pods start in milliseconds."""
+    """A `ProcessRunner` whose pods start in milliseconds; made by a thread that lives as long as pods are wanted."""
+
+    def __init__(self, state_dir: Path) -> None:
+        """Starts the interpreter that pods are forked from, if this process has none yet."""
+        super().__init__(state_dir)
+        _server()
 
     def open_run(self, run_id: str, limits: SpaceLimits) -> "ForkedRunSpace":
         """See `SandboxRunner.open_run`."""
