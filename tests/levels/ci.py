@@ -34,23 +34,26 @@ def more(record: Record, base: str | None, of: int, run: Run) -> None:
     units = levels.units()
     found = touched(changed_files(base), units)
     until = record.seconds + TOUCHED_SHARE * max(0.0, LIMIT_S - record.seconds)
-    _in_chunks(record, found, "touched", until, run)
+    begun = _in_chunks(record, found, "touched", until, run)
     number = 1 + commit_time() // _TURN_S % of
-    left = [unit for unit in divided(units, of, recorded())[number - 1] if unit not in set(found)]
+    left = [unit for unit in divided(units, of, recorded())[number - 1] if unit not in begun]
     _in_chunks(record, left, f"shard {number} of {of}", LIMIT_S, run)
 
 
-def _in_chunks(record: Record, units: Sequence[str], name: str, until_s: float, run: Run) -> None:
-    """Runs units while there is time for the next chunk of them."""
+def _in_chunks(record: Record, units: Sequence[str], name: str, until_s: float, run: Run) -> set[str]:
+    """Runs units while there is time for the next chunk of them; returns those that were begun."""
     seconds = recorded()
+    begun: set[str] = set()
     chunks = list(chunked(units, seconds))
     for number, chunk in enumerate(chunks, 1):
         estimate = sum(seconds.get(unit, 1.0) for unit in chunk) / LANES
         if record.seconds + estimate > until_s:
             left = [unit for rest in chunks[number - 1 :] for unit in rest]
             record.not_begun.append(f"{name}: {len(left)} of {len(units)} units, for want of time: {', '.join(left)}")
-            return
+            return begun
+        begun |= set(chunk)
         run(record, levels.of_units(chunk, f"{name}, chunk {number} of {len(chunks)}"))
+    return begun
 
 
 def chunked(units: Sequence[str], seconds: dict[str, float]) -> Iterator[list[str]]:

@@ -119,6 +119,21 @@ def test_ci_begins_nothing_that_would_end_too_late(monkeypatch):
     assert f"{20 - len(clock.ran)} of 20 units, for want of time" in told
 
 
+def test_what_was_touched_and_not_begun_is_still_of_its_shard(monkeypatch):
+    """Nothing falls between the two."""
+    clock = Clock()
+    units = [f"tests/test_{number}.py" for number in range(12)]
+    monkeypatch.setattr(ci, "LIMIT_S", 1200.0)
+    monkeypatch.setattr(ci, "recorded", lambda: dict.fromkeys(units, 200.0))
+    monkeypatch.setattr(ci.levels, "units", lambda: units)
+    monkeypatch.setattr(ci, "changed_files", lambda base: [])
+    monkeypatch.setattr(ci, "touched", lambda paths, among: list(among))
+    monkeypatch.setattr(ci.levels, "of_units", lambda chunk, name: [Part(unit, ()) for unit in chunk])
+    ci.more(clock, None, 1, clock.run)
+    assert sorted(clock.ran) == sorted(units)
+    assert "touched" in clock.not_begun[0]
+
+
 def test_chunks_keep_single_tests_and_files_apart():
     """They are run in different ways."""
     units = ["tests/a.py::test[1]", "tests/b.py", "tests/a.py::test[2]", "tests/c.py"]
