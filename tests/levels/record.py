@@ -35,8 +35,8 @@ class Record:
 
     @property
     def ok(self) -> bool:
-        """Whether all that was run passed."""
-        return all(part.ok for part in self.parts)
+        """Whether all that was run passed, and nothing kept a level from running."""
+        return not self.broken and all(part.ok for part in self.parts)
 
     @property
     def tests(self) -> list[Test]:
@@ -51,7 +51,7 @@ class Record:
             "clean": _git("status", "--porcelain") == "",
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": f"{platform.machine()}, {_cores()} cores",
-            "ok": self.ok and not self.broken,
+            "ok": self.ok,
             "seconds": round(self.seconds, 1),
             "parts": [
                 {"name": part.name, "seconds": round(part.seconds, 1), "ok": part.ok, "tests": len(part.tests)}

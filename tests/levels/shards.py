@@ -55,9 +55,12 @@ def parsed(text: str) -> tuple[int, int]:
 
 
 def write(tests: Sequence[Test]) -> None:
-    """Records what units took in a run; what it did not run keeps its figures, what is gone is dropped."""
+    """Records what units took in a run; what it did not run keeps its figures, what is gone is dropped.
+
+    A test that several reports name counts once, as the last one has it.
+    """
     took: dict[str, float] = {}
-    for test in tests:
+    for test in {test.id: test for test in tests}.values():
         unit = unit_of(test.id)
         took[unit] = took.get(unit, 0.0) + test.seconds
     kept = {unit: seconds for unit, seconds in recorded().items() if (ROOT / unit.partition("::")[0]).is_file()}

@@ -1,11 +1,10 @@
 """Starts pods of the process sandbox by forking: a program that has torch, torchvision and DALI imported already.
 
-    python -P -s -B fork_server.py SOCKET
+    python -P -s -B fork_server.py SOCKET MODULES
 
-Each request is JSON (`memory_mib`, `cpus`, `boot`, `program`, `cwd`, `environment`) with two descriptors, those of the
-supervisor's standard input and output; the answer is the supervisor's process id. What a pod has more than one that was
-started alone are the modules of `sandbox.warm_pool.AHEAD`, as every prepared pod of the service has them. The server
-ends with whoever started it.
+MODULES, separated by commas, are imported first; one that is not there is left out. Each request is JSON (`memory_mib`,
+`cpus`, `boot`, `program`, `cwd`, `environment`) with two descriptors, those of the supervisor's standard input and
+output; the answer is the supervisor's process id. The server ends with whoever started it.
 """
 
 import contextlib
@@ -23,14 +22,13 @@ from pathlib import Path
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
-AHEAD = ("torch", "torchvision", "nvidia.dali.fn", "nvidia.dali.types")
 
 
 def main() -> None:
     """Imports, then forks a pod for each request."""
     _die_with_parent()
     supervisor = _load("process_supervisor", Path(__file__).parents[2] / "sandbox" / "process_supervisor.py")
-    for name in AHEAD:
+    for name in sys.argv[2].split(","):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a supervisor ended: it leaves no zombie

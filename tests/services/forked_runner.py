@@ -1,7 +1,7 @@
-"""The process sandbox with pods that are forked from one interpreter with torch, torchvision and DALI imported.
+"""The process sandbox with pods that are forked from one interpreter, which has imported what prepared pods import.
 
-Importing them anew for each pod is most of a short grading. Whose outcome hangs on a fresh interpreter or on the walls
-between pods uses the real runners.
+Importing torch, torchvision and DALI anew for each pod is most of a short grading. Whose outcome hangs on a fresh
+interpreter or on the walls between pods uses the real runners.
 """
 
 import atexit
@@ -20,6 +20,7 @@ from pathlib import Path
 
 from sandbox.api import SpaceLimits
 from sandbox.process_runner import ProcessRunner, ProcessRunSpace
+from sandbox.warm_pool import AHEAD
 
 _START_S = 120.0
 
@@ -102,10 +103,9 @@ class _Server:
     def __init__(self) -> None:
         self._folder = tempfile.mkdtemp(prefix="grader-fork-")
         self._path = f"{self._folder}/socket"
-        program = Path(__file__).with_name("fork_server.py")
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-s", "-B", "-u", str(program), self._path], stdin=subprocess.DEVNULL
-        )
+        program = str(Path(__file__).with_name("fork_server.py"))
+        command = [sys.executable, "-P", "-s", "-B", "-u", program, self._path, AHEAD["GRADER_AHEAD"]]
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         atexit.register(self.close)
         deadline = time.monotonic() + _START_S
         while not os.path.exists(self._path):
