@@ -25,8 +25,8 @@ _MOST_BATCHES = 100_000
 _LATE_S = 0.02
 _LATE_SHARE = 0.2
 """A window that the host timed otherwise than its pod by more than both says how busy the host was, not the arm."""
-_MOST_LATE = 4
-"""Windows in a row that the host may time wrongly."""
+_BUSY_S = 15.0
+"""A host that timed every window wrongly for so long is too busy to measure on."""
 _TOO_FAST = 3.0
 """A learner's window is not taken for this many times faster than all that was drawn since the request."""
 QueueDepth = Annotated[int, Field(ge=0, le=2**31)]
@@ -102,6 +102,16 @@ class Pace:
         return min(max(wanted, self.least), _MOST_BATCHES)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a window holds: so many batches, after as many that are drawn and thrown away before its first mark."""
+
+    batches: int
+    discard: int
+    more: Mapping[str, object] = field(default_factory=dict)
+    """What this arm's pod wants to know beside that."""
+
+
 class DaliArm:
     """The learner's graph in the clean room; what each window delivered is kept in `delivered`."""
 
@@ -116,13 +126,9 @@ class DaliArm:
 
     def window(self, batches: int, *, timeout_s: float) -> Window | ArmLost:
         """See `TimedArm.window`. A graph that breaks while it runs is the learner's, not ours."""
-        copies = sample_places(batches, self._batch_size)
-        request = {"kind": "window", "discard": self._queue_depth, "batches": batches, "copies": copies}
-        asked = time.monotonic()
-        outcome = timed_window(self._pod, self.arm, request, timeout_s, ours=True)
+        asked = Asked(batches, self._queue_depth, {"copies": sample_places(batches, self._batch_size)})
+        outcome = timed_window(self._pod, self.arm, asked, timeout_s, self._pace, ours=True)
         if isinstance(outcome, Window):
-            asked_s = time.monotonic() - asked
-            self._pace.saw(batches, outcome.seconds, discarded=self._queue_depth, asked_s=asked_s)
             contents = fetch_contents(self._pod, {"kind": "contents"})
             if isinstance(contents, Stopped):
                 return lost(contents)
@@ -153,18 +159,15 @@ class LearnerArm:
     def window(self, batches: int, *, timeout_s: float) -> Window | ArmLost:
         """See `TimedArm.window`."""
         self._pod.resume()
-        request = {"kind": "window", "discard": self.facts.queue_depth, "batches": batches}
-        asked = time.monotonic()
-        outcome = timed_window(self._pod, self.arm, request, timeout_s)
-        asked_s = time.monotonic() - asked
+        asked = Asked(batches, self.facts.queue_depth)
+        outcome = timed_window(self._pod, self.arm, asked, timeout_s, self._pace)
         self._pod.pause()
         if isinstance(outcome, Window):
             # Nobody else can say how late the host was. A loader that is timed as too slow has our reference as its
             # floor; one that is timed as much too fast would fail its learner.
-            drawn_s = asked_s * batches / (self.facts.queue_depth + batches)
+            drawn_s = batches / self._pace.batches_per_s
             if outcome.seconds * _TOO_FAST < drawn_s:
                 outcome = outcome.model_copy(update={"seconds": drawn_s})
-            self._pace.saw(batches, outcome.seconds, discarded=self.facts.queue_depth, asked_s=asked_s)
         return outcome
 
     def batches_for(self, seconds: float) -> int:
@@ -188,12 +191,9 @@ class ReferenceArm:
         Raises:
             SandboxUnavailable: the pod ended; it runs only our code, so that is ours.
         """
-        request = {"kind": "window", "name": self.arm.value, "discard": self._queue_depth, "batches": batches}
-        asked = time.monotonic()
-        window = _window(self._pod, self.arm, request, timeout_s, (), ours=True)
+        asked = Asked(batches, self._queue_depth, {"name": self.arm.value})
+        window = _window(self._pod, self.arm, asked, timeout_s, (), self._pace, ours=True)
         if isinstance(window, Window):
-            asked_s = time.monotonic() - asked
-            self._pace.saw(batches, window.seconds, discarded=self._queue_depth, asked_s=asked_s)
             return window
         if not isinstance(window, Stopped):
             window = Stopped(self._pod.reject("a window without images"))
@@ -205,23 +205,24 @@ class ReferenceArm:
 
 
 def timed_window(
-    pod: Pod, arm: Arm, request: Mapping[str, object], timeout_s: float, *, ours: bool = False
+    pod: Pod, arm: Arm, asked: Asked, timeout_s: float, pace: Pace, *, ours: bool = False
 ) -> Window | ArmLost:
     """Asks for a window, and times by the host's clock what lies between its two marks.
 
     Args:
         pod: the arm's.
         arm: its name.
-        request: of the window.
+        asked: what the window holds.
         timeout_s: for each of the marks.
+        pace: hears how fast it was.
         ours: whether only our code runs in the pod, so that it can be asked how long the window took by its own clock.
             A host that was too busy to hear a mark in time differs from that, and asks for the window again: what
             counts is always what the host timed.
 
     Raises:
-        SandboxUnavailable: the host was too busy several times in a row.
+        SandboxUnavailable: the host was too busy for `_BUSY_S`.
     """
-    window = _window(pod, arm, request, timeout_s, (Problem,), ours=ours)
+    window = _window(pod, arm, asked, timeout_s, (Problem,), pace, ours=ours)
     if isinstance(window, Window):
         return window
     if isinstance(window, WindowDone):
@@ -230,17 +231,21 @@ def timed_window(
 
 
 def _window(
-    pod: Pod, arm: Arm, request: Mapping[str, object], timeout_s: float, others: tuple[type[Wire], ...], *, ours: bool
+    pod: Pod, arm: Arm, asked: Asked, timeout_s: float, others: tuple[type[Wire], ...], pace: Pace, *, ours: bool
 ) -> Window | WindowDone | Wire | Stopped:
     """A window, one in which nothing was delivered, or what was said in place of a mark (`others`)."""
-    for _ in range(_MOST_LATE):
+    request = {"kind": "window", "discard": asked.discard, "batches": asked.batches, **asked.more}
+    began = time.monotonic()
+    while True:
+        sent = time.monotonic()
         first = ask(pod, request, timeout_s=timeout_s)
         opened = first if isinstance(first, Stopped) else parse(pod, first, Mark, *others)
         if not isinstance(opened, Mark):
             return opened
         started = time.monotonic()
         message = hear(pod, timeout_s)
-        seconds = time.monotonic() - started
+        ended = time.monotonic()
+        seconds = ended - started
         done = message if isinstance(message, Stopped) else parse(pod, message, WindowDone, *others)
         if not isinstance(done, WindowDone):
             return done
@@ -248,8 +253,10 @@ def _window(
             return done
         own = done.seconds if ours and done.seconds is not None else seconds
         if abs(own - seconds) <= max(_LATE_S, _LATE_SHARE * own):
+            pace.saw(asked.batches, seconds, discarded=asked.discard, asked_s=ended - sent)
             return Window(arm=arm, images=done.images, seconds=seconds)
-    raise SandboxUnavailable(f"this host was too busy to time the {arm.value} arm: {_MOST_LATE} windows in a row")
+        if ended - began > _BUSY_S:
+            raise SandboxUnavailable(f"this host was too busy to time the {arm.value} arm for {_BUSY_S:.0f} s")
 
 
 def lost(answer: Wire | Stopped) -> ArmLost:

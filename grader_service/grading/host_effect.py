@@ -4,12 +4,19 @@ Measured only when the outcome would not be a pass. Where nobody's graph could b
 """
 
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from grader_service.grading.arms import ArmLost, GraphRefusedAnswer, Pace, TimedArm, timed_window, window_timeout_s
+from grader_service.grading.arms import (
+    ArmLost,
+    Asked,
+    GraphRefusedAnswer,
+    Pace,
+    TimedArm,
+    timed_window,
+    window_timeout_s,
+)
 from grader_service.grading.dialogue import Stopped, ask, parse
 from grader_service.model.base import Wire
 from grader_service.model.lab import MeasurementPlan
@@ -51,15 +58,9 @@ class OwnGraphArm:
 
     def rate(self, seconds: float) -> float | ArmLost:
         """See `RatedArm.rate`. The pod also holds the learner's graph, so that its end is not surely our failure."""
-        batches = self._pace.batches_for(seconds)
-        request = {"kind": "window", "graph": "own", "discard": self._queue_depth, "batches": batches}
-        asked = time.monotonic()
-        window = timed_window(self._pod, Arm.DALI, request, window_timeout_s(seconds), ours=True)
-        if isinstance(window, ArmLost):
-            return window
-        asked_s = time.monotonic() - asked
-        self._pace.saw(batches, window.seconds, discarded=self._queue_depth, asked_s=asked_s)
-        return window.images_per_s
+        asked = Asked(self._pace.batches_for(seconds), self._queue_depth, {"graph": "own"})
+        window = timed_window(self._pod, Arm.DALI, asked, window_timeout_s(seconds), self._pace, ours=True)
+        return window if isinstance(window, ArmLost) else window.images_per_s
 
 
 class LoaderRate:

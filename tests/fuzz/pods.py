@@ -150,15 +150,14 @@ def _probe(pod: ConnectedPod) -> object:
 
 
 def _window(pod: ConnectedPod) -> object:
-    window = arms.timed_window(pod, Arm.LEARNER, {"kind": "window"}, 1.0)
+    pace = arms.Pace(burst=2)
+    window = arms.timed_window(pod, Arm.LEARNER, arms.Asked(2, 0), 1.0, pace)
     if not isinstance(window, Window):
         return window
     window = window.model_copy(update={"seconds": max(window.seconds, _SHORTEST_S)})
     dali = Window(arm=Arm.DALI, images=100, seconds=1.0)
     rates = {Arm.DALI: dali, Arm.LEARNER: window, Arm.DECLARED: dali.model_copy(update={"arm": Arm.DECLARED})}
     taken = blocks._Taken(tuple(rates), list(rates.values()))
-    pace = arms.Pace(burst=2)
-    pace.saw(2, window.seconds, discarded=0, asked_s=window.seconds)
     return blocks._block(0, taken, rates, MeasurementPlan(), None), pace.batches_for(1.0)
 
 

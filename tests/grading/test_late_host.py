@@ -5,7 +5,8 @@ import time
 import pytest
 
 from grader_service.errors import SandboxUnavailable
-from grader_service.grading.arms import LearnerArm, LoaderReady, ReferenceArm, timed_window
+from grader_service.grading import arms
+from grader_service.grading.arms import Asked, LearnerArm, LoaderReady, Pace, ReferenceArm, timed_window
 from grader_service.model.evidence import LoaderFacts
 from grader_service.model.measurement import Arm, LoaderSettings, Window
 from sandbox.frames import Message
@@ -46,10 +47,12 @@ class BusyHost:
 def test_a_window_whose_first_mark_was_heard_late_is_asked_for_again():
     """What counts is the next one, by the host's own clock."""
     pod = BusyHost(True, True)
-    window = timed_window(pod, Arm.DALI, {}, 30.0, ours=True)
+    pace = Pace(burst=1)
+    window = timed_window(pod, Arm.DALI, Asked(4, 0), 30.0, pace, ours=True)
     assert isinstance(window, Window)
     assert window.seconds == pytest.approx(TOOK_S, rel=0.5)
     assert pod.windows == 3
+    assert pace.batches_per_s == pytest.approx(4 / TOOK_S, rel=0.5)
 
 
 def test_a_reference_is_never_taken_for_faster_than_it_is():
@@ -60,10 +63,11 @@ def test_a_reference_is_never_taken_for_faster_than_it_is():
     assert arm.window(4, timeout_s=30.0).images_per_s == pytest.approx(IMAGES / TOOK_S, rel=0.5)
 
 
-def test_a_host_that_is_always_late_is_our_failure():
+def test_a_host_that_is_always_late_is_our_failure(monkeypatch):
     """Which costs nobody an attempt."""
+    monkeypatch.setattr(arms, "_BUSY_S", 0.5)
     with pytest.raises(SandboxUnavailable, match="too busy to time the dali arm"):
-        timed_window(BusyHost(*[True] * 9), Arm.DALI, {}, 30.0, ours=True)
+        timed_window(BusyHost(*[True] * 99), Arm.DALI, Asked(4, 0), 30.0, Pace(burst=1), ours=True)
 
 
 def test_a_learners_pod_is_not_believed_and_not_taken_for_much_too_fast():
