@@ -93,7 +93,7 @@ def _build_one(client: Any, recipe: Recipe, base: Base, state: str, say: Say) ->
         say(f"{recipe.name}: installing the locked packages for Python {base.python[0]}.{base.python[1]}")
         install_locked(recipe.lock, site, base.python)
         if recipe.with_service:
-            _add_service(site)
+            _add_service(context / "own")
         pods = context / "pods"
         for name in ("workspace", "data/lab", "grader"):
             (pods / name).mkdir(parents=True)
