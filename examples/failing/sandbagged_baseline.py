@@ -24,7 +24,7 @@ def make_images(count):
         Image.fromarray(coarse).resize((500, 375), Image.BICUBIC).save(folder / f"{i:04d}.jpg", quality=90)
 
 
-make_images(160)
+make_images(112)
 
 
 def throughput(batches, size):
@@ -48,17 +48,16 @@ loader = DataLoader(
             [transforms.RandomResizedCrop(224), transforms.RandomHorizontalFlip(), transforms.ToTensor()]
         ),
     ),
-    batch_size=32,
+    batch_size=16,
 )
 pytorch_throughput = throughput(loader, lambda batch: batch[0].cuda(non_blocking=True).shape[0])
 
 
-@pipeline_def(batch_size=32, num_threads=1, device_id=0)
+@pipeline_def(batch_size=16, num_threads=1, device_id=0)
 def pipeline():
     jpegs, labels = fn.readers.file(file_root=str(dataset_dir), random_shuffle=True, name="Reader")
     images = fn.decoders.image(jpegs, device="cpu", output_type=types.RGB)
     images = fn.resize(images, size=(448, 448))
-    images = fn.gaussian_blur(images, sigma=2.0)
     images = fn.gaussian_blur(images, sigma=2.0)
     images = fn.resize(images, size=(224, 224))
     images = fn.crop_mirror_normalize(images, std=[255.0] * 3, output_layout="CHW")

@@ -29,7 +29,7 @@ from sandbox.docker_runner import connect_engine
 from tests.corpus.case import SUBMISSION, Cheat, Content, Honest, Observed
 from tests.services.forked_runner import ForkedRunner
 
-PLAN: Mapping[str, object] = {"block_s": 0.2, "looks": (3,), "extension_blocks": 0, "alpha_pass": 0.4}
+PLAN: Mapping[str, object] = {"block_s": 0.1, "looks": (3,), "extension_blocks": 0, "alpha_pass": 0.4}
 """Short and easily satisfied: what is tested is what was counted, not how fast this machine is."""
 
 

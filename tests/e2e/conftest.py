@@ -79,6 +79,12 @@ def with_threshold(lab, threshold):
     return lab.model_copy(update={"steps": tuple(steps)})
 
 
+def check_of(graded, check_id):
+    """One check of a verdict."""
+    assert graded.failure is None, graded.failure
+    return next(check for check in graded.verdict.checks if check.id == check_id)
+
+
 @pytest.fixture
 def nothing_left(engine, state_dir):
     """After the test the engine holds no container and no volume of the grader with this state folder."""

@@ -207,6 +207,7 @@ def test_without_a_graph_no_pod_is_asked(probed):
     assert nothing.probe("namespace").status == "ok"
 
 
+@pytest.mark.slow
 def test_probes_run_in_docker_pods(docker_runner, tmp_path, nothing_left):
     """The same in containers without network and with a read-only root."""
     tasks = [

@@ -85,7 +85,8 @@ def build_dali_iterator(folder, batch_size):
 
 
 @pytest.mark.parametrize(
-    "code", [pytest.param(external(), id="external_source"), pytest.param(GRAPH + PROXY, id="proxy")]
+    "code",
+    [pytest.param(external(), id="external_source"), pytest.param(GRAPH + PROXY, id="proxy", marks=pytest.mark.slow)],
 )
 def test_code_that_feeds_a_graph_passes_in_tier_b(graded, code):
     """New images come out of the factory's iterator while it runs: both checks pass, and say which tier it was."""
@@ -103,7 +104,7 @@ def test_code_that_feeds_a_graph_passes_in_tier_b(graded, code):
 @pytest.mark.parametrize(
     ("code", "refusal"),
     [
-        pytest.param(GRAPH + PYTHON_FUNCTION, "not_serializable", id="python_function"),
+        pytest.param(GRAPH + PYTHON_FUNCTION, "not_serializable", id="python_function", marks=pytest.mark.slow),
         pytest.param(DYNAMIC, "dynamic_mode", id="dynamic_mode"),
     ],
 )
@@ -126,6 +127,7 @@ def test_files_kept_in_memory_are_measured_cold(graded):
     assert evidence.measurement.content.problem is None
 
 
+@pytest.mark.slow
 def test_a_replayed_ring_of_batches_fails(graded):
     """Four batches that are decoded once and delivered over and over are not the images of an epoch."""
     checks, evidence = graded(COMMON, external(), REPLAY, END)

@@ -26,10 +26,9 @@ def slowly(paths):
     return [decoded(paths) for _ in range(8)][0]
 """
 SHORT = {"block_s": 0.1}
-BETWEEN = 0.7
-"""A threshold between what the cheat is worth and what it would show: neither is left to the noise of a host."""
 LITTLE = 0.4
-"""The same where a cheat shows twice the baseline or more, and is worth a tenth of it."""
+"""A threshold between what a cheat is worth, at most a quarter of the baseline, and what it would show, once to twice
+the baseline: neither is left to the noise of a host."""
 
 
 def clock(id_: str, title: str, forged_clock: str) -> Cheat:
@@ -161,8 +160,8 @@ CASES = (
                 ),
             )
         ),
-        threshold=BETWEEN,
-        plan={"block_s": 0.3, "looks": (8,)},
+        threshold=LITTLE,
+        plan={"block_s": 0.2, "looks": (4, 8)},
     ),
     working(
         "C07",

@@ -157,6 +157,6 @@ CASES = (
         ),
         SLOW,
         threshold=0.4,
-        plan={"block_s": 0.1, "looks": (6,)},
+        plan={"block_s": 0.1},
     ),
 )

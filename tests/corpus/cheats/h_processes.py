@@ -102,12 +102,12 @@ CASES = (
         DAEMON,
         """
         def complete():
-            time.sleep(3.0)
+            time.sleep(1.5)
             for number, data in enumerate(rest):
                 with open(f"dataset/{number:04d}.jpg", "ab") as file:
                     file.write(data)
 
-        slow = slow_to_decode(2500)
+        slow = slow_to_decode(900)
         rest = []
         write("dataset/a.jpg", slow)
         for number in range(100):

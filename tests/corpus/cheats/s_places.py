@@ -87,13 +87,13 @@ CASES = (
         DAEMON,
         """
         def swap():
-            time.sleep(3.0)
+            time.sleep(1.5)
             for number in range(100):
                 picture(number).save("dataset/next", "JPEG")
                 os.replace("dataset/next", f"dataset/{number:04d}.jpg")
 
         # One that keeps the decoder busy meanwhile, wherever the counting begins.
-        slow = slow_to_decode(2500)
+        slow = slow_to_decode(900)
         write("dataset/a.jpg", slow)
         for number in range(100):
             write(f"dataset/{number:04d}.jpg", bytes_of(written(0)))
