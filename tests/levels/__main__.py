@@ -21,6 +21,7 @@ from tests.levels import ci, levels, shards
 from tests.levels.parts import REPORTS, ROOT, Done, Part, read_report, run
 from tests.levels.record import Record
 from tests.services.docker_engine import ensure_engine, missing_packages
+from tests.services.forked_runner import fork_server
 
 SHARDS = 6
 """How many `make test-all` has where none are named."""
@@ -100,6 +101,7 @@ def _engine(record: Record, stack: contextlib.ExitStack) -> bool:
         record.broken.append(problem)
         return False
     os.environ.update(stack.enter_context(ensure_engine(say)))
+    os.environ.update(stack.enter_context(fork_server()))
     return True
 
 

@@ -33,10 +33,10 @@ def test() -> list[Part]:
         pytest_part("quick corpus", QUICK_CORPUS, *ONE_BY_ONE, dist="load", more=1, after=IMAGES),
         pytest_part(
             "tests with services",
-            *("-m", "integration and not slow and not alone", *IN_ORDER, _listed("files", _longest_first())),
+            *("-m", "integration and not slow", *IN_ORDER, _listed("files", _longest_first())),
+            more=1,
             after=IMAGES,
         ),
-        pytest_part("tests that run alone", "-m", "alone and not slow", dist=None, after=IMAGES),
     ]
 
 

@@ -198,6 +198,10 @@ class _Shared:
         return self.kind, self.document.filled({"run_id": json.dumps(run_id)}).encode()
 
 
+_GRADED: dict[tuple[object, ...], tuple[EvidenceKind, str, Verdict]] = {}
+"""What this process judged before, by lab, seed and variant: judging is most of filling a store."""
+
+
 class Maker:
     """Judges each shared piece of evidence once, when it is first wanted."""
 
@@ -238,10 +242,13 @@ class Maker:
         variant = place.number % _VARIANTS
         key = (place.kind, place.attempt, variant)
         if key not in self._shared:
-            self._shared[key] = self._judged(place, random.Random(f"{self._seed} {key}"))
+            known = (self._lab.model_dump_json(), self._seed, *key)
+            if known not in _GRADED:
+                _GRADED[known] = self._graded(place, random.Random(f"{self._seed} {key}"))
+            self._shared[key] = self._signed(*_GRADED[known])
         return self._shared[key]
 
-    def _judged(self, place: Place, draw: random.Random) -> _Shared:
+    def _graded(self, place: Place, draw: random.Random) -> tuple[EvidenceKind, str, Verdict]:
         marked = Submission(
             submission_id="mark:submission",
             lab=self._lab.id,
@@ -273,6 +280,9 @@ class Maker:
             document = evidence.model_dump_json()
             judged = judge(evidence, steps, self.registry)
             verdict = verdicts.compose(marked, self._lab, steps, judged, evidence)
+        return kind, document, verdict
+
+    def _signed(self, kind: EvidenceKind, document: str, verdict: Verdict) -> _Shared:
         public = self.signer.public_key
         signature = Signature(key_id=key_id(public), public_key=public, value="5e" * 64)
         changes = {"verdict_id": "mark:verdict", "created_at": _WHEN, "signature": signature}

@@ -33,8 +33,9 @@ def main() -> None:
             importlib.import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a supervisor ended: it leaves no zombie
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    server.bind(sys.argv[1])
+    server.bind(f"{sys.argv[1]}.new")
     server.listen()
+    os.rename(f"{sys.argv[1]}.new", sys.argv[1])  # where it can be seen, it answers
     while True:
         connection, _ = server.accept()
         with connection:

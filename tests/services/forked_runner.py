@@ -10,12 +10,12 @@ import functools
 import json
 import os
 import select
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from sandbox.api import SpaceLimits
@@ -23,6 +23,7 @@ from sandbox.process_runner import ProcessRunner, ProcessRunSpace
 from sandbox.warm_pool import AHEAD
 
 _START_S = 120.0
+_NAMED = "FORK_SERVER"
 
 
 class ForkedRunner(ProcessRunner):
@@ -97,19 +98,29 @@ class _Forked:
         raise subprocess.TimeoutExpired("a forked pod", timeout)
 
 
+@contextlib.contextmanager
+def fork_server() -> Iterator[dict[str, str]]:
+    """Starts the interpreter that pods are forked from; yields the variable that names it to other processes."""
+    with tempfile.TemporaryDirectory(prefix="grader-fork-", ignore_cleanup_errors=True) as folder:
+        path = f"{folder}/socket"
+        program = str(Path(__file__).with_name("fork_server.py"))
+        command = [sys.executable, "-P", "-s", "-B", "-u", program, path, AHEAD["GRADER_AHEAD"]]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
+            try:
+                yield {_NAMED: path}
+            finally:
+                process.kill()  # pods end by themselves
+
+
 class _Server:
-    """The interpreter that pods are forked from."""
+    """The interpreter that pods are forked from: that of this test run, or one of this process."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.mkdtemp(prefix="grader-fork-")
-        self._path = f"{self._folder}/socket"
-        program = str(Path(__file__).with_name("fork_server.py"))
-        command = [sys.executable, "-P", "-s", "-B", "-u", program, self._path, AHEAD["GRADER_AHEAD"]]
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-        atexit.register(self.close)
+        stack = contextlib.ExitStack()
+        self._path = os.environ.get(_NAMED) or stack.enter_context(fork_server())[_NAMED]
+        atexit.register(stack.close)
         deadline = time.monotonic() + _START_S
         while not os.path.exists(self._path):
-            assert self._process.poll() is None, "the fork server ended while it imported"
             assert time.monotonic() < deadline, "the fork server did not begin"
             time.sleep(0.05)
 
@@ -124,12 +135,6 @@ class _Server:
         os.close(order_end)
         os.close(answer_end)
         return _Forked(pid, orders, answers)
-
-    def close(self) -> None:
-        """Ends it; pods end by themselves."""
-        self._process.kill()
-        self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 @functools.cache
