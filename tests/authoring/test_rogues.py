@@ -15,7 +15,7 @@ from grader_service.authoring.conformance import conform
 from grader_service.errors import ConfigurationError, UsageError
 from tests.authoring.rogues import record, write_project
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 HOLDS = {"passed", "skipped", "advice"}
 

@@ -13,6 +13,7 @@ from checks.authoring.scaffold import ProbeChoice, create
 from grader_service.errors import UsageError
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_a_new_project_conforms_at_once(clean_place, tmp_path):
     """The linter, the suite with its controls, the project's own tests; the page does the same for `graph`."""
@@ -59,6 +60,7 @@ def pytest_generate_tests(metafunc):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_the_fixtures_run_submissions_and_controls(clean_place, tmp_path):
     """A new project's own tests with its controls, and one of the author's that runs source code."""

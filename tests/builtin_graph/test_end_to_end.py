@@ -77,6 +77,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_all_checks_pass_a_whole_submission(forked_runner, tmp_path):
     """Written for a GPU, rehearsed on the CPU: every probe observes, every check passes by facts of the graph."""

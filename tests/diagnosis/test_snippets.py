@@ -9,7 +9,7 @@ from grader_service.model.evidence import LearnerException
 from tests.diagnosis.conftest import all_snippets
 
 SNIPPETS = all_snippets()
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 
 def raised_by(provoked, key):

@@ -16,7 +16,7 @@ from grader_service.model.measurement import ContentKind, Window
 from sandbox.frames import Message
 from tests.grading.delivering_pod import BATCH, DeliveringPod, Honest
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 SIZES = (ImageSize(width=176, height=144, size_bytes=9000),)
 PER_PART = 4 * BATCH

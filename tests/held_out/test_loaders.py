@@ -16,7 +16,7 @@ from grader_service.model.measurement import ContentKind
 from tests.held_out import loaders
 from tests.held_out.factories import SEED
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 IMAGES = 64
 AUDITED = 12
