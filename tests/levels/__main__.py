@@ -54,7 +54,7 @@ def main() -> int:
                     _run(record, [part for k, n in chosen for part in levels.shard(k, n)])
                 if options.level == "ci" and not _stopped(record):
                     ci.more(record, options.base, SHARDS, _run)
-    record.write()
+    record.write(ended=True)
     for line in record.summary():
         say(line)
     return 0 if record.ok else 1

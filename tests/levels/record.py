@@ -43,8 +43,8 @@ class Record:
         """Of all parts."""
         return [test for part in self.parts for test in part.tests]
 
-    def write(self) -> None:
-        """The record so far; a run that is killed leaves what it had done."""
+    def write(self, *, ended: bool = False) -> None:
+        """The record so far; a run that is killed leaves what it had done, and the result `unfinished`."""
         document = {
             "level": self.level,
             "commit": _git("rev-parse", "HEAD"),
@@ -52,6 +52,7 @@ class Record:
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": f"{platform.machine()}, {_cores()} cores",
             "ok": self.ok,
+            "result": "failed" if not self.ok else "passed" if ended else "unfinished",
             "seconds": round(self.seconds, 1),
             "parts": [
                 {"name": part.name, "seconds": round(part.seconds, 1), "ok": part.ok, "tests": len(part.tests)}

@@ -144,6 +144,17 @@ def test_chunks_keep_single_tests_and_files_apart():
     ]
 
 
+def test_a_run_that_did_not_end_has_no_result(tmp_path):
+    """What was killed half way has not passed."""
+    record = Record("test", tmp_path / "record.json")
+    record.parts.append(Done("types", 3.0, ok=True))
+    results = []
+    for ended in (False, True):
+        record.write(ended=ended)
+        results.append(json.loads((tmp_path / "record.json").read_text())["result"])
+    assert results == ["unfinished", "passed"]
+
+
 def test_the_record_says_what_was_run_and_names_failures_last(tmp_path):
     """As JSON, and as lines."""
     path = tmp_path / "record.json"
