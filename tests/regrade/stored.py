@@ -209,6 +209,7 @@ class Maker:
         self.registry = Registry()
         self.signer = signer
         self._lab = load_lab(lab, self.registry)
+        self._lab_text = self._lab.model_dump_json()
         self._seed = seed
         self._shared: dict[tuple[str | float, int, int], _Shared] = {}
         steps = self._lab.steps
@@ -242,7 +243,7 @@ class Maker:
         variant = place.number % _VARIANTS
         key = (place.kind, place.attempt, variant)
         if key not in self._shared:
-            known = (self._lab.model_dump_json(), self._seed, *key)
+            known = (self._lab_text, self._seed, *key)
             if known not in _GRADED:
                 _GRADED[known] = self._graded(place, random.Random(f"{self._seed} {key}"))
             self._shared[key] = self._signed(*_GRADED[known])

@@ -100,14 +100,14 @@ class _Forked:
 
 @contextlib.contextmanager
 def fork_server() -> Iterator[dict[str, str]]:
-    """Starts the interpreter that pods are forked from; yields the variable that names it to other processes."""
+    """Starts the interpreter that pods are forked from; yields the variable that tells other processes of it."""
     with tempfile.TemporaryDirectory(prefix="grader-fork-", ignore_cleanup_errors=True) as folder:
         path = f"{folder}/socket"
         program = str(Path(__file__).with_name("fork_server.py"))
         command = [sys.executable, "-P", "-s", "-B", "-u", program, path, AHEAD["GRADER_AHEAD"]]
         with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
             try:
-                yield {_NAMED: path}
+                yield {_NAMED: f"{process.pid}:{path}"}
             finally:
                 process.kill()  # pods end by themselves
 
@@ -117,12 +117,15 @@ class _Server:
 
     def __init__(self) -> None:
         stack = contextlib.ExitStack()
-        self._path = os.environ.get(_NAMED) or stack.enter_context(fork_server())[_NAMED]
+        named = os.environ.get(_NAMED) or stack.enter_context(fork_server())[_NAMED]
         atexit.register(stack.close)
+        pid, _, self._path = named.partition(":")
+        life = os.pidfd_open(int(pid))
         deadline = time.monotonic() + _START_S
         while not os.path.exists(self._path):
+            assert not select.select([life], [], [], 0.05)[0], "the fork server ended while it imported"
             assert time.monotonic() < deadline, "the fork server did not begin"
-            time.sleep(0.05)
+        os.close(life)
 
     def fork(self, request: dict[str, object]) -> _Forked:
         """A new pod."""
