@@ -32,7 +32,7 @@ NEEDS_GPU = ("needs_gpu",)
 """Of `checks.stopped.missing` and `without_name`, beside the name that is missing."""
 NO_DALI = ("no_pipeline", "needs_gpu")
 """Of `checks.not_carried.no_dali`."""
-NOT_CARRIED = ("not_carried", "ragged", "no_images")
+NOT_CARRIED = ("not_carried", "ragged", "no_images", "needs_gpu")
 """Of `checks.not_carried.not_carried`."""
 LEARNER_PROBE = (
     *STOPPED, "not_observed", "not_carried", "graph_failed", "pod_ended", "probe_failed", "unreadable",

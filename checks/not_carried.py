@@ -15,6 +15,7 @@ _CHANGE = {
         "Benchmark a pipeline that takes only the encoded image and its class from the container, or read the JPEGs "
         "with fn.readers.file."
     ),
+    "encoded_images": "Decode first, and let all other operators work on decoded images.",
     "no_reader": "Read the JPEGs with fn.readers.file inside the pipeline.",
     "no_decoder": "Decode inside the pipeline with fn.decoders.image(..., device='mixed').",
     "not_serializable": (
@@ -46,19 +47,22 @@ def not_carried(check: str, clean_room: CleanRoom) -> CheckResult:
     """The result of a check that needs the graph in the clean room, when it did not get there.
 
     A graph that ran and delivered something else than a batch of images fails; everything else is `unverified`, since
-    what could not be re-measured is not known to be wrong.
+    what could not be re-measured is not known to be wrong: as `needs_gpu` where only a rehearsal cannot run it.
     """
     problem = clean_room.problem or "graph_failed"
     named = f" of `{clean_room.pipeline}`" if clean_room.pipeline else ""
     if problem in _WRONG:
         return failed(f"{check}.{_WRONG[problem]}", clean_room.problem_text, tier=Tier.GRAPH)
+    details = {"problem": problem, "problem_text": clean_room.problem_text, "pipeline": clean_room.pipeline}
+    why = f"The DALI pipeline{named} could not be run again by the grader. {_reason(clean_room)}"
+    if problem == "needs_gpu":
+        return undecided(Outcome.UNVERIFIED, f"{check}.needs_gpu", why, tier=Tier.CLAIMS, details=details)
     return undecided(
         Outcome.UNVERIFIED,
         f"{check}.not_carried",
-        f"The DALI pipeline{named} could not be run again by the grader. {_reason(clean_room)} "
-        f"{_CHANGE.get(problem, '')}".strip(),
+        f"{why} {_CHANGE.get(problem, '')}".strip(),
         tier=Tier.CLAIMS,
-        details={"problem": problem, "problem_text": clean_room.problem_text, "pipeline": clean_room.pipeline},
+        details=details,
     )
 
 

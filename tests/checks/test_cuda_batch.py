@@ -81,6 +81,8 @@ def test_the_learners_first_batch_is_a_claim():
     ("problem", "outcome", "code"),
     [
         ("operator_not_allowed", Outcome.UNVERIFIED, "batch.not_carried"),
+        ("encoded_images", Outcome.UNVERIFIED, "batch.not_carried"),
+        ("needs_gpu", Outcome.UNVERIFIED, "batch.needs_gpu"),
         ("not_serializable", Outcome.UNVERIFIED, "batch.not_carried"),
         ("dynamic_mode", Outcome.UNVERIFIED, "batch.not_carried"),
         ("graph_failed", Outcome.UNVERIFIED, "batch.not_carried"),

@@ -18,7 +18,6 @@ CARRIED = {
     "caffe2": "readers.caffe2",
     "coco": "readers.coco",
     "mixed readers": "readers.mxnet",
-    "branch": "readers.mxnet",
     "declared types": "readers.mxnet",
 }
 WITHOUT_FILES = ("caffe", "caffe2", "coco")
@@ -41,6 +40,7 @@ def packed(lab_child, jpegs, tmp_path_factory) -> dict[str, bytes]:
 def edited(data: bytes, files: list[str]) -> tuple[bytes, list[str]]:
     """What the clean room makes of a graph in a rehearsal, and what it says about that."""
     graph = model.read(data)
+    assert edit.prune(graph) == []
     edit.check(graph)
     changed = edit.repoint(graph, files, list(range(100, 100 + len(files))))
     changed += edit.restrain(graph, Budget(2))
@@ -143,6 +143,44 @@ def test_more_than_images_and_labels_is_refused(packed, held_out, name, words):
         assert refusal.value.reason == "reader_outputs"
 
 
+def test_a_container_is_decoded_without_choosing(packed):
+    """Encoded images that pass a condition are refused as those of files are, whichever operator decodes them."""
+    with pytest.raises(GraphRefused, match="chooses by a condition") as refusal:
+        edit.check(model.read(packed["branch"]))
+    assert refusal.value.reason == "encoded_images"
+
+
+@pytest.mark.parametrize(
+    ("name", "operator", "left"),
+    [
+        ("webdataset with json", "readers__Webdataset", 1),
+        ("webdataset with two", "readers__Webdataset", 2),
+        ("caffe2 with boxes", "readers__Caffe2", 2),
+        ("coco with boxes", "readers__COCO", 1),
+        ("tfrecord, text", "readers___TFRecord", 1),
+    ],
+)
+def test_a_branch_beside_images_and_labels_is_left_out(packed, held_out, name, operator, left):
+    """Boxes and texts that only leave the pipeline do not stop it: images and class numbers are run."""
+    graph = model.read(packed[name])
+    (said,) = edit.prune(graph)
+    assert said.startswith("output ")
+    assert said.endswith(f"left out: it holds no decoded image, and comes from {operator}")
+    assert len(graph.outputs) == left
+    edit.check(graph)
+    edit.repoint(graph, held_out, [0] * 6)
+
+
+@pytest.mark.parametrize("name", ["tfrecord, steered", "tfrecord, second image", "tfrecord, no image"])
+def test_what_touches_the_images_is_not_left_out(packed, name):
+    """A number that steers, a second image and labels of another reader than the images' are refused as before."""
+    graph = model.read(packed[name])
+    assert edit.prune(graph) == []
+    with pytest.raises(GraphRefused) as refusal:
+        edit.check(graph)
+    assert refusal.value.reason == "reader_outputs"
+
+
 def test_an_ambiguous_argument_of_a_container_is_refused(packed):
     """Arguments that stay are checked as those of any operator; those that go may have any form."""
     graph = model.read(packed["tfrecord"])
@@ -170,9 +208,9 @@ def test_the_clean_room_runs_a_graph_over_a_container(lab_child, packed, held_ou
         from sandbox.guest.trusted import clean_room
 
         request = {"blob": packed["tfrecord"], "files": held_out, "threads": 2, "device": "cpu"}
-        _, batch_size, answer = clean_room.prepare(request)
+        _, answer = clean_room.prepare(request)
         graph = answer["graph"]
-        return batch_size, graph["operators"][0]["name"], graph["changed"], answer["batch"]["shape"]
+        return answer["batch_size"], graph["operators"][0]["name"], graph["changed"], answer["batch"]["shape"]
 
     batch_size, reader, changed, shape = lab_child(prepared)
     assert (batch_size, reader, shape) == (16, "readers___TFRecord", [16, 3, 32, 32])

@@ -6,7 +6,7 @@ import pytest
 
 from sandbox.guest.graph import edit, model, wire
 from sandbox.guest.graph.edit import Budget, GraphRefused
-from sandbox.guest.graph.model import Argument, Graph, Operator
+from sandbox.guest.graph.model import Argument, Edge, Graph, Operator
 from sandbox.guest.graph.wire import LENGTH, VARINT, Field
 
 pytestmark = pytest.mark.integration
@@ -21,6 +21,7 @@ CARRIED = (
 def edited(data: bytes, files: list[str]) -> bytes:
     """What the clean room makes of a graph in a rehearsal."""
     graph = model.read(data)
+    assert edit.prune(graph) == []
     edit.check(graph)
     edit.repoint(graph, files, list(range(100, 100 + len(files))))
     edit.restrain(graph, Budget(2))
@@ -194,20 +195,6 @@ def test_python_functions_do_not_serialize(lab_child, jpegs):
     assert "Could not serialize the operator" in lab_child(serialize)
 
 
-def test_the_list_names_operators_that_dali_has(lab_child):
-    """Except for old spellings, each allowed operator exists in this DALI; no reader of Python objects is there."""
-
-    def registered():
-        from nvidia.dali import backend
-
-        return [*backend.RegisteredCPUOps(), *backend.RegisteredGPUOps(), *backend.RegisteredMixedOps()]
-
-    old = {"ArithmeticGenericOp", "MakeContiguous", "SubscriptDimCheck", "TensorSubscript"}
-    assert edit.ALLOWED - set(lab_child(registered)) <= old
-    risky = ("Python", "Numba", "External", "Dump", "io__", "inputs__", "Video", "Numpy", "TFRecord")
-    assert not [name for name in edit.ALLOWED if any(word in name for word in risky)]
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -317,13 +304,6 @@ def test_operators_cannot_hide_behind_a_long_field_number(lab_child, graphs):
         model.read(hidden)
 
 
-def test_later_values_win_here_as_in_protobuf(lab_child, graphs):
-    """A field given twice counts as its last value for us and for DALI, so that no clamp is passed by."""
-    twice = wire.emit([Field(2, VARINT, 3)]) + graphs["cpu"] + wire.emit([Field(2, VARINT, 5)])
-    assert model.read(twice).batch_size == 5
-    assert len(lab_child(draw, twice)[0]["shapes"]) == 5
-
-
 def test_unknown_fields_do_not_stop_a_graph(lab_child, graphs, held_out):
     """Fields of a newer DALI are carried along."""
     newer = edited(graphs["cpu"] + wire.emit([Field(77, LENGTH, b"later")]), held_out)
@@ -343,6 +323,206 @@ def test_unknown_fields_do_not_stop_a_graph(lab_child, graphs, held_out):
 def test_random_operators_are_named(graphs, name, random):
     """The operators that make augmentation random are found under all their prefixes."""
     assert sorted(edit.random_operators(model.read(graphs[name]))) == sorted(random)
+
+
+def from_branches(root: str) -> dict[str, str]:
+    """Graphs that work on encoded images, or have branches beside the images; for use in a child."""
+    from nvidia.dali import fn, pipeline_def, types
+
+    from tests.guest.pipelines import BASIC, SIZE, normalised
+
+    def finished(jpegs, **options):
+        return normalised(fn.resize(fn.decoders.image(jpegs, device="cpu"), size=(SIZE, SIZE)), **options)
+
+    def numbers():
+        return fn.external_source(source=lambda info: 1, batch=False, parallel=False)
+
+    def arrays():
+        return fn.readers.numpy(file_root="/nowhere")
+
+    def either(jpegs):
+        if fn.random.coin_flip(dtype=types.BOOL):
+            return fn.decoders.image(jpegs)
+        return fn.decoders.image_random_crop(jpegs)
+
+    made = {
+        "numpy": lambda j, label: (finished(j), label, fn.cast(arrays(), dtype=types.FLOAT)),
+        "numpy first": lambda j, label: (arrays(), finished(j), label),
+        "flipped boxes": lambda j, label: (
+            finished(j), fn.bb_flip(fn.readers.coco(file_root="/n", annotations_file="/n.json")[1]), label
+        ),
+        "numpy argument": lambda j, label: (finished(j), label, fn.random.uniform(range=(0.0, 1.0), shape=arrays())),
+        "numpy steers": lambda j, label: (finished(j, mirror=fn.cast(arrays(), dtype=types.INT32)), label),
+        "numpy mixed in": lambda j, label: (finished(j) + arrays(), label),
+        "python number": lambda j, label: (finished(j), label, numbers()),
+        "undecoded": lambda j, label: (arrays(), label),
+        "peeked": lambda j, label: (finished(j), label, fn.peek_image_shape(j)),
+        "copied": lambda j, label: (finished(fn.copy(j)), label),
+        "encoded output": lambda j, label: (finished(j), label, j),
+        "sizes": lambda j, label: (finished(j), label, fn.shapes(j)),
+        "sum": lambda j, label: (finished(fn.copy(j)), label, fn.reductions.sum(j)),
+        "sum of a copy": lambda j, label: (finished(j), label, fn.reductions.sum(fn.copy(j))),
+        "changed bytes": lambda j, label: (finished(fn.cast(j + 0, dtype=types.UINT8)), label),
+        "steering bytes": lambda j, label: (
+            finished(j), label, fn.random.uniform(values=fn.cast(j, dtype=types.FLOAT)),
+        ),
+        "condition": lambda j, label: (normalised(fn.resize(either(j), size=(SIZE, SIZE))), label),
+        "property": lambda j, label: (finished(j), label, fn.get_property(j, key="source_info")),
+    }  # fmt: skip
+
+    def build(outputs):
+        @pipeline_def(enable_conditionals=True)
+        def pipe():
+            return outputs(*fn.readers.file(file_root=root, random_shuffle=True))
+
+        return bytes(pipe(**BASIC).serialize()).hex()
+
+    return {name: build(outputs) for name, outputs in made.items()}
+
+
+@pytest.fixture(scope="module")
+def branches(lab_child, jpegs):
+    """Those graphs."""
+    return {name: bytes.fromhex(text) for name, text in lab_child(from_branches, str(jpegs)).items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "gone", "idle", "left"),
+    [
+        ("numpy", "output 3", ["readers__Numpy", "Cast"], 2),
+        ("numpy first", "output 1", ["readers__Numpy"], 2),
+        ("flipped boxes", "output 2", ["readers__COCO", "BbFlip"], 2),
+        ("numpy argument", "output 3", ["readers__Numpy", "random__Uniform"], 2),
+        ("python number", "output 3", ["ExternalSource"], 2),
+    ],
+)
+def test_a_branch_beside_the_images_is_left_out(lab_child, branches, held_out, name, gone, idle, left):
+    """The output and all that feeds it alone go, and are named; DALI runs the rest with labels and all."""
+    graph = model.read(branches[name])
+    output, operators = edit.prune(graph)
+    assert output.startswith(f"{gone} left out: it holds no decoded image, and comes from ")
+    said = operators.removeprefix("operators that feed nothing else left out: ").split(", ")
+    assert sorted(said) == sorted(idle)
+    assert len(graph.outputs) == left
+    drawn = lab_child(draw, edited(model.write(graph), held_out))
+    assert drawn[0]["shapes"][0][1:] == [32, 32]
+    assert set(drawn[1]["values"]) == set(range(100, 106))
+
+
+@pytest.mark.parametrize(
+    ("name", "operator"),
+    [("numpy steers", "Numpy"), ("numpy mixed in", "Numpy"), ("undecoded", "Numpy")],
+)
+def test_a_branch_that_reaches_the_images_is_refused(branches, name, operator):
+    """What images are made or steered with is no side branch, and a graph without images keeps its old message."""
+    graph = model.read(branches[name])
+    before = model.write(graph)
+    assert edit.prune(graph) == []
+    assert model.write(graph) == before
+    with pytest.raises(GraphRefused, match=f"{operator} reads a container format") as refusal:
+        edit.check(graph)
+    assert refusal.value.reason == "operator_not_allowed"
+
+
+def test_idle_operators_are_left_out(graphs):
+    """What feeds nothing goes with its inputs, whether it is refused or not."""
+    graph = model.read(graphs["lab"])
+    graph.operators.append(Operator("CoinFlip", outputs=[Edge("a", "cpu", [])]))
+    graph.operators.append(Operator("DumpImage", inputs=[Edge("a", "cpu", [])], outputs=[Edge("b", "cpu", [])]))
+    assert edit.prune(graph) == ["operators that feed nothing else left out: CoinFlip, DumpImage"]
+    assert model.write(graph) == graphs["lab"]
+
+
+@pytest.mark.parametrize("name", ["peeked", "copied", "encoded output"])
+def test_encoded_images_may_be_passed_on_and_measured(branches, name):
+    """A copy, the size in the header and the bytes themselves as an output are no work on encoded images."""
+    edit.check(model.read(branches[name]))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sizes", "Operator Shapes works on the bytes"),
+        ("sum", "Operator reductions__Sum works on the bytes"),
+        ("sum of a copy", "Operator reductions__Sum works on the bytes"),
+        ("changed bytes", "Operator _ArithmeticGenericOp works on the bytes"),
+        ("steering bytes", "Operator Cast works on the bytes"),
+        ("condition", "Operator _conditional__Split chooses by a condition"),
+        ("property", "Operator GetProperty works on the bytes"),
+    ],
+)
+def test_work_on_encoded_images_is_refused(branches, name, words):
+    """Whoever looks into the bytes of a file knows more of it than its picture; the message says what does."""
+    graph = model.read(branches[name])
+    assert edit.prune(graph) == []
+    with pytest.raises(GraphRefused, match=words) as refusal:
+        edit.check(graph)
+    assert refusal.value.reason == "encoded_images"
+
+
+def test_encoded_images_steer_nothing(graphs):
+    """Neither an argument nor a second input takes them, also where the operator stands before what feeds it."""
+    for inputs, words in (
+        ([Field(3, VARINT, 1), Field(4, LENGTH, b"angle")], "for its argument 'angle'"),
+        ([Field(3, VARINT, 0)], "works on the bytes"),
+    ):
+        graph = model.read(graphs["lab"])
+        jpegs = reader_of(graph).outputs[0].name
+        graph.operators.insert(0, Operator("Rotate", inputs=[Edge("copy", "cpu", inputs)]))
+        graph.operators.append(Operator("Copy", inputs=[Edge(jpegs, "cpu", [])], outputs=[Edge("copy", "cpu", [])]))
+        with pytest.raises(GraphRefused, match=words):
+            edit.check(graph)
+    graph = model.read(graphs["lab"])
+    decoder_of(graph).inputs.append(Edge(reader_of(graph).outputs[0].name, "cpu", []))
+    with pytest.raises(GraphRefused, match="decoders__Image works on the bytes"):
+        edit.check(graph)
+
+
+def test_an_operator_without_a_cpu_implementation_needs_a_gpu(graphs):
+    """It is allowed, and a rehearsal says why it cannot run it; nothing else of the corpus needs a GPU."""
+    graph = model.read(graphs["lab"])
+    edit.require_cpu(graph)
+    graph.operators.append(Operator("experimental__MedianBlur"))
+    edit.check(graph)
+    with pytest.raises(GraphRefused, match="experimental__MedianBlur has no CPU implementation") as refusal:
+        edit.require_cpu(graph)
+    assert refusal.value.reason == "needs_gpu"
+
+
+def test_a_rehearsal_runs_no_gpu_operator(lab_child, graphs):
+    """A probe is told so, too."""
+    jittered = model.read(graphs["lab"])
+    jittered.operators.append(Operator("Jitter"))
+
+    def refused():
+        from sandbox.guest.probes.graph_context import CarriedGraph
+
+        return [CarriedGraph("pipe", model.write(jittered), device, 2, {}).refused for device in ("cpu", "cuda")]
+
+    assert lab_child(refused) == [
+        "Operator Jitter has no CPU implementation, so a rehearsal without a GPU cannot run it. Grade it on a host "
+        "with a GPU.",
+        "",
+    ]
+
+
+def test_several_readers_read_in_one_order(lab_child, graphs, held_out):
+    """Shuffling ends for all of them, in every form, and is said; one reader alone keeps it."""
+    graph = model.read(graphs["two readers"])
+    readers = [operator for operator in graph.operators if operator.name in edit.READERS]
+    assert "shuffling" not in " ".join(edit.repoint(model.read(graphs["two readers"]), held_out, [0] * 6))
+    readers[0].put(model.flag("shuffle_after_epoch", value=True))
+    readers[1].put(model.flag("random_shuffle", value=True))
+    said = edit.repoint(graph, held_out, list(range(6)))
+    assert said[0] == "2 readers read the same images in the same order: shuffling turned off"
+    for reader in readers:
+        assert [reader.scalar(name) for name in ("random_shuffle", "shuffle_after_epoch")] == [False, False]
+    edit.to_cpu(graph)
+    labels = lab_child(draw, model.write(graph))[1]["values"]
+    assert labels == [2 * (place % 6) for place in range(16)]
+    alone = model.read(graphs["lab"])
+    edit.repoint(alone, held_out, [0] * 6)
+    assert reader_of(alone).scalar("random_shuffle") is True
 
 
 def test_edits_can_be_repeated(graphs, held_out):

@@ -138,6 +138,50 @@ def test_size_is_capped():
         model.read(wire.emit([Field(5, LENGTH, b"")] * (model.MAX_OPERATORS + 1)))
 
 
+EDGE = [Field(1, LENGTH, b"x"), Field(2, LENGTH, b"cpu"), Field(3, VARINT, 1), Field(4, LENGTH, b"angle")]
+
+
+@pytest.mark.parametrize("number", [1, 2, 8, 11, 13, 14])
+def test_a_field_of_the_pipeline_that_stands_twice_is_refused(graphs, number):
+    """Which batch size or queue counts must not be a matter of who reads the bytes: protobuf takes the last one."""
+    once = wire.parse(graphs["deep queue"])
+    first = next((part for part in once if part.number == number), None)
+    twice = [Field(number, VARINT, 3)] * (1 if first else 2)
+    with pytest.raises(WireError, match=f"the pipeline has field {number} twice"):
+        model.read(wire.emit(once + twice))
+
+
+@pytest.mark.parametrize("number", [1, 5])
+def test_a_field_of_an_operator_that_stands_twice_is_refused(number):
+    """Its name, by which it is allowed, and the name of the instance."""
+    twice = wire.emit([Field(number, LENGTH, b"Copy"), Field(9, VARINT, 1), Field(number, LENGTH, b"DumpImage")])
+    with pytest.raises(WireError, match=f"an operator has field {number} twice"):
+        model.read(wire.emit([Field(5, LENGTH, twice)]))
+
+
+@pytest.mark.parametrize("owner", [2, 3, 7])
+@pytest.mark.parametrize("part", EDGE, ids=["name", "device", "is argument", "argument"])
+def test_a_field_of_an_edge_that_stands_twice_is_refused(owner, part):
+    """Of an operator's input and output and of the pipeline's output alike; in another wire type even once."""
+    odd = Field(part.number, FIXED32, b"\0\0\0\1")
+    for fields, words in (([*EDGE, part], "twice"), ([*EDGE, odd], "twice"), ([odd], "in a form that DALI does not")):
+        edge = wire.emit(fields)
+        data = [Field(7, LENGTH, edge)] if owner == 7 else [Field(5, LENGTH, wire.emit([Field(owner, LENGTH, edge)]))]
+        with pytest.raises(WireError, match=f"an input or output has field {part.number} {words}"):
+            model.read(wire.emit(data))
+
+
+def test_an_edge_says_what_it_feeds(graphs):
+    """Plain inputs steer nothing; a field of another wire type is none to DALI, and so none here."""
+    edges = [edge for operator in model.read(graphs["lab"]).operators for edge in operator.inputs]
+    assert {(edge.steers, edge.argument) for edge in edges} == {(False, ""), (True, "mirror")}
+    odd = Edge("x", "cpu", [Field(3, LENGTH, b"1"), Field(4, FIXED32, b"size")])
+    assert (odd.steers, odd.argument) == (False, "")
+    assert not Edge("x", "cpu", [Field(3, VARINT, 0), Field(4, LENGTH, b"size")]).steers
+    with pytest.raises(WireError, match="UTF-8"):
+        model.read(wire.emit([Field(7, LENGTH, wire.emit([Field(4, LENGTH, b"\xff")]))]))
+
+
 def test_deep_nesting_is_refused():
     """Arguments nested ten thousand deep are a WireError, not a recursion error."""
     argument = b""

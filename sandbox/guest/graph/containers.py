@@ -7,8 +7,8 @@ from the container than the images and a class number that stays beside them. He
 from collections.abc import Iterable
 
 from . import model, wire
-from .allowed import CONTAINERS, DECODERS, GraphRefused
 from .model import Argument, Edge, Graph, Operator
+from .operators import CONTAINERS, DECODERS, PASSES, GraphRefused
 
 # What means the same to every reader of DALI. `edit.repoint` drops and reports those about shards.
 _COMMON = frozenset({
@@ -16,8 +16,6 @@ _COMMON = frozenset({
     "preserve", "preserve_name", "random_shuffle", "read_ahead", "seed", "shard_id", "shuffle_after_epoch",
     "shuffle_after_epoch_seed", "skip_cached_images", "stick_to_shard", "tensor_init_bytes",
 })  # fmt: skip
-_PASSES = frozenset({"Copy", "MakeContiguous", "_conditional__Split", "_conditional__Merge"})
-"""Operators through which encoded images reach a decoder unchanged."""
 _LABEL_EXTENSIONS = frozenset({"class", "cls", "cls2", "count", "id", "index", "inx", "label", "labels", "target"})
 """Components of a webdataset sample that hold one number, as its own decoder takes them, and two plain words."""
 _INT64_FEATURE = 0
@@ -61,6 +59,16 @@ def outputs(graph: Graph, reader: Operator) -> tuple[int, int | None]:
     return images[0], label
 
 
+def beside(graph: Graph, reader: Operator) -> set[str]:
+    """Names of the outputs of a container's reader that hold neither encoded images nor one class number."""
+    decoded = _decoded(graph)
+    return {
+        edge.name
+        for index, edge in enumerate(reader.outputs)
+        if edge.name not in decoded and not _is_label(reader, index)
+    }
+
+
 def to_file_reader(graph: Graph, reader: Operator) -> None:
     """Turns a container's reader into `readers.file` in place, with its shuffling and queue.
 
@@ -92,8 +100,8 @@ def _decoded(graph: Graph) -> set[str]:
     for operator in reversed(graph.operators):
         if operator.name in DECODERS:
             names |= {edge.name for edge in operator.inputs[:1]}
-        elif operator.name in _PASSES and names & {edge.name for edge in operator.outputs}:
-            names |= {edge.name for edge in operator.inputs if not _steers(edge)}
+        elif operator.name in PASSES and names & {edge.name for edge in operator.outputs}:
+            names |= {edge.name for edge in operator.inputs if not edge.steers}
     return names
 
 
@@ -115,10 +123,6 @@ def _reached(graph: Graph, start: str) -> set[str]:
             names |= made
             reached |= made
     return reached
-
-
-def _steers(edge: Edge) -> bool:
-    return any(part.number == _ARGUMENT_INPUT and part.value for part in edge.rest)
 
 
 def _is_label(reader: Operator, index: int) -> bool:

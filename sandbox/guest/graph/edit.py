@@ -1,13 +1,16 @@
-"""Edits of a learner's graph: allow-list, re-point the reader, strip caches, clamp sizes, and turn it to the CPU."""
+"""Edits of a learner's graph: side branches left out, allow-list, readers re-pointed, caches stripped, sizes clamped.
+
+And everything turned to the CPU, for a rehearsal.
+"""
 
 from dataclasses import dataclass
 
-from . import containers, model
-from .allowed import ALLOWED, CONTAINERS, DECODERS, READERS, WHY, GraphRefused
-from .model import Graph, Operator
+from . import containers, flow, model
+from .model import Edge, Graph, Operator
+from .operators import ALLOWED, CONTAINERS, DECODERS, READERS, SHAPE_READERS, GraphRefused, kind, refusal
 
-__all__ = ["ALLOWED", "DECODERS", "READERS", "Budget", "GraphRefused", "check", "cpu_twin", "random_operators",
-           "repoint", "restrain", "to_cpu"]  # fmt: skip
+__all__ = ["ALLOWED", "DECODERS", "READERS", "Budget", "GraphRefused", "check", "cpu_twin", "prune",
+           "random_operators", "repoint", "require_cpu", "restrain", "to_cpu"]  # fmt: skip
 
 _SOURCES = (
     "file_root",
@@ -19,6 +22,7 @@ _SOURCES = (
     "case_sensitive_filter",
 )
 _CACHE = ("cache_size", "cache_type", "cache_threshold", "cache_debug", "cache_batch_copy")
+_ORDER = ("random_shuffle", "shuffle_after_epoch")
 _PADDING = (
     "device_memory_padding",
     "device_memory_padding_jpeg2k",
@@ -39,6 +43,45 @@ class Budget:
     """Cores of the pod's CPU set; more DALI threads than that would not be the same quota for every arm."""
 
 
+def prune(graph: Graph) -> list[str]:
+    """Leaves out what has nothing to do with the images and cannot be carried; returns what, for the record.
+
+    An output of the pipeline goes when it does not descend from a decoder and something that is refused made it, or had
+    a say in it: an operator, or what a container holds beside images and class numbers. Then go the operators that feed
+    nothing that is left. A graph of which no output descends from a decoder stays as it is, for `check` to refuse.
+    """
+    images = flow.image_edges(graph)
+    if not any(edge.name in images for edge in graph.outputs):
+        return []
+    origins = _refused_origins(graph)
+    kept: list[Edge] = []
+    changed: list[str] = []
+    for place, edge in enumerate(graph.outputs, 1):
+        if edge.name in images or edge.name not in origins:
+            kept.append(edge)
+        else:
+            changed.append(f"output {place} left out: it holds no decoded image, and comes from {origins[edge.name]}")
+    graph.outputs = kept
+    if idle := flow.drop_idle(graph):
+        changed.append(f"operators that feed nothing else left out: {', '.join(idle)}")
+    return changed
+
+
+def _refused_origins(graph: Graph) -> dict[str, str]:
+    """Name of each edge that something refused has a say in, and the operator that is the reason."""
+    origins: dict[str, str] = {}
+    for operator in graph.operators:
+        if operator.name in CONTAINERS:
+            origins |= dict.fromkeys(containers.beside(graph, operator), operator.name)
+            continue
+        origin = next((origins[edge.name] for edge in operator.inputs if edge.name in origins), None)
+        if refusal(operator.name):
+            origin = operator.name
+        if origin is not None:
+            origins |= dict.fromkeys((edge.name for edge in operator.outputs), origin)
+    return origins
+
+
 def check(graph: Graph) -> None:
     """Refuses a graph with an operator outside the allow-list, without exactly readable input, or of absurd size.
 
@@ -48,14 +91,9 @@ def check(graph: Graph) -> None:
     for operator in graph.operators:
         if operator.name in CONTAINERS:
             containers.outputs(graph, operator)
-        elif operator.name not in ALLOWED:
-            why = WHY.get(operator.name)
-            if why is None and operator.name.startswith(("readers__", "experimental__readers__")):
-                why = f"{operator.name.rpartition('__')[2]} reads a container format, not the JPEG files themselves"
+        elif why := refusal(operator.name):
             raise GraphRefused(
-                "operator_not_allowed",
-                f"Operator {operator.name} cannot be re-run on other images"
-                + (f": {why}." if why else ": it is not among the native image operators that the grader allows."),
+                "operator_not_allowed", f"Operator {operator.name} cannot be re-run on other images: {why}."
             )
         arguments = containers.kept(operator) if operator.name in CONTAINERS else operator.arguments
         names = {argument.name for argument in arguments}
@@ -70,17 +108,92 @@ def check(graph: Graph) -> None:
         raise GraphRefused("no_decoder", "The graph decodes no images: there is no fn.decoders.image* in it.")
     if not 1 <= graph.batch_size <= MAX_BATCH:
         raise GraphRefused("batch_size", f"The pipeline's batch size is {graph.batch_size}; expected 1 to {MAX_BATCH}.")
+    _check_encoded(graph)
+
+
+def _check_encoded(graph: Graph) -> None:
+    """Refuses a graph that does anything with encoded images but decode them, pass them on or read their size.
+
+    Raises:
+        GraphRefused: `encoded_images`.
+    """
+    users: dict[str, list[Operator]] = {}
+    for operator in graph.operators:
+        for name in {edge.name for edge in operator.inputs}:
+            users.setdefault(name, []).append(operator)
+    todo = [name for operator in graph.operators for name in _encoded_outputs(graph, operator)]
+    seen = set(todo)
+    while todo:
+        name = todo.pop()
+        for operator in users.get(name, ()):
+            if not _may_take(operator, name):
+                raise GraphRefused(
+                    "encoded_images",
+                    f"Operator {operator.name[:190]} {_deed(operator, name)}. Encoded images may only be decoded: work "
+                    "with what fn.decoders.image* makes of them.",
+                )
+            row = kind(operator.name)
+            if row is not None and row.passes:
+                new = {edge.name for edge in operator.outputs} - seen
+                seen |= new
+                todo += new
+
+
+def _encoded_outputs(graph: Graph, reader: Operator) -> list[str]:
+    if reader.name in READERS:
+        return [edge.name for edge in reader.outputs[:1]]
+    return [reader.outputs[containers.outputs(graph, reader)[0]].name] if reader.name in CONTAINERS else []
+
+
+def _may_take(operator: Operator, name: str) -> bool:
+    """Whether an operator may take these encoded images as it does: as its first input, and as nothing else."""
+    row = kind(operator.name)
+    taken = [place for place, edge in enumerate(operator.inputs) if edge.name == name]
+    if row is None or taken != [0] or operator.inputs[0].steers:
+        return False
+    return row.role == "decoder" or row.passes == "always" or operator.name in SHAPE_READERS
+
+
+def _deed(operator: Operator, name: str) -> str:
+    """What an operator does with encoded images, in words."""
+    row = kind(operator.name)
+    if row is not None and row.passes == "by_choice":
+        return "chooses by a condition between encoded images, before they are decoded"
+    edge = next(edge for edge in operator.inputs if edge.name == name)
+    if edge.steers:
+        return f"takes the bytes of the encoded images for its argument '{edge.argument[:100]}'"
+    return "works on the bytes of the encoded images, before they are decoded"
+
+
+def require_cpu(graph: Graph) -> None:
+    """Refuses a graph for a rehearsal that has an operator without a CPU implementation.
+
+    Raises:
+        GraphRefused: `needs_gpu`.
+    """
+    for operator in graph.operators:
+        row = kind(operator.name)
+        if row is not None and row.gpu_only:
+            raise GraphRefused(
+                "needs_gpu",
+                f"Operator {operator.name} has no CPU implementation, so a rehearsal without a GPU cannot run it. "
+                "Grade it on a host with a GPU.",
+            )
 
 
 def repoint(graph: Graph, files: list[str], labels: list[int]) -> list[str]:
     """Makes every reader read exactly these files, unsharded; returns what was changed, for the record.
 
-    A container's reader becomes `readers.file`.
+    A container's reader becomes `readers.file`. Several readers give the same files in the same order, unshuffled: each
+    would shuffle in its own way, and it could not be said which file an image is made of.
 
     Raises:
         GraphRefused: the graph takes more from a container than images and labels; `check` says so before.
     """
     changed: list[str] = []
+    readers = [op for op in graph.operators if op.name in READERS or op.name in CONTAINERS]
+    if len(readers) > 1 and any(_asks(reader, *_ORDER) for reader in readers):
+        changed.append(f"{len(readers)} readers read the same images in the same order: shuffling turned off")
     for reader in graph.operators:
         if reader.name in CONTAINERS:
             changed.append(f"{CONTAINERS[reader.name]} replaced by readers.file on {len(files)} held-out images")
@@ -93,6 +206,10 @@ def repoint(graph: Graph, files: list[str], labels: list[int]) -> list[str]:
         shards = reader.scalar("num_shards")
         if isinstance(shards, int) and shards > 1:
             changed.append(f"shard {reader.scalar('shard_id') or 0} of {shards} replaced by the whole set")
+        if len(readers) > 1:
+            reader.drop(*_ORDER)
+            for name in _ORDER:
+                reader.put(model.flag(name, value=False))
         reader.drop(*_SOURCES, "num_shards", "shard_id", "stick_to_shard", "pad_last_batch")
         if reader.drop("skip_cached_images"):
             changed.append("skip_cached_images removed")
@@ -149,8 +266,12 @@ def cpu_twin(data: bytes) -> bytes:
 
 def random_operators(graph: Graph) -> list[str]:
     """Names of the operators that make augmentation random, in order."""
-    chosen = ("Random", "random__", "CoinFlip", "Uniform", "NormalDistribution", "Jitter", "noise__", "GridMask")
-    return [op.name for op in graph.operators if op.name.startswith(chosen) or "RandomCrop" in op.name]
+    return [op.name for op in graph.operators if (row := kind(op.name)) is not None and row.random]
+
+
+def _asks(operator: Operator, *names: str) -> bool:
+    """Whether one of these flags is set, in whatever form."""
+    return any(any(argument.values) for argument in operator.arguments if argument.name in names)
 
 
 def _clamp(operator: Operator, name: str, most: int) -> list[str]:

@@ -14,6 +14,11 @@ _MAX_NESTING = 8
 """DALI nests once: a list and its elements."""
 
 _STRING, _INT, _FLOAT, _BOOL = 5, 4, 3, 6
+_STEERS, _ARGUMENT = 3, 4
+_ONCE_IN_GRAPH = dict.fromkeys((1, 2, 8, 11, 13, 14), VARINT)
+_ONCE_IN_OPERATOR = {1: LENGTH, 5: LENGTH}
+_ONCE_IN_EDGE = {1: LENGTH, 2: LENGTH, _STEERS: VARINT, _ARGUMENT: LENGTH, 5: VARINT, 6: VARINT}
+"""Fields that DALI writes once, by number, and their wire type; of an edge also the type and number of dimensions."""
 
 
 @dataclass
@@ -41,6 +46,17 @@ class Edge:
     name: str
     device: str
     rest: list[Field]
+
+    @property
+    def steers(self) -> bool:
+        """Whether it feeds an argument of its operator, and is not what the operator works on."""
+        return any(part.number == _STEERS and part.wire == VARINT and part.value for part in self.rest)
+
+    @property
+    def argument(self) -> str:
+        """Name of the argument that it feeds; empty when it feeds none."""
+        values = (part.value for part in self.rest if part.number == _ARGUMENT and part.wire == LENGTH)
+        return next((value.decode(errors="replace") for value in values if isinstance(value, bytes)), "")
 
 
 @dataclass
@@ -108,13 +124,14 @@ def read(data: bytes) -> Graph:
     """Parses a serialized pipeline.
 
     Raises:
-        WireError: the bytes are no pipeline definition, or larger than any honest one.
+        WireError: the bytes are no pipeline definition, larger than any honest one, or have a field twice or in another
+            form that DALI writes once: what counts must not be a matter of who reads them.
     """
     if len(data) > MAX_GRAPH_BYTES:
         raise WireError(f"{len(data)} bytes; expected at most {MAX_GRAPH_BYTES}")
     graph = Graph([], [], [], 0, 0, None, (1, 1), [])
     cpu_depth = gpu_depth = 1
-    for part in wire.parse(data):
+    for part in _parse(data, _ONCE_IN_GRAPH, "the pipeline"):
         number, _, value = part
         if number == 5 and isinstance(value, bytes):
             graph.operators.append(_read_operator(value))
@@ -188,9 +205,24 @@ def integers(name: str, values: list[int]) -> Argument:
     return Argument(name, "int64", list(values), is_vector=True)
 
 
+def _parse(data: bytes, once: dict[int, int], owner: str) -> list[Field]:
+    """The fields of one message, of which those with these numbers may stand there once, in this wire type."""
+    fields = wire.parse(data)
+    seen: set[int] = set()
+    for number, kind, _ in fields:
+        if number not in once:
+            continue
+        if number in seen:
+            raise WireError(f"{owner} has field {number} twice")
+        if kind != once[number]:
+            raise WireError(f"{owner} has field {number} in a form that DALI does not write")
+        seen.add(number)
+    return fields
+
+
 def _read_operator(data: bytes) -> Operator:
     operator = Operator("")
-    for part in wire.parse(data):
+    for part in _parse(data, _ONCE_IN_OPERATOR, "an operator"):
         number, _, value = part
         if isinstance(value, bytes) and number in (1, 2, 3, 4, 5):
             if number == 1:
@@ -223,7 +255,9 @@ def _write_operator(operator: Operator) -> bytes:
 
 def _read_edge(data: bytes) -> Edge:
     edge = Edge("", "", [])
-    for part in wire.parse(data):
+    for part in _parse(data, _ONCE_IN_EDGE, "an input or output"):
+        if part.number == _ARGUMENT and isinstance(part.value, bytes):
+            _text(part.value)
         if part.number == 1 and isinstance(part.value, bytes):
             edge.name = _text(part.value)
         elif part.number == 2 and isinstance(part.value, bytes):

@@ -86,6 +86,8 @@ class CarriedGraph:
                 }
             )
         edit.check(graph)
+        if self._device == "cpu":
+            edit.require_cpu(graph)
 
 
 class GraphContext:

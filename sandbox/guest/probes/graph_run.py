@@ -71,7 +71,7 @@ def run_graph(
     absent = next((file for file in files if not os.path.isfile(file)), None)
     if absent is not None:
         raise ValueError(f"there is no file {os.path.basename(absent)}")
-    graph = _pointed(data, files, labels, reader)
+    graph = _pointed(data, files, labels, reader, device)
     edit.restrain(graph, Budget(threads))
     if batch_size is not None:
         graph.batch_size = batch_size
@@ -103,13 +103,16 @@ def reader_facts(graph: Graph) -> list[dict[str, Any]]:
     ]
 
 
-def _pointed(data: bytes, files: list[str], labels: list[int], reader: dict[str, int | bool]) -> Graph:
+def _pointed(data: bytes, files: list[str], labels: list[int], reader: dict[str, int | bool], device: str) -> Graph:
     unknown = sorted(set(reader) - {*_FLAGS, *_NUMBERS})
     if unknown:
         raise ValueError(f"no reader argument that a probe may set: {', '.join(unknown)}")
     try:
         graph = model.read(data)
         edit.check(graph)
+        if device == "cpu":
+            edit.require_cpu(graph)
+        # The learner's own order, also of several readers: whether theirs fit together is what a probe may look at.
         own = {name: kept for name in _FLAGS if (kept := _flag(graph, name)) is not None}
         edit.repoint(graph, files, labels)
     except GraphRefused as refusal:

@@ -1,0 +1,111 @@
+"""The table of operators: right about the DALI that is installed, and complete for all that is made of it."""
+
+import pytest
+
+from sandbox.guest.graph import operators
+from sandbox.guest.graph.operators import ALLOWED, CONTAINERS, DECODERS, KINDS, READERS, kind
+
+OLD = {"ArithmeticGenericOp", "MakeContiguous", "SubscriptDimCheck", "TensorSubscript"}
+"""Spellings of other versions of DALI."""
+
+
+@pytest.fixture(scope="module")
+def registered(lab_child):
+    """Names of the operators of the installed DALI, by backend."""
+
+    def names():
+        from nvidia.dali import backend
+
+        return {
+            "cpu": backend.RegisteredCPUOps(),
+            "gpu": backend.RegisteredGPUOps(),
+            "mixed": backend.RegisteredMixedOps(),
+        }
+
+    return {device: set(found) for device, found in lab_child(names).items()}
+
+
+@pytest.mark.integration
+def test_the_table_names_operators_that_dali_has(registered):
+    """Except for old spellings, each allowed operator exists in this DALI; no reader of Python objects is there."""
+    assert ALLOWED - set.union(*registered.values()) <= OLD
+    risky = ("Python", "Numba", "External", "Dump", "io__", "inputs__", "Video", "Numpy", "TFRecord")
+    assert not [name for name in ALLOWED if any(word in name for word in risky)]
+
+
+@pytest.mark.integration
+def test_what_needs_a_gpu_is_what_dali_has_no_cpu_implementation_of(registered):
+    """For every allowed name that this DALI knows."""
+    known = ALLOWED & set.union(*registered.values())
+    assert {name for name in known if KINDS[name].gpu_only} == known - registered["cpu"]
+
+
+@pytest.mark.integration
+def test_a_neutral_operator_takes_an_image_first(lab_child):
+    """Each has an input to give in place of its output."""
+    names = sorted(name for name, row in KINDS.items() if row.neutral)
+
+    def least_inputs():
+        import nvidia.dali.fn  # noqa: F401, registers the schemas
+        from nvidia.dali import backend
+
+        return [backend.GetSchema(name).MinNumInput() for name in names]
+
+    assert min(lab_child(least_inputs)) >= 1
+
+
+def test_every_operator_stands_once():
+    """In two rows it would have the columns of one of them, and nobody would see which."""
+    names = [name for _, row in operators._TABLE for name in row.split()]
+    assert sorted(names) == sorted(KINDS)
+
+
+def test_the_sets_are_made_of_the_table():
+    """Roles part the operators that are not refused; a container is no operator that runs."""
+    roles = {name: row.role for name, row in KINDS.items()}
+    assert set(CONTAINERS) == {name for name, role in roles.items() if role == "container"}
+    assert {name: roles[name] for name in READERS | DECODERS} == {
+        **dict.fromkeys(READERS, "reader"),
+        **dict.fromkeys(DECODERS, "decoder"),
+    }
+    assert READERS | DECODERS <= ALLOWED
+    assert not ALLOWED & set(CONTAINERS)
+    assert CONTAINERS["readers___TFRecord"] == "readers.tfrecord"
+    assert {name for name in DECODERS if KINDS[name].window} == {
+        name for name in DECODERS if name.endswith(("Crop", "Slice"))
+    }
+
+
+def test_columns_do_not_contradict_each_other():
+    """Only what may run is neutral or work; only decoders have windows, and only containers titles."""
+    for name, row in KINDS.items():
+        assert not (row.refused and (row.neutral or row.work or row.random or row.passes)), name
+        assert not row.window or row.role == "decoder", name
+        assert bool(row.title) == (row.role == "container"), name
+        assert not row.neutral or row.role == "operator", name
+        assert row.work not in ("colour", "turn", "blur", "mirror") or row.neutral, name
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("ExternalSource", "Python code"),
+        ("readers__Numpy", "Numpy reads a container format"),
+        ("experimental__readers__Video", "Video reads a container format"),
+        ("PythonFunction", "not among the native image operators"),
+        ("readers__File", ""),
+        ("readers__MXNet", ""),
+        ("decoders__ImageSlice", ""),
+    ],
+)
+def test_a_refusal_has_its_reason(name, words):
+    """Empty for what may be in a graph."""
+    assert words in operators.refusal(name)
+    assert bool(operators.refusal(name)) == bool(words)
+
+
+def test_an_unknown_operator_has_no_row():
+    """Names are compared exactly."""
+    assert kind("readers__File ") is None
+    assert kind("readers__file") is None
+    assert kind("ColorTwist") == operators.Kind(work="colour", neutral=True)
