@@ -9,9 +9,8 @@ from typing import Annotated, Literal, Protocol, runtime_checkable
 from pydantic import Field
 
 from grader_service.errors import SandboxUnavailable
-from grader_service.grading.contents import Delivered, fetch_contents, sample_places
-from grader_service.grading.dialogue import Mark, Problem, Stopped, WindowDone, ask, hear, parse, trusted
-from grader_service.model.base import LongText, ShortText, Wire
+from grader_service.grading.dialogue import Mark, Problem, Stopped, WindowDone, ask, awake, hear, parse, trusted
+from grader_service.model.base import LongText, Wire
 from grader_service.model.evidence import BatchFacts, GraphFacts, LoaderFacts, Shape, Word
 from grader_service.model.measurement import Arm, LoaderSettings, Window
 from sandbox.api import Pod
@@ -113,33 +112,24 @@ class Asked:
 
 
 class DaliArm:
-    """The learner's graph in the clean room; what each window delivered is kept in `delivered`."""
+    """The learner's graph in the clean room, frozen whenever another arm runs.
+
+    What the graph makes between a window's end and the pause, or had half done then, is in its queue, and all that the
+    queue can hold is drawn before the next first mark.
+    """
 
     arm = Arm.DALI
 
-    def __init__(self, pod: Pod, queue_depth: int, batch_size: int) -> None:
+    def __init__(self, pod: Pod, queue_depth: int) -> None:
         self._pod = pod
         self._queue_depth = queue_depth
-        self._batch_size = batch_size
         self._pace = Pace(burst=1)
-        self.delivered: list[Delivered] = []
 
     def window(self, batches: int, *, timeout_s: float) -> Window | ArmLost:
         """See `TimedArm.window`. A graph that breaks while it runs is the learner's, not ours."""
-        asked = Asked(batches, self._queue_depth, {"copies": sample_places(batches, self._batch_size)})
-        outcome = timed_window(self._pod, self.arm, asked, timeout_s, self._pace, ours=True)
-        if isinstance(outcome, Window):
-            contents = fetch_contents(self._pod, {"kind": "contents"})
-            if isinstance(contents, Stopped):
-                return lost(contents)
-            self.delivered.append(contents)
-        return outcome
-
-    def plain_twin(self, batches: int, copies: int) -> "Delivered | ArmLost":
-        """What the graph delivers with its colours left alone; the graph itself runs no more after this."""
-        places = sample_places(batches, self._batch_size, copies)
-        contents = fetch_contents(self._pod, {"kind": "twin_contents", "batches": batches, "copies": places})
-        return lost(contents) if isinstance(contents, Stopped) else contents
+        asked = Asked(batches, self._queue_depth)
+        with awake(self._pod):
+            return timed_window(self._pod, self.arm, asked, timeout_s, self._pace, ours=True)
 
     def batches_for(self, seconds: float) -> int:
         """See `TimedArm.batches_for`."""
@@ -158,10 +148,9 @@ class LearnerArm:
 
     def window(self, batches: int, *, timeout_s: float) -> Window | ArmLost:
         """See `TimedArm.window`."""
-        self._pod.resume()
         asked = Asked(batches, self.facts.queue_depth)
-        outcome = timed_window(self._pod, self.arm, asked, timeout_s, self._pace)
-        self._pod.pause()
+        with awake(self._pod):
+            outcome = timed_window(self._pod, self.arm, asked, timeout_s, self._pace)
         if isinstance(outcome, Window):
             # Nobody else can say how late the host was. A loader that is timed as too slow has our reference as its
             # floor; one that is timed as much too fast would fail its learner.
@@ -292,12 +281,9 @@ class GraphPrepared(Wire):
     kind: Literal["prepared"]
     graph: GraphFacts
     batch: BatchFacts
-    plan: Mapping[str, object]
     batch_size: Annotated[int, Field(ge=1, le=1 << 20)]
     queue_depth: QueueDepth
     settings: Mapping[str, object]
-    colours_changed: bool
-    opaque: Annotated[tuple[ShortText, ...], Field(max_length=64, fail_fast=True)]
 
 
 class GraphRefusedAnswer(Wire):

@@ -8,6 +8,7 @@ from grader_service.grading import arms, blocks, learner
 from grader_service.grading.clean_room import Carried
 from grader_service.grading.comparison import claims_beside, declared_settings, reference_settings
 from grader_service.grading.contradictions import Setting, corroborate
+from grader_service.grading.dialogue import awake
 from grader_service.held_out.plan import ShardPlan
 from grader_service.model.evidence import Discovery
 from grader_service.model.lab import MeasurementPlan
@@ -42,9 +43,8 @@ def own_loader(
         fair: settings of the fair reference.
     """
     found = Baselines(cpus, fair)
-    pod.resume()
-    own = learner.prepare_arm(pod, discovery, shards_path, carried.batch_size)
-    pod.pause()
+    with awake(pod):
+        own = learner.prepare_arm(pod, discovery, shards_path, carried.batch_size)
     if isinstance(own, arms.LearnerArm):
         found.settings[Arm.LEARNER] = declared_settings(own.facts.loader, carried.batch_size)
         images = f"{own.facts.loader.name}: held-out images {own.facts.content}, batch {list(own.facts.shape)}"

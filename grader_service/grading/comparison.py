@@ -9,6 +9,7 @@ from grader_service.model.measurement import Arm, ClaimBesideMeasurement, Loader
 _MOST_WORKERS = 32
 _MOST_BATCH = 4096
 _MOST_PREFETCH = 16
+_FAIR_BATCHES = (16, 256)
 
 
 def declared_settings(loader: LoaderFacts, batch_size: int) -> LoaderSettings:
@@ -28,9 +29,10 @@ def declared_settings(loader: LoaderFacts, batch_size: int) -> LoaderSettings:
 
 
 def fair_settings(plan: MeasurementPlan, cpus: int, batch_size: int) -> LoaderSettings:
-    """How anyone would configure a DataLoader on this pod."""
+    """How anyone would configure a DataLoader on this pod; the graph's batch size, as far as that is reasonable."""
+    least, most = _FAIR_BATCHES
     return LoaderSettings(
-        batch_size=batch_size,
+        batch_size=min(max(batch_size, least), most),
         num_workers=min(plan.fair_workers, cpus),
         pin_memory=True,
         persistent_workers=True,
@@ -39,11 +41,8 @@ def fair_settings(plan: MeasurementPlan, cpus: int, batch_size: int) -> LoaderSe
 
 
 def reference_settings(declared: LoaderSettings, fair: LoaderSettings) -> dict[Arm, LoaderSettings]:
-    """The references to time, in order; without the fair one where it has as many workers as the declared one."""
-    wanted = {Arm.DECLARED: declared}
-    if fair.num_workers != declared.num_workers:
-        wanted[Arm.FAIR] = fair
-    return wanted
+    """The references to time, in order; the fair one is left out where the declared one is just that."""
+    return {Arm.DECLARED: declared} if declared == fair else {Arm.DECLARED: declared, Arm.FAIR: fair}
 
 
 def claims_beside(

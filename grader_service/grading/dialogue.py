@@ -1,6 +1,7 @@
 """Talks with a pod: one request, one validated answer, and a named value for everything else that can happen."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar
 
@@ -50,6 +51,16 @@ class Stopped:
     """The pod ended instead of answering."""
 
     ending: Ending
+
+
+@contextmanager
+def awake(pod: Pod) -> Iterator[None]:
+    """Lets a pod run that is frozen otherwise: nothing of one arm works while another one is timed."""
+    pod.resume()
+    try:
+        yield
+    finally:
+        pod.pause()
 
 
 def ask(pod: Pod, request: Mapping[str, object], blob: bytes = b"", *, timeout_s: float) -> Message | Stopped:

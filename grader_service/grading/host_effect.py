@@ -17,7 +17,7 @@ from grader_service.grading.arms import (
     timed_window,
     window_timeout_s,
 )
-from grader_service.grading.dialogue import Stopped, ask, parse
+from grader_service.grading.dialogue import Stopped, ask, awake, parse
 from grader_service.model.base import Wire
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, Decision, HostBlock, HostEffect, Measurement
@@ -59,7 +59,8 @@ class OwnGraphArm:
     def rate(self, seconds: float) -> float | ArmLost:
         """See `RatedArm.rate`. The pod also holds the learner's graph, so that its end is not surely our failure."""
         asked = Asked(self._pace.batches_for(seconds), self._queue_depth, {"graph": "own"})
-        window = timed_window(self._pod, Arm.DALI, asked, window_timeout_s(seconds), self._pace, ours=True)
+        with awake(self._pod):
+            window = timed_window(self._pod, Arm.DALI, asked, window_timeout_s(seconds), self._pace, ours=True)
         return window if isinstance(window, ArmLost) else window.images_per_s
 
 
@@ -98,7 +99,7 @@ def measure_host(
     """Builds our graph in the clean room's pod and compares it with the fair reference loader.
 
     Args:
-        pod: the clean room's.
+        pod: the clean room's, frozen before and after.
         baselines: the arms that were timed; the fair reference is the one at fair settings, or the one at declared
             settings where these are fair.
         job: the learner's job.
@@ -159,6 +160,7 @@ def _prepare(pod: Pod, job: Job) -> OwnGraphArm | None:
         "threads": job.threads,
         "device": job.device,
     }
-    message = ask(pod, request, timeout_s=_PREPARE_S)
+    with awake(pod):
+        message = ask(pod, request, timeout_s=_PREPARE_S)
     answer = message if isinstance(message, Stopped) else parse(pod, message, OwnPrepared, GraphRefusedAnswer)
     return OwnGraphArm(pod, answer.queue_depth) if isinstance(answer, OwnPrepared) else None

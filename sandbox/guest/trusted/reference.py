@@ -1,7 +1,12 @@
 """The reference arm: a plain torchvision DataLoader of ours, with the job that the learner's graph has."""
 
+import atexit
+import ctypes
+import os
+import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .. import delivery
@@ -9,6 +14,7 @@ from ..channel import Link
 from . import geometry
 
 _FOREVER = 1 << 40
+_PR_SET_PDEATHSIG = 1
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
@@ -19,35 +25,77 @@ def run(link: Link) -> None:
     import torchvision
 
     link.send("ready", versions={"torch": torch.__version__, "torchvision": torchvision.__version__})
-    arms: dict[str, Iterator[Any]] = {}
+    arms: dict[str, Loader] = {}
     packers: dict[str, delivery.Packer] = {}
     device = "cpu"
     while True:
         request = link.receive()
         if request["kind"] == "prepare":
             device = request["device"]
-            arms[request["name"]] = batches(request["files"], request["plan"], request["settings"], device)
-            next(arms[request["name"]])
+            arm = arms[request["name"]] = batches(request["files"], request["plan"], request["settings"], device)
             workers = request["settings"]["num_workers"]
+            with arm.running():
+                _draw(arm, max(1, workers), device)  # one of each worker: none is stopped before it is warm
             link.send("prepared", queue_depth=workers * (request["settings"]["prefetch_factor"] or 0))
         elif request["kind"] == "window" and request["name"] in arms:
             arm = arms[request["name"]]
-            _draw(arm, request["discard"], device)
-            link.send("mark")
-            started = time.monotonic()
-            images = _draw(arm, request["batches"], device)
-            link.send("window_done", images=images, seconds=time.monotonic() - started)
+            with arm.running():
+                _draw(arm, request["discard"], device)
+                link.send("mark")
+                started = time.monotonic()
+                images = _draw(arm, request["batches"], device)
+                seconds = time.monotonic() - started
+            link.send("window_done", images=images, seconds=seconds)
         elif request["kind"] == "deliver" and request["name"] in arms:
             name = request["name"]
-            _draw(arms[name], request["discard"], device)
-            link.send("mark")
-            packers[name] = delivery.deliver(link, arms[name], request["batches"], packers.get(name))
+            with arms[name].running():
+                _draw(arms[name], request["discard"], device)
+                link.send("mark")
+                packers[name] = delivery.deliver(link, arms[name], request["batches"], packers.get(name))
         else:
             return
 
 
-def batches(files: list[str], plan: dict[str, Any], settings: dict[str, Any], device: str) -> Iterator[Any]:
-    """An endless stream of image batches, `[N, C, H, W]` each; a batch is on the device or on its way when it comes."""
+class Loader:
+    """An endless stream of image batches, `[N, C, H, W]` each; a batch is on the device or on its way when it comes.
+
+    Two loaders share a pod: the workers of one would fill their queues while the other is timed. They run from the
+    beginning, and from the first time on that it is over, only within `running`.
+    """
+
+    def __init__(self, iterator: Iterator[Any], device: str) -> None:
+        """Takes an iterator over (images, labels) of torch's `DataLoader`."""
+        self._iterator = iterator
+        self._device = device
+        self._workers = [worker.pid for worker in getattr(iterator, "_workers", ())]
+        atexit.register(self._tell, signal.SIGCONT)  # torch and multiprocessing ask workers to end, and wait for it
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        images, labels = next(self._iterator)
+        if self._device == "cuda":
+            labels.to("cuda", non_blocking=True)
+            return images.to("cuda", non_blocking=True)
+        return images
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Lets the workers run meanwhile. Torch takes none for dead that is stopped: it asks who has ended."""
+        self._tell(signal.SIGCONT)
+        try:
+            yield
+        finally:
+            self._tell(signal.SIGSTOP)
+
+    def _tell(self, number: signal.Signals) -> None:
+        for worker in self._workers:
+            os.kill(worker, number)
+
+
+def batches(files: list[str], plan: dict[str, Any], settings: dict[str, Any], device: str) -> Loader:
+    """The loader for a job, its workers at work."""
     from torch.utils.data import DataLoader, RandomSampler
 
     dataset = JpegDataset(files, plan)
@@ -61,14 +109,15 @@ def batches(files: list[str], plan: dict[str, Any], settings: dict[str, Any], de
         sampler=RandomSampler(dataset, replacement=True, num_samples=_FOREVER),
         num_workers=workers,
         pin_memory=device == "cuda" and settings["pin_memory"],
+        worker_init_fn=_end_with_parent,
         **options,
     )
-    for images, labels in loader:
-        if device == "cuda":
-            labels.to("cuda", non_blocking=True)
-            yield images.to("cuda", non_blocking=True)
-        else:
-            yield images
+    return Loader(iter(loader), device)
+
+
+def _end_with_parent(_: int) -> None:
+    """Has the kernel kill this worker when its parent ends: one that is stopped cannot look after it itself."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 class JpegDataset:
@@ -94,12 +143,12 @@ def transform(plan: dict[str, Any]) -> Any:
     from torchvision import transforms
 
     steps = geometry.transforms_of(plan)
-    if plan["turn"]:
-        steps.append(transforms.RandomRotation(15))
-    if plan["colour"]:
-        steps.append(transforms.ColorJitter(0.2, 0.2, 0.2, 0.05))
-    if plan["blur"]:
-        steps.append(transforms.GaussianBlur(3))
+    work = {
+        "turn": transforms.RandomRotation(15),
+        "colour": transforms.ColorJitter(0.2, 0.2, 0.2, 0.05),
+        "blur": transforms.GaussianBlur(3),
+    }
+    steps += [transforms.RandomApply([step], plan[name]) for name, step in work.items() if plan[name]]
     if plan["mirror"]:
         steps.append(transforms.RandomHorizontalFlip())
     if plan["floats"]:

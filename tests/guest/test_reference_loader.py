@@ -1,0 +1,168 @@
+"""Workers of a reference loader run within its windows alone, and end with the process that they belong to."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.grading.test_comparison import FAIR
+
+pytestmark = pytest.mark.integration
+
+PLAN = {
+    "steps": [], "interpolation": "bilinear", "size": [32, 24], "mirror": False, "colour": False, "turn": False,
+    "blur": False, "floats": True, "channels": 3,
+}  # fmt: skip
+WORKERS = 2
+SETTINGS = FAIR.model_copy(update={"batch_size": 4, "num_workers": WORKERS}).model_dump()
+PATIENCE_S = 60.0
+
+
+def state(pid):
+    """The letter that the kernel has for a process; None where there is none, or where only its exit code is left."""
+    try:
+        letter = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if letter in "ZX" else letter
+
+
+def becomes(condition):
+    """Whether it becomes true within the limit, which is generous."""
+    until = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def stopped(pids):
+    return all(state(pid) == "T" for pid in pids)
+
+
+def awake(pids):
+    return all(state(pid) not in (None, "T") for pid in pids)
+
+
+def a_loader(files, **settings):
+    from sandbox.guest.trusted import reference
+
+    return reference.batches(files, PLAN, SETTINGS | settings, "cpu")
+
+
+class Host:
+    """A link whose host asks for what is written down, and looks at the workers when it hears something."""
+
+    def __init__(self, *requests):
+        self._requests = iter(requests)
+        self.heard = []
+        self.workers = {}
+
+    def receive(self):
+        """The next request; what there is of workers stands still by now."""
+        self.heard.append(becomes(lambda: stopped(pid for pids in self.workers.values() for pid in pids)))
+        return next(self._requests, {"kind": "end"})
+
+    def send(self, kind, blob=b"", **body):
+        """An answer: at a mark exactly the workers of one loader run."""
+        self.heard.append(kind)
+        if kind == "prepared":
+            children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+            known = {pid for pids in self.workers.values() for pid in pids}
+            self.workers[len(self.workers)] = {int(pid) for pid in children} - known
+        if kind == "mark":
+            self.heard.append([number for number, pids in self.workers.items() if awake(pids)])
+
+
+def prepare(name, files):
+    return {"kind": "prepare", "name": name, "files": files, "plan": PLAN, "settings": SETTINGS, "device": "cpu"}
+
+
+def draw(kind, name):
+    return {"kind": kind, "name": name, "discard": 4, "batches": 3}
+
+
+def test_of_two_loaders_the_workers_of_one_run(lab_child, held_out):
+    """Between two requests all of them stand still; windows and deliveries alike."""
+
+    def talk():
+        from sandbox.guest.trusted import reference
+
+        host = Host(
+            prepare("a", held_out), prepare("b", held_out), draw("window", "a"), draw("window", "b"),
+            draw("deliver", "a"), draw("window", "a"),
+        )  # fmt: skip
+        reference.run(host)
+        return host.heard, [len(pids) for pids in host.workers.values()]
+
+    heard, workers = lab_child(talk)
+    assert workers == [WORKERS, WORKERS]
+    window = ["mark", [0], "window_done", True]
+    assert heard[:5] == ["ready", True, "prepared", True, "prepared"]
+    assert heard[5:] == [
+        True, *window, "mark", [1], "window_done", True, "mark", [0], *["images"] * 3, "delivered", True, *window
+    ]  # fmt: skip
+
+
+def test_workers_stop_and_go_on(lab_child, held_out):
+    """Batches keep coming, longer than torch waits before it looks for dead workers; a loader without any is fine."""
+
+    def rounds():
+        loader, seen = a_loader(held_out), []
+        for pause_s in (0.0, 6.0, 0.0):
+            with loader.running():
+                shapes = [list(next(loader).shape) for _ in range(8)]
+                seen.append((becomes(lambda: awake(loader._workers)), shapes == [[4, 3, 32, 24]] * 8))
+            seen.append(becomes(lambda: stopped(loader._workers)))
+            time.sleep(pause_s)
+        plain = a_loader(held_out, num_workers=0, prefetch_factor=None)
+        with plain.running():
+            seen.append(list(next(plain).shape))
+        return seen
+
+    assert lab_child(rounds) == [[True, True], True] * 3 + [[4, 3, 32, 24]]
+
+
+def test_a_process_that_is_killed_leaves_no_worker_behind(lab_child, held_out):
+    """One that is stopped never looks whether its parent is there."""
+
+    def kill():
+        read_end, write_end = os.pipe()
+        owner = os.fork()
+        if owner == 0:
+            loader = a_loader(held_out)
+            with loader.running():
+                for _ in range(WORKERS):
+                    next(loader)
+            os.write(write_end, " ".join(map(str, loader._workers)).encode())
+            while True:  # children that stop wake it up
+                signal.pause()
+        workers = [int(pid) for pid in os.read(read_end, 1000).split()]
+        were_stopped = becomes(lambda: stopped(workers))
+        os.kill(owner, signal.SIGKILL)
+        os.waitpid(owner, 0)
+        ended = becomes(lambda: not any(state(pid) for pid in workers))
+        for pid in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return len(workers), were_stopped, ended
+
+    assert lab_child(kill) == [WORKERS, True, True]
+
+
+def test_a_process_that_fails_ends_without_waiting_for_workers(lab, held_out):
+    """On an error the interpreter waits for its children, which have to be running for that."""
+    script = f"""
+from sandbox.guest.trusted import reference
+loader = reference.batches({held_out}, {PLAN}, {SETTINGS}, "cpu")
+with loader.running():
+    next(loader)
+raise SystemExit(7)
+"""
+    assert subprocess.run([sys.executable, "-c", script], timeout=PATIENCE_S, check=False).returncode == 7
