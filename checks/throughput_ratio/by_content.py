@@ -1,11 +1,11 @@
-"""Results that depend on what was delivered: by the learner's own code in tiers B and C, by its graph in tier A."""
+"""Results that depend on what the learner's own code delivered (tiers B and C), or on what its graph does (A)."""
 
 import math
 
 from checks.api import CheckResult, failed, undecided
 from checks.not_carried import not_carried
 from grader_service.model.evidence import CleanRoom
-from grader_service.model.measurement import ContentProof, Decision, Measurement
+from grader_service.model.measurement import ContentProof, Decision, GraphProof, Measurement
 from grader_service.model.verdict import Outcome, Tier
 
 _FACTORY = (
@@ -55,6 +55,27 @@ _UNKNOWN = (
 )
 
 
+_NOT_FROM_FILES = {"independent": "ratio.independent", "unlike": "ratio.unlike"}
+"""Problems of a graph that leave no doubt (see `grader_service/grading/acceptance.py`): the code."""
+_IN_DOUBT = {
+    "unclear": (
+        "ratio.unclear",
+        "Leave out of the benchmark what replaces whole images, or let a person look at it.",
+    ),
+    "lesser": (
+        "ratio.small_area",
+        "So a higher rate would not mean that DALI is faster. Decode whole images (fn.decoders.image) and crop "
+        "afterwards, or use fn.decoders.image_random_crop with random_area=[0.08, 1.0].",
+    ),
+    "not_examined": (
+        "ratio.not_examined",
+        "So it cannot be told what your graph does, and nothing is held against it. Leave out of the benchmark what is "
+        "named here, or let a person look at it.",
+    ),
+}
+"""Its other problems: the code, and what to change."""
+
+
 def not_run(room: CleanRoom, measurement: Measurement | None) -> CheckResult | None:
     """The result when neither the graph nor the learner's own code could be timed; None when something was."""
     if measurement is None:
@@ -77,31 +98,35 @@ def not_run(room: CleanRoom, measurement: Measurement | None) -> CheckResult | N
 
 def not_delivered(measurement: Measurement) -> CheckResult | None:
     """The result when images were timed that do not count as delivered; None when they count."""
+    if measurement.graph is not None and measurement.graph.problem is not None:
+        return _of_graph(measurement.graph)
     content = measurement.content
     if content is None or content.problem is None:
         return None
-    return _of_graph(content) if measurement.tier == "A" else _doubtful(measurement, content)
+    return _of_earlier_graph(content) if measurement.tier == "A" else _doubtful(measurement, content)
 
 
-def _of_graph(content: ContentProof) -> CheckResult:
-    """In the clean room everything that came out is the graph's doing: no code could be misunderstood."""
-    problem = content.problem or ""
-    details = {"content": content.model_dump(mode="json")}
-    seen = f"The grader looked at {content.delivered} images that your DALI graph delivered in the clean room:"
-    if problem in _CERTAIN:
-        last, why = _CERTAIN[problem]
-        text = f"{seen} {why}. Deliver every image that the reader reads, decoded at full resolution."
-        return failed(f"ratio.{last}", text, tier=Tier.GRAPH, details=details)
-    if problem == "small_area":
-        text = content.note or f"{seen} they show much less of each file than a standard random crop does."
-        return failed("ratio.small_area", text, tier=Tier.GRAPH, details=details)
+def _of_graph(proof: GraphProof) -> CheckResult:
+    """What was seen in the clean room, where no code of the learner could be misunderstood."""
+    problem = proof.problem or ""
+    details = {"graph": proof.model_dump(mode="json")}
+    seen = f"The grader ran your DALI graph on other pictures before timing it. {proof.note}"
+    if problem in _NOT_FROM_FILES:
+        text = f"{seen} Let one output of the pipeline be the decoded images of the files that fn.readers.file reads."
+        return failed(_NOT_FROM_FILES[problem], text, tier=Tier.GRAPH, details=details)
+    code, advice = _IN_DOUBT[problem]
+    return undecided(Outcome.INCONCLUSIVE, code, f"{seen} {advice}", tier=Tier.GRAPH, details=details)
+
+
+def _of_earlier_graph(content: ContentProof) -> CheckResult:
+    """Evidence from when graphs were judged by the pixels that they delivered; nobody fails by that any more."""
     return undecided(
-        Outcome.UNVERIFIED,
-        "ratio.wrong_content",
-        f"{seen} they could not be recognised as the files that it read. Let one output be the decoded and resized "
-        "images, and leave out of the benchmark what mixes images or replaces their colours.",
+        Outcome.INCONCLUSIVE,
+        "ratio.not_examined",
+        "An earlier version of the grader doubted the images of your DALI graph by their pixels alone. Submit again: "
+        "graphs are tried out on other pictures now.",
         tier=Tier.GRAPH,
-        details=details,
+        details={"content": content.model_dump(mode="json")},
     )
 
 

@@ -54,7 +54,7 @@ class ThroughputRatioCheck:
     """
 
     id: ClassVar[str] = "throughput_ratio"
-    version: ClassVar[str] = "1.2.0"
+    version: ClassVar[str] = "1.3.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Throughput of DALI against PyTorch"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM, Need.MEASUREMENT})
@@ -66,10 +66,14 @@ class ThroughputRatioCheck:
         "ratio.host_unsteady": "inconclusive: the machine was not steady enough to time anything",
         "ratio.dali_stopped": "unverified: the DALI code stopped while it was timed",
         "ratio.not_measured": "error: the throughput was not measured",
+        "ratio.independent": "the images do not depend on the files",
+        "ratio.unlike": "the images differ from what the whole files give",
+        "ratio.unclear": "inconclusive: some images do not depend on their files",
+        "ratio.not_examined": "inconclusive: what the graph does could not be told",
         "ratio.replayed": "images came again instead of being decoded",
         "ratio.partial_decode": "images were decoded at reduced resolution",
         "ratio.rendered": "images were not decoded from the files",
-        "ratio.small_area": "failed or unverified: much less of each file was shown than usual",
+        "ratio.small_area": "inconclusive or unverified: much less of each file was decoded or shown than usual",
         "ratio.stale": "unverified: most images had been given to the code before",
         "ratio.wrong_content": "unverified: the images were not recognised as those given",
     }

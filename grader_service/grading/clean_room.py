@@ -1,10 +1,11 @@
 """The clean room's pod: tries to carry one of the learner's graphs, best candidate first."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from grader_service.errors import SandboxUnavailable
+from grader_service.grading.acceptance import Observed
 from grader_service.grading.arms import DaliArm, GraphPrepared, GraphRefusedAnswer
 from grader_service.grading.dialogue import Ready, Stopped, ask, hear, parse, trusted
 from grader_service.grading.learner import Found
@@ -15,6 +16,7 @@ from sandbox.api import Pod
 
 READY_S = 120.0
 PREPARE_S = 120.0
+EXPERIMENT_S = 180.0
 GPU_S = 60.0
 _ENDING_WORDS = {
     Ending.OUT_OF_MEMORY: ("out_of_memory", "Running the graph needs more memory than the clean room has."),
@@ -28,14 +30,18 @@ class Carried:
 
     facts: CleanRoom
     arm: DaliArm
-    plan: Mapping[str, object]
-    """What a reference loader must do to have the same job."""
     batch_size: int
     settings: Mapping[str, object]
-    colours_changed: bool = False
-    """The graph changes colours, so that images are known by its plain twin only."""
-    opaque: tuple[str, ...] = ()
-    """Operators after which an image may not be recognised."""
+    plan: Mapping[str, object] = field(default_factory=dict)
+    """What a reference loader must do to have the same job, once `experiment` has found it out."""
+
+
+class Experimented(Wire):
+    """What a graph was seen to do."""
+
+    kind: Literal["experimented"]
+    found: Observed
+    plan: Mapping[str, object]
 
 
 def await_ready(pod: Pod) -> Mapping[str, str]:
@@ -110,16 +116,8 @@ def carry(
             break
         if isinstance(answer, GraphPrepared):
             facts = CleanRoom(pipeline=pipeline.name, graph=answer.graph, batch=answer.batch)
-            arm = DaliArm(pod, answer.queue_depth, answer.batch_size)
-            return Carried(
-                facts,
-                arm,
-                answer.plan,
-                answer.batch_size,
-                answer.settings,
-                colours_changed=answer.colours_changed,
-                opaque=answer.opaque,
-            )
+            arm = DaliArm(pod, answer.queue_depth)
+            return Carried(facts, arm, answer.batch_size, answer.settings)
         assert isinstance(answer, GraphRefusedAnswer)  # noqa: S101 - the only other type
         refusals.append(CleanRoom(pipeline=pipeline.name, problem=answer.problem, problem_text=answer.text))
     if refusals:
@@ -131,6 +129,12 @@ def carry(
             problem_text="DALI's dynamic mode runs operators one by one and has no graph that could be carried.",
         )
     return CleanRoom(pipeline="", problem="no_pipeline", problem_text="No DALI pipeline was built.")
+
+
+def experiment(pod: Pod, threads: int) -> Experimented | Stopped:
+    """Lets the clean room find out what the graph that was carried does; see `acceptance` for what follows from it."""
+    message = ask(pod, {"kind": "experiment", "threads": threads}, timeout_s=EXPERIMENT_S)
+    return message if isinstance(message, Stopped) else parse(pod, message, Experimented)
 
 
 def _not_serialized(pipeline: PipelineFacts) -> CleanRoom:

@@ -14,7 +14,7 @@ from grader_service.grading.reference_run import ReferenceTask
 from grader_service.grading.session import Session
 from grader_service.held_out.plan import ShardPlan
 from grader_service.model.lab import GLARING_BLOCKS
-from grader_service.model.measurement import Arm, Block, KeptReference, Measurement
+from grader_service.model.measurement import Arm, Block, GraphProof, KeptReference, Measurement
 
 _REFERENCES = (Arm.DECLARED, Arm.FAIR)
 
@@ -40,6 +40,8 @@ def time_graph(session: Session, carried: Carried, files: Sequence[str], shard: 
         InfrastructureError: a trusted pod ended, or the GPU is gone.
     """
     crew, clock, plan = session.crew, session.clock, session.crew.lab.measurement
+    assert crew.clean_room is not None  # noqa: S101 - it runs the graph
+    crew.clean_room.pause()  # from here on its arm wakes it for its windows alone
     clock.start("warm_up", "warming up the loaders")
     fair = fair_settings(plan, len(crew.cpus), carried.batch_size)
     key = JobKey.of(crew.image_digest, carried.plan, fair, crew.cpus, plan.block_s)
@@ -71,6 +73,22 @@ def time_graph(session: Session, carried: Carried, files: Sequence[str], shard: 
     ).model_copy(update={"screened": tuple(before)})
     _note(session, key, carried, shard, measurement)
     return GraphTiming(measurement, baselines)
+
+
+def not_timed(session: Session, proof: GraphProof) -> Measurement:
+    """The record of a graph that was not timed, for whatever its rate is, it does not count."""
+    return Measurement(
+        device=session.crew.device,
+        plan=session.crew.lab.measurement,
+        images=0,
+        image_sizes="",
+        arms=(),
+        blocks=(),
+        decision=None,
+        problem=proof.note,
+        graph=proof,
+        attempt=session.attempt,
+    )
 
 
 def _in_full(session: Session, carried: Carried, baselines: Baselines, files: Sequence[str]) -> blocks.Timed:
@@ -146,6 +164,10 @@ def _rate_of(key: JobKey, measurement: Measurement) -> float | None:
 
 
 def _may_screen(baselines: Baselines) -> bool:
-    """Whether the fair reference alone speaks for ours: with as many workers as the learner's loader, or with more."""
+    """Whether the fair reference alone speaks for ours: with as many workers as the learner's loader, or with more.
+
+    Of the declared settings only more workers could make a loader faster than the fair one: its batch size is a fair
+    one, its memory is pinned and its workers persist.
+    """
     own = baselines.settings.get(Arm.LEARNER)
     return own is not None and own.num_workers <= baselines.fair.num_workers

@@ -1,10 +1,11 @@
 """The measuring half of a run: the graph in the clean room, or the learner's own code by what it delivers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from grader_service.grading import clean_room, graph_content, tiers
-from grader_service.grading.crew import end_all
-from grader_service.grading.graph_timing import time_graph
+from grader_service.grading import acceptance, clean_room, tiers
+from grader_service.grading.dialogue import Stopped
+from grader_service.grading.graph_timing import not_timed, time_graph
 from grader_service.grading.host_effect import Job, measure_host, needs_host_effect, with_host
 from grader_service.grading.lookout import lookout
 from grader_service.grading.session import Session
@@ -43,6 +44,14 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
     if crew.reference is None:
         return carried.facts, None
 
+    clock.start("experiments", "running the graph on other pictures")
+    seen = clean_room.experiment(room, len(crew.cpus))
+    if isinstance(seen, Stopped):
+        proof = acceptance.not_examined(f"Its process ended: {seen.ending.value.replace('_', ' ')}.", shard.sizes)
+    else:
+        proof, carried = acceptance.judge(seen.found, shard.sizes), replace(carried, plan=seen.plan)
+    if proof.problem is not None:
+        return carried.facts, not_timed(session, proof)
     timed = time_graph(session, carried, files, shard)
     measurement, plan = timed.measurement, crew.lab.measurement
     if needs_host_effect(measurement.decision):
@@ -50,12 +59,7 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
         job = Job(files, carried.plan, carried.batch_size, len(crew.cpus), crew.device)
         host = measure_host(room, timed.baselines.timed, job, plan, clock.progress.note)
         measurement = with_host(measurement, host)
-    clock.start("content", "fetching what was delivered")
-    delivered = graph_content.collect(carried, images=len(shard.sizes))
-    end_all((crew.learner, crew.reference, room))  # the GPU is free while pixels are compared
-    clock.start("compare", "comparing what was delivered with the images")
-    content = graph_content.prove_graph(delivered, carried, shard, len(crew.cpus))
-    return carried.facts, measurement.model_copy(update={"content": content})
+    return carried.facts, measurement.model_copy(update={"graph": proof})
 
 
 def _by_content(session: Session, room: CleanRoom, files: Sequence[str]) -> tuple[CleanRoom, Measurement | None]:

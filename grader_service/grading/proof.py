@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 
 from grader_service.grading.contents import Delivered
 from grader_service.grading.work_parity import standard_area
-from grader_service.held_out.figures import Figures
 from grader_service.held_out.identity import Identifier, Normalisation
 from grader_service.held_out.plan import ShardPlan
-from grader_service.held_out.proof import prove
+from grader_service.held_out.proof import Figures, prove
 from grader_service.held_out.spot_check import Image, spot_check
 from grader_service.model.measurement import ContentProof
 
@@ -116,8 +115,6 @@ class Ledger:
             identified=total.fresh + total.repeated,
             distinct=total.fresh,
             stale=total.stale,
-            # What came twice was not counted, so it proves nothing against what was.
-            repeated=0,
             problem=self.problem if total.unknown > _MOST * total.delivered else None,
         )
         # The learner's job is not known here, so torchvision's RandomResizedCrop stands in for it.

@@ -3,17 +3,16 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from grader_service.held_out.audit import Audit
-from grader_service.held_out.figures import Figures
 from grader_service.model.measurement import ContentKind, ContentProof
 
 LEAST_MEAN = 0.75
 """Mean texture of a sample whose images were all decoded."""
 LEAST_SHARE = 0.95
 """Share of a sample that must pass one by one, and of delivered images that must be known."""
-MOST_REPEATED = 0.02
 LEAST_AREA = 0.8
 """Visible area, compared with the reference loader's."""
 _FEWEST_AREAS = 8
@@ -21,11 +20,25 @@ _AREA_ERRORS = 3.0
 _DELIVERED = (ContentKind.FULL, ContentKind.COARSE)
 
 
+@dataclass(frozen=True)
+class Figures:
+    """Of the images delivered in timed windows."""
+
+    delivered: int
+    identified: int
+    """Of them, those that are an image of the current shard."""
+    distinct: int
+    stale: int
+    """Those that belong to another part of the plan."""
+    problem: str | None = None
+    """Why identities could not be told; the counts are 0 then."""
+
+
 def prove(audits: Sequence[Audit], figures: Figures, *, expected_area: float | None = None) -> ContentProof:
     """Whether the images of an arm count as delivered, and if not, why (`problem`).
 
     Problems, in this order: `no_images`; `no_colour`, `colours_changed`, `not_identified` (which images came cannot be
-    told); `repeated_images`; `not_audited`; `partial_decode` (reduced), `rendered`, `not_comparable` (unknown);
+    told); `not_audited`; `partial_decode` (reduced), `rendered`, `not_comparable` (unknown);
     `small_area`.
 
     Args:
@@ -44,7 +57,6 @@ def prove(audits: Sequence[Audit], figures: Figures, *, expected_area: float | N
         identified=figures.identified,
         distinct=figures.distinct,
         stale=figures.stale,
-        repeated=figures.repeated,
         audited=len(audits),
         failed_audits=len(failed),
         texture=texture,
@@ -71,8 +83,6 @@ def _figures_problem(figures: Figures) -> str | None:
         return figures.problem
     if figures.identified + figures.stale < LEAST_SHARE * figures.delivered:
         return "not_identified"
-    if figures.repeated > MOST_REPEATED * figures.delivered:
-        return "repeated_images"
     return None
 
 

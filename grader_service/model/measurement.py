@@ -178,6 +178,39 @@ class ContentProof(Frozen):
     note: LongText = ""
 
 
+class GraphProof(Frozen):
+    """What a graph does in the clean room, found out by running it on other pictures and without its operators.
+
+    See `grader_service/grading/acceptance.py` for what follows from it.
+    """
+
+    samples: Annotated[int, Field(ge=1)]
+    """Images that were looked at in each run."""
+    alike: Count
+    """Images that are the same when a file holds the picture without loss."""
+    own: Count
+    """Images that changed when their own file showed another picture."""
+    on_gpu: Count | None = None
+    """Images that on the GPU resemble those of the CPU; null in a rehearsal."""
+    windows: Count = 0
+    """Windows of decoders that were measured; 0 where whole files are decoded."""
+    area: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """Share of all pixels of the files that is decoded."""
+    standard_area: Annotated[float, Field(ge=0, le=1)]
+    """Share of all pixels that torchvision's `RandomResizedCrop` shows of images of these sizes."""
+    low: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """Share of all pixels in pictures whose window reaches their lowest third."""
+    standard_low: Annotated[float, Field(ge=0, le=1)]
+    credits: Mapping[str, float] = Field(default_factory=dict)
+    """Kind of work (`turn`, `colour`, `blur`) to the share of images that it changed; the reference does as much."""
+    problem: ShortText | None = None
+    """Why the graph was not timed: `not_examined`, `independent`, `unlike`, `unclear`, `lesser`; null when it was."""
+    note: LongText = ""
+    """What was seen, for the learner."""
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+    """That the experiments took."""
+
+
 class TierRefused(Frozen):
     """A stronger tier of evidence that was tried, and why it could not be had."""
 
@@ -234,7 +267,9 @@ class Measurement(Frozen):
     refused: tuple[TierRefused, ...] = ()
     """Stronger tiers that could not be had."""
     content: ContentProof | None = None
-    """What the pixels of the DALI side showed; null in measurements from before content was looked at."""
+    """What the pixels of the DALI side showed, in tiers B and C; null in tier A."""
+    graph: GraphProof | None = None
+    """What the graph was seen to do, in tier A; null in measurements from before graphs were tried out."""
     corroboration: Corroboration | None = None
     """What NVML saw; null without a GPU."""
     attempt: Annotated[int, Field(ge=1)] = 1

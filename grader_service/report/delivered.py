@@ -1,12 +1,12 @@
-"""What the delivered images showed, and which tiers of evidence could not be had, in words; pure."""
+"""What a graph was seen to do, what delivered images showed, and which tiers could not be had, in words; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from grader_service.model.measurement import ContentKind, ContentProof, TierRefused
-from grader_service.report.formats import percent
-from grader_service.report.words import listed
+from grader_service.model.measurement import ContentKind, ContentProof, GraphProof, TierRefused
+from grader_service.report.formats import percent, seconds
+from grader_service.report.words import listed, title
 
 KIND_MEANING = {
     ContentKind.FULL: "decoded at full resolution",
@@ -31,6 +31,15 @@ _PROBLEM_MEANING = {
     "small_area": "The images show, or were decoded from, much less of each file than a standard random crop.",
 }
 _OTHER_PROBLEM = "The images could not be taken for decoded images of this run."
+_GRAPH_PROBLEM_MEANING = {
+    "not_examined": "It could not be told what your graph does, so it was not timed, and nothing is held against it.",
+    "independent": "Most images do not depend on the files that they should be decoded from.",
+    "unlike": "Most images differ from what your graph makes of the whole decoded files.",
+    "unclear": "More than one image in twenty does not follow its own file, or is not made of the whole decoded file.",
+    "lesser": "Your graph decodes less of each file, or of its lower part, than the standard random crop does.",
+}
+_OTHER_GRAPH_PROBLEM = "Your graph was not seen to do the work that it would be timed for."
+_WORK = {"turn": "rotation", "colour": "colour changes", "blur": "blurring"}
 _TIER_ATTEMPTS = {
     "A": "your DALI graph in our clean room",
     "B": "your own code, with new images put under it while it runs",
@@ -85,6 +94,46 @@ def findings(content: ContentProof) -> tuple[tuple[str, str], ...]:
     if content.expected_area is not None:
         facts.append(("The same, expected", percent(content.expected_area, 3)))
     return tuple(facts)
+
+
+def graph_problem(code: str) -> str:
+    """Why a graph was not timed, in a sentence."""
+    return _GRAPH_PROBLEM_MEANING.get(code, _OTHER_GRAPH_PROBLEM)
+
+
+def graph_findings(proof: GraphProof) -> tuple[tuple[str, str], ...]:
+    """Name and value of what a graph was seen to do; nothing for one that could not be tried out."""
+    if proof.problem == "not_examined":
+        return ()
+    facts = [
+        ("Images tried", f"{proof.samples:,}"),
+        ("Follow their own file", f"{proof.own:,} of {proof.samples:,}"),
+        ("Equal on lossless copies of the files", f"{proof.alike:,} of {proof.samples:,}"),
+    ]
+    if proof.on_gpu is not None:
+        facts.append(("On the GPU like on the CPU", f"{proof.on_gpu:,} of {proof.samples:,}"))
+    if proof.problem != "independent":
+        facts.append(("Decoded of each file", _decoded(proof)))
+    if proof.windows:
+        low, standard = percent(proof.low, 3), percent(proof.standard_low, 3)
+        facts.append(("Windows that reach the lowest third of the rows", f"{low} (of the standard ones {standard})"))
+    if proof.problem is None or proof.credits:
+        name = "The references did as well" if proof.problem is None else "Augmentation seen"
+        facts.append((name, _credits(proof.credits)))
+    facts.append(("Trying it out took", seconds(proof.seconds)))
+    return tuple(facts)
+
+
+def _decoded(proof: GraphProof) -> str:
+    share = f"{percent(proof.area, 3)} on average" if proof.windows else "all of it"
+    return f"{share} (the standard random crop shows {percent(proof.standard_area, 3)})"
+
+
+def _credits(shares: Mapping[str, float]) -> str:
+    if not shares:
+        return "no rotation, colour changes or blurring: none were seen"
+    parts = [f"{_WORK.get(work, title(work))} of {percent(share, 3)} of the images" for work, share in shares.items()]
+    return listed(parts)
 
 
 def _audits(content: ContentProof) -> str:

@@ -67,6 +67,8 @@ def _environment() -> Environment:
         "budget": deciding.budget,
         "ending": deciding.ending,
         "findings": delivered.findings,
+        "graph_findings": delivered.graph_findings,
+        "graph_problem": delivered.graph_problem,
         "host_effect": deciding.host,
         "problem": delivered.problem,
         "refusals": delivered.refusals,

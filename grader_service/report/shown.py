@@ -45,7 +45,7 @@ class Shown:
     """What each arm is called, which depends on how the DALI side was measured."""
     decision: Decision | None
     outcome: str | None
-    """What came of the ratio; null without a decision, and where the images do not count as delivered."""
+    """What came of the ratio; null without a decision, and where images or graph were found not to count."""
     threshold: float | None
     graded: bool
     """Whether a check judged the ratio; a lab may time a graph for what the host sees meanwhile."""
@@ -104,7 +104,8 @@ def _judges_ratio(check: CheckVerdict) -> bool:
 def _decision(checks: Sequence[CheckVerdict], measurement: Measurement) -> tuple[Decision | None, str | None]:
     """The decision and its outcome, as a check graded by them, which may have a threshold of its own.
 
-    Else the measurement's, where a ratio of images that do not count as delivered has no outcome.
+    Else the measurement's, where a ratio has no outcome if images do not count as delivered, or a graph was seen not to
+    do its work.
     """
     for check in checks:
         found = check.details.get("decision")
@@ -113,8 +114,9 @@ def _decision(checks: Sequence[CheckVerdict], measurement: Measurement) -> tuple
                 return Decision.model_validate(found), check.outcome.value
             except ValidationError:
                 continue
-    decision, content = measurement.decision, measurement.content
-    uncounted = content is not None and content.problem is not None
+    decision = measurement.decision
+    proofs = (measurement.content, measurement.graph)
+    uncounted = any(proof is not None and proof.problem is not None for proof in proofs)
     return decision, None if decision is None or uncounted else decision.outcome
 
 

@@ -76,6 +76,7 @@ _STAGES = {
     "scan": "Look through your images",
     "held_out": "Prepare held-out images",
     "clean_room": "Build your graph in the clean room",
+    "experiments": "Run the graph on other pictures",
     "warm_up": "Warm up the arms",
     "measure": "Time the arms",
     "host": "Measure what this host can show",

@@ -1,11 +1,14 @@
-"""What the throughput check makes of measurements by content: every problem has a code, and no doubt fails anybody."""
+"""What the throughput check makes of what was delivered: every problem has a code, and no doubt fails anybody."""
 
 import pytest
 
 from checks.cuda_batch.check import CHECK as BATCH
+from checks.throughput_ratio import by_content
 from checks.throughput_ratio.check import CHECK, Params
+from grader_service.grading.acceptance import Observed, judge
+from grader_service.grading.work_parity import standard_work
 from grader_service.model.evidence import CleanRoom, FirstBatch, ServedBatch
-from grader_service.model.measurement import ContentKind, ContentProof, TierRefused
+from grader_service.model.measurement import ContentKind, ContentProof, GraphProof, TierRefused
 from tests.factories import a_measurement, an_evidence
 
 REFUSED = TierRefused(tier="A", problem="not_serializable", text="It calls Python.")
@@ -55,24 +58,72 @@ def test_a_content_problem_never_passes(problem, outcome, code):
     assert result.details["content"]["problem"] == problem
 
 
+GRAPH_PROOF = {"samples": 48, "alike": 48, "own": 48, "standard_area": 0.43, "standard_low": 0.89}
+EARLIER = (
+    "replayed", "repeated_images", "partial_decode", "rendered", "small_area", "colours_changed", "not_identified",
+    "no_colour", "no_images", "not_comparable", "not_audited",
+)  # fmt: skip
+"""Problems of the pixels that a graph delivered, from when they were looked at."""
+
+
+def tried_out(measurement, **proof):
+    """The check's result on a graph of which this was seen."""
+    seen = GraphProof(**(GRAPH_PROOF | proof))
+    evidence = an_evidence(measurement=measurement.model_copy(update={"graph": seen}))
+    observation = CHECK.observe(evidence)
+    return CHECK.judge(observation, Params()) if not hasattr(observation, "outcome") else observation
+
+
+def not_timed():
+    """The record of a graph that was not timed."""
+    return a_measurement().model_copy(update={"blocks": (), "decision": None, "arms": (), "images": 0})
+
+
+@pytest.mark.parametrize("problem", EARLIER)
+def test_an_earlier_doubt_of_a_graphs_pixels_fails_nobody(problem):
+    """Tier A: what old evidence held against pixels is held against nobody, and passes nobody either."""
+    evidence = an_evidence(measurement=a_measurement(content=a_proof(problem=problem)))
+    result = CHECK.judge(CHECK.observe(evidence), Params())
+    assert (result.outcome, result.code, result.tier) == ("inconclusive", "ratio.not_examined", "A")
+    assert "earlier version of the grader" in result.feedback
+    assert "build_dali_iterator" not in result.feedback
+    assert result.details["content"]["problem"] == problem
+
+
 @pytest.mark.parametrize(
     ("problem", "outcome", "code"),
     [
-        ("repeated_images", "failed", "ratio.replayed"),
-        ("partial_decode", "failed", "ratio.partial_decode"),
-        ("rendered", "failed", "ratio.rendered"),
-        ("small_area", "failed", "ratio.small_area"),
-        ("colours_changed", "unverified", "ratio.wrong_content"),
-        ("not_identified", "unverified", "ratio.wrong_content"),
-        ("no_images", "unverified", "ratio.wrong_content"),
+        ("independent", "failed", "ratio.independent"),
+        ("unlike", "failed", "ratio.unlike"),
+        ("unclear", "inconclusive", "ratio.unclear"),
+        ("lesser", "inconclusive", "ratio.small_area"),
+        ("not_examined", "inconclusive", "ratio.not_examined"),
     ],
 )
-def test_what_a_graph_delivered_is_looked_at_too(problem, outcome, code):
-    """Tier A: a graph that delivers less than it reads does not pass, however fast it is."""
-    evidence = an_evidence(measurement=a_measurement(content=a_proof(problem=problem)))
-    result = CHECK.judge(CHECK.observe(evidence), Params())
+def test_a_graph_that_was_not_timed_says_why(problem, outcome, code):
+    """Only what leaves no doubt fails; what was seen is said, and what to change."""
+    result = tried_out(not_timed(), problem=problem, note="Of 48 images 3 were seen.")
     assert (result.outcome, result.code, result.tier) == (outcome, code, "A")
+    assert "Of 48 images 3 were seen." in result.feedback
+    assert result.details["graph"]["problem"] == problem
     assert "build_dali_iterator" not in result.feedback
+
+
+def test_every_problem_of_a_graph_has_a_result():
+    """`acceptance` names no problem that the check cannot word, and the check words none that is not named."""
+    area, low = standard_work([(500, 375)])
+    usual = {"samples": 100, "doubt": "", "alike": 100, "own": 100, "seconds": 0.0, "windows": 10}
+    seen = (
+        {"doubt": "x"}, {"own": 0}, {"alike": 0}, {"own": 80}, {"area": 0.5 * area}, {"area": area, "low": 0.5 * low},
+    )  # fmt: skip
+    named = {judge(Observed(**(usual | changes)), [(500, 375)]).problem for changes in seen}
+    assert named == {*by_content._NOT_FROM_FILES, *by_content._IN_DOUBT}
+
+
+def test_a_graph_without_a_problem_is_judged_by_its_ratio():
+    """What it was seen to do is in the record, and the outcome is that of the ratio."""
+    assert tried_out(a_measurement()).code == "ratio.ok"
+    assert tried_out(a_measurement((0.5, 0.51, 0.49, 0.5))).code == "ratio.too_low"
 
 
 def test_images_that_were_not_counted_fail_nobody():

@@ -1,24 +1,26 @@
 """A learner's serialized DALI graph, through every step that the clean room takes before DALI sees it."""
 
-from sandbox.guest.graph import edit, model, neutral, view
+from sandbox.guest.graph import edit, flow, model, neutral, view
 from sandbox.guest.trusted.clean_room import _graph_facts
 
 FILES = [f"/shards/{number:05d}.jpg" for number in range(8)]
 
 
 def graph(data: bytes) -> object:
-    """Read, checked, re-pointed, restrained, turned to the CPU, written, and read again."""
+    """Read, pruned, checked, re-pointed, restrained, turned to the CPU, written, and read again."""
     found = model.read(data)
     model.write(found)
     _graph_facts(found)
+    changed = edit.prune(found)
     edit.check(found)
-    changed = edit.repoint(found, FILES, list(range(len(FILES))))
+    changed += edit.repoint(found, FILES, list(range(len(FILES))))
     changed += edit.restrain(found, edit.Budget(2))
     edit.to_cpu(found)
     written = model.write(found)
-    neutral.changes_colours(found)
     for output in range(min(len(found.outputs), 4)):
-        neutral.opaque_operators(found, output)
+        flow.doubt(found, output)
+        for places in neutral.workers(found, output).values():
+            model.write(neutral.without(found, places))
         view.steps(found, output)
     again = model.read(written)
     assert model.write(again) == written

@@ -112,13 +112,12 @@ def _discoveries() -> Iterator[list[Any]]:
 def _dialogues() -> Iterator[list[Any]]:
     graph, batch = a_graph().model_dump(mode="json"), a_batch().model_dump(mode="json")
     mark, done = {"kind": "mark"}, {"kind": "window_done", "images": 64}
-    contents = {"kind": "contents", "images": 2, "channels": 3, "places": [1], "shape": [2, 2, 3], "blob": 36}
     ready = {"kind": "ready", "versions": {"dali": "2.4.0"}}
     prepared = {
-        "kind": "prepared", "graph": graph, "batch": batch, "plan": {"size": [224, 224]}, "batch_size": 32,
-        "queue_depth": 2, "settings": {"num_threads": 2}, "colours_changed": False, "opaque": [],
+        "kind": "prepared", "graph": graph, "batch": batch, "batch_size": 32, "queue_depth": 2,
+        "settings": {"num_threads": 2},
     }  # fmt: skip
-    yield ["carry", ready, prepared, mark, done, {**contents, "labels": [1, 2]}]
+    yield ["carry", ready, prepared, mark, done]
     yield ["carry", ready, {"kind": "refused", "problem": "operator_not_allowed", "text": "t"}]
     yield ["scan", ready, {"kind": "scanned", "scan": a_scan().model_dump(mode="json")}]
     probed = {"kind": "probed", "status": "ok", "text": "", "observations": VALID["data_sides"]}
@@ -126,7 +125,11 @@ def _dialogues() -> Iterator[list[Any]]:
     yield ["window", mark, done]
     yield ["delivery", {"kind": "images", "shape": [2, 4, 4, 3], "blob": 96}, {"kind": "delivered"}]
     yield ["delivery", {"kind": "images", "shape": [2, 3, 4, 4], "blob": 96}, {"kind": "arm_problem", "text": "t"}]
-    yield ["contents", contents]
+    found = {"samples": 48, "doubt": "", "alike": 48, "own": 48, "on_gpu": 47, "seconds": 1.5, "credits": {"turn": 0.5}}
+    windows = {"windows": 192, "area": 0.4, "low": 0.8}
+    plan = {"size": [224, 224], "steps": [], "turn": 0.5}
+    yield ["experiment", {"kind": "experimented", "found": found | windows, "plan": plan}]
+    yield ["experiment", {"kind": "experimented", "found": found | {"doubt": "It fails."}, "plan": plan}]
     dali = {
         "kind": "dali_ready",
         "type": "DALIGenericIterator",

@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from grader_service.grading import arms, blocks, clean_room, contents, delivery, learner, probing, scanning, tiers
+from grader_service.grading import acceptance, arms, blocks, clean_room, delivery, learner, probing, scanning, tiers
 from grader_service.grading.comparison import claims_beside, declared_settings, fair_settings, reference_settings
 from grader_service.ingest.artifact import Prepared
 from grader_service.model.evidence import CleanRoom, Evidence, GraphRef, PodRole, ProbeRef, ProbeSite, RunRecord
 from grader_service.model.lab import MeasurementPlan, PodLimits
-from grader_service.model.measurement import Arm, LoaderSettings, Window
+from grader_service.model.measurement import Arm, GraphProof, LoaderSettings, Window
 from grader_service.model.probe import ProbeTask
 from sandbox.api import GuestPaths, PodSpec
 from sandbox.endpoint import Endpoint, Silence
@@ -169,8 +169,13 @@ def _delivery(pod: ConnectedPod) -> object:
     return arrival
 
 
-def _contents(pod: ConnectedPod) -> object:
-    return contents.fetch_contents(pod, {"kind": "contents"})
+def _experiment(pod: ConnectedPod) -> object:
+    seen = clean_room.experiment(pod, 2)
+    if not isinstance(seen, clean_room.Experimented):
+        return seen
+    proof = acceptance.judge(seen.found, ((500, 375), (96, 1600)))
+    assert (proof.problem is None) == (proof.note == "")
+    return GraphProof.model_validate_json(proof.model_dump_json()), seen.plan
 
 
 def _dali(pod: ConnectedPod) -> object:
@@ -187,8 +192,8 @@ def _reference(pod: ConnectedPod) -> object:
 
 
 _STAGES = {
-    "carry": _carry, "scan": _scan, "probe": _probe, "window": _window, "delivery": _delivery, "contents": _contents,
-    "dali": _dali, "reference": _reference,
+    "carry": _carry, "scan": _scan, "probe": _probe, "window": _window, "delivery": _delivery,
+    "experiment": _experiment, "dali": _dali, "reference": _reference,
 }  # fmt: skip
 
 

@@ -95,7 +95,9 @@ READERS = {
         Reader("reflections", "judges:reflections"),
         Reader("diagnosis", "judges:diagnosis", ("pydantic:ValidationError",), is_json=True),
         Reader(
-            "graph", "graphs:graph", ("sandbox.guest.graph.wire:WireError", "sandbox.guest.graph.allowed:GraphRefused")
+            "graph",
+            "graphs:graph",
+            ("sandbox.guest.graph.wire:WireError", "sandbox.guest.graph.operators:GraphRefused"),
         ),
         Reader("lab_toml", "stored:lab_toml"),
         Reader("lab_yaml", "stored:lab_yaml"),

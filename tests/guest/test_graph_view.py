@@ -2,7 +2,6 @@
 
 import pytest
 
-from grader_service.grading.work_parity import decoded_area, lesser_job
 from sandbox.guest.graph import model, view
 from sandbox.guest.trusted import reference_plan
 
@@ -52,6 +51,7 @@ def serialized():
         "longer": lambda j: fn.resize(decoded(j), resize_longer=64),
         "not larger": lambda j: fn.resize(decoded(j), size=[64, 80], mode="not_larger", interp_type=types.INTERP_NN),
         "one number": lambda j: fn.resize(decoded(j), size=64),
+        "computed resize": lambda j: fn.resize(decoded(j), resize_shorter=fn.random.uniform(range=(60.0, 70.0))),
         "width": lambda j: fn.resize(decoded(j), resize_x=64),
         "region": lambda j: fn.resize(decoded(j), size=[64, 64], roi_start=[0, 0], roi_end=[0.5, 1], roi_relative=True),
         "resize crop mirror": lambda j: fn.resize_crop_mirror(decoded(j), resize_shorter=64, crop=(40, 40)),
@@ -156,33 +156,34 @@ def test_the_branch_with_the_images_counts(windows):
     assert [op.name for op in view.path(windows["branches"], 1)] == ["decoders__Image", "RandomResizedCrop"]
 
 
-def test_one_of_several_decoders_is_not_taken_for_all(lab_child, graphs):
-    """A branch that decodes a corner cannot hide behind one that decodes all: such a graph is said to have several."""
+def test_of_several_decoders_the_first_is_followed(graphs):
+    """What the others decode is measured, see `Experiments`; the reference does the work of one."""
+    assert [op.name for op in view.path(model.read(graphs["two readers"]))][:2] == ["decoders__Image", "Resize"]
+    assert view.steps(model.read(graphs["two readers"])) == [resize_to("stretch", 32, 32)]
 
-    def hidden():
-        from nvidia.dali import fn, pipeline_def, types
 
-        from tests.guest.pipelines import BASIC
+@pytest.mark.parametrize(
+    ("name", "sizes", "step"),
+    [
+        ("computed resize", [[100.0, 200.0], [64.4, 80.0]], resize_to("stretch", 64, 80)),
+        ("wired crop", [[100.0, 200.0], [25.0, 50.0]], slice_of(0.25, 0.25)),
+        ("open subscript", [[100.0, 200.0], [150.0, 20.0]], slice_of(1.0, 0.1)),
+        ("shorter", [[100.0, 200.0], [64.0, 128.0]], resize_to("not_smaller", 64, 64)),
+        ("crop by sides", [[100.0, 200.0], [9.0, 9.0]], crop_of(20, 24)),
+    ],
+)
+def test_measured_sizes_stand_in_for_computed_ones(windows, name, sizes, step):
+    """Only for what the graph computes: what it says itself is taken as it stands."""
+    graph = windows[name]
+    edges = [operator.outputs[0].name for operator in view.path(graph)][-2:]
+    assert view.steps(graph, None, dict(zip(edges, sizes, strict=True))) == [step]
 
-        @pipeline_def(enable_conditionals=True)
-        def pipe():
-            jpegs, _ = fn.readers.file(file_root="/nowhere")
-            if fn.random.coin_flip(probability=0.0, dtype=types.BOOL):
-                images = fn.decoders.image(jpegs, device="mixed")
-            else:
-                images = fn.decoders.image_random_crop(jpegs, device="mixed", random_area=[0.01, 0.01])
-            return fn.resize(images, size=[32, 40])
 
-        return bytes(pipe(**BASIC).serialize()).hex()
-
-    several = {"op": "several", "decoder": True}
-    graph = model.read(bytes.fromhex(lab_child(hidden)))
-    assert view.steps(graph)[0] == several
-    plan = reference_plan.plan(graph, [32, 40, 3], "UINT8")
-    assert (plan["geometry"], plan["steps"]) == ("resize", [])
-    assert decoded_area(plan, [(500, 375)]) is None
-    assert view.steps(model.read(graphs["two readers"]))[0] == several
-    assert several not in view.steps(model.read(graphs["trivial"]))
+def test_without_a_measurement_a_computed_window_stays_unknown(windows):
+    """An edge that was not given out, or one of images that are none, says nothing."""
+    edges = [operator.outputs[0].name for operator in view.path(windows["wired crop"])]
+    assert view.steps(windows["wired crop"], None, dict.fromkeys(edges, ())) == [{"op": "unknown"}]
+    assert view.steps(windows["computed resize"]) == [resize_to("stretch", 0, 0)]
 
 
 def test_long_graphs_are_walked_too(graphs):
@@ -233,14 +234,12 @@ def test_interpolation_is_the_graphs(windows, name, mode):
     assert reference_plan.plan(windows[name], [3, 32, 40], "FLOAT")["interpolation"] == mode
 
 
-def test_tiny_windows_of_the_decoder_are_found(windows):
-    """From a real graph to the words: to decode 8 % of each image is a lesser job, the usual window is not."""
-    sizes = [(500, 375)]
-    tiny = reference_plan.plan(windows["tiny random crop"], [3, 32, 40], "FLOAT")
-    usual = reference_plan.plan(windows["random crop"], [3, 32, 40], "FLOAT")
-    assert decoded_area(tiny, sizes) == pytest.approx(0.08, rel=0.01)
-    assert "decodes 8%" in (lesser_job(tiny, sizes) or "")
-    assert lesser_job(usual, sizes) is None
+def test_the_reference_works_as_much_as_the_graph_was_seen_to(windows):
+    """A share of the images is turned, coloured or blurred, and nothing is for operators that the graph only has."""
+    usual = reference_plan.plan(windows["lab"], [3, 32, 40], "FLOAT")
+    assert (usual["turn"], usual["colour"], usual["blur"], usual["mirror"]) == (0.0, 0.0, 0.0, False)
+    busy = reference_plan.plan(windows["lab"], [3, 32, 40], "FLOAT", work={"turn": 1.0, "blur": 0.123})
+    assert (busy["turn"], busy["colour"], busy["blur"]) == (1.0, 0.0, 0.12)
 
 
 def test_the_transforms_end_with_the_size_of_the_batch(lab_child, windows):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from grader_service.held_out.figures import figures, repeats
-from grader_service.held_out.identity import Identifier, Identities, Normalisation
+from grader_service.held_out.identity import Identifier, Normalisation
 from grader_service.held_out.plan import MAX_IMAGES, ShardPlan, codes, marks, new_seed, plan_shard, steps
 from tests.held_out.factories import a_shard, deliver
 from tests.held_out.forgeries import honest
@@ -161,44 +160,6 @@ def test_too_many_images_are_refused():
     """There are 8192 colours."""
     with pytest.raises(ValueError, match="at most 8192"):
         plan_shard(new_seed(), (), MAX_IMAGES + 1)
-
-
-def epochs(images, count, seed=0):
-    rng = np.random.default_rng(seed)
-    return np.concatenate([rng.permutation(images) for _ in range(count)]).astype(np.int32)
-
-
-def test_shuffled_epochs_repeat_nothing():
-    """Wherever the stream begins and ends, whole shuffled epochs have no repeats."""
-    stream = epochs(300, 5)
-    for start, stop in ((0, 1500), (17, 1402), (299, 601), (250, 310)):
-        assert repeats(stream[start:stop], 300) == 0
-
-
-def test_epochs_without_their_last_batch_are_told():
-    """A loader that drops an incomplete batch has shorter epochs, each of which may miss other images."""
-    rng = np.random.default_rng(3)
-    stream = np.concatenate([rng.permutation(300)[:256] for _ in range(4)]).astype(np.int32)
-    found = Identities(stream)
-    assert figures(found, 300).repeated > 0
-    assert figures(found, 300, epochs=(256,)).repeated == 0
-
-
-@pytest.mark.parametrize(("ring", "least"), [(1, 0.98), (32, 0.8), (128, 0.45)])
-def test_a_ring_of_batches_repeats(ring, least):
-    """Batches that are handed out again and again are mostly repeats."""
-    stream = np.tile(np.arange(ring), 512 // ring)[:512].astype(np.int32)
-    assert repeats(stream, 512) >= least * 512
-
-
-def test_figures_count_each_kind():
-    """Known, different, stale and unknown images are counted, windows apart from one another."""
-    found = Identities(np.array([0, 1, 2, 0, 1, 2, -1, 9], np.int32))
-    one = figures(found, 10, part=range(4))
-    assert (one.delivered, one.identified, one.distinct, one.stale, one.repeated) == (8, 6, 3, 1, 0)
-    stream = Identities(np.array([0, 1, 0, 1, 0, 1, 0, 1], np.int32))
-    assert figures(stream, 100).repeated == 4
-    assert figures(stream, 100, windows=(4, 4)).repeated == 0
 
 
 def test_one_colour_over_and_over_tells_no_scale():

@@ -5,11 +5,10 @@ import dataclasses
 import pytest
 
 from grader_service.held_out.audit import Audit
-from grader_service.held_out.figures import Figures
-from grader_service.held_out.proof import prove
+from grader_service.held_out.proof import Figures, prove
 from grader_service.model.measurement import ContentKind
 
-GOOD = Figures(delivered=1000, identified=1000, distinct=512, stale=0, repeated=0)
+GOOD = Figures(delivered=1000, identified=1000, distinct=512, stale=0)
 
 
 def audits(kind=ContentKind.FULL, texture=0.95, count=64, area=1.0):
@@ -56,7 +55,6 @@ def test_weak_texture_everywhere_is_no_decode():
         ({"problem": "no_colour", "identified": 0, "distinct": 0}, "no_colour"),
         ({"problem": "colours_changed", "identified": 0, "distinct": 0}, "colours_changed"),
         ({"identified": 900}, "not_identified"),
-        ({"repeated": 60}, "repeated_images"),
     ],
 )
 def test_figures_come_first(change, problem):

@@ -14,6 +14,7 @@ from grader_service.model.measurement import (
     Corroboration,
     Decision,
     GpuUse,
+    GraphProof,
     HostBlock,
     HostEffect,
     Interval,
@@ -327,6 +328,25 @@ def content(**changes):
     )
 
 
+def graph_proof(**changes):
+    return GraphProof(
+        **{
+            "samples": 64,
+            "alike": 64,
+            "own": 63,
+            "on_gpu": 64,
+            "windows": 192,
+            "area": 0.5034,
+            "standard_area": 0.5121,
+            "low": 0.7344,
+            "standard_low": 0.7512,
+            "credits": {"colour": 1.0, "turn": 0.5},
+            "seconds": 2.25,
+        }
+        | changes
+    )
+
+
 def corroboration(**changes):
     uses = (
         GpuUse(arm=Arm.DALI, samples=61, sm_percent=28.6, jpg_percent=57.2, memory_mib=3120.4, processes=3),
@@ -418,6 +438,36 @@ def replayed():
     )
 
 
+def tried_out():
+    """Tier A: the graph was tried out on other pictures, and timed."""
+    return verdict(measurement=measurement(graph=graph_proof()), provenance=provenance(timings_s={"experiments": 2.5}))
+
+
+def independent():
+    """A graph whose images do not depend on the files, so that it was not timed."""
+    note = "When the files showed other pictures, 64 of 64 images stayed exactly as they were."
+    proof = graph_proof(own=0, on_gpu=None, windows=0, area=1.0, low=1.0, credits={}, problem="independent", note=note)
+    failed_check = check(
+        "throughput_ratio",
+        "benchmark",
+        Outcome.FAILED,
+        tier=Tier.GRAPH,
+        code="ratio.independent",
+        details={"graph": proof.model_dump(mode="json")},
+    )
+    return verdict(
+        status=Status.FAILED,
+        code="ratio.independent",
+        feedback=failed_check.feedback,
+        score=25.0,
+        steps=(step("baseline"), step("benchmark", Outcome.FAILED, 0.0)),
+        checks=(check(), failed_check),
+        measurement=measurement(
+            (), decision=None, arms=(), claims=(), problem=note, images=0, image_sizes="", graph=proof, measured_s=0.0
+        ),
+    )
+
+
 def nothing_timed():
     """No tier could be had: the graph was refused, and there is no factory."""
     text = "No function `build_dali_iterator(dataset_dir, batch_size)` is defined."
@@ -489,6 +539,7 @@ def hostile():
                 TierRefused(tier="B", problem=short[0], text=long[1:]),
             ),
             content=content(problem=short[0], note=long),
+            graph=graph_proof(problem=short[0], note=long, credits=dict.fromkeys(HOSTILE, 0.5)),
             corroboration=corroboration(flags=(*short, long)),
             attempt=2**40,
             unsteady=long,
@@ -522,6 +573,8 @@ CASES = {
     "many_blocks": many_blocks,
     "proven": proven,
     "replayed": replayed,
+    "tried_out": tried_out,
+    "independent": independent,
     "nothing_timed": nothing_timed,
     "unsteady": unsteady,
     "hostile": hostile,

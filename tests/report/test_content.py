@@ -6,7 +6,17 @@ from grader_service.model.measurement import Arm
 from grader_service.model.verdict import Outcome, Status, Tier
 from grader_service.report import words
 from grader_service.report.html import render_report
-from tests.report.factories import check, content, decision, measurement, rehearsed, step, verdict, without_run
+from tests.report.factories import (
+    check,
+    content,
+    decision,
+    graph_proof,
+    measurement,
+    rehearsed,
+    step,
+    verdict,
+    without_run,
+)
 from tests.report.page import Page
 
 
@@ -159,12 +169,17 @@ def test_blocks_with_one_reason_are_told_once(page):
 
 
 def test_plain_measurement_has_no_further_parts(page):
-    """A graph in the clean room with nothing to remark has no tier, content, GPU, host or staff part."""
+    """An older measurement of a graph, with nothing to remark, has no tier, proof, GPU, host or staff part."""
     shown = page("official")
     headings = [heading.text for heading in shown.all("h3")]
-    assert not {"How strong the evidence is", "What the images showed", "What the GPU did meanwhile", "For staff"} & {
-        *headings
+    absent = {
+        "How strong the evidence is",
+        "What your graph does",
+        "What the images showed",
+        "What the GPU did meanwhile",
+        "For staff",
     }
+    assert not absent & {*headings}
     assert "Your DALI graph" in shown.text
     assert "attempt number" not in shown.text
     assert "wanted of a host" not in shown.text
@@ -209,7 +224,7 @@ def test_images_that_do_not_count_make_no_outcome(page):
 
 
 def test_images_of_a_graph_that_do_not_count_make_no_outcome():
-    """What a carried graph delivered is held to the same; a check that decided all the same has the last word."""
+    """Older verdicts held graphs to their pixels as well; a check that decided all the same has the last word."""
     timed = measurement(content=content(problem="small_area"))
     shown = Page(render_report(verdict(measurement=timed)))
     assert "This ratio does not count" in shown.text
@@ -217,6 +232,48 @@ def test_images_of_a_graph_that_do_not_count_make_no_outcome():
     judged = check("throughput_ratio", "benchmark", details={"decision": decision().model_dump(mode="json")})
     shown = Page(render_report(verdict(checks=(judged,), measurement=timed)))
     assert "This ratio does not count" not in shown.text
+
+
+def test_what_a_graph_does_is_told(page):
+    """A graph that was tried out and timed: its proof stands beside the rates, without a problem."""
+    shown = page("tried_out")
+    section = _section(shown, "measurement")
+    assert "What your graph does" in [item.text for item in section.walk() if item.tag == "h3"]
+    assert "Follow their own file 63 of 64" in section.text
+    assert "Problem:" not in section.text
+    assert "DALI delivered 1.39×" in section.text
+    assert "Run the graph on other pictures 2.5 s" in shown.text
+
+
+def test_a_graph_that_was_not_timed_says_why_once(page):
+    """Neither a ratio nor a rule stands there, and what was seen is not said twice."""
+    shown = page("independent")
+    section = _section(shown, "measurement")
+    assert "Your graph was not timed" in section.text
+    assert "Most images do not depend on the files" in section.text
+    assert section.text.count("When the files showed other pictures") == 1
+    assert "How it was decided" not in section.text
+    assert "There is no decision" not in section.text
+    assert not shown.with_class("plot")
+
+
+def test_a_graph_that_was_not_timed_is_not_said_to_be_timed():
+    """Nor in a lab that does not grade its speed."""
+    seen = measurement((), decision=None, arms=(), graph=graph_proof(problem="not_examined", note="It blends."))
+    text = Page(render_report(verdict(checks=(check(),), steps=(step("baseline"),), measurement=seen))).text
+    assert "Your graph was not timed" in text
+    assert "its speed is not graded" not in text
+    assert "What was seen: It blends." in text
+    assert "Images tried" not in text
+
+
+def test_a_ratio_of_a_graph_with_a_problem_makes_no_outcome():
+    """Whatever a stored verdict holds: a graph that was seen not to do its work has passed nothing."""
+    timed = measurement(graph=graph_proof(problem="unlike", note="60 of 64 images differ."))
+    section = _section(Page(render_report(verdict(measurement=timed))), "measurement")
+    assert not [item for item in section.walk() if "chip" in item.attributes.get("class", "").split()]
+    assert "taken of a graph that was not seen to do its work" in section.text
+    assert "images that do not count as delivered" not in section.text
 
 
 def test_outcome_is_that_of_the_check():

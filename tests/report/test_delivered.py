@@ -7,7 +7,7 @@ import pytest
 
 from grader_service.model.measurement import ContentKind, TierRefused
 from grader_service.report import delivered
-from tests.report.factories import content
+from tests.report.factories import content, graph_proof
 
 
 def _facts(**changes):
@@ -58,6 +58,47 @@ def test_every_problem_that_the_grader_names_has_words():
     )
     assert {"replayed", "stale", "not_audited", "partial_decode", "not_comparable", "no_colour"} <= named
     assert named <= set(delivered._PROBLEM_MEANING)
+
+
+def test_every_problem_of_a_graph_has_words():
+    """Each word that the acceptance table returns has a sentence of its own."""
+    text = (files("grader_service.grading") / "acceptance.py").read_text()
+    named = set(re.findall(r'return "([a-z_]+)"', text))
+    assert {"not_examined", "independent", "unlike", "unclear", "lesser"} == named
+    assert named == set(delivered._GRAPH_PROBLEM_MEANING)
+    assert len({delivered.graph_problem(word) for word in [*named, "<b>"]}) == len(named) + 1
+
+
+def test_graph_findings_tell_counts_and_shares():
+    """What followed the files, what was decoded beside the standard job, and what the references did."""
+    assert dict(delivered.graph_findings(graph_proof())) == {
+        "Images tried": "64",
+        "Follow their own file": "63 of 64",
+        "Equal on lossless copies of the files": "64 of 64",
+        "On the GPU like on the CPU": "64 of 64",
+        "Decoded of each file": "50.3% on average (the standard random crop shows 51.2%)",
+        "Windows that reach the lowest third of the rows": "73.4% (of the standard ones 75.1%)",
+        "The references did as well": "colour changes of 100% of the images and rotation of 50% of the images",
+        "Trying it out took": "2.2 s",
+    }
+
+
+def test_graph_findings_of_whole_files():
+    """In a rehearsal, without windows: neither a GPU nor rows are shown, and nothing more was to be done."""
+    facts = dict(delivered.graph_findings(graph_proof(on_gpu=None, windows=0, credits={})))
+    assert facts["Decoded of each file"] == "all of it (the standard random crop shows 51.2%)"
+    assert facts["The references did as well"] == "no rotation, colour changes or blurring: none were seen"
+    assert not {"On the GPU like on the CPU", "Windows that reach the lowest third of the rows"} & set(facts)
+
+
+def test_graph_findings_of_a_graph_that_was_not_timed():
+    """The references did nothing beside it, and what was not found out has no numbers."""
+    facts = dict(delivered.graph_findings(graph_proof(problem="lesser", credits={"blur": 0.3})))
+    assert facts["Augmentation seen"] == "blurring of 30% of the images"
+    assert "The references did as well" not in facts
+    assert "Augmentation seen" not in dict(delivered.graph_findings(graph_proof(problem="unlike", credits={})))
+    assert "Decoded of each file" not in dict(delivered.graph_findings(graph_proof(problem="independent", windows=0)))
+    assert delivered.graph_findings(graph_proof(problem="not_examined")) == ()
 
 
 @pytest.mark.parametrize("code", ["", "new_word", "<b>"])

@@ -1,60 +1,35 @@
-"""The plain twin of a graph: the same work with the operators that change colours set to do nothing.
+"""A graph without some of its operators, to see what they did."""
 
-An image's identity is its colour. Where the learner's graph changes colours, the twin shows that the images behind the
-change are the shard's own.
-"""
+import copy
+from collections.abc import Set as AbstractSet
 
-from . import model
-from .allowed import DECODERS, READERS
-from .model import Edge, Graph
-from .view import path
-
-_SETTINGS = ("brightness", "brightness_shift", "contrast", "contrast_center", "hue", "saturation", "value")
-COLOUR = frozenset({
-    "Brightness", "BrightnessContrast", "ColorTwist", "Contrast", "Hsv", "Hue", "Saturation",
-})  # fmt: skip
-# Behind these an image can still be recognised, and compared with the file.
-_TRANSPARENT = COLOUR | DECODERS | frozenset({
-    "Cast", "CastLike", "Copy", "Crop", "CropMirrorNormalize", "ExpandDims", "FastResizeCropMirror", "Flip",
-    "MakeContiguous", "Pad", "RandomResizedCrop", "Reinterpret", "Reshape", "Resize", "ResizeCropMirror", "Slice",
-    "Squeeze", "TensorResize", "Transpose", "experimental__Resize", "experimental__TensorResize",
-})  # fmt: skip
+from . import flow
+from .model import Graph
+from .operators import kind
 
 
-def changes_colours(graph: Graph) -> bool:
-    """Whether the mean colour of an image is no longer its own when it leaves the graph."""
-    return any(operator.name in COLOUR for operator in graph.operators)
+def workers(graph: Graph, output: int) -> dict[str, set[int]]:
+    """Kind of work (`colour`, `turn`, `blur`) to the places of the operators that do it with an output's images."""
+    images = flow.image_edges(graph)
+    found: dict[str, set[int]] = {}
+    for place in sorted(flow.behind(graph, output)):
+        operator = graph.operators[place]
+        row, inputs = kind(operator.name), flow.plain_inputs(operator)
+        if row and row.neutral and row.work in ("colour", "turn", "blur") and inputs and inputs[0].name in images:
+            found.setdefault(row.work, set()).add(place)
+    return found
 
 
-def opaque_operators(graph: Graph, output: int) -> list[str]:
-    """Operators between the decoder and the images, behind which one may not be recognised although it was decoded.
-
-    None where no decoder feeds the output: then there is nothing that they could hide.
-    """
-    return sorted({operator.name for operator in path(graph, output)} - _TRANSPARENT)
-
-
-def plain_twin(data: bytes) -> tuple[bytes, int | None]:
-    """The serialized graph with colours left alone, and the labels of the reader as one more output.
-
-    Returns:
-        The graph, and the index of the added output; None when no reader has labels.
-    """
-    graph = model.read(data)
-    for operator in graph.operators:
-        if operator.name in COLOUR:
-            operator.drop(*_SETTINGS)
-            operator.inputs = [edge for edge in operator.inputs if _argument_of(edge) not in _SETTINGS]
-    labels = next((op.outputs[1] for op in graph.operators if op.name in READERS and len(op.outputs) > 1), None)
-    if labels is None:
-        return model.write(graph), None
-    for place, edge in enumerate(graph.outputs):
-        if (edge.name, edge.device) == (labels.name, labels.device):
-            return model.write(graph), place
-    graph.outputs.append(Edge(labels.name, labels.device, list(labels.rest)))
-    return model.write(graph), len(graph.outputs) - 1
-
-
-def _argument_of(edge: Edge) -> str:
-    """Name of the argument that an input feeds; empty for a plain input."""
-    return next((part.value.decode() for part in edge.rest if isinstance(part.value, bytes)), "")
+def without(graph: Graph, places: AbstractSet[int]) -> Graph:
+    """A copy in which these operators hand their first input on as it is."""
+    left = copy.deepcopy(graph)
+    gone: dict[str, tuple[str, str]] = {}
+    for place in sorted(places):
+        operator = left.operators[place]
+        source = flow.plain_inputs(operator)[0]
+        gone[operator.outputs[0].name] = gone.get(source.name, (source.name, source.device))
+    for edge in [*left.outputs, *(edge for operator in left.operators for edge in operator.inputs)]:
+        if edge.name in gone:
+            edge.name, edge.device = gone[edge.name]
+    left.operators = [operator for place, operator in enumerate(left.operators) if place not in places]
+    return left

@@ -7,27 +7,26 @@ Steps are JSON objects, in order; lengths are pixels, 0 stands for "as it comes"
 * `{"op": "crop", "size": [height, width]}`: a window of fixed size;
 * `{"op": "slice", "share": [height, width]}`: a window of a fixed share of both sides;
 * `{"op": "resize", "mode": "stretch" | "not_larger" | "not_smaller", "size": [height, width]}`;
+* `{"op": "pad", "inner": [height, width], "size": [height, width]}`: an image with something around it, as measured;
 * `{"op": "unknown"}`: a window that the graph computes in a way that is not read here;
-* `{"op": "several"}`: the image may come from one of several decoders, of which the steps follow the first.
 
 `"decoder": true` marks a window that the decoder itself cuts out, so that the rest of the image costs it less.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from .allowed import DECODERS
+from . import flow
 from .model import Edge, Graph, Operator
+from .operators import CROPS, DECODERS, RESIZES, kind
 
 Step = dict[str, Any]
 AREA, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)
 """Defaults of DALI and of torchvision alike."""
-_RESIZES = frozenset({
-    "Resize", "ResizeCropMirror", "FastResizeCropMirror", "TensorResize", "experimental__Resize",
-    "experimental__TensorResize",
-})  # fmt: skip
-_CROPS = frozenset({"Crop", "CropMirrorNormalize", "ResizeCropMirror", "FastResizeCropMirror"})
+_ENLARGED = 1.05
+"""An image that has so many times as many pixels afterwards was padded; less is a matter of rounding."""
 _MOST_PIXELS = 65536.0
 _LEAST = 1e-4
 """Least area and ratio, so that logarithms and square roots of what a learner wrote exist."""
@@ -40,12 +39,8 @@ def path(graph: Graph, output: int | None = None) -> list[Operator]:
         graph: operators stand in the order in which DALI runs them.
         output: index of the output with the images; None for the first one that comes from a decoder.
     """
-    makers: dict[str, Operator] = {}
-    decoded: set[str] = set()
-    for operator in graph.operators:
-        makers |= {edge.name: operator for edge in operator.outputs}
-        if operator.name in DECODERS or any(edge.name in decoded for edge in _positional(operator)):
-            decoded |= {edge.name for edge in operator.outputs}
+    makers = {edge.name: operator for operator in graph.operators for edge in operator.outputs}
+    decoded = flow.image_edges(graph)
     wanted = graph.outputs if output is None else graph.outputs[output : output + 1]
     name = next((edge.name for edge in wanted if edge.name in decoded), None)
     passed: list[Operator] = []
@@ -54,46 +49,54 @@ def path(graph: Graph, output: int | None = None) -> list[Operator]:
         passed.append(operator)
         if operator.name in DECODERS:
             break
-        name = next((edge.name for edge in _positional(operator) if edge.name in decoded), None)
+        name = next((edge.name for edge in flow.plain_inputs(operator) if edge.name in decoded), None)
     return passed[::-1]
 
 
-def steps(graph: Graph, output: int | None = None) -> list[Step]:
-    """The windows and sizes of an image on its way through the graph; see the module."""
+def steps(
+    graph: Graph, output: int | None = None, sizes: Mapping[str, Sequence[float]] = MappingProxyType({})
+) -> list[Step]:
+    """The windows and sizes of an image on its way through the graph; see the module.
+
+    Args:
+        graph: operators stand in the order in which DALI runs them.
+        output: index of the output with the images; None for the first one that comes from a decoder.
+        sizes: mean height and width of the images on an edge, by its name, for what the graph computes.
+    """
     passed = path(graph, output)
     found: list[Step] = []
-    if passed and len(_sources(graph, passed[-1])) > 1:
-        found.append({"op": "several", "decoder": True})
     for operator in passed:
-        found += _steps_of(operator, graph)
+        found += _padded(operator, sizes) or [_measured(step, operator, sizes) for step in _steps_of(operator, graph)]
     return found
 
 
-def _sources(graph: Graph, last: Operator) -> set[int]:
-    """Which decoders feed an operator, by their place in the graph."""
-    names = {edge.name for edge in last.outputs}
-    found: set[int] = set()
-    for place in range(len(graph.operators) - 1, -1, -1):
-        operator = graph.operators[place]
-        if names.isdisjoint(edge.name for edge in operator.outputs):
-            continue
-        if operator.name in DECODERS:
-            found.add(place)
-        else:
-            names |= {edge.name for edge in _positional(operator)}
-    return found
+def _padded(operator: Operator, sizes: Mapping[str, Sequence[float]]) -> list[Step]:
+    """The step of an operator that makes images larger without a resize; empty for any other."""
+    row, after = kind(operator.name), sizes.get(operator.outputs[0].name) or []
+    before = [size for edge in flow.plain_inputs(operator)[:1] for size in sizes.get(edge.name) or []]
+    if not before or not after or row is None or row.work not in ("", "crop") or operator.name == "RandomResizedCrop":
+        return []
+    if math.prod(after) <= _ENLARGED * math.prod(before):
+        return []
+    inner = [_pixels(min(was, side)) for was, side in zip(before, after, strict=True)]
+    return [{"op": "pad", "inner": inner, "size": [_pixels(side) for side in after]}]
+
+
+def _measured(step: Step, operator: Operator, sizes: Mapping[str, Sequence[float]]) -> Step:
+    """The step as it came out, where its size or window is computed in the graph."""
+    after = sizes.get(operator.outputs[0].name) or []
+    before = [size for edge in flow.plain_inputs(operator)[:1] for size in sizes.get(edge.name) or []]
+    if step["op"] == "resize" and not any(step["size"]) and after:
+        return {**step, "mode": "stretch", "size": [_pixels(side) for side in after]}
+    if step["op"] == "unknown" and after and before and operator.name not in RESIZES:
+        share = [round(min(1.0, side / max(1.0, was)), 2) for side, was in zip(after, before, strict=True)]
+        return {"op": "slice", "share": share}
+    return step
 
 
 def wired(operator: Operator, name: str) -> Edge | None:
     """The input that feeds an argument, when another operator computes it."""
-    for edge in operator.inputs:
-        if any(part.number == 4 and part.value == name.encode() for part in edge.rest):
-            return edge
-    return None
-
-
-def _positional(operator: Operator) -> list[Edge]:
-    return [edge for edge in operator.inputs if not any(part.number == 3 and part.value for part in edge.rest)]
+    return next((edge for edge in operator.inputs if edge.steers and edge.argument == name), None)
 
 
 def _steps_of(operator: Operator, graph: Graph) -> list[Step]:
@@ -111,9 +114,9 @@ def _steps_of(operator: Operator, graph: Graph) -> list[Step]:
     if name == "Slice":
         return _slice(operator, graph)
     found: list[Step] = []
-    if name in _RESIZES:
+    if name in RESIZES:
         found += [*_roi(operator), _resize(operator)]
-    if name in _CROPS:
+    if name in CROPS:
         found += _crop(operator)
     if name in ("_TensorSubscript", "TensorSubscript"):
         found += _subscript(operator)
@@ -176,7 +179,7 @@ def _slice(operator: Operator, graph: Graph) -> list[Step]:
     wires = ("start", "end", "shape", "rel_start", "rel_end", "rel_shape")
     if any(wired(operator, name) for name in wires):
         return [{"op": "unknown"}]
-    inputs = _positional(operator)
+    inputs = flow.plain_inputs(operator)
     extents: list[tuple[float, bool]] | None
     if len(inputs) >= 3:
         maker = _maker(graph, inputs[2])

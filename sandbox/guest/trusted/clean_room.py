@@ -4,19 +4,21 @@ The process imports DALI before it sees the graph, applies the allow-list and th
 pipeline and drives it itself. Batches and counts are facts here; time is the host's.
 """
 
-import functools
 import os
+import random
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from ..channel import Link
-from ..graph import edit, model, neutral
+from ..graph import edit, model
 from ..graph.edit import Budget, GraphRefused
 from ..graph.wire import WireError
 from . import reference_plan
 from .batches import Batches
-from .contents import Look
+from .experiments import examine
 from .own_graph import OwnGraph
+from .runs import reseed
 
 FORBIDDEN_ENVIRONMENT = ("DALI_PRELOAD_PLUGINS", "NVIMGCODEC_EXTENSIONS_PATH", "LD_PRELOAD", "PYTHONSTARTUP")
 """Scrubbed before DALI is imported: each of them loads code or changes what is measured."""
@@ -26,8 +28,9 @@ _MAX_OUTPUTS = 64
 def run(link: Link) -> None:
     """Guest program: `prepare` (a graph as blob) is answered with `prepared` or `refused`, `window` with two marks.
 
-    `which_gpu` is answered with `gpu`, `contents` with what the last window delivered, `twin_contents` with what the
-    plain twin delivers. `prepare_own`, and a `window` of the graph `own`, go to a graph of ours; see `own_graph`.
+    `which_gpu` is answered with `gpu`, `experiment` with `experimented`: what the prepared graph does, and the job of a
+    reference loader beside it. `prepare_own`, and a `window` of the graph `own`, go to a graph of ours; see
+    `own_graph`.
     """
     for name in FORBIDDEN_ENVIRONMENT:
         os.environ.pop(name, None)
@@ -39,21 +42,21 @@ def run(link: Link) -> None:
     batches: Batches | None = None
     batch_size = 0
     device = "cpu"
-    prepared: dict[str, Any] = {}
-    look: Look | None = None
+    prepared: Prepared | None = None
     own = OwnGraph()
     while True:
         request = link.receive()
         if request["kind"] == "prepare_own" or request.get("graph") == "own":
+            batches = prepared = None  # it fills its queue no more while ours is timed
             own.answer(link, request)
         elif request["kind"] == "which_gpu":
             uuid, problem = which_gpu()
             link.send("gpu", uuid=uuid, problem=problem)
         elif request["kind"] == "prepare":
             device = request["device"]
-            batches = None  # frees the buffers of a graph that was tried before
+            batches = prepared = None  # frees the buffers of a graph that was tried before
             try:
-                batches, batch_size, answer = prepare(request)
+                prepared, answer = prepare(request)
             except GraphRefused as refusal:
                 link.send("refused", problem=refusal.reason, text=str(refusal)[:2000])
             except WireError as error:
@@ -61,23 +64,17 @@ def run(link: Link) -> None:
             except Exception as error:
                 link.send("refused", problem="graph_failed", text=str(error)[:4000])
             else:
-                prepared = answer
-                link.send("prepared", **{key: value for key, value in answer.items() if key != "edited"})
+                batches, batch_size = prepared.batches, prepared.graph.batch_size
+                link.send("prepared", **answer)
         elif request["kind"] == "window" and batches is not None:
             _draw(batches, request["discard"], device)
-            look = Look(prepared["batch"]["output"], request["copies"])
             link.send("mark")
             started = time.monotonic()
-            _draw(batches, request["batches"], device, look)
+            _draw(batches, request["batches"], device)
             seconds = time.monotonic() - started
             link.send("window_done", images=batch_size * request["batches"], seconds=seconds)
-        elif request["kind"] == "contents" and look is not None:
-            body, blob = look.message()
-            link.send("contents", blob, **body)
-        elif request["kind"] == "twin_contents" and batches is not None:
-            batches = None  # its place in memory is the twin's
-            body, blob = _twin_contents(prepared, request, device)
-            link.send("contents", blob, **body)
+        elif request["kind"] == "experiment" and prepared is not None:
+            link.send("experimented", **prepared.experiment(request["threads"], device))
         else:
             return
 
@@ -98,34 +95,60 @@ def which_gpu() -> tuple[str | None, str | None]:
     return None if uuid is None else str(uuid), None
 
 
-def prepare(request: dict[str, Any]) -> tuple[Batches, int, dict[str, Any]]:
-    """Rebuilds the graph on the held-out files and draws the first batch.
+@dataclass(frozen=True)
+class Prepared:
+    """A graph that runs on held-out files."""
+
+    graph: model.Graph
+    """As it is timed."""
+    batches: Batches
+    files: list[str]
+    batch: dict[str, Any]
+    """Facts of the first batch."""
+
+    def experiment(self, threads: int, device: str) -> dict[str, Any]:
+        """What the graph does (`found`), and the job of a reference loader (`plan`)."""
+        output = self.batch["output"]
+        found = examine(self.graph, output, self.files, build, device, threads)
+        plan = reference_plan.plan(
+            self.graph,
+            self.batch["shape"][1:],
+            self.batch["dtype"],
+            output,
+            work=found.get("credits", {}),
+            sizes=found.pop("sizes", {}),
+        )
+        return {"found": found, "plan": plan}
+
+
+def prepare(request: dict[str, Any]) -> tuple[Prepared, dict[str, Any]]:
+    """Rebuilds the graph on the held-out files, with seeds that nobody knows, and draws the first batch.
 
     Raises:
         GraphRefused: an operator or size is not allowed, or no output holds images.
         WireError: the bytes are no graph.
     """
-    graph = model.read(request["blob"])
+    graph, draw = model.read(request["blob"]), random.SystemRandom()
     facts = _graph_facts(graph)
+    changed = edit.prune(graph)
     edit.check(graph)
-    files = request["files"]
-    changed = edit.repoint(graph, files, [index % 1000 for index in range(len(files))])
+    if request["device"] == "cpu":
+        edit.require_cpu(graph)
+    files = draw.sample(request["files"], len(request["files"]))
+    changed += edit.repoint(graph, files, draw.choices(range(1000), k=len(files)))
     changed += edit.restrain(graph, Budget(request["threads"]))
     declared = [edge.device for edge in graph.outputs]
     if request["device"] == "cpu":
         edit.to_cpu(graph)
     else:
         graph.device_id = 0
+    reseed(graph, draw)
     facts["changed"] = [text[:190] for text in changed[:64]]
     batches = Batches(build(graph))
-    batch, plan = _first_batch(batches, declared, graph)
+    batch = _first_batch(batches, declared)
     answer = {
-        "edited": model.write(graph),
-        "colours_changed": neutral.changes_colours(graph),
-        "opaque": neutral.opaque_operators(graph, batch["output"])[:32],
         "graph": facts,
         "batch": batch,
-        "plan": plan,
         "batch_size": graph.batch_size,
         "queue_depth": max(graph.prefetch),
         "settings": {
@@ -134,7 +157,7 @@ def prepare(request: dict[str, Any]) -> tuple[Batches, int, dict[str, Any]]:
             "prefetch_queue_depth": list(graph.prefetch),
         },
     }
-    return batches, graph.batch_size, answer
+    return Prepared(graph, batches, files, batch), answer
 
 
 def build(graph: model.Graph) -> Any:
@@ -181,13 +204,13 @@ def _graph_facts(graph: model.Graph) -> dict[str, Any]:
     }
 
 
-def _first_batch(batches: Batches, declared: list[str], graph: model.Graph) -> tuple[dict[str, Any], dict[str, Any]]:
-    found: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    batches.take(lambda outputs: found.append(_facts(outputs, declared, graph)))
+def _first_batch(batches: Batches, declared: list[str]) -> dict[str, Any]:
+    found: list[dict[str, Any]] = []
+    batches.take(lambda outputs: found.append(_facts(outputs, declared)))
     return found[0]
 
 
-def _facts(outputs: Any, declared: list[str], graph: model.Graph) -> tuple[dict[str, Any], dict[str, Any]]:
+def _facts(outputs: Any, declared: list[str]) -> dict[str, Any]:
     described = [_describe(output) for output in outputs][:_MAX_OUTPUTS]
     index = _image_output(outputs)
     if index is None:
@@ -206,7 +229,7 @@ def _facts(outputs: Any, declared: list[str], graph: model.Graph) -> tuple[dict[
     values = _as_torch(tensor).float()
     low, high = float(values.min()), float(values.max())
     finite = low - low == 0.0 and high - high == 0.0
-    facts: dict[str, Any] = {
+    return {
         "output": index,
         "shape": shape,
         "dtype": str(output.dtype).rpartition(".")[2][:60],
@@ -219,7 +242,6 @@ def _facts(outputs: Any, declared: list[str], graph: model.Graph) -> tuple[dict[
         "high": high if finite else 0.0,
         "outputs": described,
     }
-    return facts, reference_plan.plan(graph, shape[1:], facts["dtype"], index)
 
 
 def _image_output(outputs: Any) -> int | None:
@@ -249,17 +271,9 @@ def _as_torch(tensor: Any) -> Any:
     return torch.from_dlpack(tensor)
 
 
-def _twin_contents(prepared: dict[str, Any], request: dict[str, Any], device: str) -> Any:
-    data, labels = neutral.plain_twin(prepared["edited"])
-    twin = Batches(build(model.read(data)))
-    look = Look(prepared["batch"]["output"], request["copies"], labels)
-    _draw(twin, request["batches"], device, look)
-    return look.message()
-
-
-def _draw(batches: Batches, count: int, device: str, look: Look | None = None) -> None:
-    for number in range(count):
-        batches.take(None if look is None else functools.partial(look.see, number))
+def _draw(batches: Batches, count: int, device: str) -> None:
+    for _ in range(count):
+        batches.take()
     if device == "cuda":
         import torch
 

@@ -26,6 +26,9 @@ def transforms_of(plan: dict[str, Any]) -> list[Any]:
             exact = tuple(step["size"]) == size
         elif step["op"] == "slice":
             made.append(Share(step["share"]))
+        elif step["op"] == "pad":
+            made += [Fit("stretch", step["inner"], mode), transforms.CenterCrop(tuple(step["size"]))]
+            exact = tuple(step["size"]) == size
     if not exact:
         made.append(Fit("stretch", plan["size"], mode))
     return made

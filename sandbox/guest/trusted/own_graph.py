@@ -9,6 +9,8 @@ from .reference import IMAGENET_MEAN, IMAGENET_STD
 
 _LABELS = 1000
 _QUEUE_DEPTH = 2
+_OFTEN = 0.5
+"""Share of the images from which an augmentation of the job is done, here to all of them."""
 _INTERPOLATION = {
     "nearest": "INTERP_NN",
     "bilinear": "INTERP_LINEAR",
@@ -125,6 +127,10 @@ def _sized(images: Any, plan: dict[str, Any], place: str) -> Any:
         elif step["op"] == "crop":
             images = fn.crop(images, device=place, crop=list(step["size"]), out_of_bounds_policy="trim_to_shape")
             exact = list(step["size"]) == size
+        elif step["op"] == "pad":
+            images = fn.resize(images, size=list(step["inner"]), **options)
+            images = fn.crop(images, device=place, crop=list(step["size"]), out_of_bounds_policy="pad")
+            exact = list(step["size"]) == size
         elif step["op"] == "slice":
             start = [(1 - share) / 2 for share in step["share"]]
             images = fn.slice(images, device=place, rel_start=start, rel_shape=list(step["share"]), axis_names="HW")
@@ -135,10 +141,10 @@ def _changed(images: Any, plan: dict[str, Any], place: str) -> Any:
     """The augmentations of `reference.transform` that the plan asks for."""
     from nvidia.dali import fn
 
-    if plan["turn"]:
+    if plan["turn"] >= _OFTEN:
         angle = fn.random.uniform(range=[-15.0, 15.0])
         images = fn.rotate(images, device=place, angle=angle, keep_size=True, fill_value=0)
-    if plan["colour"] and plan["channels"] != 1:
+    if plan["colour"] >= _OFTEN and plan["channels"] != 1:
         images = fn.color_twist(
             images,
             device=place,
@@ -146,6 +152,6 @@ def _changed(images: Any, plan: dict[str, Any], place: str) -> Any:
             contrast=fn.random.uniform(range=[0.8, 1.2]),
             saturation=fn.random.uniform(range=[0.8, 1.2]),
         )
-    if plan["blur"]:
+    if plan["blur"] >= _OFTEN:
         images = fn.gaussian_blur(images, device=place, window_size=3)
     return images

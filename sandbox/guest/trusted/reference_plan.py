@@ -1,15 +1,13 @@
 """Which torchvision transforms do the work of a DALI graph, so that the reference loader has the same job."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ..graph import view
 from ..graph.model import Graph, Operator
 from ..graph.view import Step
 
-_COLOUR = frozenset({
-    "ColorTwist", "Brightness", "Contrast", "BrightnessContrast", "Hsv", "Hue", "Saturation",
-})  # fmt: skip
-_TURN = frozenset({"Rotate", "WarpAffine"})
 _INTERPOLATION = {0: "nearest", 1: "bilinear", 2: "bicubic", 3: "lanczos", 4: "bilinear", 5: "bicubic"}
 """DALI's `DALIInterpType`; Pillow has no triangular and no Gaussian filter of its own, these cost as much."""
 _LARGEST = 2
@@ -17,32 +15,41 @@ _LARGEST = 2
 piece out of them costs a GPU little and a CPU much, so the reference does not do that with it."""
 
 
-def plan(graph: Graph, shape: list[int], dtype: str, output: int | None = None) -> dict[str, Any]:
+def plan(
+    graph: Graph,
+    shape: list[int],
+    dtype: str,
+    output: int | None = None,
+    *,
+    work: Mapping[str, float] = MappingProxyType({}),
+    sizes: Mapping[str, list[float]] = MappingProxyType({}),
+) -> dict[str, Any]:
     """A JSON plan for `reference.transform`: geometry from the graph, sizes from the batch that came out.
 
     `view` holds the steps of `graph.view` as the graph has them, `steps` the least job with the same result: what a
-    later step makes superfluous is left out. `geometry` names the job in one word.
+    later step makes superfluous is left out. `geometry` names the job in one word. `turn`, `colour` and `blur` are the
+    shares of images that this is done to.
 
     Args:
         graph: the learner's graph.
         shape: shape of one image in the batch, `[C, H, W]` or `[H, W, C]`.
         dtype: DALI's name of the batch's type.
         output: index of the pipeline output with the images; None for the first one that comes from a decoder.
+        work: what the graph was seen to do, see `Experiments`.
+        sizes: mean height and width of the images on an edge, by its name, where they were measured.
     """
     height, width = _spatial(shape)
-    names = {operator.name for operator in graph.operators}
-    seen = view.steps(graph, output)
+    path = view.path(graph, output)
+    seen = view.steps(graph, output, sizes)
     return {
         "geometry": _geometry(seen),
         "size": [height, width],
         "view": seen,
         "steps": least(seen, height, width),
         **_window(seen),
-        "interpolation": _interpolation(view.path(graph, output)),
-        "mirror": "Flip" in names or any(_mirrors(operator) for operator in graph.operators),
-        "colour": bool(names & _COLOUR),
-        "turn": bool(names & _TURN),
-        "blur": "GaussianBlur" in names,
+        "interpolation": _interpolation(path),
+        "mirror": any(operator.name == "Flip" or _mirrors(operator) for operator in path),
+        **{name: round(work.get(name, 0.0), 2) for name in ("turn", "colour", "blur")},
         "floats": "FLOAT" in dtype,
         "channels": shape[0] if _channels_first(shape) else shape[-1],
     }
@@ -66,6 +73,8 @@ def least(seen: list[Step], height: int, width: int) -> list[Step]:
         elif step["op"] in ("random_crop", "random_resized_crop"):
             # Sizes between two random windows play no part: only the last one is kept.
             kept = [{"op": "random_resized_crop", "area": step["area"], "ratio": step["ratio"]}]
+        elif step["op"] == "pad":
+            kept.append(dict(step))
         elif step["op"] in ("crop", "slice"):
             kept.append({key: value for key, value in step.items() if key != "decoder"})
     return kept

@@ -153,7 +153,7 @@ CASES = (
         noise = fn.random.uniform(range=[-40.0, 40.0], shape=[48, 48, 3], device="gpu")
         images = fn.resize(noise, size=(96, 96)) + fn.cast(labels.gpu() * 37 % 200 + 30, dtype=types.FLOAT)
         """,
-        UNKNOWN,
+        ("ratio.independent",),
         outputs="fn.shapes(beside)",
     ),
     of_graph(
@@ -163,7 +163,7 @@ CASES = (
         images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
         images = fn.permute_batch(fn.resize(images, size=(96, 96)), indices=[0] * 16)
         """,
-        ("ratio.replayed",),
+        ("ratio.unclear", "ratio.independent"),
     ),
     arm(
         "D08-filled",

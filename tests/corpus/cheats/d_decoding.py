@@ -24,15 +24,6 @@ CASES = (
         ("ratio.partial_decode",),
     ),
     of_graph(
-        "D10-graph",
-        "thumbnails, enlarged",
-        """
-        images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
-        images = fn.resize(fn.resize(images, size=(36, 48)), size=(144, 192))
-        """,
-        ("ratio.partial_decode", "ratio.rendered"),
-    ),
-    of_graph(
         "D11-random",
         "a twelfth of each image is decoded",
         """

@@ -182,7 +182,7 @@ CASES = (
             .replace("return images, labels", "return images, labels, fn.shapes(unused)")
             .replace('["data", "label"]', '["data", "label", "unused"]'),
         ),
-        ("ratio.wrong_content", "ratio.replayed"),
+        ("ratio.independent",),
     ),
     first_batch(
         "T08-first",

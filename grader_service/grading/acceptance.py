@@ -1,0 +1,119 @@
+"""Whether a graph does the work that it is timed for: everything that is held against one, in one place.
+
+What was seen in experiments with the graph (`sandbox/guest/trusted/experiments.py`), in the order of asking:
+
+| seen | problem | outcome |
+| --- | --- | --- |
+| experiments would not tell what the graph does later, or failed | `not_examined` | inconclusive |
+| nine in ten images stay as they are when their file shows another picture | `independent` | failed |
+| nine in ten images differ from what the whole decoded file gives | `unlike` | failed |
+| one of these for some images, more than 5 % | `unclear` | inconclusive |
+| decoders decode less of each file, or of its end, than 0.8 of what the standard job shows | `lesser` | inconclusive |
+
+Nothing else is held against a graph, and nothing excuses one of these. A graph with a problem is not timed.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from grader_service.grading.work_parity import standard_work
+from grader_service.model.base import Count, Frozen, LongText
+from grader_service.model.measurement import GraphProof
+
+LEAST_SHARE = 0.95
+"""Share of the images that must be as they should: a graph may lose a few, such as to an augmentation that erases."""
+LEAST_AT_ALL = 0.1
+"""Share of the images below which the graph as a whole is at fault: one that shuffles a batch keeps a quarter."""
+WORK_FLOOR = 0.8
+"""Least share of the standard job's work that counts as the same work."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Observed(Frozen):
+    """What the clean room saw of a graph."""
+
+    samples: Annotated[int, Field(ge=1)]
+    """Images that were looked at in each run."""
+    doubt: LongText
+    """Why nothing was seen that could be relied on; empty when it could."""
+    alike: Count = 0
+    """Images that are the same when a file holds the picture without loss."""
+    own: Count = 0
+    """Images that changed when their own file showed another picture."""
+    on_gpu: Count | None = None
+    """Images that on the GPU resemble those of the CPU; null in a rehearsal."""
+    windows: Count = 0
+    """Windows that were measured, where decoders decode windows only."""
+    area: Share = 1.0
+    """Share of all pixels of the files that is decoded."""
+    low: Share = 1.0
+    """Share of all pixels in pictures whose window reaches their lowest third."""
+    credits: Annotated[dict[str, Share], Field(max_length=8)] = Field(default_factory=dict)
+    """Kind of work to the share of images that it changed."""
+    seconds: Annotated[float, Field(ge=0)]
+
+
+def judge(found: Observed, sizes: Sequence[tuple[int, int]]) -> GraphProof:
+    """The proof of a graph; `problem` and `note` are empty when it does its work.
+
+    Args:
+        found: in the clean room.
+        sizes: (width, height) of the held-out images, pixels.
+    """
+    area, low = standard_work(sizes)
+    problem, note = _problem(found, area, low)
+    return GraphProof(
+        samples=found.samples,
+        alike=found.alike,
+        own=found.own,
+        on_gpu=found.on_gpu,
+        windows=found.windows,
+        area=found.area,
+        standard_area=area,
+        low=found.low,
+        standard_low=low,
+        credits=found.credits,
+        problem=problem,
+        note=note,
+        seconds=found.seconds,
+    )
+
+
+def not_examined(doubt: str, sizes: Sequence[tuple[int, int]]) -> GraphProof:
+    """The proof of a graph that could not be tried out."""
+    return judge(Observed(samples=1, doubt=doubt, seconds=0.0), sizes)
+
+
+def _problem(found: Observed, area: float, low: float) -> tuple[str | None, str]:
+    if found.doubt:
+        return "not_examined", found.doubt
+    own, alike = found.own / found.samples, found.alike / found.samples
+    if own < LEAST_AT_ALL:
+        return "independent", (
+            f"When the files showed other pictures, {found.samples - found.own} of {found.samples} images stayed "
+            "exactly as they were, so they were not made from the files."
+        )
+    if alike < LEAST_AT_ALL:
+        return "unlike", (
+            f"{found.samples - found.alike} of {found.samples} images differ from what the same graph makes of the "
+            "whole decoded files."
+        )
+    if min(own, alike) < LEAST_SHARE:
+        return "unclear", (
+            f"Of {found.samples} images {found.own} changed with the picture in their file, and {found.alike} were the "
+            "same when the file held the picture without loss; all of them should."
+        )
+    if found.windows and found.area < WORK_FLOOR * area:
+        return "lesser", (
+            f"Your graph decodes {found.area:.0%} of each image on average; the standard augmentation "
+            f"(RandomResizedCrop with scale (0.08, 1)) shows {area:.0%}, and a PyTorch loader decodes all of it."
+        )
+    if found.windows and found.low < WORK_FLOOR * low:
+        return "lesser", (
+            f"{found.low:.0%} of the windows that your graph decodes reach the lowest third of an image; of those of "
+            f"the standard augmentation {low:.0%} do. A JPEG is read from its top, so windows near it are less work."
+        )
+    return None, ""

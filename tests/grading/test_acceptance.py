@@ -1,0 +1,129 @@
+"""What is held against a graph: each row of the table in `acceptance`, their order, their limits and their words."""
+
+import pytest
+
+from grader_service.grading.acceptance import LEAST_AT_ALL, LEAST_SHARE, WORK_FLOOR, Observed, judge, not_examined
+from grader_service.grading.work_parity import standard_work
+
+SIZES = [(500, 375)]
+AREA, LOW = standard_work(SIZES)
+LESS = {"windows": 200, "area": 0.1, "low": 0.1}
+"""Less work than the standard job."""
+
+
+def judged(**seen):
+    """The proof of a graph of which this was seen, and everything else is as it should be."""
+    usual = {"samples": 100, "doubt": "", "alike": 100, "own": 100, "seconds": 2.5}
+    return judge(Observed(**(usual | seen)), SIZES)
+
+
+def test_a_graph_that_does_its_work_has_no_problem():
+    """And no note; what was seen is kept as it was seen."""
+    seen = {"windows": 200, "area": 0.52, "low": 0.8, "credits": {"turn": 0.5}, "on_gpu": 3}
+    proof = judged(**seen)
+    assert (proof.problem, proof.note) == (None, "")
+    assert (proof.standard_area, proof.standard_low) == (AREA, LOW)
+    assert {name: getattr(proof, name) for name in seen} == seen
+    assert (proof.samples, proof.alike, proof.own, proof.seconds) == (100, 100, 100, 2.5)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {"on_gpu": 0},
+        {"credits": {}},
+        {"credits": {"turn": 0.0, "blur": 1.0}},
+        {"area": 0.01, "low": 0.0},
+        {"seconds": 170.0},
+        {"windows": 1, "area": 1.0, "low": 1.0},
+    ],
+)
+def test_nothing_else_is_held_against_a_graph(seen):
+    """Neither random numbers of the GPU, nor idle augmentations, nor windows that no decoder cuts out."""
+    assert judged(**seen).problem is None
+
+
+def test_a_doubt_comes_before_everything():
+    """Nothing that was seen counts where it could not be relied on."""
+    proof = judged(doubt="It looks at names.", own=0, alike=0, **LESS)
+    assert (proof.problem, proof.note) == ("not_examined", "It looks at names.")
+
+
+def test_a_graph_that_ended_its_process_is_not_examined():
+    """There is a proof of it, too, which says why."""
+    proof = not_examined("Its process ended: out of memory.", SIZES)
+    assert (proof.problem, proof.note) == ("not_examined", "Its process ended: out of memory.")
+    assert proof.samples >= 1
+
+
+@pytest.mark.parametrize(
+    ("seen", "problem"),
+    [
+        ({"own": 9, "alike": 0, **LESS}, "independent"),
+        ({"own": 10, "alike": 9, **LESS}, "unlike"),
+        ({"own": 94, "alike": 10, **LESS}, "unclear"),
+        ({"own": 95, "alike": 95, **LESS}, "lesser"),
+        ({"own": 95, "alike": 95}, None),
+    ],
+)
+def test_the_gravest_problem_is_named(seen, problem):
+    """Images that are not made of files at all, before those that are made of other ones, before less of them."""
+    assert judged(**seen).problem == problem
+
+
+@pytest.mark.parametrize(
+    ("own", "problem"), [(0, "independent"), (9, "independent"), (10, "unclear"), (94, "unclear"), (95, None)]
+)
+def test_images_that_stay_when_their_file_changes(own, problem):
+    """Most of them are an accusation, some are a question, and a few are none."""
+    assert judged(own=own).problem == problem
+
+
+@pytest.mark.parametrize(
+    ("alike", "problem"), [(0, "unlike"), (9, "unlike"), (10, "unclear"), (94, "unclear"), (95, None)]
+)
+def test_images_that_differ_from_those_of_the_whole_file(alike, problem):
+    """With the same limits."""
+    assert judged(alike=alike).problem == problem
+
+
+def test_the_limits_are_those_of_the_record():
+    """A batch that is shuffled keeps a quarter of its images in all runs, and stays far from an accusation."""
+    assert (LEAST_SHARE, LEAST_AT_ALL, WORK_FLOOR) == (0.95, 0.1, 0.8)
+
+
+@pytest.mark.parametrize(("factor", "problem"), [(0.79, "lesser"), (0.81, None), (1.0, None), (1.5, None)])
+def test_decoders_show_four_fifths_of_the_standard_area(factor, problem):
+    """Just below it is less work, just above it is not."""
+    assert judged(windows=200, area=factor * AREA, low=1.0).problem == problem
+
+
+@pytest.mark.parametrize(("factor", "problem"), [(0.0, "lesser"), (0.79, "lesser"), (0.81, None), (1.0, None)])
+def test_decoders_reach_the_end_of_files_four_fifths_as_often(factor, problem):
+    """A window near the top is cheap, however large it is."""
+    assert judged(windows=200, area=0.9, low=factor * LOW).problem == problem
+
+
+@pytest.mark.parametrize(
+    ("seen", "figures"),
+    [
+        ({"own": 3}, ("97 of 100 images", "stayed")),
+        ({"alike": 7}, ("93 of 100 images", "whole")),
+        ({"own": 80, "alike": 90}, ("100 images", "80 changed", "90 were")),
+        (LESS, ("decodes 10% of each image", f"{AREA:.0%}")),
+        ({**LESS, "area": 0.6}, ("10% of the windows", f"{LOW:.0%}")),
+    ],
+)
+def test_the_note_says_what_was_seen(seen, figures):
+    """In numbers that the learner can see for itself, in whole sentences."""
+    note = judged(**seen).note
+    assert all(figure in note for figure in figures), note
+    assert note.endswith(".")
+
+
+def test_the_standard_is_that_of_the_images_sizes():
+    """Of a panorama a usual crop shows little, and so may a graph."""
+    panoramas = [(2000, 400)]
+    seen = Observed(samples=48, doubt="", alike=48, own=48, windows=192, area=0.15, low=0.9, seconds=1.0)
+    assert judge(seen, panoramas).problem is None
+    assert judge(seen, SIZES).problem == "lesser"

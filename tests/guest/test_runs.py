@@ -1,0 +1,102 @@
+"""Runs of one graph: what is random in it is the grader's, so that the same files give the same images."""
+
+import random
+
+import pytest
+
+from sandbox.guest.graph import edit, model
+from sandbox.guest.graph.edit import Budget
+from sandbox.guest.graph.operators import ALLOWED, CONTAINERS, READERS
+
+pytestmark = pytest.mark.integration
+
+
+def test_what_has_a_state_takes_a_seed_or_reads_files(lab_child):
+    """All that an allowed operator can remember is a random state, which the grader sets, or a place in its files."""
+
+    def remembering():
+        import nvidia.dali.fn  # noqa: F401, registers the schemas
+        from nvidia.dali import backend
+
+        schemas = {name: backend.TryGetSchema(name) for name in (*ALLOWED, *CONTAINERS)}
+        return {name: schema.HasArgument("seed") for name, schema in schemas.items() if schema and schema.IsStateful()}
+
+    found = lab_child(remembering)
+    assert {"random__Uniform", "BatchPermutation", "decoders__ImageRandomCrop", "noise__Gaussian"} <= found.keys()
+    assert [name for name, seeded in found.items() if not seeded and name not in {*READERS, *CONTAINERS}] == []
+
+
+def test_every_seed_is_replaced(lab_child, graphs):
+    """By one that is drawn; of all operators that take one, whether they had one or not."""
+    data = graphs["conditional"]
+
+    def seeds():
+        import nvidia.dali.fn  # noqa: F401, registers the schemas
+
+        from sandbox.guest.trusted import runs
+
+        found = []
+        for start in (1, 1, 2):
+            graph = model.read(data)
+            runs.reseed(graph, random.Random(start))
+            found.append({f"{n} {op.name}": op.scalar("seed") for n, op in enumerate(graph.operators)})
+        return found
+
+    one, again, other = lab_child(seeds)
+    own = [operator.scalar("seed") for operator in model.read(data).operators]
+    assert one == again
+    drawn = [value for name, value in one.items() if name.split()[1].startswith(("random__", "readers__"))]
+    assert len(drawn) >= 4
+    assert all(isinstance(value, int) and 0 <= value < 1 << 31 for value in drawn)
+    assert len(set(drawn)) == len(drawn)
+    assert not {*drawn} & {*own}
+    assert not {*drawn} & {*other.values()}
+
+
+def test_runs_differ_by_their_files_alone(lab_child, graphs, held_out):
+    """A random graph gives the same images for the same files, others for others, and in the order of the files."""
+    data = graphs["lab"]
+
+    def digests():
+        from sandbox.guest.trusted import runs
+        from sandbox.guest.trusted.clean_room import build
+
+        graph = model.read(data)
+        edit.repoint(graph, held_out, list(range(len(held_out))))
+        edit.restrain(graph, Budget(2))
+        edit.to_cpu(graph)
+        ready = runs.still(graph, 0, random.Random(3))
+        many = runs.Runs(build, [7] * 16)
+        files = [held_out[n % 6] for n in range(16)]
+        swapped = [held_out[1], *files[1:]]
+        return [[seen.digest.hex() for seen in many.run(ready, names)[0]] for names in (files, files, swapped)]
+
+    first, second, changed = lab_child(digests)
+    assert first == second
+    assert [one == other for one, other in zip(first, changed, strict=True)] == [False] + [True] * 15
+
+
+def test_a_still_graph_has_one_output_and_reads_in_order(lab_child, graphs):
+    """Nothing is shuffled, and no batch is made ahead, which would be made of other files."""
+    data = graphs["labels first"]
+
+    def facts():
+        import nvidia.dali.fn  # noqa: F401, registers the schemas
+
+        from sandbox.guest.trusted import runs
+
+        graph = model.read(data)
+        reader = next(op for op in graph.operators if op.name == "readers__File")
+        reader.put(model.flag("random_shuffle", value=True))
+        reader.put(model.flag("shuffle_after_epoch", value=True))
+        ready = runs.still(graph, 2, random.Random(3))
+        reader = next(op for op in ready.operators if op.name == "readers__File")
+        flags = [reader.scalar(name) for name in ("random_shuffle", "shuffle_after_epoch")]
+        return [flags, ready.prefetch, [edge.name for edge in ready.outputs] == [graph.outputs[2].name],
+                [op.name for op in ready.operators]]  # fmt: skip
+
+    flags, prefetch, same, operators = lab_child(facts)
+    assert flags == [False, None]
+    assert prefetch == [1, 1]
+    assert same
+    assert operators == ["readers__File", "decoders__Image", "Resize"]
