@@ -19,6 +19,8 @@ _SHORT_BIAS = 1.25
 """A queue that makes an epoch look this many times faster than it is explains something."""
 _PADDED = 1.1
 """Padding that makes an epoch look this many times larger than it is, is worth a word."""
+_FEW_IMAGES = 16
+"""In a batch of a DataLoader; below that, a fair one has more."""
 _SHORT_EPOCH = 30
 """Batches; below that, starting up takes a good part of the time."""
 _REFERENCES = (Arm.DECLARED, Arm.FAIR)
@@ -189,6 +191,14 @@ def _baseline(seen: _Seen) -> Iterator[Cause]:
             "baseline",
             f"It runs with num_workers={own.settings.num_workers}; the reference at fair settings has {workers}.",
             f"num_workers {own.settings.num_workers} against {workers}, {share:.0%} of the reference",
+        )
+    elif own.settings.batch_size < _FEW_IMAGES:
+        yield Cause(
+            "few_images",
+            "baseline",
+            f"Its batch size is {own.settings.batch_size}, so handing them over between processes costs more "
+            "than it should: use 32 or more.",
+            f"batch size {own.settings.batch_size}, {share:.0%} of the reference",
         )
     else:
         yield Cause(

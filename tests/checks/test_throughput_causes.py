@@ -19,13 +19,13 @@ SLOW = (0.8, 0.82, 0.79, 0.81)
 NOISY = (1.0, 1.25, 1.05, 1.2, 1.1, 1.15, 1.02, 1.22, 1.08, 1.18, 1.0, 1.2)
 
 
-def settings(workers):
+def settings(workers, batch_size=32):
     return LoaderSettings(
-        batch_size=32, num_workers=workers, pin_memory=True, persistent_workers=True, prefetch_factor=2
+        batch_size=batch_size, num_workers=workers, pin_memory=True, persistent_workers=True, prefetch_factor=2
     )
 
 
-def arms(own=500.0, workers=2, best=505.0, fair_workers=4, notes=()):
+def arms(own=500.0, workers=2, best=505.0, fair_workers=4, notes=(), batch_size=32):
     return (
         ArmReport(arm=Arm.DALI, images_per_s=1000.0, low=950.0, high=1050.0),
         ArmReport(
@@ -33,7 +33,7 @@ def arms(own=500.0, workers=2, best=505.0, fair_workers=4, notes=()):
             images_per_s=own,
             low=own,
             high=own,
-            settings=settings(workers) if own else None,
+            settings=settings(workers, batch_size) if own else None,
             notes=notes,
         ),
         ArmReport(arm=Arm.FAIR, images_per_s=best, low=best, high=best, settings=settings(fair_workers)),
@@ -149,6 +149,14 @@ CASES = {
         long_run(),
         {"arms": arms(own=100.0, workers=1)},
         [(long_run(), {"arms": arms(own=100.0, workers=4)}), (long_run(), {"arms": arms(own=480.0, workers=1)})],
+    ),
+    "few_images": (
+        long_run(),
+        {"arms": arms(own=100.0, workers=4, batch_size=1)},
+        [
+            (long_run(), {"arms": arms(own=100.0, workers=4)}),
+            (long_run(), {"arms": arms(own=100.0, workers=1, batch_size=1)}),
+        ],
     ),
     "slow_items": (
         long_run(),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from grader_service.grading.crew import Device
+from sandbox.docker_engine import connect_engine
 from tests.corpus import catalogue
 from tests.corpus.case import Case
 from tests.corpus.result import Result, play
@@ -17,6 +18,8 @@ _world: World | None = None
 
 def play_all(cases: Sequence[Case], *, lanes: int, sandbox: str = "docker", device: Device = "cpu") -> Iterator[Result]:
     """Results as they come, not in order. Leaving early ends the lanes."""
+    if sandbox == "docker":
+        connect_engine(30.0).close()  # a pool starts lanes that cannot begin again and again
     folder = Path(tempfile.mkdtemp(prefix="grader-corpus-", dir="/var/tmp"))
     context = multiprocessing.get_context("spawn")
     try:

@@ -12,7 +12,6 @@ _FILTERS = {
     "cubic": {"interp_type": types.INTERP_CUBIC},
     "nearest": {"interp_type": types.INTERP_NN},
     "lanczos": {"interp_type": types.INTERP_LANCZOS3},
-    "triangular": {"interp_type": types.INTERP_TRIANGULAR},
     "aliased": {"antialias": False},
 }
 _OUTPUTS = (64, 128, 224, 384, 512)

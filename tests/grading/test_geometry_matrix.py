@@ -1,4 +1,4 @@
-"""390 honest chains of crops and resizes on images of every kind: no problem with any of them."""
+"""325 honest chains of crops and resizes on images of every kind: no problem with any of them."""
 
 import random
 
@@ -48,7 +48,7 @@ def images(tmp_path_factory):
 
 @pytest.mark.parametrize("group", range(_GROUPS))
 def test_nobody_is_accused(images, group):
-    """Thirty chains at a time; every image follows its file, and no window is too small."""
+    """Twenty-five chains at a time; every image follows its file, and no window is too small."""
     problems = {}
     for name, chain in list(chains())[group::_GROUPS]:
         # The largest takes as long as all others together, so not every chain has it.
