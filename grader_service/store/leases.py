@@ -123,6 +123,7 @@ def give_back(store: Store, claim: Claim, why: str) -> bool:
     with store.transaction() as connection:
         if of_item:
             regrade_items.hold_batch(connection, claim)
+        call_learners_next(connection, claim)
         done = connection.execute(
             update(RunRow)
             .where(*held(claim))
@@ -135,7 +136,6 @@ def give_back(store: Store, claim: Claim, why: str) -> bool:
             )
         )
         if done.rowcount:
-            call_learners_next(connection, claim)
             if of_item:
                 regrade_items.spend(connection, claim)
                 regrade_items.requeued(connection, claim)
@@ -165,6 +165,7 @@ def settle_failure(
     if attempts >= max_attempts:
         # One that its batch gave up would wait for an operator who can do nothing about it.
         state = RunState.NEEDS_ATTENTION if needed else RunState.CANCELLED
+    call_learners_next(connection, claim)
     done = connection.execute(
         update(RunRow)
         .where(*held(claim))
@@ -181,7 +182,6 @@ def settle_failure(
     )
     if not done.rowcount:
         return None
-    call_learners_next(connection, claim)
     if claim.item_id is not None:
         regrade_items.run_failed(connection, claim, error, parked=state is RunState.NEEDS_ATTENTION)
         if state is RunState.RUN_QUEUED:
@@ -199,7 +199,11 @@ def settle_failure(
 
 
 def call_learners_next(connection: Connection, claim: Claim) -> None:
-    """A run was taken off its runner: what waits of its learner lost its hint if one came meanwhile."""
+    """A run is taken off its runner: what waits of its learner lost its hint if one came meanwhile.
+
+    Called before the run's own row changes. Who claims a waiting run of this learner at that instant has its row and
+    waits for ours once ours has changed; had we not asked for the waiting rows before, each would wait for the other.
+    """
     if claim.stage == "run":
         learner = select(RunRow.learner).where(RunRow.run_id == claim.run_id).scalar_subquery()
         connection.execute(

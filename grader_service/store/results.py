@@ -39,6 +39,7 @@ class StoredEvidence:
 def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: bytes, blobs: Mapping[str, bytes]) -> bool:
     """Keeps what a run found and queues its judging; False when the claim no longer holds and nothing was kept."""
     with store.transaction() as connection:
+        call_learners_next(connection, claim)
         done = connection.execute(
             update(RunRow)
             .where(*held(claim))
@@ -53,7 +54,6 @@ def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: byt
         if not done.rowcount:
             _fenced(connection, claim)
             return False
-        call_learners_next(connection, claim)
         if claim.item_id is not None:
             regrade_items.spend(connection, claim)
         for digest, data in blobs.items():

@@ -1,11 +1,12 @@
 """The store keeps its promises on both databases: accepted once, claimed once, one current verdict, answers sent."""
 
 import threading
+import time
 from collections import Counter
 
 import pytest
 import sqlalchemy
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, text, update
 
 from grader_service import verdicts
 from grader_service.errors import ConfigurationError
@@ -181,6 +182,29 @@ def test_no_run_is_claimed_twice_at_once(store):
     for thread in threads:
         thread.join(60)
     assert len(claimed) == len(set(claimed)) == 60
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_a_run_that_ends_and_a_claim_of_the_learners_next_do_not_wait_for_each_other(store):
+    """Whoever claims has the waiting run's row first; the claim is refused, and the run that ends gets its rows."""
+    for number in (1, 2):
+        accept(store, a_submission(number))
+    first = leases.claim(store, "run", "first", 60)
+    stored = []
+    ending = threading.Thread(target=lambda: stored.append(results.store_evidence(store, first, "evidence", b"{}", {})))
+    waiting = RunRow.state == RunState.RUN_QUEUED.value
+    with pytest.raises(sqlalchemy.exc.IntegrityError), store.transaction() as connection:
+        connection.execute(select(RunRow.run_id).where(waiting).with_for_update()).one()
+        ending.start()
+        with store.transaction() as watching:
+            blocked = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+            while not watching.execute(blocked).scalar_one():
+                time.sleep(0.01)
+        connection.execute(update(RunRow).where(waiting).values(state=RunState.RUNNING.value))
+    ending.join(60)
+    assert stored == [True]
+    assert leases.claim(store, "run", "second", 60) is not None
 
 
 def test_an_expired_claim_cannot_write(store):
