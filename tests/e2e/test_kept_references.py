@@ -120,7 +120,8 @@ def test_a_kept_reference_spares_its_windows_where_the_ratio_is_glaring(screened
     assert fair.images_per_s == measured.kept_reference.images_per_s > 0
     assert "not timed in this run" in fair.notes[0]
     assert measured.screened == ()
-    assert measured.graph.problem is None and measured.content is None
+    assert measured.graph.problem is None
+    assert measured.content is None
     assert {pod.role for pod in evidence.run.pods} >= {PodRole.LEARNER, PodRole.CLEAN_ROOM}
 
 
