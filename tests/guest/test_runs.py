@@ -7,6 +7,7 @@ import pytest
 from sandbox.guest.graph import edit, model
 from sandbox.guest.graph.edit import Budget
 from sandbox.guest.graph.operators import ALLOWED, CONTAINERS, READERS
+from sandbox.guest.trusted import experiments, runs
 
 pytestmark = pytest.mark.integration
 
@@ -100,3 +101,10 @@ def test_a_still_graph_has_one_output_and_reads_in_order(lab_child, graphs):
     assert prefetch == [1, 1]
     assert same
     assert operators == ["readers__File", "decoders__Image", "Resize"]
+
+
+@pytest.mark.parametrize("shape", [(200, 300, 3), (3, 200, 300)])
+def test_sizes_are_height_and_width_wherever_channels_stand(shape):
+    """A normalised image often has its channels first, and its size is what the reference takes."""
+    assert experiments._mean_size([runs.Seen(shape, b"")] * 2) == [200.0, 300.0]
+    assert experiments._mean_pixels([runs.Seen(shape, b"")]) == 60_000

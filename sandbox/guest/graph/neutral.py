@@ -7,15 +7,18 @@ from . import flow
 from .model import Graph
 from .operators import kind
 
+WORK = ("turn", "colour", "blur")
+"""Kinds of work that the reference loader does to as many images as the graph was seen to."""
+
 
 def workers(graph: Graph, output: int) -> dict[str, set[int]]:
-    """Kind of work (`colour`, `turn`, `blur`) to the places of the operators that do it with an output's images."""
+    """Kind of work (one of `WORK`) to the places of the operators that do it with an output's images."""
     images = flow.image_edges(graph)
     found: dict[str, set[int]] = {}
     for place in sorted(flow.behind(graph, output)):
         operator = graph.operators[place]
         row, inputs = kind(operator.name), flow.plain_inputs(operator)
-        if row and row.neutral and row.work in ("colour", "turn", "blur") and inputs and inputs[0].name in images:
+        if row and row.neutral and row.work in WORK and inputs and inputs[0].name in images:
             found.setdefault(row.work, set()).add(place)
     return found
 

@@ -39,22 +39,20 @@ def run(link: Link) -> None:
 
     torch.set_num_threads(1)
     link.send("ready", versions={"dali": nvidia.dali.__version__, "torch": torch.__version__})
-    batches: Batches | None = None
-    batch_size = 0
     device = "cpu"
     prepared: Prepared | None = None
     own = OwnGraph()
     while True:
         request = link.receive()
         if request["kind"] == "prepare_own" or request.get("graph") == "own":
-            batches = prepared = None  # it fills its queue no more while ours is timed
+            prepared = None  # it fills its queue no more while ours is timed
             own.answer(link, request)
         elif request["kind"] == "which_gpu":
             uuid, problem = which_gpu()
             link.send("gpu", uuid=uuid, problem=problem)
         elif request["kind"] == "prepare":
             device = request["device"]
-            batches = prepared = None  # frees the buffers of a graph that was tried before
+            prepared = None  # frees the buffers of a graph that was tried before
             try:
                 prepared, answer = prepare(request)
             except GraphRefused as refusal:
@@ -64,15 +62,14 @@ def run(link: Link) -> None:
             except Exception as error:
                 link.send("refused", problem="graph_failed", text=str(error)[:4000])
             else:
-                batches, batch_size = prepared.batches, prepared.graph.batch_size
                 link.send("prepared", **answer)
-        elif request["kind"] == "window" and batches is not None:
-            _draw(batches, request["discard"], device)
+        elif request["kind"] == "window" and prepared is not None:
+            _draw(prepared.batches, request["discard"], device)
             link.send("mark")
             started = time.monotonic()
-            _draw(batches, request["batches"], device)
+            _draw(prepared.batches, request["batches"], device)
             seconds = time.monotonic() - started
-            link.send("window_done", images=batch_size * request["batches"], seconds=seconds)
+            link.send("window_done", images=prepared.graph.batch_size * request["batches"], seconds=seconds)
         elif request["kind"] == "experiment" and prepared is not None:
             link.send("experimented", **prepared.experiment(request["threads"], device))
         else:

@@ -13,6 +13,7 @@ are not those of the CPU, all of it happens there as well, and counts.
 """
 
 import copy
+import math
 import random
 import time
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from typing import Any
 from ..graph import edit, flow, neutral
 from ..graph.model import Graph
 from ..graph.operators import kind
+from .reference_plan import spatial
 from .runs import Build, Outputs, Runs, Seen, alike, still
 from .twins import Pictures, path_of
 
@@ -189,10 +191,10 @@ def _inner_edges(graph: Graph) -> list[str]:
 
 
 def _mean_size(seen: list[Seen]) -> list[float]:
-    """Mean height and width of images `[H, W, C]`; empty where there are none."""
+    """Mean height and width of images; empty where there are none."""
     if not seen or any(len(sample.shape) != 3 for sample in seen):
         return []
-    return [round(fmean(sample.shape[axis] for sample in seen), 1) for axis in (0, 1)]
+    return [round(fmean(side), 1) for side in zip(*(spatial(sample.shape) for sample in seen), strict=True)]
 
 
 def _mean_pixels(seen: list[Seen]) -> float:
@@ -200,8 +202,4 @@ def _mean_pixels(seen: list[Seen]) -> float:
 
 
 def _pixels(shape: tuple[int, ...]) -> int:
-    """Pixels of an image `[H, W, C]` or `[C, H, W]`."""
-    if len(shape) != 3:
-        return 1
-    height, width = shape[1:] if shape[0] in (1, 3, 4) and shape[-1] not in (1, 3, 4) else shape[:2]
-    return max(1, height * width)
+    return max(1, math.prod(spatial(shape))) if len(shape) == 3 else 1

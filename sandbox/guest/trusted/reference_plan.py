@@ -1,10 +1,10 @@
 """Which torchvision transforms do the work of a DALI graph, so that the reference loader has the same job."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ..graph import view
+from ..graph import neutral, view
 from ..graph.model import Graph, Operator
 from ..graph.view import Step
 
@@ -38,7 +38,7 @@ def plan(
         work: what the graph was seen to do, see `Experiments`.
         sizes: mean height and width of the images on an edge, by its name, where they were measured.
     """
-    height, width = _spatial(shape)
+    height, width = spatial(shape)
     path = view.path(graph, output)
     seen = view.steps(graph, output, sizes)
     return {
@@ -49,7 +49,7 @@ def plan(
         **_window(seen),
         "interpolation": _interpolation(path),
         "mirror": any(operator.name == "Flip" or _mirrors(operator) for operator in path),
-        **{name: round(work.get(name, 0.0), 2) for name in ("turn", "colour", "blur")},
+        **{name: round(work.get(name, 0.0), 2) for name in neutral.WORK},
         "floats": "FLOAT" in dtype,
         "channels": shape[0] if _channels_first(shape) else shape[-1],
     }
@@ -107,11 +107,12 @@ def _interpolation(path: list[Operator]) -> str:
     return "bilinear"
 
 
-def _channels_first(shape: list[int]) -> bool:
+def _channels_first(shape: Sequence[int]) -> bool:
     return shape[0] in (1, 3, 4) and shape[-1] not in (1, 3, 4)
 
 
-def _spatial(shape: list[int]) -> tuple[int, int]:
+def spatial(shape: Sequence[int]) -> tuple[int, int]:
+    """Height and width of an image `[C, H, W]` or `[H, W, C]`."""
     return (shape[1], shape[2]) if _channels_first(shape) else (shape[0], shape[1])
 
 
