@@ -39,7 +39,9 @@ class JpegDatasetCheck:
     """Judges whether `dataset_dir` holds enough distinct, decodable JPEGs and, if wanted, a baseline was built on it.
 
     Evidence:
-        scan.distinct: int, files that our own decoder read to the end and that differ in their pixels.
+        scan.distinct: int, files of at least 32 pixels a side that our own decoder read to the end and that differ in
+            their pixels. One picture saved again and again, and images of one colour, count; most of them being so is
+            said as advice, and flagged in `details` for staff.
         pytorch_throughput: a claim; it must be there and positive, its size is never used.
     Points: all or nothing.
     Errors: 0 false accepts and 0 false rejects on the controls in `tests/checks/test_jpeg_dataset.py`.
@@ -47,7 +49,7 @@ class JpegDatasetCheck:
     """
 
     id: ClassVar[str] = "jpeg_dataset"
-    version: ClassVar[str] = "1.1.0"
+    version: ClassVar[str] = "1.2.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "JPEG data set"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.SCAN})
@@ -104,7 +106,9 @@ class JpegDatasetCheck:
         if scan.problem is not None:
             code, text = wording.ROOT_PROBLEMS.get(scan.problem, wording.ROOT_PROBLEMS["unreadable"])
             return failed(code, text.format(shown=observation.dataset_dir.shown) + observation.stopped)
-        details = scan.model_dump(exclude={"sizes"})
+        flags, advice = wording.advice(scan)
+        details = {**scan.model_dump(exclude={"sizes"}), **({"flags": flags} if flags else {})}
+        remarks = f"{wording.why_not_counted(scan)}{advice}"
         if scan.distinct < params.min_images:
             return failed(
                 "jpeg.too_few",
@@ -116,14 +120,13 @@ class JpegDatasetCheck:
         counted = f"{scan.distinct} or more" if scan.stopped_early == "enough" else str(scan.distinct)
         text = f"{counted} distinct JPEG files decode; at least {params.min_images} were needed."
         if not params.baseline:
-            return passed("jpeg.ok", f"{text}{wording.why_not_counted(scan)}", details=details)
+            return passed("jpeg.ok", f"{text}{remarks}", details=details)
         if (problem := _baseline_problem(observation)) is not None:
             return problem
         value = observation.pytorch_throughput.value
         return passed(
             "jpeg.ok",
-            f"{text} A DataLoader was found and your own figure for it, {value:,.0f} images/s, is on record."
-            f"{wording.why_not_counted(scan)}",
+            f"{text} A DataLoader was found and your own figure for it, {value:,.0f} images/s, is on record.{remarks}",
             details=details,
         )
 

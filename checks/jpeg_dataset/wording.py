@@ -53,3 +53,17 @@ def why_not_counted(scan: Scan) -> str:
     examples = ", ".join(example.path for example in scan.examples[:3])
     shown = f" (for example {examples})" if examples else ""
     return f" Not counted: {'; '.join(parts)}{shown}.{_STOPPED.get(scan.stopped_early or '', '')}"
+
+
+_ADVICE = {
+    "flat": " {count} of your images have one colour only: JPEG decoding of real photos takes longer, so your own "
+    "figures may look different with photos.",
+    "one_picture": " {count} of your images look like one picture and differ only in quality or size: decoding many "
+    "different photos takes other times, so your own figures may look different with them.",
+}
+
+
+def advice(scan: Scan) -> tuple[list[str], str]:
+    """What most of the images have in common: flags for staff, one sentence for the learner; both may be empty."""
+    flags = [flag for flag in _ADVICE if 2 * getattr(scan, flag) > scan.distinct]
+    return flags, "".join(_ADVICE[flag].format(count=getattr(scan, flag)) for flag in flags[:1])

@@ -30,7 +30,11 @@ _CERTAIN = {
 }
 """Problems that leave no doubt: last word of the code, and what was seen."""
 _UNCERTAIN = {
-    "stale": ("stale", f"most of them are images that the code had been given earlier. {_OTHER_IMAGES}"),
+    "stale": (
+        "stale",
+        f"most of them are images that the code had been given earlier. {_OTHER_IMAGES} A shuffle buffer larger than "
+        "the folder (initial_fill, 1024 by default) keeps delivering images from before: make it smaller.",
+    ),
     "no_images": ("wrong_content", f"no images came. {_OTHER_IMAGES}"),
     "not_identified": ("wrong_content", f"most of them are none of the images in the folder. {_OTHER_IMAGES}"),
     "no_colour": (

@@ -4,9 +4,11 @@ Each cause cites the fact that it was derived from. None of them decides anythin
 say what to look at first. They are partial on purpose; where no fact points anywhere, nothing is said.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from checks.diagnosis.silent import IN_MEMORY
 from checks.throughput_ratio.context import Context
 from grader_service.batch_geometry import geometry_difference
 from grader_service.model.measurement import Arm, ArmReport, Decision, Measurement
@@ -21,6 +23,8 @@ _PADDED = 1.1
 """Padding that makes an epoch look this many times larger than it is, is worth a word."""
 _FEW_IMAGES = 16
 """In a batch of a DataLoader; below that, a fair one has more."""
+_NO_IMAGE = 256
+"""Numbers of an item; what has less, and neither height nor width, is no image that was flattened."""
 _SHORT_EPOCH = 30
 """Batches; below that, starting up takes a good part of the time."""
 _REFERENCES = (Arm.DECLARED, Arm.FAIR)
@@ -66,7 +70,8 @@ class _Seen(NamedTuple):
 def likely_causes(measurement: Measurement, decision: Decision, context: Context | None) -> list[Cause]:
     """All likely causes, the most telling first.
 
-    What holds the graph back comes first when the ratio was not reached, and is left out when it was.
+    A baseline without images comes first; what holds the graph back comes next when the ratio was not reached, and is
+    left out when it was.
 
     Args:
         measurement: arms and claims.
@@ -76,7 +81,7 @@ def likely_causes(measurement: Measurement, decision: Decision, context: Context
     seen = _Seen(measurement, context or Context(), decision.outcome)
     groups = [_baseline, _batch, _dali_claim, _pytorch_claim]
     groups = groups if decision.outcome == "passed" else [_graph, *groups]
-    return [cause for group in groups for cause in group(seen)]
+    return [cause for group in (_numbers, *groups) for cause in group(seen)]
 
 
 def _dali_claim(seen: _Seen) -> Iterator[Cause]:
@@ -165,6 +170,25 @@ def _pytorch_claim(seen: _Seen) -> Iterator[Cause]:
             f"{again}. Use persistent_workers=True and run one epoch before the clock starts.",
             f"{loader.num_workers} workers, persistent_workers={loader.persistent_workers}, {epoch} batches per epoch",
         )
+
+
+def _numbers(seen: _Seen) -> Iterator[Cause]:
+    loader, shape = seen.context.loader, seen.context.loader_shape
+    if shape is not None and len(shape) < 3 and math.prod(shape[1:]) < _NO_IMAGE:
+        fact = f"batches of shape {list(shape)}"
+        told = f"Your DataLoader delivers {fact}, which are no images"
+    elif loader is not None and loader.dataset_type in IN_MEMORY:
+        fact = f"data set {loader.dataset_type}"
+        told = f"The data set of your DataLoader is a {loader.dataset_type}, which reads no JPEG files"
+    else:
+        return
+    yield Cause(
+        "baseline_without_files",
+        "baseline",
+        f"{told}, so the two sides do different work: use datasets.ImageFolder(dataset_dir, transform) over the files "
+        "that DALI reads.",
+        fact,
+    )
 
 
 def _baseline(seen: _Seen) -> Iterator[Cause]:

@@ -205,6 +205,9 @@ class Scan(Wire):
     """Why nothing was scanned, such as `missing`, `not_a_directory`, `outside`; null when it was."""
     distinct: Count = 0
     """JPEG files that decode fully and differ in their decoded pixels."""
+    flat: Count = 0
+    one_picture: Count = 0
+    """`flat`: counted images of one colour; `one_picture`: those that look like one, in other qualities or sizes."""
     rejected: Annotated[Mapping[Word, Count], Few] = Field(default_factory=dict)
     """Reason to number of files or links that were not counted."""
     examples: Annotated[tuple[RejectedExample, ...], Field(max_length=40, fail_fast=True)] = ()

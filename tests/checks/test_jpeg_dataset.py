@@ -4,7 +4,7 @@ import pytest
 
 from checks.api import CheckResult
 from checks.jpeg_dataset.check import CHECK, Params
-from grader_service.model.evidence import Claim, Ending, LearnerException, PathClaim, Place, RejectedExample
+from grader_service.model.evidence import Claim, Ending, LearnerException, PathClaim, Place, RejectedExample, Scan
 from grader_service.model.verdict import Outcome
 from tests.factories import a_discovery, a_scan, an_evidence, ended
 
@@ -131,3 +131,24 @@ def test_a_rehearsal_that_needs_a_gpu_is_not_a_failure():
     discovery = a_discovery(needs_gpu="Found no NVIDIA driver", dataset_dir=PathClaim(status="missing"))
     result = judge(an_evidence(discovery=discovery))
     assert (result.outcome, result.score, result.code) == (Outcome.UNVERIFIED, None, "jpeg.needs_gpu")
+
+
+@pytest.mark.parametrize(("fact", "words"), [("flat", "one colour only"), ("one_picture", "like one picture")])
+def test_images_that_are_much_the_same_are_advice(fact, words):
+    """Said and flagged where most images are so, and never a failure; half of them are not most."""
+    for baseline in (True, False):
+        result = judge(an_evidence(scan=a_scan(**{fact: 81})), baseline=baseline)
+        assert (result.outcome, result.code, result.details["flags"]) == (Outcome.PASSED, "jpeg.ok", [fact])
+        assert f"81 of your images {'have' if fact == 'flat' else 'look'}" in result.feedback
+        assert words in result.feedback
+    half = judge(an_evidence(scan=a_scan(**{fact: 80})))
+    assert "flags" not in half.details
+    assert words not in half.feedback
+    few = judge(an_evidence(scan=a_scan(distinct=40, **{fact: 40})))
+    assert (few.code, few.details["flags"]) == ("jpeg.too_few", [fact])
+
+
+def test_scans_from_before_are_read():
+    """Evidence that does not say what images look like has no advice."""
+    stored = a_scan().model_dump(exclude={"flat", "one_picture"})
+    assert "flags" not in judge(an_evidence(scan=Scan.model_validate(stored))).details

@@ -140,6 +140,16 @@ CASES = {
             (long_run(dataset_images=128, loader=a_loader(num_workers=0)), {"claims": claims(pytorch=100.0)}),
         ],
     ),
+    "baseline_without_files": (
+        long_run(loader_shape=(32, 10)),
+        {},
+        [
+            (long_run(loader_shape=(32, 3 * 224 * 224)), {}),
+            (long_run(loader_shape=(3, 224, 224)), {}),
+            (long_run(loader_shape=(4, 8, 3, 112, 112)), {}),
+            (long_run(loader_shape=None, loader=a_loader(dataset_type="MyImages")), {}),
+        ],
+    ),
     "no_workers": (
         long_run(),
         {"arms": arms(own=100.0, workers=0)},
@@ -285,6 +295,19 @@ def test_a_cause_takes_the_place_of_the_general_explanation():
     many = a_scan(distinct=6400)
     usual = judge(an_evidence(measurement=exaggerated, scan=many)).feedback
     assert "in a short benchmark" in usual
+
+
+@pytest.mark.parametrize("ratios", [(1.9, 2.0, 2.1, 2.0), SLOW, NOISY])
+def test_a_loader_over_numbers_is_advice_first_of_all(ratios):
+    """Told and on record whatever the outcome, which stays what it is."""
+    numbers = a_discovery(loaders=(a_loader(dataset_type="TensorDataset"),))
+    plain, told = (
+        judge(an_evidence(discovery=discovery, measurement=a_measurement(ratios)))
+        for discovery in (a_discovery(), numbers)
+    )
+    assert (told.outcome, told.code) == (plain.outcome, plain.code)
+    assert told.details["causes"][0]["code"] == "baseline_without_files"
+    assert told.feedback.count("is a TensorDataset, which reads no JPEG files") == 1
 
 
 def test_causes_never_change_an_outcome():

@@ -76,6 +76,8 @@ class Honest:
     codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Check id → right codes, where it is not a pass: a documented limit, or a rule that is honestly missed. Every
     check that is not named must pass."""
+    says: Mapping[str, str] = field(default_factory=dict)
+    """Check id → words that its feedback must have: advice that costs nothing."""
     limits: Mapping[str, object] = field(default_factory=dict)
     plan: Mapping[str, object] = field(default_factory=dict)
     threshold: float = 0.02

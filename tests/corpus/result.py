@@ -125,6 +125,7 @@ def _honest(case: Honest, done: Graded) -> tuple[Observed, Finding]:
         check
         for check in verdict.checks
         if (check.code not in case.codes[check.id] if check.id in case.codes else check.outcome.value != "passed")
+        or case.says.get(check.id, "") not in check.feedback
     ]
     ran = done.evidence.discovery.ran if done.evidence is not None and done.evidence.discovery is not None else "lost"
     if not wrong and not case.codes and ran not in ("completed", "exited"):

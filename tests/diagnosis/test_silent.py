@@ -104,15 +104,12 @@ CASES = {
         evidence(loaders=(loader(num_workers=9),)),
         [evidence(loaders=(loader(num_workers=8),))],
     ),
-    "baseline_without_files": (
-        evidence(loaders=(loader(dataset_type="TensorDataset"),)),
-        [evidence(loaders=(loader(dataset_type="MyImages"),))],
-    ),
     "different_data": (
         evidence(loaders=(a_loader(dataset_length=500),)),
         [
             evidence(),
             evidence(loaders=(a_loader(dataset_length=500),), scan={"stopped_early": "enough"}),
+            evidence(loaders=(a_loader(dataset_length=500, dataset_type="TensorDataset"),)),
             evidence(loaders=(a_loader(dataset_length=700),), scan={"rejected": {"copy": 60}}),
         ],
     ),

@@ -6,10 +6,10 @@ import os
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from sandbox.guest.trusted.jpeg_structure import structure
-from sandbox.guest.trusted.scanner import Caps, inspect_file, scan
+from sandbox.guest.trusted.scanner import Caps, inspect_file, saved_again, scan
 
 
 def picture(seed=0, size=(48, 64), **options):
@@ -113,3 +113,72 @@ def test_linked_folders_are_named(tmp_path):
     (top / "round").symlink_to("round")
     found = scan(str(top), [str(tmp_path)], Caps())
     assert (found["distinct"], found["rejected"]) == (0, {"symlink": 1})
+
+
+def noise(number, size=224):
+    return np.random.default_rng(number).integers(0, 256, (size, size, 3), dtype=np.uint8)
+
+
+def enlarged(number, size):
+    return Image.fromarray(noise(number, 9)).resize(size)
+
+
+def gradient(number):
+    ramp = np.linspace(number, 255 - number, 96).astype(np.uint8)
+    return Image.fromarray(
+        np.dstack([np.tile(ramp, (96, 1)), np.tile(ramp[:, None], (1, 96)), np.full((96, 96), 90, np.uint8)])
+    )
+
+
+def grain(number):
+    ramp = np.linspace(60, 200, 96)[None, :, None]
+    return Image.fromarray((ramp + np.random.default_rng(number).normal(0, 9, (96, 96, 3))).astype(np.uint8))
+
+
+def shape(number):
+    red, green, blue = (number * step % 256 for step in (37, 91, 13))
+    card = Image.new("RGB", (96, 96), (red, green, blue))
+    ImageDraw.Draw(card).ellipse((20, 20, 40 + number // 2, 70), fill=(green, blue, 255 - red))
+    return card
+
+
+def card(number):
+    return Image.new("RGB", (96, 96), tuple(number * step % 256 for step in (37, 91, 13)))
+
+
+SETS = {
+    "photos": (lambda number: (enlarged(number, (96, 64)), 75), (0, 0)),
+    "noise": (lambda number: (Image.fromarray(noise(number, 96)), 75), (0, 0)),
+    "gradients": (lambda number: (gradient(number), 75), (0, 0)),
+    "one gradient, other grain": (lambda number: (grain(number), 75), (0, 0)),
+    "shapes": (lambda number: (shape(number), 75), (0, 0)),
+    "cards": (lambda number: (card(number), 75), (100, 0)),
+    "qualities": (lambda number: (enlarged(0, (96, 64)), number + 1), (0, 60)),
+    "sizes": (lambda number: (enlarged(0, (224, 168)).resize((64 + 2 * number, 50 + 2 * number)), 75), (0, 60)),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_one_picture_saved_again_and_flat_cards_are_told_from_honest_sets(tmp_path, name):
+    """Noise, gradients and shapes are neither, however alike they are; most forms of one picture are seen."""
+    make, (flat, again) = SETS[name]
+    for number in range(100):
+        image, quality = make(number)
+        image.save(tmp_path / f"{number}.jpg", quality=quality)
+    found = scan(str(tmp_path), [str(tmp_path)], Caps())
+    assert found["distinct"] > 90
+    assert found["flat"] == min(flat, found["distinct"])
+    assert again <= found["one_picture"] <= (found["distinct"] if again else 25)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])
+def test_pictures_of_every_mode_have_a_look(tmp_path, mode):
+    """Grey, colour and print alike."""
+    Image.fromarray(noise(0)).convert(mode).save(tmp_path / "a.jpg")
+    seen = inspect_file(os.fsencode(tmp_path / "a.jpg"), Caps())
+    assert (len(bytes.fromhex(seen["look"])), seen["flat"]) == (64, False)
+
+
+def test_an_empty_set_looks_like_nothing():
+    """No images, no middle."""
+    assert saved_again([]) == 0

@@ -148,7 +148,7 @@ class LoaderArm:
     def shape(self) -> list[int]:
         """Shape of one batch's images."""
         tensors = list(_tensors(next(self._batches), 4))
-        tensor = next((tensor for tensor in tensors if tensor.dim() >= 4), tensors[0] if tensors else None)
+        tensor = next((tensor for least in (4, 3, 0) for tensor in tensors if tensor.dim() >= least), None)
         return [int(side) for side in tensor.shape][:16] if tensor is not None else []
 
     def _endless(self) -> Iterator[Any]:

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import stat
+import statistics
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -21,6 +22,10 @@ SUFFIXES = (b".jpg", b".jpeg", b".jpe", b".jfif")
 MAX_EXAMPLES = 40
 MAX_SIZES = 512
 FILE_S = 10
+FLAT_SD = 4.0
+"""Grey levels; below that a picture has one colour. Noise and gradients have tens."""
+LOOK = 8
+"""Pixels a side of the grey thumbnails that are compared."""
 
 
 @dataclass
@@ -52,6 +57,9 @@ class Inventory:
     examples: list[dict[str, str]] = field(default_factory=list)
     sizes: list[dict[str, int]] = field(default_factory=list)
     distinct: int = 0
+    flat: int = 0
+    looks: list[tuple[bytes, int]] = field(default_factory=list)
+    """Of each counted picture its thumbnail, and the bytes of its file."""
     entries_seen: int = 0
     stopped_early: str | None = None
 
@@ -87,6 +95,8 @@ def scan(root: str, allowed_roots: list[str], caps: Caps) -> dict[str, Any]:
     return {
         "root": root[:190],
         "distinct": inventory.distinct,
+        "flat": inventory.flat,
+        "one_picture": saved_again(inventory.looks),
         "rejected": dict(inventory.rejected),
         "examples": inventory.examples,
         "entries_seen": inventory.entries_seen,
@@ -189,6 +199,8 @@ def _decode_all(candidates: list[Candidate], top: bytes, caps: Caps, found: Inve
                 files.add(result["file"])
                 pictures.add(result["picture"])
                 found.distinct += 1
+                found.flat += result["flat"]
+                found.looks.append((bytes.fromhex(result["look"]), candidate.size))
                 if len(found.sizes) < MAX_SIZES:
                     found.sizes.append(
                         {"width": result["width"], "height": result["height"], "size_bytes": candidate.size}
@@ -231,6 +243,7 @@ def _decode_in_child(candidates: list[Candidate], caps: Caps) -> Iterator[dict[s
 def inspect_file(path: bytes, caps: Caps) -> dict[str, Any]:
     """Decodes one file fully; `reason` is set when it is no usable JPEG."""
     import PIL.Image
+    import PIL.ImageStat
 
     PIL.Image.MAX_IMAGE_PIXELS = None  # our own cap, on the header, comes first
     try:
@@ -258,8 +271,26 @@ def inspect_file(path: bytes, caps: Caps) -> dict[str, Any]:
         try:
             image.load()
             picture = hashlib.sha256(f"{image.mode}{width}x{height}".encode() + image.tobytes()).hexdigest()
+            look = image.resize((LOOK, LOOK), PIL.Image.Resampling.BOX).convert("L").tobytes().hex()
+            flat = max(PIL.ImageStat.Stat(image).stddev) < FLAT_SD
         except OSError as error:
             return {"reason": "truncated" if "truncated" in str(error) else "undecodable"}
         except Exception:
             return {"reason": "undecodable"}
-    return {"file": hashlib.sha256(data).hexdigest(), "picture": picture, "width": width, "height": height}
+    digest = hashlib.sha256(data).hexdigest()
+    return {"file": digest, "picture": picture, "width": width, "height": height, "look": look, "flat": flat}
+
+
+def saved_again(looks: list[tuple[bytes, int]]) -> int:
+    """How many look like the middle of all pictures, in files of very different sizes: one, saved again and again.
+
+    Noise has no middle that anything looks like; shapes, gradients and photos differ from theirs by far more.
+    """
+    middle = [statistics.median_low(column) for column in zip(*(look for look, _ in looks), strict=True)]
+    mean = sum(middle) / LOOK**2
+    spread = sum(abs(grey - mean) for grey in middle)
+    if spread < 2 * LOOK**2:
+        return 0
+    apart = [sum(abs(a - b) for a, b in zip(look, middle, strict=True)) for look, _ in looks]
+    like = sorted(size for (_, size), far in zip(looks, apart, strict=True) if far < spread / 40)
+    return len(like) if like and like[-1 - len(like) // 4] > 1.2 * like[len(like) // 4] else 0

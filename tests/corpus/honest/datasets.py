@@ -3,6 +3,7 @@
 from tests.corpus.case import Honest
 from tests.corpus.honest.sources import FLAT_LOADER, LIST_OF_FILES
 from tests.corpus.parts import DATASET, GRAPH, LOADER, joined
+from tests.corpus.parts_files import FILES
 from tests.corpus.parts_honest import CROPS, DALI, ITERATOR, MEASURED, REFLECTED, SEEN, TIMED, TORCH, WHOLE
 
 NESTED = """
@@ -113,6 +114,16 @@ for i in range(40):
     canvas.save(f"synthetic/shapes/{i}.jpg", quality=95)
 """
 
+QUALITIES = """
+for quality in range(1, 101):
+    picture(7, 224 - 32 * (quality % 2), 168).save(f"dataset/{quality:04d}.jpg", quality=quality)
+"""
+
+CARDS = """
+for number in range(100):
+    Image.new("RGB", (224, 224), (number, 37 * number % 256, 91 * number % 256)).save(f"dataset/{number:04d}.jpg")
+"""
+
 MANY = """
 import io, os
 import numpy as np
@@ -215,6 +226,20 @@ CASES = (
         title="noise, gradients and drawn shapes",
         content=joined(SYNTHETIC, TORCH, DALI_END),
         steps=MEASURED,
+    ),
+    Honest(
+        id="K27-flat-cards",
+        title="a hundred cards of one colour each: passed, with advice",
+        content=joined(FILES, CARDS),
+        steps=("baseline",),
+        says={"jpeg_dataset": "100 of your images have one colour only"},
+    ),
+    Honest(
+        id="K27-one-picture",
+        title="one picture in a hundred qualities and two sizes: passed, with advice",
+        content=joined(FILES, QUALITIES),
+        steps=("baseline",),
+        says={"jpeg_dataset": "of your images look like one picture"},
     ),
     Honest(
         id="K28-exactly-100",
