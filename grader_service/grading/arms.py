@@ -111,8 +111,21 @@ class Asked:
     """What this arm's pod wants to know beside that."""
 
 
-class DaliArm:
-    """The learner's graph in the clean room, frozen whenever another arm runs.
+class _PacedArm:
+    """What the arms of whole windows share."""
+
+    def __init__(self, pod: Pod, queue_depth: int, *, burst: int) -> None:
+        self._pod = pod
+        self._queue_depth = queue_depth
+        self._pace = Pace(burst)
+
+    def batches_for(self, seconds: float) -> int:
+        """See `TimedArm.batches_for`."""
+        return self._pace.batches_for(seconds)
+
+
+class DaliArm(_PacedArm):
+    """A graph in the clean room, frozen whenever another arm runs: the learner's, or ours (`own`).
 
     What the graph makes between a window's end and the pause, or had half done then, is in its queue, and all that the
     queue can hold is drawn before the next first mark.
@@ -120,35 +133,29 @@ class DaliArm:
 
     arm = Arm.DALI
 
-    def __init__(self, pod: Pod, queue_depth: int) -> None:
-        self._pod = pod
-        self._queue_depth = queue_depth
-        self._pace = Pace(burst=1)
+    def __init__(self, pod: Pod, queue_depth: int, *, own: bool = False) -> None:
+        super().__init__(pod, queue_depth, burst=1)
+        self._more = {"graph": "own"} if own else {}
 
     def window(self, batches: int, *, timeout_s: float) -> Window | ArmLost:
-        """See `TimedArm.window`. A graph that breaks while it runs is the learner's, not ours."""
-        asked = Asked(batches, self._queue_depth)
+        """See `TimedArm.window`. A graph that breaks is the learner's, not ours; our own shares its pod."""
+        asked = Asked(batches, self._queue_depth, self._more)
         with awake(self._pod):
             return timed_window(self._pod, self.arm, asked, timeout_s, self._pace, ours=True)
 
-    def batches_for(self, seconds: float) -> int:
-        """See `TimedArm.batches_for`."""
-        return self._pace.batches_for(seconds)
 
-
-class LearnerArm:
+class LearnerArm(_PacedArm):
     """The learner's DataLoader in the learner's pod, frozen whenever another arm runs."""
 
     arm = Arm.LEARNER
 
     def __init__(self, pod: Pod, facts: "LoaderReady") -> None:
-        self._pod = pod
+        super().__init__(pod, facts.queue_depth, burst=facts.loader.num_workers)
         self.facts = facts
-        self._pace = Pace(burst=facts.loader.num_workers)
 
     def window(self, batches: int, *, timeout_s: float) -> Window | ArmLost:
         """See `TimedArm.window`."""
-        asked = Asked(batches, self.facts.queue_depth)
+        asked = Asked(batches, self._queue_depth)
         with awake(self._pod):
             outcome = timed_window(self._pod, self.arm, asked, timeout_s, self._pace)
         if isinstance(outcome, Window):
@@ -159,20 +166,14 @@ class LearnerArm:
                 outcome = outcome.model_copy(update={"seconds": drawn_s})
         return outcome
 
-    def batches_for(self, seconds: float) -> int:
-        """See `TimedArm.batches_for`."""
-        return self._pace.batches_for(seconds)
 
-
-class ReferenceArm:
+class ReferenceArm(_PacedArm):
     """Our own DataLoader in a pod of its own."""
 
     def __init__(self, pod: Pod, arm: Arm, settings: LoaderSettings, queue_depth: int) -> None:
+        super().__init__(pod, queue_depth, burst=settings.num_workers)
         self.arm = arm
         self.settings = settings
-        self._pod = pod
-        self._queue_depth = queue_depth
-        self._pace = Pace(burst=settings.num_workers)
 
     def window(self, batches: int, *, timeout_s: float) -> Window:
         """See `TimedArm.window`.
@@ -187,10 +188,6 @@ class ReferenceArm:
         if not isinstance(window, Stopped):
             window = Stopped(self._pod.reject("a window without images"))
         return trusted(window, self._pod)
-
-    def batches_for(self, seconds: float) -> int:
-        """See `TimedArm.batches_for`."""
-        return self._pace.batches_for(seconds)
 
 
 def timed_window(
@@ -228,14 +225,14 @@ def _window(
     while True:
         sent = time.monotonic()
         first = ask(pod, request, timeout_s=timeout_s)
-        opened = first if isinstance(first, Stopped) else parse(pod, first, Mark, *others)
+        opened = parse(pod, first, Mark, *others)
         if not isinstance(opened, Mark):
             return opened
         started = time.monotonic()
         message = hear(pod, timeout_s)
         ended = time.monotonic()
         seconds = ended - started
-        done = message if isinstance(message, Stopped) else parse(pod, message, WindowDone, *others)
+        done = parse(pod, message, WindowDone, *others)
         if not isinstance(done, WindowDone):
             return done
         if done.images <= 0 or seconds <= 0:
@@ -327,7 +324,7 @@ def warm_reference(
         "device": device,
     }
     message = ask(pod, request, timeout_s=timeout_s)
-    return trusted(message if isinstance(message, Stopped) else parse(pod, message, ReferencePrepared), pod)
+    return trusted(parse(pod, message, ReferencePrepared), pod)
 
 
 def prepare_reference(

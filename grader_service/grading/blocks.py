@@ -31,14 +31,6 @@ _SETTLE_S = 0.5
 """Target length of such a window; on a GPU, clocks and decoder buffers need about a second to get where they stay."""
 
 
-class DaliLost(Exception):
-    """The learner's graph stopped running in the clean room; a value of `measure`, never seen outside this module."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
 @dataclass
 class Timed:
     """What the blocks showed."""
@@ -137,28 +129,9 @@ def _timed(
     lookout: Lookout,
     known: Window | None = None,
 ) -> Timed:
+    """Takes blocks until a decision; with a window that is known beforehand, the glaring case or none."""
     timed = Timed()
     started = time.monotonic()
-    try:
-        _run(timed, arms, plan, threshold, progress, attempt, lookout, known)
-    except DaliLost as lost:
-        timed.lost[Arm.DALI] = lost.reason
-    timed.notes = list(lookout.notes)
-    timed.seconds = time.monotonic() - started
-    return timed
-
-
-def _run(
-    timed: Timed,
-    arms: list[TimedArm],
-    plan: MeasurementPlan,
-    threshold: float,
-    progress: Progress,
-    attempt: int,
-    lookout: Lookout,
-    known: Window | None = None,
-) -> None:
-    """Takes blocks until a decision; with a window that is known beforehand, the glaring case or none."""
     # DALI comes last, so that it is warm when the first block begins with it.
     for arm in arms[::-1]:
         if not _settle(arm, plan, timed):
@@ -167,18 +140,17 @@ def _run(
     latest: dict[Arm, Window] = dict(fixed)
     log_ratios: list[float] = []
     spans: list[Span] = []
-    while timed.decision is None and timed.unsteady is None:
+    while timed.decision is None and timed.unsteady is None and Arm.DALI not in timed.lost:
         if fixed and (len(log_ratios) == GLARING_BLOCKS or len(timed.blocks) == 2 * GLARING_BLOCKS):
-            return
+            break
         lookout.watch.begin()
-        try:
-            taken = _take(arms, len(log_ratios), plan, timed)
-        except DaliLost as lost:
-            if (reason := lookout.watch.spoiled()) is not None:
-                timed.unsteady = f"{reason}; the DALI arm ended in that block: {lost.reason}"[:500]
-            raise
+        taken = _take(arms, len(log_ratios), plan, timed)
         # The host is asked before any rate is computed, so that no rate can have a say in which blocks count.
         spoiled = lookout.watch.spoiled()
+        if Arm.DALI in timed.lost:
+            if spoiled is not None:
+                timed.unsteady = f"{spoiled}; the DALI arm ended in that block: {timed.lost[Arm.DALI]}"[:500]
+            break
         left = {arm.arm for arm in arms} | fixed.keys()
         rates = {arm: window for arm, window in latest.items() if arm in left}
         rates |= {window.arm: window for window in taken.windows}
@@ -194,10 +166,13 @@ def _run(
         timed.uses = lookout.uses(spans)
         progress.note(_line(block.index, latest, math.exp(block.log_ratio)))
         timed.decision = decide(log_ratios, plan, threshold, attempt=attempt)
+    timed.notes = list(lookout.notes)
+    timed.seconds = time.monotonic() - started
+    return timed
 
 
 def _take(arms: list[TimedArm], valid: int, plan: MeasurementPlan, timed: Timed) -> _Taken:
-    """One window of every arm that is due; arms that are lost leave `arms`.
+    """One window of every arm that is due; arms that are lost leave `arms`, and without DALI there is no block.
 
     Args:
         valid: valid blocks so far; a discarded block is repeated as it was.
@@ -208,12 +183,15 @@ def _take(arms: list[TimedArm], valid: int, plan: MeasurementPlan, timed: Timed)
     taken = _Taken(tuple(arm.arm for arm in order))
     for arm in order:
         start = time.monotonic()
-        window = _window(arm, plan, timed)
-        if window is None:
-            arms.remove(arm)
-        else:
+        window = arm.window(arm.batches_for(plan.block_s), timeout_s=window_timeout_s(plan.block_s))
+        if not isinstance(window, ArmLost):
             taken.windows.append(window)
             taken.spans.append(Span(arm.arm, start, time.monotonic()))
+            continue
+        timed.lost[arm.arm] = window.reason
+        arms.remove(arm)
+        if arm.arm is Arm.DALI:
+            break
     return taken
 
 
@@ -277,7 +255,7 @@ def _settle(arm: TimedArm, plan: MeasurementPlan, timed: Timed) -> bool:
         batches = arm.batches_for(0.0 if number == 0 else length_s / 2 if number == 1 else length_s)
         outcome = arm.window(batches, timeout_s=4 * MIN_WINDOW_TIMEOUT_S)
         if isinstance(outcome, ArmLost):
-            _lose(arm, outcome, timed)
+            timed.lost[arm.arm] = outcome.reason
             return False
         patience_s -= outcome.seconds
         if number > 0 and patience_s <= 0:
@@ -286,20 +264,6 @@ def _settle(arm: TimedArm, plan: MeasurementPlan, timed: Timed) -> bool:
             break
         rate = outcome.images_per_s
     return True
-
-
-def _window(arm: TimedArm, plan: MeasurementPlan, timed: Timed) -> Window | None:
-    outcome = arm.window(arm.batches_for(plan.block_s), timeout_s=window_timeout_s(plan.block_s))
-    if isinstance(outcome, ArmLost):
-        _lose(arm, outcome, timed)
-        return None
-    return outcome
-
-
-def _lose(arm: TimedArm, lost: ArmLost, timed: Timed) -> None:
-    if arm.arm is Arm.DALI:
-        raise DaliLost(lost.reason)
-    timed.lost[arm.arm] = lost.reason
 
 
 def _effective_baseline(latest: dict[Arm, Window], plan: MeasurementPlan) -> tuple[Arm, float]:

@@ -50,9 +50,7 @@ def await_ready(pod: Pod) -> Mapping[str, str]:
     Raises:
         SandboxUnavailable: the pod ended.
     """
-    message = hear(pod, READY_S)
-    ready = trusted(message if isinstance(message, Stopped) else parse(pod, message, Ready), pod)
-    return ready.versions
+    return trusted(parse(pod, hear(pod, READY_S), Ready), pod).versions
 
 
 class GpuGiven(Wire):
@@ -76,7 +74,7 @@ def require_gpu(pod: Pod, held: Gpu) -> None:
         SandboxUnavailable: it is not so, or the pod ended.
     """
     message = ask(pod, {"kind": "which_gpu"}, timeout_s=GPU_S)
-    given = trusted(message if isinstance(message, Stopped) else parse(pod, message, GpuGiven), pod)
+    given = trusted(parse(pod, message, GpuGiven), pod)
     if given.problem is not None:
         raise SandboxUnavailable(
             f"expected {held.uuid} to work in pods, but CUDA in one of ours says: {given.problem}; "
@@ -108,7 +106,7 @@ def carry(
             continue
         request = {"kind": "prepare", "files": list(files), "threads": threads, "device": device}
         message = ask(pod, request, found.graphs[pipeline.graph], timeout_s=PREPARE_S)
-        answer = message if isinstance(message, Stopped) else parse(pod, message, GraphPrepared, GraphRefusedAnswer)
+        answer = parse(pod, message, GraphPrepared, GraphRefusedAnswer)
         if isinstance(answer, Stopped):
             # Only the graph is the learner's here: what kills this pod is what the graph asks for.
             word, text = _ENDING_WORDS.get(answer.ending, ("crashed", "The graph crashed the process that ran it."))
@@ -134,7 +132,7 @@ def carry(
 def experiment(pod: Pod, threads: int) -> Experimented | Stopped:
     """Lets the clean room find out what the graph that was carried does; see `acceptance` for what follows from it."""
     message = ask(pod, {"kind": "experiment", "threads": threads}, timeout_s=EXPERIMENT_S)
-    return message if isinstance(message, Stopped) else parse(pod, message, Experimented)
+    return parse(pod, message, Experimented)
 
 
 def _not_serialized(pipeline: PipelineFacts) -> CleanRoom:

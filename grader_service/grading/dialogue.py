@@ -76,8 +76,10 @@ def hear(pod: Pod, timeout_s: float) -> Message | Stopped:
     return Stopped(message) if isinstance(message, Ending) else message
 
 
-def parse(pod: Pod, message: Message, *models: type[AnswerT]) -> AnswerT | Stopped:
+def parse(pod: Pod, message: Message | Stopped, *models: type[AnswerT]) -> AnswerT | Stopped:
     """The message as the one of these models that fits; a pod that says anything else is ended."""
+    if isinstance(message, Stopped):
+        return message
     by_kind = {model.model_fields["kind"].annotation.__args__[0]: model for model in models}  # type: ignore[union-attr]
     model = by_kind.get(str(message.body.get("kind")))
     if model is None:

@@ -6,18 +6,10 @@ Measured only when the outcome would not be a pass. Where nobody's graph could b
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
-from grader_service.grading.arms import (
-    ArmLost,
-    Asked,
-    GraphRefusedAnswer,
-    Pace,
-    TimedArm,
-    timed_window,
-    window_timeout_s,
-)
-from grader_service.grading.dialogue import Stopped, ask, awake, parse
+from grader_service.grading.arms import ArmLost, DaliArm, GraphRefusedAnswer, TimedArm, window_timeout_s
+from grader_service.grading.dialogue import ask, awake, parse
 from grader_service.model.base import Wire
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, Decision, HostBlock, HostEffect, Measurement
@@ -38,42 +30,6 @@ class OwnPrepared(Wire):
     kind: Literal["prepared_own"]
     batch_size: int
     queue_depth: int
-
-
-class RatedArm(Protocol):
-    """Something whose rate can be taken."""
-
-    def rate(self, seconds: float) -> float | ArmLost:
-        """Images per second over a window of about this length."""
-        ...
-
-
-class OwnGraphArm:
-    """Our own DALI graph in the clean room, timed by the host's clock like the learner's."""
-
-    def __init__(self, pod: Pod, queue_depth: int) -> None:
-        self._pod = pod
-        self._queue_depth = queue_depth
-        self._pace = Pace(burst=1)
-
-    def rate(self, seconds: float) -> float | ArmLost:
-        """See `RatedArm.rate`. The pod also holds the learner's graph, so that its end is not surely our failure."""
-        asked = Asked(self._pace.batches_for(seconds), self._queue_depth, {"graph": "own"})
-        with awake(self._pod):
-            window = timed_window(self._pod, Arm.DALI, asked, window_timeout_s(seconds), self._pace, ours=True)
-        return window if isinstance(window, ArmLost) else window.images_per_s
-
-
-class LoaderRate:
-    """A reference loader of ours as a rated arm."""
-
-    def __init__(self, arm: TimedArm) -> None:
-        self._arm = arm
-
-    def rate(self, seconds: float) -> float | ArmLost:
-        """See `RatedArm.rate`."""
-        window = self._arm.window(self._arm.batches_for(seconds), timeout_s=window_timeout_s(seconds))
-        return window if isinstance(window, ArmLost) else window.images_per_s
 
 
 @dataclass(frozen=True)
@@ -114,7 +70,7 @@ def measure_host(
     """
     fair = next((arm for wanted in (Arm.FAIR, Arm.DECLARED) for arm in baselines if arm.arm is wanted), None)
     own = None if fair is None else _prepare(pod, job)
-    effect = None if fair is None or own is None else host_ratio(own, LoaderRate(fair), plan)
+    effect = None if fair is None or own is None else host_ratio(own, fair, plan)
     if effect is None:
         note("what this host can show could not be measured")
     else:
@@ -122,12 +78,12 @@ def measure_host(
     return effect
 
 
-def host_ratio(own: RatedArm, fair: RatedArm, plan: MeasurementPlan, blocks: int = BLOCKS) -> HostEffect | None:
+def host_ratio(own: TimedArm, fair: TimedArm, plan: MeasurementPlan, blocks: int = BLOCKS) -> HostEffect | None:
     """The median ratio of interleaved blocks, after one unrecorded window of each; None when an arm was lost."""
     seconds = plan.block_s * _WINDOW_SHARE
     for arm in (own, fair):
         for warm_up_s in (0.0, seconds / 2):
-            if isinstance(arm.rate(warm_up_s), ArmLost):
+            if isinstance(_rate(arm, warm_up_s), ArmLost):
                 return None
     taken = []
     for index in range(blocks):
@@ -135,7 +91,7 @@ def host_ratio(own: RatedArm, fair: RatedArm, plan: MeasurementPlan, blocks: int
         order = (own, fair) if index % 2 == 0 else (fair, own)
         rates = {}
         for arm in order:
-            rate = arm.rate(seconds)
+            rate = _rate(arm, seconds)
             if isinstance(rate, ArmLost):
                 return None
             rates[arm is own] = rate
@@ -151,7 +107,13 @@ def with_host(measurement: Measurement, host: HostEffect | None) -> Measurement:
     return measurement.model_copy(update={"decision": decision, "host": host})
 
 
-def _prepare(pod: Pod, job: Job) -> OwnGraphArm | None:
+def _rate(arm: TimedArm, seconds: float) -> float | ArmLost:
+    """Images per second over a window of about this length."""
+    window = arm.window(arm.batches_for(seconds), timeout_s=window_timeout_s(seconds))
+    return window if isinstance(window, ArmLost) else window.images_per_s
+
+
+def _prepare(pod: Pod, job: Job) -> DaliArm | None:
     request = {
         "kind": "prepare_own",
         "files": list(job.files),
@@ -162,5 +124,5 @@ def _prepare(pod: Pod, job: Job) -> OwnGraphArm | None:
     }
     with awake(pod):
         message = ask(pod, request, timeout_s=_PREPARE_S)
-    answer = message if isinstance(message, Stopped) else parse(pod, message, OwnPrepared, GraphRefusedAnswer)
-    return OwnGraphArm(pod, answer.queue_depth) if isinstance(answer, OwnPrepared) else None
+    answer = parse(pod, message, OwnPrepared, GraphRefusedAnswer)
+    return DaliArm(pod, answer.queue_depth, own=True) if isinstance(answer, OwnPrepared) else None

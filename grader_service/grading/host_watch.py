@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -32,36 +31,8 @@ class HostWatch(Protocol):
         ...
 
 
-class NothingWatched:
-    """Finds every block valid: for measurements of ours that decide no grade."""
-
-    def begin(self) -> None:
-        """See `HostWatch.begin`."""
-
-    def spoiled(self) -> str | None:
-        """See `HostWatch.spoiled`."""
-        return None
-
-
-@dataclass
-class ScriptedHost:
-    """Answers what it was told to, block by block, then None for ever: for tests and simulations."""
-
-    reasons: Sequence[str | None] = ()
-    blocks: int = field(default=0, init=False)
-    """Blocks that began."""
-
-    def begin(self) -> None:
-        """See `HostWatch.begin`."""
-        self.blocks += 1
-
-    def spoiled(self) -> str | None:
-        """See `HostWatch.spoiled`."""
-        return self.reasons[self.blocks - 1] if self.blocks <= len(self.reasons) else None
-
-
 class Together:
-    """Several watches as one; the first reason stands, and every one of them is asked."""
+    """Several watches as one, or none; the first reason stands, and every one of them is asked."""
 
     def __init__(self, watches: Sequence[HostWatch]) -> None:
         self._watches = tuple(watches)

@@ -69,7 +69,7 @@ def discover(
         "timeout_s": limits.learner_timeout_s,
     }
     message = ask(pod, request, timeout_s=START_S)
-    started = message if isinstance(message, Stopped) else parse(pod, message, Started)
+    started = parse(pod, message, Started)
     if isinstance(started, Stopped):
         record = pod.end()
         said = record.log_tail.strip().splitlines()[-1:] or [record.detail]
@@ -78,9 +78,7 @@ def discover(
     if isinstance(message, Stopped):
         return message
     answer = parse(pod, message, Discovered)
-    if isinstance(answer, Stopped):
-        return answer
-    return _checked(pod, answer, message.blob)
+    return answer if isinstance(answer, Stopped) else _checked(pod, answer, message.blob)
 
 
 def prepare_arm(pod: Pod, discovery: Discovery, shards: str, batch_size: int) -> LearnerArm | ArmLost:
@@ -92,10 +90,8 @@ def prepare_arm(pod: Pod, discovery: Discovery, shards: str, batch_size: int) ->
         "batch_size": batch_size,
     }
     message = ask(pod, request, timeout_s=PREPARE_LOADER_S)
-    answer = message if isinstance(message, Stopped) else parse(pod, message, LoaderReady, Problem)
-    if isinstance(answer, LoaderReady):
-        return LearnerArm(pod, answer)
-    return lost(answer)
+    answer = parse(pod, message, LoaderReady, Problem)
+    return LearnerArm(pod, answer) if isinstance(answer, LoaderReady) else lost(answer)
 
 
 def _checked(pod: Pod, answer: Discovered, blob: bytes) -> Found | Stopped:

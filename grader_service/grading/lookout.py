@@ -8,7 +8,7 @@ from grader_service.gpu.monitor import GpuGone, GpuMonitor
 from grader_service.gpu.poll import GpuPoll
 from grader_service.grading.gpu_use import Span, use_by_arm
 from grader_service.grading.gpu_watch import GpuWatch
-from grader_service.grading.host_watch import ClockWatch, HostWatch, NothingWatched, StealWatch, Together
+from grader_service.grading.host_watch import ClockWatch, HostWatch, StealWatch, Together
 from grader_service.host import Gpu
 from grader_service.model.measurement import GpuUse
 
@@ -17,7 +17,7 @@ from grader_service.model.measurement import GpuUse
 class Lookout:
     """What a measurement knows of its surroundings; without arguments it sees nothing."""
 
-    watch: HostWatch = field(default_factory=NothingWatched)
+    watch: HostWatch = field(default_factory=lambda: Together(()))
     poll: GpuPoll | None = None
     notes: list[str] = field(default_factory=list)
     """What staff should know of."""

@@ -122,8 +122,6 @@ def _run(task: ProbeTask, pod: Pod, device: str) -> tuple[ProbeRecord, bool]:
     started = time.monotonic()
     message = ask(pod, request, task.source, timeout_s=task.ref.budget_s + GRACE_S)
     seconds = time.monotonic() - started
-    if isinstance(message, Stopped):
-        return _stopped(task, message, seconds), True
     answer = parse(pod, message, Probed, Problem)
     if isinstance(answer, Stopped):
         return _stopped(task, answer, seconds), True

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader_service.grading.contents import Delivered
-from grader_service.grading.work_parity import standard_area
+from grader_service.grading.work_parity import standard_work
 from grader_service.held_out.identity import Identifier, Normalisation
 from grader_service.held_out.plan import ShardPlan
 from grader_service.held_out.proof import Figures, prove
@@ -118,7 +118,7 @@ class Ledger:
             problem=self.problem if total.unknown > _MOST * total.delivered else None,
         )
         # The learner's job is not known here, so torchvision's RandomResizedCrop stands in for it.
-        proof = prove(audits, figures, expected_area=standard_area(self.plan.sizes))
+        proof = prove(audits, figures, expected_area=standard_work(self.plan.sizes)[0])
         problem = proof.problem
         if total.repeated + total.stale > _MOST * total.delivered:
             problem = "replayed" if total.repeated >= total.stale else "stale"

@@ -5,6 +5,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from grader_service import __version__
 from grader_service.grading import learner, scanning
@@ -21,9 +22,8 @@ from grader_service.held_out.plan import new_seed
 from grader_service.host import Gpu, host_facts
 from grader_service.ingest.artifact import Artifact, prepare
 from grader_service.ingest.room import require_room
-from grader_service.model.evidence import CleanRoom, Discovery, Evidence, Need, RunRecord, Scan
+from grader_service.model.evidence import Discovery, Evidence, Need, RunRecord, Scan
 from grader_service.model.lab import LabSpec
-from grader_service.model.measurement import Measurement
 from grader_service.model.probe import ProbeTask
 from sandbox.api import RunSpace, SandboxRunner
 
@@ -100,7 +100,7 @@ def execute(
         since = time.monotonic()
         found = learner.discover(crew.learner, prepared, space.paths, lab.limits, device)
         seed = new_seed()
-        evidence = _Collected()
+        seen: dict[str, Any] = {}
         versions: dict[str, str] = {}
         if not isinstance(found, Stopped):
             if prober.wants_learner:
@@ -108,13 +108,12 @@ def execute(
                 prober.visit_learner(crew)
             if len(crew.pods) > 1:
                 crew.learner.pause()  # from here on its files and its processor time cannot change under the others
-            evidence.discovery = found.discovery
             versions.update(found.discovery.versions)
-            evidence.scan = _scan(crew, found.discovery, space, clock)
+            inventory = _scan(crew, found.discovery, space, clock)
             session = Session(
                 crew=crew,
                 found=found,
-                inventory=evidence.scan,
+                inventory=inventory,
                 seed=seed,
                 clock=clock,
                 threshold=threshold,
@@ -123,7 +122,8 @@ def execute(
                 versions=versions,
                 references=references,
             )
-            evidence.clean_room, evidence.measurement = measure(session)
+            room, measurement = measure(session)
+            seen = {"discovery": found.discovery, "scan": inventory, "clean_room": room, "measurement": measurement}
             if prober.wants_graphs:
                 clock.start("graph_probes", "running your DALI graphs on the grader's images")
                 for pod in (crew.learner, crew.reference, crew.clean_room):
@@ -158,23 +158,7 @@ def execute(
     blobs: dict[str, bytes] = {}
     if not isinstance(found, Stopped):
         blobs = {ref.sha256: graph for ref, graph in zip(found.discovery.graphs, found.graphs, strict=True)}
-    whole = Evidence(
-        run=record,
-        discovery=evidence.discovery,
-        scan=evidence.scan,
-        clean_room=evidence.clean_room,
-        measurement=evidence.measurement,
-        probes=prober.records,
-    )
-    return RunOutcome(whole, blobs)
-
-
-@dataclass
-class _Collected:
-    discovery: Discovery | None = None
-    scan: Scan | None = None
-    clean_room: CleanRoom | None = None
-    measurement: Measurement | None = None
+    return RunOutcome(Evidence(run=record, probes=prober.records, **seen), blobs)
 
 
 def _scan(crew: Crew, discovery: Discovery, space: RunSpace, clock: StageClock) -> Scan | None:

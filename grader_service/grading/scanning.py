@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from grader_service.errors import SandboxUnavailable
-from grader_service.grading.dialogue import Ready, Stopped, ask, hear, parse, trusted
+from grader_service.grading.dialogue import Ready, ask, hear, parse, trusted
 from grader_service.model.base import Wire
 from grader_service.model.evidence import Scan
 from sandbox.api import GuestPaths, Pod
@@ -33,8 +32,7 @@ def scan(pod: Pod, root: str, paths: GuestPaths) -> Scan:
     Raises:
         SandboxUnavailable: the scanner's pod ended.
     """
-    message = hear(pod, 60.0)
-    trusted(message if isinstance(message, Stopped) else parse(pod, message, Ready), pod)
+    trusted(parse(pod, hear(pod, 60.0), Ready), pod)
     request = {
         "kind": "scan",
         "root": root,
@@ -42,8 +40,4 @@ def scan(pod: Pod, root: str, paths: GuestPaths) -> Scan:
         "caps": _CAPS,
     }
     message = ask(pod, request, timeout_s=SCAN_S + 30.0)
-    answer = message if isinstance(message, Stopped) else parse(pod, message, Scanned)
-    if isinstance(answer, Stopped):
-        record = pod.end()
-        raise SandboxUnavailable(f"the scanner ended ({record.ending.value}): {record.detail} {record.log_tail[-500:]}")
-    return answer.scan
+    return trusted(parse(pod, message, Scanned), pod).scan

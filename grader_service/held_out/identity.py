@@ -66,8 +66,6 @@ class Identities:
     """Why nothing could be told; every id is -1 then."""
     normalisation: Normalisation | None = None
     """As estimated or given; null with a problem."""
-    residual: float | None = None
-    """Mean distance from the nearest code, in steps between codes, none counted above 0.5."""
 
 
 class Identifier:
@@ -104,20 +102,20 @@ class Identifier:
         if _grey(sample):
             return self._nothing(len(received), "no_colour")
         sample = sample[:: -(-len(sample) // _SAMPLE)]
-        fit, residual = self._given, None
+        fit = self._given
         if fit is None:
             fit, residual = self._estimate(sample)
             if residual > _GOOD_FIT:
-                return self._nothing(len(received), "colours_changed", residual)
+                return self._nothing(len(received), "colours_changed")
         ids = np.full(len(received), -1, np.int32)
         distance, nearest = self._nearest(fit.to_rgb(received[finite]))
         if self._given is None and _one_colour(sample, nearest):
-            return self._nothing(len(received), "colours_changed", residual)
+            return self._nothing(len(received), "colours_changed")
         ids[finite] = np.where(distance <= _NEAR, nearest, -1)
-        return Identities(ids, None, fit, _residual(distance) if residual is None else residual)
+        return Identities(ids, None, fit)
 
-    def _nothing(self, images: int, problem: Problem, residual: float | None = None) -> Identities:
-        return Identities(np.full(images, -1, np.int32), problem, None, residual)
+    def _nothing(self, images: int, problem: Problem) -> Identities:
+        return Identities(np.full(images, -1, np.int32), problem)
 
     def _nearest(self, rgb: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Distance in steps and place of the nearest code."""

@@ -49,10 +49,6 @@ class Pending:
             self.close()
         return list(self._names)
 
-    def done(self) -> bool:
-        """True when `names` will not wait."""
-        return all(part.done() for part in self._parts)
-
     def close(self) -> None:
         """Stops making images and waits for those that are being drawn; the folder keeps what was written."""
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -10,11 +10,11 @@ from grader_service.gpu.poll import GpuPoll
 from grader_service.grading.arms import ArmLost, Pace
 from grader_service.grading.blocks import measure, reports, screen
 from grader_service.grading.gpu_watch import GpuWatch
-from grader_service.grading.host_watch import ScriptedHost
 from grader_service.grading.lookout import Lookout, lookout_on
 from grader_service.grading.progress import Silent
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, KeptReference, LoaderSettings, Window
+from tests.grading.scripted_host import ScriptedHost
 
 PLAN = MeasurementPlan()
 

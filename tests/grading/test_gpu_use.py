@@ -9,11 +9,11 @@ from grader_service.gpu.monitor import Utilisation
 from grader_service.gpu.poll import GpuPoll, Sample
 from grader_service.grading.blocks import measure
 from grader_service.grading.gpu_use import Span, use_by_arm
-from grader_service.grading.host_watch import ScriptedHost
 from grader_service.grading.lookout import Lookout
 from grader_service.grading.progress import Silent
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, Window
+from tests.grading.scripted_host import ScriptedHost
 
 
 def sample(at, sm, *, jpg=0.0, memory=1000, processes=(1, 2), period_s=0.2):

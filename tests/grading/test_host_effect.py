@@ -3,11 +3,10 @@
 import pytest
 
 from grader_service.grading.arms import ArmLost
-from grader_service.grading.host_effect import BLOCKS, LoaderRate, host_ratio, needs_host_effect, with_host
+from grader_service.grading.host_effect import BLOCKS, host_ratio, needs_host_effect, with_host
 from grader_service.model.lab import MeasurementPlan
-from grader_service.model.measurement import Arm, HostBlock, HostEffect
+from grader_service.model.measurement import Arm, HostBlock, HostEffect, Window
 from tests.factories import a_measurement
-from tests.grading.test_blocks import SteadyArm
 
 PLAN = MeasurementPlan()
 
@@ -20,10 +19,14 @@ class ScriptedArm:
         self.seconds = []
         self._log = log if log is not None else []
 
-    def rate(self, seconds):
+    def batches_for(self, seconds):
         self.seconds.append(seconds)
+        return 1
+
+    def window(self, batches, *, timeout_s):
         self._log.append(self)
-        return next(self._rates)
+        rate = next(self._rates)
+        return rate if isinstance(rate, ArmLost) else Window(arm=Arm.DALI, images=1, seconds=1 / rate)
 
 
 def test_the_ratio_is_the_median_over_blocks():
@@ -32,7 +35,7 @@ def test_the_ratio_is_the_median_over_blocks():
     fair = ScriptedArm([9.0, 9.0, 100.0, 100.0, 100.0, 100.0])
     effect = host_ratio(own, fair, PLAN)
     assert effect.ratio == pytest.approx(2.05)
-    assert [block.dali for block in effect.blocks] == [200.0, 210.0, 900.0, 190.0]
+    assert [block.dali for block in effect.blocks] == pytest.approx([200.0, 210.0, 900.0, 190.0])
     assert len(effect.blocks) == BLOCKS
 
 
@@ -51,12 +54,6 @@ def test_a_lost_arm_gives_no_number(lost_at):
     rates = [100.0] * 6
     rates[lost_at] = ArmLost("its pod ended")
     assert host_ratio(ScriptedArm(rates), ScriptedArm([100.0] * 6), PLAN) is None
-
-
-def test_a_reference_loader_is_rated_by_its_window():
-    """Images of the window over its seconds."""
-    assert LoaderRate(SteadyArm(Arm.FAIR, 320)).rate(1.0) == pytest.approx(320)
-    assert isinstance(LoaderRate(SteadyArm(Arm.FAIR, 320, lost_after=0)).rate(1.0), ArmLost)
 
 
 def test_only_what_is_no_pass_needs_it():

@@ -2,8 +2,9 @@
 
 import pytest
 
-from grader_service.grading.host_watch import ClockWatch, NothingWatched, ScriptedHost, StealWatch, Together
+from grader_service.grading.host_watch import ClockWatch, StealWatch, Together
 from grader_service.grading.reference_run import others_share
+from tests.grading.scripted_host import ScriptedHost
 
 
 class Clocks:
@@ -157,7 +158,7 @@ def test_every_watch_is_asked_and_the_first_reason_stands():
             asked.append(self.reasons)
             return super().spoiled()
 
-    watch = Together([NothingWatched(), Asked(("first",)), Asked(("second",))])
+    watch = Together([Together(()), Asked(("first",)), Asked(("second",))])
     watch.begin()
     assert watch.spoiled() == "first"
     assert asked == [("first",), ("second",)]
