@@ -1,8 +1,9 @@
-"""Honest submissions whose graph cannot be carried, graded on a GPU: tier, ratio, what the pixels showed.
+"""Submissions whose graph cannot be carried, graded on a GPU: tier, ratio, what the pixels and NVML showed.
 
     python bench/gpu_tiers.py [--sandbox docker] [--device cuda] [--only NAME …]
 
-They are those of tests/e2e/test_tiers.py. Exit status 0 when each was measured in the tier that its code deserves.
+They are those of tests/e2e/test_tiers.py, and two whose iterator is a DataLoader. Exit status 0 when each was measured
+in the tier that its code deserves.
 """
 
 import argparse
@@ -15,14 +16,37 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from gpu_measurement import describe, grade
 
 from tests.e2e import test_tiers
-from tests.e2e.submissions import COMMON, END, GRAPH, external
+from tests.e2e.submissions import COMMON, COSTUME, END, GRAPH, external
 
 LISTS = """
 where_dali_wins = ["ImageNet training with four CPU cores per GPU: JPEG decoding in the workers is too slow."] * 3
 where_dali_loses = ["BERT on text that was tokenised before: there is nothing to decode in it."] * 2
 """
+BUSY = """
+import threading
+
+
+def multiply():
+    square = torch.rand(4096, 4096, device="cuda")
+    while True:
+        square @ square
+        torch.cuda.synchronize()
+
+
+threading.Thread(target=multiply, daemon=True).start()
+"""
+"""Kernels that decode nothing, whenever the submission is not frozen."""
+CROPPED = external().replace(
+    'fn.decoders.image(jpegs, device="mixed")',
+    """fn.resize(
+        fn.decoders.image_random_crop(jpegs, device="mixed"), size=(144, 192)
+    )""",
+)
 SUBJECTS = {
     "external_source": (external(), "B"),
+    "external_source, random crop": (CROPPED, "B"),
+    "DataLoader as iterator": (external() + COSTUME, "B"),
+    "DataLoader as iterator, busy GPU": (external() + COSTUME + BUSY, "B"),
     "DALI Proxy": (GRAPH + test_tiers.PROXY, "B"),
     "dynamic mode": (test_tiers.DYNAMIC.replace('device="cpu"', 'device="gpu"'), "B"),
     "files kept in memory": (external("np.fromfile(path, dtype=np.uint8)", "{}"), "C"),
@@ -49,6 +73,9 @@ def main() -> int:
         ratio, batch = checks["throughput_ratio"], checks["cuda_batch"]
         wrong += ratio.get("tier") != tier
         print(f"{name}: {describe(verdict, ratio)}, {wall:.1f} s", flush=True)
+        for use in ((verdict["measurement"] or {}).get("corroboration") or {}).get("uses", ()):
+            seen = f"SM {use['sm_percent']} %, JPEG engine {use['jpg_percent']} %, {use['samples']} samples"
+            print(f"  {use['arm']}: {seen}")
         print(f"  batch: {batch['outcome']} {batch['code']}; {ratio['feedback'][:400]}", flush=True)
     return 1 if wrong else 0
 

@@ -13,6 +13,7 @@ from checks.stopped import no_evidence, stopped_before
 from checks.throughput_ratio import by_content, wording
 from checks.throughput_ratio.causes import likely_causes
 from checks.throughput_ratio.context import Context, context_of
+from checks.throughput_ratio.gpu_decoding import why_unseen
 from grader_service.model.base import LongText, Wire
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.measurement import Decision, HostEffect, Measurement
@@ -54,7 +55,7 @@ class ThroughputRatioCheck:
     """
 
     id: ClassVar[str] = "throughput_ratio"
-    version: ClassVar[str] = "1.3.0"
+    version: ClassVar[str] = "1.4.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Throughput of DALI against PyTorch"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM, Need.MEASUREMENT})
@@ -75,6 +76,7 @@ class ThroughputRatioCheck:
         "ratio.rendered": "images were not decoded from the files",
         "ratio.small_area": "inconclusive or unverified: much less of each file was decoded or shown than usual",
         "ratio.stale": "unverified: most images had been given to the code before",
+        "ratio.not_seen": "unverified: the GPU was not seen to decode",
         "ratio.wrong_content": "unverified: the images were not recognised as those given",
     }
     params_model = Params
@@ -133,6 +135,8 @@ class ThroughputRatioCheck:
         }
         text = f"{wording.explain(measurement, decision, causes)} {by_content.note(measurement)}".strip()
         if decision.outcome == "passed":
+            if tier is not Tier.GRAPH and (why := why_unseen(measurement)) is not None:
+                return undecided(Outcome.UNVERIFIED, "ratio.not_seen", f"{text} {why}", tier=tier, details=details)
             return passed("ratio.ok", text, tier=tier, details=details)
         text = " ".join((text, *observation.silent[:_MOST_SILENT]))
         if decision.outcome == "failed" and (why := by_content.softened(measurement, decision)) is not None:

@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from grader_service.grading.arms import ArmLost, Pace, lost, warm_reference
 from grader_service.grading.delivery import Arrival, receive
 from grader_service.grading.dialogue import Mark, Problem, Stopped, ask, parse, trusted
+from grader_service.grading.gpu_use import Span
 from grader_service.grading.proof import Ledger, Spread, Tally
 from grader_service.grading.trial_shards import TrialShards
 from grader_service.model.measurement import Arm, LoaderSettings, Window
 from sandbox.api import Pod
 
 _SLACK_IMAGES = 4096
+_MOST_WINDOWS = 40
+"""Windows' worth of images that `go_on` asks for at the most."""
 _FULL_BATCHES = 0.75
 """Share of the images that batches of the size of the first one would hold, from which they are taken to have it."""
 
@@ -55,6 +58,8 @@ class ProofArm:
         self._spread = Spread(first_look)
         self.settled = True
         self._began = False
+        self._last_s = 1.0
+        """That the last window took."""
 
     def probe(self, *, cold: bool, timeout_s: float) -> Tally | ArmLost:
         """One window that warms the arm up and shows whether new images come out of it."""
@@ -84,6 +89,20 @@ class ProofArm:
         del seconds
         return self._batches
 
+    def go_on(self, seconds: float, *, timeout_s: float) -> Span:
+        """Lets the iterator run for about so long without counting anything, since windows are too short to be watched.
+
+        Returns:
+            When it ran; whether it did, who looks at the GPU meanwhile will see.
+        """
+        batches = min(math.ceil(self._batches * seconds / self._last_s), _MOST_WINDOWS * self._batches)
+        started = time.monotonic()
+        if self._pod.send({"kind": "deliver_dali", "batches": batches, "folder": None}) is None:
+            self._pod.resume()
+            receive(self._pod, timeout_s, most_images=batches * self._batch_size + _SLACK_IMAGES)
+            self._pod.pause()
+        return Span(self.arm, started, time.monotonic())
+
     def _run(self, timeout_s: float) -> tuple[Tally, float] | ArmLost:
         if self._shards.make_next() is None:
             return ArmLost("the measurement used up all held-out images without a decision")
@@ -104,6 +123,7 @@ class ProofArm:
         seconds = time.monotonic() - started
         if not isinstance(arrival, Arrival):
             return lost(arrival)
+        self._last_s = seconds
         self.least_batch = min(self.least_batch, _batch_held(arrival.images, self._batches, self._batch_size))
         return self.ledger.take(arrival.content, self._shards.shown, only_newest=self.cold), seconds
 

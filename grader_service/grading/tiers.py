@@ -48,6 +48,9 @@ _DECLARED_FLOOR, _FAIR_FLOOR = 0.8, 0.7
 """The reference cannot mirror operators that nobody can read, so less of its rate is believed than in tier A."""
 _BLOCKS = 8
 """Blocks that the colours suffice for at the least, where windows are as long as colours allow."""
+_WATCH_S = 2.0
+"""That code which would pass runs on after its trials, for NVML to see what the GPU does: windows are often shorter
+than one of its samples."""
 _MOST_BATCH = 1024
 _USUAL_BATCH = 32
 _CHANNELS = (1, 3, 4)
@@ -256,6 +259,10 @@ def _measure(
     timed = blocks.measure(
         dali, timed_arms, plan, bench.threshold, bench.progress, attempt=bench.attempt, lookout=bench.lookout
     )
+    uses = timed.uses
+    if bench.lookout is not None and uses and timed.decision is not None and timed.decision.outcome == "passed":
+        watched = bench.lookout.uses([dali.go_on(_WATCH_S, timeout_s=_WINDOW_S)])
+        uses = (*watched, *(use for use in uses if use.arm is not Arm.DALI))
     notes = {Arm.LEARNER: [own.note], Arm.DALI: [f"{FACTORY}, tier {tier}: images that were proved to be new"]}
     used = wanted if own.settings is None else {**wanted, Arm.LEARNER: own.settings}
     reports = blocks.reports(timed, used, notes)
@@ -281,7 +288,7 @@ def _measure(
         tier=tier,
         refused=tuple(refused),
         content=dali.ledger.conclude(),
-        corroboration=corroborate(timed.uses, timed.notes, rates.get(Arm.DALI), setting),
+        corroboration=corroborate(uses, timed.notes, rates.get(Arm.DALI), setting),
         attempt=bench.attempt,
         unsteady=timed.unsteady,
     )
@@ -293,19 +300,16 @@ def _job(ready: DaliReady) -> dict[str, object]:
     first = shape[0] in _CHANNELS and shape[2] not in _CHANNELS
     height, width, channels = (shape[1], shape[2], shape[0]) if first else shape
     return {
-        "geometry": "resize",
-        "view": [],
         "steps": [],
-        "scale": [1.0, 1.0],
-        "ratio": [1.0, 1.0],
         "interpolation": "bilinear",
         "size": [height, width],
         "mirror": False,
-        "colour": False,
-        "turn": False,
-        "blur": False,
+        "colour": 0.0,
+        "turn": 0.0,
+        "blur": 0.0,
         "floats": ready.dtype != "uint8",
         "channels": 1 if channels == 1 else 3,
+        "grey": channels == 1,
     }
 
 

@@ -8,7 +8,15 @@ from checks.throughput_ratio.check import CHECK, Params
 from grader_service.grading.acceptance import Observed, judge
 from grader_service.grading.work_parity import standard_work
 from grader_service.model.evidence import CleanRoom, FirstBatch, ServedBatch
-from grader_service.model.measurement import ContentKind, ContentProof, GraphProof, TierRefused
+from grader_service.model.measurement import (
+    Arm,
+    ContentKind,
+    ContentProof,
+    Corroboration,
+    GpuUse,
+    GraphProof,
+    TierRefused,
+)
 from tests.factories import a_measurement, an_evidence
 
 REFUSED = TierRefused(tier="A", problem="not_serializable", text="It calls Python.")
@@ -26,12 +34,42 @@ def judged(measurement):
     return CHECK.judge(seen, Params()) if not hasattr(seen, "outcome") else seen
 
 
+def watched(tier="B", others=0.0, samples=14, **dali):
+    """A ratio of two by proved images, and what NVML saw of the GPU in the windows of the arms."""
+    uses = (
+        GpuUse(arm=Arm.DALI, samples=samples, **dali),
+        GpuUse(arm=Arm.DECLARED, samples=20, sm_percent=3.0, jpg_percent=None if "jpg_percent" not in dali else others),
+    )
+    return a_measurement(tier=tier, refused=(REFUSED,), content=a_proof(), corroboration=Corroboration(uses=uses))
+
+
 @pytest.mark.parametrize("tier", ["B", "C"])
-def test_proved_images_pass_with_their_tier(tier):
-    """A ratio of two, and nothing wrong with the pixels: passed, and the tier is said."""
-    result = judged(a_measurement(tier=tier, refused=(REFUSED,), content=a_proof()))
+@pytest.mark.parametrize("use", [{"sm_percent": 2.0, "jpg_percent": 3.0}, {"sm_percent": 30.0}])
+def test_proved_images_pass_with_their_tier(tier, use):
+    """A ratio of two, nothing wrong with the pixels, and the GPU decoded meanwhile: passed, and the tier is said."""
+    result = judged(watched(tier, **use))
     assert (result.outcome, result.code, result.tier) == ("passed", "ratio.ok", tier)
     assert f"Tier {tier}" in result.feedback
+
+
+@pytest.mark.parametrize(
+    ("measurement", "said"),
+    [
+        (a_measurement(tier="B", content=a_proof(), device="cpu"), "A rehearsal has no GPU"),
+        (a_measurement(tier="B", content=a_proof()), "This is not your fault"),
+        (watched(samples=0, sm_percent=None, jpg_percent=None), "This is not your fault"),
+        (watched(sm_percent=40.0, jpg_percent=0.0), "the GPU decoded no images (JPEG engine 0 %, SM 40 %)"),
+        (watched(sm_percent=2.0, jpg_percent=30.0, others=20.0), "the GPU decoded no images"),
+        (watched(sm_percent=4.0), "the GPU decoded no images (SM 4 %)"),
+    ],
+    ids=["rehearsal", "not_watched", "no_sample", "busy_otherwise", "busy_all_the_time", "no_engine"],
+)
+def test_a_fast_rate_is_no_pass_where_the_gpu_was_not_seen_to_decode(measurement, said):
+    """A DataLoader handed out as a DALI iterator delivers the same images: unverified, and nobody is accused."""
+    result = judged(measurement)
+    assert (result.outcome, result.code, result.tier) == ("unverified", "ratio.not_seen", "B")
+    assert said in result.feedback
+    assert "2.00 times" in result.feedback
 
 
 @pytest.mark.parametrize(

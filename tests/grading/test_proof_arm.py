@@ -1,5 +1,6 @@
 """Learner code that is measured by content: honest code is credited for its work, forgeries are not."""
 
+import dataclasses
 import time
 
 import numpy as np
@@ -299,3 +300,14 @@ def test_what_comes_twice_in_one_window_is_repeated_whatever_it_is_taken_for():
     assert (tally.delivered, tally.fresh) == (64, 0)
     assert tally.repeated == 60
     assert ledger.conclude().problem == "replayed"
+
+
+def test_what_goes_on_after_the_trials_counts_nothing(serve):
+    """Code that runs on for the GPU to be watched leaves the record as it was, and its pod frozen."""
+    arm, pod = serve(Honest())
+    windows(arm)
+    counted, kept = dataclasses.replace(arm.ledger.total), len(arm.ledger.samples)
+    span = arm.go_on(0.1, timeout_s=20.0)
+    assert span.end > span.start
+    assert (arm.ledger.total, len(arm.ledger.samples)) == (counted, kept)
+    assert not pod.running

@@ -310,6 +310,9 @@ count = sum(len(x) for x, _ in loader)
 pytorch_throughput = count / (time.time() - start)
 """
 
+UNSEEN = {"throughput_ratio": ("ratio.not_seen", "ratio.ok")}
+"""That the GPU decodes is seen where there is one."""
+
 CASES = (
     Honest(
         id="K07-dynamic-mode",
@@ -328,18 +331,21 @@ CASES = (
         title="DALI proxy behind a DataLoader",
         content=joined(DATASET, LOADER, FILES, PROXY, SEEN),
         steps=WHOLE,
+        codes=UNSEEN,
     ),
     Honest(
         id="K09-external-source-batches",
         title="external_source that yields whole batches of files and labels",
         content=joined(DATASET, LOADER, FILES, BATCH_CALLABLE, REFLECTED),
         steps=WHOLE,
+        codes=UNSEEN,
     ),
     Honest(
         id="K09-external-source-parallel",
         title="external_source with a callable for each sample in parallel workers",
         content=joined(ROOM, LOADER, FILES, "import numpy as np", PARALLEL),
         steps=MEASURED,
+        codes=UNSEEN,
     ),
     Honest(
         id="K16-class-folders",
