@@ -8,19 +8,20 @@ What was seen in experiments with the graph (`sandbox/guest/trusted/experiments.
 | nine in ten images stay as they are when their file shows another picture | `independent` | failed |
 | nine in ten images differ from what the whole decoded file gives | `unlike` | failed |
 | one of these for some images, more than 5 % | `unclear` | inconclusive |
-| decoders decode less of each file, or of its end, than 0.8 of what the standard job shows | `lesser` | inconclusive |
+| decoders decode clearly less than 0.8 of what the standard job shows, or of files' ends | `lesser` | inconclusive |
 
 Nothing else is held against a graph, and nothing excuses one of these. A graph with a problem is not timed.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
 
 from grader_service.grading.work_parity import standard_work
-from grader_service.model.base import Count, Frozen, LongText
-from grader_service.model.measurement import GraphProof
+from grader_service.model.base import Count, LongText
+from grader_service.model.measurement import GraphProof, GraphSeen
 
 LEAST_SHARE = 0.95
 """Share of the images that must be as they should: a graph may lose a few, such as to an augmentation that erases."""
@@ -28,32 +29,20 @@ LEAST_AT_ALL = 0.1
 """Share of the images below which the graph as a whole is at fault: one that shuffles a batch keeps a quarter."""
 WORK_FLOOR = 0.8
 """Least share of the standard job's work that counts as the same work."""
+AREA_SD, LOW_SD = 0.27, 0.4
+"""Standard deviations of one standard window's area, and of whether it reaches the lowest third."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Observed(Frozen):
-    """What the clean room saw of a graph."""
+class Observed(GraphSeen):
+    """What the clean room says of a graph."""
 
-    samples: Annotated[int, Field(ge=1)]
-    """Images that were looked at in each run."""
+    alike: Count = 0
+    own: Count = 0
+    credits: Annotated[dict[str, Share], Field(max_length=8)] = Field(default_factory=dict)
     doubt: LongText
     """Why nothing was seen that could be relied on; empty when it could."""
-    alike: Count = 0
-    """Images that are the same when a file holds the picture without loss."""
-    own: Count = 0
-    """Images that changed when their own file showed another picture."""
-    on_gpu: Count | None = None
-    """Images that on the GPU resemble those of the CPU; null in a rehearsal."""
-    windows: Count = 0
-    """Windows that were measured, where decoders decode windows only."""
-    area: Share = 1.0
-    """Share of all pixels of the files that is decoded."""
-    low: Share = 1.0
-    """Share of all pixels in pictures whose window reaches their lowest third."""
-    credits: Annotated[dict[str, Share], Field(max_length=8)] = Field(default_factory=dict)
-    """Kind of work to the share of images that it changed."""
-    seconds: Annotated[float, Field(ge=0)]
 
 
 def judge(found: Observed, sizes: Sequence[tuple[int, int]]) -> GraphProof:
@@ -65,21 +54,8 @@ def judge(found: Observed, sizes: Sequence[tuple[int, int]]) -> GraphProof:
     """
     area, low = standard_work(sizes)
     problem, note = _problem(found, area, low)
-    return GraphProof(
-        samples=found.samples,
-        alike=found.alike,
-        own=found.own,
-        on_gpu=found.on_gpu,
-        windows=found.windows,
-        area=found.area,
-        standard_area=area,
-        low=found.low,
-        standard_low=low,
-        credits=found.credits,
-        problem=problem,
-        note=note,
-        seconds=found.seconds,
-    )
+    seen = found.model_dump(exclude={"doubt"})
+    return GraphProof(**seen, standard_area=area, standard_low=low, problem=problem, note=note)
 
 
 def not_examined(doubt: str, sizes: Sequence[tuple[int, int]]) -> GraphProof:
@@ -106,12 +82,15 @@ def _problem(found: Observed, area: float, low: float) -> tuple[str | None, str]
             f"Of {found.samples} images {found.own} changed with the picture in their file, and {found.alike} were the "
             "same when the file held the picture without loss; all of them should."
         )
-    if found.windows and found.area < WORK_FLOOR * area:
+    if not found.windows:
+        return None, ""
+    errors = 2 / math.sqrt(found.windows)
+    if found.area + errors * AREA_SD < WORK_FLOOR * area:
         return "lesser", (
             f"Your graph decodes {found.area:.0%} of each image on average; the standard augmentation "
             f"(RandomResizedCrop with scale (0.08, 1)) shows {area:.0%}, and a PyTorch loader decodes all of it."
         )
-    if found.windows and found.low < WORK_FLOOR * low:
+    if found.low + errors * LOW_SD < WORK_FLOOR * low:
         return "lesser", (
             f"{found.low:.0%} of the windows that your graph decodes reach the lowest third of an image; of those of "
             f"the standard augmentation {low:.0%} do. A JPEG is read from its top, so windows near it are less work."

@@ -13,6 +13,9 @@ AREA, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)
 _LOWEST = 1 / 3
 """Part of an image that a decoder reads only if it reads the file nearly to its end."""
 _GRID = 64
+_TALLEST = 1 / 6
+"""Width over height of the tallest images that are taken for what they are: of taller ones the standard job's window is
+so small a part, and so near the middle, that a graph could leave most of a file unread."""
 _ATTEMPTS = 10
 """Windows that are drawn before one that fits is given up."""
 
@@ -25,15 +28,11 @@ def standard_work(sizes: Sizes) -> tuple[float, float]:
 
     About 0.45 and 0.8. The end is the lowest third of an image.
     """
-    aspects, which = np.unique(np.round([width / height for width, height in sizes], 3), return_inverse=True)
+    shapes = np.maximum([width / height for width, height in sizes], _TALLEST)
+    aspects, which = np.unique(np.round(shapes, 3), return_inverse=True)
     parts = np.array([_windows(float(aspect)) for aspect in aspects])[which]
     area, low = np.average(parts, axis=0, weights=[width * height for width, height in sizes])
     return float(area), float(low)
-
-
-def standard_area(sizes: Sizes) -> float:
-    """Share of all pixels that the standard job shows of images of these sizes."""
-    return standard_work(sizes)[0]
 
 
 def _windows(aspect: float) -> tuple[float, float]:

@@ -178,11 +178,8 @@ class ContentProof(Frozen):
     note: LongText = ""
 
 
-class GraphProof(Frozen):
-    """What a graph does in the clean room, found out by running it on other pictures and without its operators.
-
-    See `grader_service/grading/acceptance.py` for what follows from it.
-    """
+class GraphSeen(Frozen):
+    """What was seen of a graph in experiments."""
 
     samples: Annotated[int, Field(ge=1)]
     """Images that were looked at in each run."""
@@ -193,22 +190,31 @@ class GraphProof(Frozen):
     on_gpu: Count | None = None
     """Images that on the GPU resemble those of the CPU; null in a rehearsal."""
     windows: Count = 0
-    """Windows of decoders that were measured; 0 where whole files are decoded."""
+    """Windows of decoders that were measured: as many as would tell as much of files that are all of one size. 0 where
+    whole files are decoded."""
     area: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Share of all pixels of the files that is decoded."""
-    standard_area: Annotated[float, Field(ge=0, le=1)]
-    """Share of all pixels that torchvision's `RandomResizedCrop` shows of images of these sizes."""
     low: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Share of all pixels in pictures whose window reaches their lowest third."""
-    standard_low: Annotated[float, Field(ge=0, le=1)]
     credits: Mapping[str, float] = Field(default_factory=dict)
     """Kind of work (`turn`, `colour`, `blur`) to the share of images that it changed; the reference does as much."""
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+    """That the experiments took."""
+
+
+class GraphProof(GraphSeen):
+    """What a graph does in the clean room, found out by running it on other pictures and without its operators.
+
+    See `grader_service/grading/acceptance.py` for what follows from it.
+    """
+
+    standard_area: Annotated[float, Field(ge=0, le=1)]
+    """Share of all pixels that torchvision's `RandomResizedCrop` shows of images of these sizes."""
+    standard_low: Annotated[float, Field(ge=0, le=1)]
     problem: ShortText | None = None
     """Why the graph was not timed: `not_examined`, `independent`, `unlike`, `unclear`, `lesser`; null when it was."""
     note: LongText = ""
     """What was seen, for the learner."""
-    seconds: Annotated[float, Field(ge=0)] = 0.0
-    """That the experiments took."""
 
 
 class TierRefused(Frozen):

@@ -17,11 +17,12 @@ def graph(data: bytes) -> object:
     changed += edit.restrain(found, edit.Budget(2))
     edit.to_cpu(found)
     written = model.write(found)
+    sizes = {edge.name: (20.0, 30.0) for operator in found.operators for edge in operator.outputs}
     for output in range(min(len(found.outputs), 4)):
         flow.doubt(found, output)
         for places in neutral.workers(found, output).values():
             model.write(neutral.without(found, places))
-        view.steps(found, output)
+        view.steps(found, output, sizes)
     again = model.read(written)
     assert model.write(again) == written
     return changed

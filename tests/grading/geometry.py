@@ -1,12 +1,29 @@
 """Honest chains of crops and resizes in great number: nobody who writes one may be accused of anything."""
 
 import itertools
+import random
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
-from nvidia.dali import fn, types
+import numpy as np
+from nvidia.dali import fn, pipeline_def, types
+from PIL import Image
+
+from grader_service.grading import acceptance
+from grader_service.model.measurement import GraphProof
+from sandbox.guest.graph import edit, model
+from sandbox.guest.graph.edit import Budget
+from sandbox.guest.trusted.clean_room import build
+from sandbox.guest.trusted.experiments import examine
 
 Chain = Callable[[], Any]
+_KINDS = (
+    ("RGB", (500, 375)), ("RGB", (375, 500)), ("RGB", (640, 480)), ("L", (500, 375)), ("CMYK", (500, 375)),
+    ("turned", (480, 320)), ("RGB", (100, 133)), ("RGB", (133, 100)), ("RGB", (1600, 1200)), ("RGB", (320, 240)),
+    ("RGB", (1000, 250)), ("RGB", (4000, 3000)),
+)  # fmt: skip
+_THREADS = 2
 _FILTERS = {
     "linear": {},
     "cubic": {"interp_type": types.INTERP_CUBIC},
@@ -27,11 +44,11 @@ def _normal(images: Any, **options: Any) -> Any:
     )
 
 
-def _shapes(side: int, filters: dict[str, Any]) -> Iterator[tuple[str, Chain]]:
+def _shapes(side: int, filters: dict[str, Any], decoder: str) -> Iterator[tuple[str, Chain]]:
     """Ways to an output of one size."""
 
-    def whole(**options: Any) -> Any:
-        return fn.decoders.image(_read(), **options)
+    def whole() -> Any:
+        return fn.decoders.image(_read(), device=decoder)
 
     yield "stretch", lambda: fn.resize(whole(), size=(side, side), **filters)
     yield (
@@ -77,7 +94,7 @@ def _shapes(side: int, filters: dict[str, Any]) -> Iterator[tuple[str, Chain]]:
     )
     yield (
         "random crop in the decoder",
-        lambda: fn.resize(fn.decoders.image_random_crop(_read()), size=(side, side), **filters),
+        lambda: fn.resize(fn.decoders.image_random_crop(_read(), device=decoder), size=(side, side), **filters),
     )
     yield (
         "resize, crop, mirror",
@@ -104,8 +121,43 @@ def _shapes(side: int, filters: dict[str, Any]) -> Iterator[tuple[str, Chain]]:
     )
 
 
-def chains() -> Iterator[tuple[str, Chain]]:
-    """Name and definition of every chain."""
+def chains(decoder: str = "cpu") -> Iterator[tuple[str, Chain]]:
+    """Name and definition of every chain; images are decoded by the CPU, or by the GPU too if `mixed`."""
     for side, (filtered, filters) in itertools.product(_OUTPUTS, _FILTERS.items()):
-        for name, chain in _shapes(side, filters):
+        for name, chain in _shapes(side, filters, decoder):
             yield f"{name}, {side} px, {filtered}", chain
+
+
+def write_images(folder: Path) -> list[tuple[str, tuple[int, int]]]:
+    """JPEG files of many sizes, modes and orientations, the largest last: path, and width and height in pixels."""
+    generator = np.random.default_rng(1)
+    written = []
+    for number, (kind, (width, height)) in enumerate(_KINDS):
+        mode = "RGB" if kind == "turned" else kind
+        coarse = generator.integers(0, 255, (height // 8 + 1, width // 8 + 1, len(Image.new(mode, (1, 1)).getbands())))
+        pixels = np.kron(coarse, np.ones((8, 8, 1)))[:height, :width] + generator.integers(-20, 20, (height, width, 1))
+        pixels = np.clip(pixels, 0, 255).astype(np.uint8)
+        image = Image.fromarray(pixels[:, :, 0] if mode == "L" else pixels, mode=mode)
+        exif = Image.Exif()
+        if kind == "turned":
+            exif[0x0112] = 6
+        path = folder / f"{number}.jpg"
+        image.save(path, quality=90, exif=exif)
+        written.append((str(path), (width, height)))
+    return written
+
+
+def examined(name: str, chain: Chain, images: list[tuple[str, tuple[int, int]]], device: str) -> GraphProof:
+    """What is found of a chain in batches of 16; the largest image takes as long as all others: few chains have it."""
+    files, sizes = zip(*(images if "224 px, linear" in name else images[:-1]), strict=True)
+    on_gpu = device == "cuda"
+    pipeline = pipeline_def(chain)(batch_size=16, num_threads=_THREADS, device_id=0 if on_gpu else None, seed=3)
+    graph = model.read(pipeline.serialize())
+    edit.prune(graph)
+    edit.check(graph)
+    shuffled = random.sample(files, len(files))
+    edit.repoint(graph, shuffled, list(range(len(files))))
+    edit.restrain(graph, Budget(_THREADS))
+    found = examine(graph, 0, shuffled, build, device, _THREADS)
+    found.pop("sizes", None)
+    return acceptance.judge(acceptance.Observed(**found), sizes)

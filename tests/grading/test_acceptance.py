@@ -95,13 +95,20 @@ def test_the_limits_are_those_of_the_record():
 @pytest.mark.parametrize(("factor", "problem"), [(0.79, "lesser"), (0.81, None), (1.0, None), (1.5, None)])
 def test_decoders_show_four_fifths_of_the_standard_area(factor, problem):
     """Just below it is less work, just above it is not."""
-    assert judged(windows=200, area=factor * AREA, low=1.0).problem == problem
+    assert judged(windows=10**8, area=factor * AREA, low=1.0).problem == problem
 
 
 @pytest.mark.parametrize(("factor", "problem"), [(0.0, "lesser"), (0.79, "lesser"), (0.81, None), (1.0, None)])
 def test_decoders_reach_the_end_of_files_four_fifths_as_often(factor, problem):
     """A window near the top is cheap, however large it is."""
-    assert judged(windows=200, area=0.9, low=factor * LOW).problem == problem
+    assert judged(windows=10**8, area=0.9, low=factor * LOW).problem == problem
+
+
+@pytest.mark.parametrize(("windows", "problem"), [(4, None), (16, None), (160, "lesser")])
+def test_few_windows_are_no_reason(windows, problem):
+    """Where one large file among small ones is most of all pixels, chance alone makes less of it."""
+    assert judged(windows=windows, area=0.65 * AREA, low=1.0).problem == problem
+    assert judged(windows=windows, area=1.0, low=0.6 * LOW).problem == problem
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_an_ambiguous_argument_of_a_container_is_refused(packed):
     graph = model.read(packed["tfrecord"])
     graph.operators[0].arguments += [Argument("path", "string", ["/a"]), Argument("index_path", "string", ["/b"])]
     edit.check(graph)
-    graph.operators[0].arguments += [model.integer("initial_fill", 1), model.integer("initial_fill", 2)]
+    graph.operators[0].arguments += [model.argument("initial_fill", 1), model.argument("initial_fill", 2)]
     with pytest.raises(GraphRefused) as refusal:
         edit.check(graph)
     assert refusal.value.reason == "unreadable_graph"

@@ -225,11 +225,11 @@ def smuggled(data: bytes, *arguments: Argument, into=reader_of) -> bytes:
 @pytest.mark.parametrize(
     "arguments",
     [
-        (model.text("file_root", "/etc"),),
-        (model.text("file_root", "/etc"), model.text("file_root", "/usr")),
-        (model.texts("files", ["/etc/passwd"]), model.integers("labels", [1])),
-        (model.texts("files", ["/etc/passwd"]), model.texts("files", ["/etc/hosts"])),
-        (model.text("file_list", "/etc/passwd"), model.integer("num_shards", 9), model.integer("num_shards", 5)),
+        (model.argument("file_root", "/etc"),),
+        (model.argument("file_root", "/etc"), model.argument("file_root", "/usr")),
+        (model.argument("files", ["/etc/passwd"]), model.argument("labels", [1])),
+        (model.argument("files", ["/etc/passwd"]), model.argument("files", ["/etc/hosts"])),
+        (model.argument("file_list", "/etc/passwd"), model.argument("num_shards", 9), model.argument("num_shards", 5)),
         (Argument("files", "string", ["/etc/passwd"]),),
         (Argument("file_root", "string", ["/etc"], is_vector=True),),
     ],
@@ -250,9 +250,13 @@ def test_no_second_source_passes_the_edits(lab_child, graphs, held_out, argument
 @pytest.mark.parametrize(
     "arguments",
     [
-        (model.integer("cache_size", 4096), model.integer("cache_size", 8192), model.text("cache_type", "largest")),
+        (
+            model.argument("cache_size", 4096),
+            model.argument("cache_size", 8192),
+            model.argument("cache_type", "largest"),
+        ),
         (Argument("cache_size", "int64", [1, 4096]),),
-        (model.integers("cache_size", [4096]),),
+        (model.argument("cache_size", [4096]),),
     ],
 )
 def test_no_cache_passes_the_edits(graphs, held_out, arguments):
@@ -267,7 +271,7 @@ def test_no_cache_passes_the_edits(graphs, held_out, arguments):
     [
         Argument("bytes_per_sample_hint", "int64", [1 << 40, 1 << 41], is_vector=True),
         Argument("bytes_per_sample_hint", "int64", [5, 1 << 40]),
-        model.integer("bytes_per_sample_hint", 1 << 40),
+        model.argument("bytes_per_sample_hint", 1 << 40),
     ],
 )
 def test_big_hints_are_clamped_in_every_form(graphs, argument):
@@ -281,7 +285,7 @@ def test_big_hints_are_clamped_in_every_form(graphs, argument):
 def test_an_argument_that_dali_does_not_write_is_refused(graphs):
     """Twice the same name, or unknown fields inside an argument, are unreadable, whichever operator has them."""
     double = model.read(
-        smuggled(graphs["lab"], model.integer("hw_decoder_load", 1), model.integer("hw_decoder_load", 2))
+        smuggled(graphs["lab"], model.argument("hw_decoder_load", 1), model.argument("hw_decoder_load", 2))
     )
     odd = model.read(graphs["lab"])
     odd.operators[-1].arguments[0].unread = b"\x0a\x01x"
@@ -511,8 +515,8 @@ def test_several_readers_read_in_one_order(lab_child, graphs, held_out):
     graph = model.read(graphs["two readers"])
     readers = [operator for operator in graph.operators if operator.name in edit.READERS]
     assert "shuffling" not in " ".join(edit.repoint(model.read(graphs["two readers"]), held_out, [0] * 6))
-    readers[0].put(model.flag("shuffle_after_epoch", value=True))
-    readers[1].put(model.flag("random_shuffle", value=True))
+    readers[0].put(model.argument("shuffle_after_epoch", True))
+    readers[1].put(model.argument("random_shuffle", True))
     said = edit.repoint(graph, held_out, list(range(6)))
     assert said[0] == "2 readers read the same images in the same order: shuffling turned off"
     for reader in readers:

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from sandbox.guest.graph import flow, neutral
-from sandbox.guest.graph.model import Argument, Edge, Graph, Operator, flag, text
+from sandbox.guest.graph.model import Argument, Edge, Graph, Operator, argument
 from sandbox.guest.graph.wire import LENGTH, VARINT, Field
 
 
@@ -64,6 +64,25 @@ def test_encoded_images_may_be_passed_on(passing):
     assert flow.image_edges(graph(container, op("decoders__Image", "jpegs", "out"))) == {"out"}
 
 
+def test_bytes_with_a_number_added_are_no_file():
+    """What is decoded then is none of the files' images, even where a file's size went into it."""
+    shape = op("PeekImageShape", "jpegs", "shape")
+    bytes_ = op("_ArithmeticGenericOp", "constant shape", "bytes")
+    found = flow.image_edges(
+        graph(READER, op("Constant", "", "constant"), shape, bytes_, op("decoders__Image", "bytes", "out"))
+    )
+    assert found == set()
+
+
+def test_images_within_branches_are_known():
+    """From the split to the merge, nested ones too."""
+    split = op("_conditional__Split", "decoded wish", "yes no")
+    turned = op("Rotate", "yes", "turned")
+    within = op("_conditional__Split", "turned wish", "one two"), op("_conditional__Merge", "one two wish", "same")
+    made = graph(READER, DECODER, split, turned, *within, op("_conditional__Merge", "same no wish", "out"))
+    assert flow.branches(made) == {"yes", "no", "turned", "one", "two", "same"}
+
+
 def test_every_decoder_on_the_way_is_found():
     """Of both branches, and not one whose image is dropped or only steers."""
     other = op("decoders__ImageRandomCrop", "jpegs", "window")
@@ -118,14 +137,25 @@ SHUFFLED_ANGLE = op("PermuteBatch", "angle", "shuffled", indices="order")
     [
         SIMPLE,
         graph(READER, DECODER, ORDER, SHUFFLED_IMAGES, op("_ArithmeticGenericOp", "decoded others", "out")),
-        graph(READER, DECODER, op("Normalize", "decoded", "out", flag("batch", value=True))),
+        graph(READER, DECODER, op("Normalize", "decoded", "out", argument("batch", True))),
         graph(READER, DECODER, op("MultiPaste", "decoded", "out")),
+        graph(READER, DECODER, op("Pad", "decoded", "out")),
         graph(
-            READER, DECODER, op("GetProperty", "decoded", "layout", text("key", "layout")), op("Copy", "decoded", "out")
+            READER,
+            DECODER,
+            op("Pad", "decoded", "padded", argument("shape", [96, 96, 3])),
+            op("_Shape", "padded", "size"),
+            op("Slice", "decoded size", "out"),
+        ),
+        graph(
+            READER,
+            DECODER,
+            op("GetProperty", "decoded", "layout", argument("key", "layout")),
+            op("Copy", "decoded", "out"),
         ),
         graph(READER, DECODER, op("Copy", "decoded", "out"), ANGLE, ORDER, SHUFFLED_ANGLE),
     ],
-    ids=["usual", "mixup", "normalised batch", "pasted", "layout", "beside the images"],
+    ids=["usual", "mixup", "normalised batch", "pasted", "padded", "padded to a size", "layout", "beside the images"],
 )
 def test_there_is_no_doubt_of_honest_graphs(made):
     """Images of a batch may be mixed, and normalised together; what feeds nothing does not count."""
@@ -148,7 +178,7 @@ def test_there_is_no_doubt_of_honest_graphs(made):
         (
             "Normalize",
             (
-                op("Normalize", "decoded", "normal", flag("batch", value=True)),
+                op("Normalize", "decoded", "normal", argument("batch", True)),
                 op("reductions__Max", "normal", "most"),
                 op("Rotate", "decoded", "out", angle="most"),
             ),
@@ -156,14 +186,32 @@ def test_there_is_no_doubt_of_honest_graphs(made):
         (
             "source_info",
             (
-                op("GetProperty", "decoded", "name", text("key", "source_info")),
+                op("GetProperty", "decoded", "name", argument("key", "source_info")),
                 op("reductions__Mean", "name", "mean"),
                 op("Rotate", "decoded", "out", angle="mean"),
             ),
         ),
+        ("Pad", (ANGLE, op("Pad", "angle", "longest"), op("Rotate", "decoded", "out", angle="longest"))),
+        (
+            "Pad",
+            (
+                op("Pad", "decoded", "padded", argument("shape", [96, -1, 3])),
+                op("_Shape", "padded", "largest"),
+                op("Slice", "decoded largest", "out"),
+            ),
+        ),
+        ("condition", (op("_conditional__Split", "decoded", "out other"),)),
+        (
+            "grey",
+            (
+                op("decoders__Image", "jpegs", "grey", argument("output_type", flow.GRAY)),
+                op("_ArithmeticGenericOp", "decoded grey", "out"),
+            ),
+        ),
     ],
-    ids=["permuted number", "mean of another image", "most of a batch", "name of a file"],
-)
+    ids=["permuted number", "mean of another image", "most of a batch", "name of a file", "largest of a batch",
+         "size of the largest", "branch without end", "grey beside colours"],
+)  # fmt: skip
 def test_what_could_know_that_it_is_watched_is_doubted(word, operators):
     """What one image of a batch decides for another, and names of files; the operator is named."""
     assert word in flow.doubt(graph(READER, DECODER, *operators), 0)

@@ -120,10 +120,12 @@ def test_a_real_graph_says_what_the_code_said(graphs):
 
 def test_arguments_are_found_set_and_dropped():
     """`put` replaces by name, `drop` says what was there."""
-    operator = Operator("X", arguments=[model.text("a", "1"), model.integer("b", 2), model.texts("c", ["x", "y"])])
+    operator = Operator(
+        "X", arguments=[model.argument("a", "1"), model.argument("b", 2), model.argument("c", ["x", "y"])]
+    )
     assert operator.scalar("a") == "1"
     assert operator.scalar("c") is None
-    operator.put(model.integer("a", 5))
+    operator.put(model.argument("a", 5))
     assert [argument.values for argument in operator.arguments if argument.name == "a"] == [[5]]
     assert operator.drop("a", "c", "missing") == ["c", "a"]
     assert [argument.name for argument in operator.arguments] == ["b"]

@@ -22,41 +22,24 @@ def serialized():
         images = decoded(jpegs)
         return fn.random_resized_crop(images, size=(32, 40), random_area=[0.2, 0.4]), fn.crop(images, crop=(8, 8))
 
-    def generated(jpegs):
-        window = fn.random_crop_generator(fn.peek_image_shape(jpegs), random_area=[0.1, 0.2])
-        return fn.decoders.image_slice(jpegs, *window, device="mixed")
-
-    def uniform(low, high):
-        return fn.random.uniform(range=(low, high), shape=2)
-
-    window = fn.decoders.image_slice
     made = {
         "random crop": lambda j: fn.decoders.image_random_crop(j, device="mixed"),
         "tiny random crop": lambda j: fn.decoders.image_random_crop(j, device="mixed", random_area=[0.08, 0.08]),
         "wired crop": lambda j: fn.crop(decoded(j), crop_h=fn.random.uniform(range=(10.0, 20.0)), crop_w=24),
         "branches": branches,
-        "constant slice": lambda j: window(j, (0.1, 0.1), (0.5, 0.25), device="mixed"),
-        "random slice": lambda j: window(j, uniform(0.0, 0.2), uniform(0.1, 0.5), device="mixed"),
-        "computed slice": lambda j: window(j, uniform(0.0, 0.1), uniform(0.1, 0.3) * 2, device="mixed"),
-        "generated slice": generated,
-        "named slice": lambda j: window(j, rel_start=[0.1, 0.2], rel_shape=[0.5, 0.25], axes=[0, 1], device="mixed"),
-        "ends of a slice": lambda j: window(j, start=[1, 2], end=[31, 22], axis_names="WH", device="mixed"),
-        "one axis": lambda j: window(j, rel_start=[0.25], rel_end=[0.75], axes=[1], device="mixed"),
-        "picked slice": lambda j: window(
-            j, uniform(0.0, 0.1), fn.random.uniform(values=[0.1, 0.9], shape=2), device="mixed"
-        ),
+        "decoder slice": lambda j: fn.decoders.image_slice(j, (0.1, 0.1), (0.5, 0.25), device="mixed"),
         "decoder crop": lambda j: fn.decoders.image_crop(j, crop=(20, 24), device="mixed"),
         "crop by sides": lambda j: fn.crop(decoded(j), crop_h=20, crop_w=24),
         "shorter": lambda j: fn.resize(decoded(j), resize_shorter=64, interp_type=types.INTERP_CUBIC),
-        "longer": lambda j: fn.resize(decoded(j), resize_longer=64),
-        "not larger": lambda j: fn.resize(decoded(j), size=[64, 80], mode="not_larger", interp_type=types.INTERP_NN),
+        "bounded": lambda j: fn.resize(decoded(j), resize_shorter=64, max_size=80, interp_type=types.INTERP_NN),
         "one number": lambda j: fn.resize(decoded(j), size=64),
         "computed resize": lambda j: fn.resize(decoded(j), resize_shorter=fn.random.uniform(range=(60.0, 70.0))),
-        "width": lambda j: fn.resize(decoded(j), resize_x=64),
-        "region": lambda j: fn.resize(decoded(j), size=[64, 64], roi_start=[0, 0], roi_end=[0.5, 1], roi_relative=True),
+        "region": lambda j: fn.resize(decoded(j), size=[64, 64], roi_start=[0, 0], roi_end=[0.5, 9], roi_relative=True),
+        "region in pixels": lambda j: fn.resize(decoded(j), size=[64, 64], roi_start=[40, 20], roi_end=[10, 80]),
         "resize crop mirror": lambda j: fn.resize_crop_mirror(decoded(j), resize_shorter=64, crop=(40, 40)),
         "subscript": lambda j: decoded(j)[5:25, :20],
-        "open subscript": lambda j: decoded(j)[5:, :20],
+        "padded": lambda j: fn.pad(decoded(j), shape=[400, 400, 3]),
+        "turned": lambda j: fn.rotate(decoded(j), angle=20.0),
         "imagenet": lambda j: normalised(fn.resize(decoded(j), resize_shorter=256), crop=(32, 40)),
         "enlarged": lambda j: fn.crop(fn.resize(decoded(j), size=[4000, 4000]), crop=(32, 40)),
         "lab": lambda j: normalised(fn.random_resized_crop(fn.resize(decoded(j), size=[256, 256]), size=(32, 40))),
@@ -80,171 +63,177 @@ def windows(lab_child):
     return {name: model.read(bytes.fromhex(text)) for name, text in lab_child(serialized).items()}
 
 
-def slice_of(height, width, **more):
-    return {"op": "slice", "share": [height, width], **more}
+def crop_of(height, width):
+    return {"op": "crop", "size": [height, width]}
 
 
-def crop_of(height, width, **more):
-    return {"op": "crop", "size": [height, width], **more}
+def resize_to(*size):
+    return {"op": "resize", "size": list(size)}
 
 
-def resize_to(mode, height, width):
-    return {"op": "resize", "mode": mode, "size": [height, width]}
+def random_of(low, high, ratio=RATIO):
+    return {"op": "random_resized_crop", "area": [low, high], "ratio": ratio}
 
 
-def random_of(low, high, ratio=RATIO, **more):
-    return {"op": "random_crop", "area": [low, high], "ratio": ratio, **more}
+def measured(graph, sizes, output=1):
+    """Sizes of the images after each operator on the way to an output, by their edges."""
+    edges = [operator.outputs[0].name for operator in view.path(graph, output)]
+    return dict(zip(edges, sizes, strict=True))
 
 
-IN_DECODER = {"decoder": True}
+def plan_of(graph, *sizes, output=1, work=None):
+    found = measured(graph, sizes, output) if sizes else {}
+    return reference_plan.plan(graph, [3, 32, 40], "FLOAT", output, work=work or {}, sizes=found)
 
 
-@pytest.mark.parametrize(
-    ("name", "steps"),
-    [
-        ("random crop", [random_of(0.08, 1.0, **IN_DECODER)]),
-        ("tiny random crop", [random_of(0.08, 0.08, **IN_DECODER)]),
-        ("wired crop", [{"op": "unknown"}]),
-        ("branches", [{**random_of(0.2, 0.4), "op": "random_resized_crop", "size": [32, 40]}]),
-        ("constant slice", [slice_of(0.25, 0.5, **IN_DECODER)]),
-        ("random slice", [slice_of(0.3, 0.3, **IN_DECODER)]),
-        ("computed slice", [{"op": "unknown", **IN_DECODER}]),
-        ("picked slice", [{"op": "unknown", **IN_DECODER}]),
-        ("generated slice", [random_of(0.1, 0.2, **IN_DECODER)]),
-        ("named slice", [slice_of(0.5, 0.25, **IN_DECODER)]),
-        ("ends of a slice", [crop_of(20, 30, **IN_DECODER)]),
-        ("one axis", [slice_of(1.0, 0.5, **IN_DECODER)]),
-        ("decoder crop", [crop_of(20, 24, **IN_DECODER)]),
-        ("crop by sides", [crop_of(20, 24)]),
-        ("shorter", [resize_to("not_smaller", 64, 64)]),
-        ("longer", [resize_to("not_larger", 64, 64)]),
-        ("not larger", [resize_to("not_larger", 64, 80)]),
-        ("one number", [resize_to("stretch", 64, 64)]),
-        ("width", [resize_to("stretch", 0, 64)]),
-        ("region", [slice_of(0.5, 1.0), resize_to("stretch", 64, 64)]),
-        ("resize crop mirror", [resize_to("not_smaller", 64, 64), crop_of(40, 40)]),
-        ("subscript", [crop_of(20, 20)]),
-        ("open subscript", [{"op": "unknown"}]),
-    ],
-)
-def test_windows_and_sizes_are_read(windows, name, steps):
-    """Each way of DALI to cut or resize gives its step, in pixels or shares, height first."""
-    assert view.steps(windows[name]) == steps
+WHOLE = (100.0, 200.0)
 
 
 @pytest.mark.parametrize(
-    ("values", "step"),
+    ("name", "sizes", "steps"),
     [
-        ([0.0, 0.01], random_of(0.0001, 0.01, **IN_DECODER)),
-        ([-1.0, 0.01], random_of(0.0001, 0.01, **IN_DECODER)),
-        ([float("nan"), 0.01], {"op": "unknown", **IN_DECODER}),
-        ([], {"op": "unknown", **IN_DECODER}),
+        ("random crop", [(60.2, 70.1)], [random_of(0.08, 1.0)]),
+        ("tiny random crop", [(60.2, 70.1)], [random_of(0.08, 0.08)]),
+        ("wired crop", [WHOLE, (15.2, 24.0)], [crop_of(15, 24)]),
+        ("decoder slice", [(25.0, 100.0)], [crop_of(25, 100)]),
+        ("decoder crop", [(20.0, 24.0)], [crop_of(20, 24)]),
+        ("crop by sides", [WHOLE, (20.0, 24.0)], [crop_of(20, 24)]),
+        ("subscript", [WHOLE, (20.0, 20.0)], [crop_of(20, 20)]),
+        ("padded", [WHOLE, (400.0, 400.0)], [crop_of(400, 400)]),
+        ("turned", [WHOLE, (162.2, 222.1)], []),
+        ("shorter", [WHOLE, (80.5, 102.4)], [resize_to(64)]),
+        ("bounded", [WHOLE, (40.0, 80.0)], [resize_to(40, 80)]),
+        ("one number", [WHOLE, (64.0, 64.0)], [resize_to(64, 64)]),
+        ("computed resize", [WHOLE, (64.4, 128.8)], [resize_to(64, 129)]),
+        ("region", [WHOLE, (64.0, 64.0)], [crop_of(50, 200), resize_to(64, 64)]),
+        ("region in pixels", [WHOLE, (64.0, 64.0)], [crop_of(30, 60), resize_to(64, 64)]),
+        ("resize crop mirror", [WHOLE, (40.0, 40.0)], [resize_to(40, 40)]),
     ],
 )
-def test_an_odd_area_is_not_taken_for_the_default(windows, values, step):
+def test_windows_and_sizes_are_those_that_were_measured(windows, name, sizes, steps):
+    """Each way of DALI to cut or resize gives its step, in pixels, height first."""
+    graph = windows[name]
+    assert view.steps(graph, 1, measured(graph, sizes)) == steps
+
+
+@pytest.mark.parametrize(
+    ("values", "steps"),
+    [
+        ([0.0, 0.01], [random_of(0.0001, 0.01)]),
+        ([-1.0, 0.01], [random_of(0.0001, 0.01)]),
+        ([float("nan"), 0.01], []),
+        ([], []),
+    ],
+)
+def test_an_odd_area_is_not_taken_for_the_default(windows, values, steps):
     """Only an argument that is not there has its default; what nobody would write is read as it stands, or not."""
     graph = model.read(model.write(windows["random crop"]))
     decoder = next(op for op in graph.operators if op.name == "decoders__ImageRandomCrop")
     decoder.put(model.Argument("random_area", "float", values, is_vector=True))
-    assert view.steps(graph) == [step]
+    assert view.steps(graph, 1, {}) == steps
 
 
-def test_the_branch_with_the_images_counts(windows):
-    """Another output with a smaller crop is another branch; asked for, it is read instead."""
-    assert view.steps(windows["branches"], 2) == [crop_of(8, 8)]
-    assert view.path(windows["branches"], 0) == []
-    assert [op.name for op in view.path(windows["branches"], 1)] == ["decoders__Image", "RandomResizedCrop"]
+def test_the_output_that_is_asked_for_counts(windows):
+    """Another output with a smaller crop is another branch; one of numbers has none."""
+    graph = windows["branches"]
+    assert view.steps(graph, 2, measured(graph, [WHOLE, (8.0, 8.0)], 2)) == [crop_of(8, 8)]
+    assert view.path(graph, 0) == []
+    assert [op.name for op in view.path(graph, 1)] == ["decoders__Image", "RandomResizedCrop"]
 
 
 def test_of_several_decoders_the_first_is_followed(graphs):
     """What the others decode is measured, see `Experiments`; the reference does the work of one."""
-    assert [op.name for op in view.path(model.read(graphs["two readers"]))][:2] == ["decoders__Image", "Resize"]
-    assert view.steps(model.read(graphs["two readers"])) == [resize_to("stretch", 32, 32)]
+    assert [op.name for op in view.path(model.read(graphs["two readers"]), 0)][:2] == ["decoders__Image", "Resize"]
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes", "step"),
-    [
-        ("computed resize", [[100.0, 200.0], [64.4, 80.0]], resize_to("stretch", 64, 80)),
-        ("wired crop", [[100.0, 200.0], [25.0, 50.0]], slice_of(0.25, 0.25)),
-        ("open subscript", [[100.0, 200.0], [150.0, 20.0]], slice_of(1.0, 0.1)),
-        ("shorter", [[100.0, 200.0], [64.0, 128.0]], resize_to("not_smaller", 64, 64)),
-        ("crop by sides", [[100.0, 200.0], [9.0, 9.0]], crop_of(20, 24)),
-    ],
-)
-def test_measured_sizes_stand_in_for_computed_ones(windows, name, sizes, step):
-    """Only for what the graph computes: what it says itself is taken as it stands."""
-    graph = windows[name]
-    edges = [operator.outputs[0].name for operator in view.path(graph)][-2:]
-    assert view.steps(graph, None, dict(zip(edges, sizes, strict=True))) == [step]
-
-
-def test_without_a_measurement_a_computed_window_stays_unknown(windows):
-    """An edge that was not given out, or one of images that are none, says nothing."""
-    edges = [operator.outputs[0].name for operator in view.path(windows["wired crop"])]
-    assert view.steps(windows["wired crop"], None, dict.fromkeys(edges, ())) == [{"op": "unknown"}]
-    assert view.steps(windows["computed resize"]) == [resize_to("stretch", 0, 0)]
+def test_branches_that_part_and_meet_cut_nothing(graphs):
+    """Each has other images of the batch, and so another mean size."""
+    graph = model.read(graphs["conditional"])
+    names = [operator.name for operator in view.path(graph, 0)]
+    place = names.index("_conditional__Merge")
+    sizes = [(32.0, 32.0)] * place + [(31.0, 33.0)] * (len(names) - place)
+    assert all(step["op"] == "resize" for step in view.steps(graph, 0, measured(graph, sizes, 0)))
 
 
 def test_long_graphs_are_walked_too(graphs):
     """The path of AutoAugment, with its hundreds of operators and branches, starts at the decoder."""
     for name in ("auto", "trivial", "rand", "conditional"):
-        path = view.path(model.read(graphs[name]))
+        path = view.path(model.read(graphs[name]), 0)
         assert path[0].name == "decoders__Image"
         assert path[-1].name == "CropMirrorNormalize"
 
 
 @pytest.mark.parametrize(
-    ("name", "geometry", "steps"),
+    ("name", "sizes", "steps"),
     [
-        ("random crop", "random_resized_crop", ["random_resized_crop"]),
-        ("lab", "random_resized_crop", ["random_resized_crop"]),
-        ("imagenet", "resize_and_crop", ["resize", "crop"]),
-        ("crop by sides", "crop", ["crop"]),
-        ("one number", "resize", []),
-        ("constant slice", "crop", ["slice"]),
-        ("region", "resize_and_crop", ["slice"]),
-        ("computed slice", "crop", []),
+        ("random crop", [(60.2, 70.1)], [random_of(0.08, 1.0)]),
+        ("lab", [WHOLE, (256.0, 256.0), (32.0, 40.0), (32.0, 40.0)], [random_of(0.08, 1.0)]),
+        ("branches", [WHOLE, (32.0, 40.0)], [random_of(0.2, 0.4)]),
+        ("imagenet", [WHOLE, (256.0, 512.0), (32.0, 40.0)], [resize_to(64), crop_of(32, 40)]),
+        ("enlarged", [WHOLE, (4000.0, 4000.0), (32.0, 40.0)], [resize_to(64, 80), crop_of(32, 40)]),
+        ("crop by sides", [WHOLE, (20.0, 24.0)], [crop_of(20, 24)]),
+        ("one number", [WHOLE, (64.0, 64.0)], []),
+        ("region", [WHOLE, (64.0, 64.0)], [crop_of(50, 200)]),
+        ("imagenet", [], [crop_of(32, 40)]),
+        ("lab", [], [random_of(0.08, 1.0)]),
     ],
 )
-def test_the_reference_has_the_least_job_with_the_same_result(windows, name, geometry, steps):
-    """Resizes that a later window or size makes superfluous are left out."""
-    plan = reference_plan.plan(windows[name], [3, 32, 40], "FLOAT")
-    assert (plan["geometry"], [step["op"] for step in plan["steps"]]) == (geometry, steps)
+def test_the_reference_has_the_least_job_with_the_same_result(windows, name, sizes, steps):
+    """Nothing that a later window or size makes superfluous, no great enlargement, and nothing that is not known of."""
+    assert plan_of(windows[name], *sizes)["steps"] == steps
 
 
-def test_random_windows_keep_their_area(windows):
-    """The reference crops as the graph does, not as torchvision does by default."""
-    plan = reference_plan.plan(windows["branches"], [3, 32, 40], "FLOAT")
-    assert (plan["scale"], plan["ratio"]) == ([0.2, 0.4], RATIO)
-    assert plan["steps"] == [{"op": "random_resized_crop", "area": [0.2, 0.4], "ratio": RATIO}]
-    assert reference_plan.plan(windows["one number"], [64, 64, 3], "UINT8")["scale"] == [0.08, 1.0]
+@pytest.mark.parametrize(
+    ("name", "size", "mode"),
+    [
+        ("shorter", (40.0, 64.0), "bilinear"),  # cubic
+        ("shorter", (4.0, 4.0), "nearest"),  # then made as large as it is in another way
+        ("bounded", (40.0, 80.0), "nearest"),
+        ("turned", (162.2, 222.1), "nearest"),
+    ],
+)
+def test_the_reference_filters_where_a_resize_to_the_final_size_does(windows, name, size, mode):
+    """No filter costs it more than the bilinear one; where none made the images as large as they are it has none."""
+    assert plan_of(windows[name], WHOLE, size)["interpolation"] == mode
 
 
-def test_the_reference_does_not_enlarge_with_the_graph(windows):
-    """An enormous resize before a crop, cheap on a GPU, is held to twice the final size."""
-    plan = reference_plan.plan(windows["enlarged"], [3, 32, 40], "FLOAT")
-    assert plan["steps"][0] == resize_to("stretch", 64, 80)
-    assert plan["view"][0] == resize_to("stretch", 4000, 4000)
-
-
-@pytest.mark.parametrize(("name", "mode"), [("shorter", "bicubic"), ("not larger", "nearest"), ("lab", "bilinear")])
-def test_interpolation_is_the_graphs(windows, name, mode):
-    """Bilinear unless the graph says otherwise."""
-    assert reference_plan.plan(windows[name], [3, 32, 40], "FLOAT")["interpolation"] == mode
+@pytest.mark.parametrize(
+    ("name", "sizes", "wanted"),
+    [
+        ("shorter", [WHOLE, (32.0, 40.0)], [32, 40]),
+        ("shorter", [WHOLE, (32.0, 22.0)], [32, 40]),
+        ("shorter", [(10.0, 20.0), (8.0, 10.0)], [13, 16]),
+        ("padded", [(8.0, 10.0), (32.0, 40.0)], [8, 10]),
+    ],
+)
+def test_what_is_put_around_an_image_is_no_work_to_match(windows, name, sizes, wanted):
+    """The reference's images have the pixels that a decoder or a resize made, once they are much fewer."""
+    assert plan_of(windows[name], *sizes)["size"] == wanted
 
 
 def test_the_reference_works_as_much_as_the_graph_was_seen_to(windows):
     """A share of the images is turned, coloured or blurred, and nothing is for operators that the graph only has."""
-    usual = reference_plan.plan(windows["lab"], [3, 32, 40], "FLOAT")
+    usual = plan_of(windows["lab"])
     assert (usual["turn"], usual["colour"], usual["blur"], usual["mirror"]) == (0.0, 0.0, 0.0, False)
-    busy = reference_plan.plan(windows["lab"], [3, 32, 40], "FLOAT", work={"turn": 1.0, "blur": 0.123})
+    busy = plan_of(windows["lab"], work={"turn": 1.0, "blur": 0.123})
     assert (busy["turn"], busy["colour"], busy["blur"]) == (1.0, 0.0, 0.12)
+
+
+JOBS = (
+    [],
+    [random_of(0.08, 1.0)],
+    [random_of(0.08, 1.0), resize_to(64), crop_of(32, 40)],
+    [resize_to(64), crop_of(32, 40)],
+    [resize_to(20, 24), crop_of(32, 40)],
+    [crop_of(32, 40)],
+    [crop_of(20, 24)],
+    [crop_of(999, 999)],
+)
 
 
 def test_the_transforms_end_with_the_size_of_the_batch(lab_child, windows):
     """Whatever the job, torchvision delivers the graph's own output size, from images smaller and larger than it."""
-    plans = {name: reference_plan.plan(graph, [3, 32, 40], "FLOAT") for name, graph in windows.items()}
+    plans = [{**plan_of(windows["lab"]), "steps": steps} for steps in JOBS]
 
     def shapes():
         from PIL import Image
@@ -252,18 +241,14 @@ def test_the_transforms_end_with_the_size_of_the_batch(lab_child, windows):
         from sandbox.guest.trusted import reference
 
         sizes = ((20, 24), (500, 375), (33, 400))
-        return {
-            name: [list(reference.transform(plan)(Image.new("RGB", size)).shape) for size in sizes]
-            for name, plan in plans.items()
-        }
+        return [list(reference.transform(plan)(Image.new("RGB", size)).shape) for plan in plans for size in sizes]
 
-    for name, found in lab_child(shapes).items():
-        assert found == [[3, 32, 40]] * 3, name
+    assert lab_child(shapes) == [[3, 32, 40]] * 3 * len(JOBS)
 
 
 def test_the_reference_loader_delivers_the_plan(lab_child, windows, held_out):
     """Workers take the transforms of a real plan along, and batches of the graph's own output size come."""
-    plan = reference_plan.plan(windows["imagenet"], [3, 32, 40], "FLOAT")
+    plan = plan_of(windows["imagenet"], WHOLE, (256.0, 512.0), (32.0, 40.0))
     settings = {"batch_size": 4, "num_workers": 1, "pin_memory": False, "prefetch_factor": 2}
 
     def shapes():
@@ -286,11 +271,9 @@ def test_the_transforms_show_the_part_that_the_graph_shows(lab_child):
         image = Image.new("RGB", (200, 100), "black")
         image.paste("white", (50, 25, 150, 75))
         steps = {
-            "slice": [slice_of(0.5, 0.5)],
             "crop": [crop_of(50, 100)],
-            "by width": [resize_to("stretch", 0, 100), crop_of(25, 50)],
-            "covering": [resize_to("not_smaller", 50, 50), crop_of(25, 50)],
-            "fitting": [resize_to("not_larger", 50, 50), crop_of(13, 25)],
+            "by height": [resize_to(50), crop_of(25, 50)],
+            "stretched": [resize_to(20, 40), crop_of(10, 20)],
             "all": [],
         }
         found = {}

@@ -12,12 +12,11 @@ pytestmark = pytest.mark.integration
 RANDOM = {"op": "random_resized_crop", "area": [0.08, 1.0], "ratio": [0.75, 1.33]}
 JOBS = (
     [RANDOM],
-    [{"op": "resize", "mode": "not_smaller", "size": [40, 0]}, {"op": "crop", "size": [32, 24]}],
-    [{"op": "resize", "mode": "stretch", "size": [40, 40]}, {"op": "crop", "size": [32, 24]}],
-    [{"op": "resize", "mode": "not_larger", "size": [40, 40]}],
-    [{"op": "crop", "size": [32, 0]}],
+    [{"op": "resize", "size": [40]}, {"op": "crop", "size": [32, 24]}],
+    [{"op": "resize", "size": [40, 40]}, {"op": "crop", "size": [32, 24]}],
+    [{"op": "resize", "size": [20, 20]}, {"op": "crop", "size": [32, 24]}],
+    [{"op": "crop", "size": [32, 20]}],
     [{"op": "crop", "size": [999, 999]}],
-    [{"op": "slice", "share": [0.5, 0.75]}],
     [],
 )
 
@@ -33,6 +32,7 @@ def a_plan(**changes):
         "blur": False,
         "floats": True,
         "channels": 3,
+        "grey": False,
     }
     return plan | changes
 
@@ -81,10 +81,10 @@ def test_every_filter_has_its_counterpart(lab_child, held_out):
     """Each interpolation that a reference plan may name is one of DALI's."""
 
     def sizes():
-        plans = [a_plan(interpolation=name) for name in ("nearest", "bilinear", "bicubic", "lanczos")]
+        plans = [a_plan(interpolation=name) for name in ("nearest", "bilinear")]
         return [list(own_graph.build(held_out, plan, 4, 2, "cpu").run()[0].as_array().shape) for plan in plans]
 
-    assert lab_child(sizes) == [[4, 3, 32, 24]] * 4
+    assert lab_child(sizes) == [[4, 3, 32, 24]] * 2
 
 
 def test_it_does_the_job_of_a_learners_graph(lab_child, graphs, held_out):
@@ -93,7 +93,7 @@ def test_it_does_the_job_of_a_learners_graph(lab_child, graphs, held_out):
     def shapes():
         found = []
         for name in ("lab", "trivial", "conditional", "bytes"):
-            plan = reference_plan.plan(model.read(graphs[name]), [3, 32, 24], "FLOAT")
+            plan = reference_plan.plan(model.read(graphs[name]), [3, 32, 24], "FLOAT", 0, work={}, sizes={})
             found.append(list(own_graph.build(held_out, plan, 4, 2, "cpu").run()[0].as_array().shape))
         return found
 

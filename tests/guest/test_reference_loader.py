@@ -16,7 +16,7 @@ pytestmark = pytest.mark.integration
 
 PLAN = {
     "steps": [], "interpolation": "bilinear", "size": [32, 24], "mirror": False, "colour": False, "turn": False,
-    "blur": False, "floats": True, "channels": 3,
+    "blur": False, "floats": True, "channels": 3, "grey": False,
 }  # fmt: skip
 WORKERS = 2
 SETTINGS = FAIR.model_copy(update={"batch_size": 4, "num_workers": WORKERS}).model_dump()

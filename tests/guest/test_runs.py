@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 
 from sandbox.guest.graph import edit, model
@@ -88,8 +89,8 @@ def test_a_still_graph_has_one_output_and_reads_in_order(lab_child, graphs):
 
         graph = model.read(data)
         reader = next(op for op in graph.operators if op.name == "readers__File")
-        reader.put(model.flag("random_shuffle", value=True))
-        reader.put(model.flag("shuffle_after_epoch", value=True))
+        reader.put(model.argument("random_shuffle", True))
+        reader.put(model.argument("shuffle_after_epoch", True))
         ready = runs.still(graph, 2, random.Random(3))
         reader = next(op for op in ready.operators if op.name == "readers__File")
         flags = [reader.scalar(name) for name in ("random_shuffle", "shuffle_after_epoch")]
@@ -107,4 +108,47 @@ def test_a_still_graph_has_one_output_and_reads_in_order(lab_child, graphs):
 def test_sizes_are_height_and_width_wherever_channels_stand(shape):
     """A normalised image often has its channels first, and its size is what the reference takes."""
     assert experiments._mean_size([runs.Seen(shape, b"")] * 2) == [200.0, 300.0]
-    assert experiments._mean_pixels([runs.Seen(shape, b"")]) == 60_000
+
+
+def test_a_mean_size_has_the_mean_area():
+    """Images that are tall or wide by lot are no large square."""
+    found = experiments._mean_size([runs.Seen((96, 2400, 3), b""), runs.Seen((2400, 96, 3), b"")])
+    assert found == [pytest.approx(480.0, abs=0.1)] * 2
+
+
+def seen(*rows, shape=(1, 4, 1)):
+    """Images of a run with these values."""
+    arrays = [np.array(row, np.float32) for row in rows]
+    return [runs.Seen(shape, row.tobytes(), row) for row in arrays]
+
+
+PICTURES = seen([0, 10, 0, 10], [10, 0, 0, 10], [10, 10, 0, 0])
+
+
+def test_images_are_alike_by_what_they_differ_from_others():
+    """A large constant that all images have is no reason to take them for the same."""
+    assert runs.alike(PICTURES, PICTURES, 0.0) == [True] * 3
+    near = seen([1, 10, 0, 10], [10, 0, 0, 10], [0, 0, 10, 10])
+    assert runs.alike(near, PICTURES, 0.1) == [True, True, False]
+    assert runs.alike(near, PICTURES, 0.0) == [False, True, False]
+    large = [[value + 1e5 * (n == 3) for n, value in enumerate(one.thinned)] for one in near]
+    assert runs.alike(seen(*large), seen(*([*one.thinned[:3], one.thinned[3] + 1e5] for one in PICTURES)), 0.1) == [
+        True, True, False,
+    ]  # fmt: skip
+
+
+def test_images_of_other_shapes_are_not_alike():
+    """However small they are, and where there is no other image to compare with."""
+    other = seen([0, 10, 0, 10], [10, 0, 0, 10], [10, 10, 0, 1], shape=(4, 1, 1))
+    assert runs.alike(other, PICTURES, 0.5) == [True, True, False]
+    assert runs.alike(seen([0, 1, 1, 1]), seen([0, 1, 1, 2]), 0.5) == [False]
+
+
+def test_an_image_resembles_the_cpus_on_files_and_twins():
+    """Decoders may differ by more than what is done with the same pixels."""
+    both = experiments.Experiments.__new__(experiments.Experiments)
+    both.samples = 3
+    decoded = seen([1.5, 10, 0, 10], [10, 0, 0, 10], [10, 10, 0, 0])
+    cpu = [PICTURES + PICTURES]
+    assert both.resembling([decoded + PICTURES], cpu) == 3
+    assert both.resembling([PICTURES + decoded], cpu) == 2

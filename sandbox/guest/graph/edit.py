@@ -23,6 +23,8 @@ _SOURCES = (
 )
 _CACHE = ("cache_size", "cache_type", "cache_threshold", "cache_debug", "cache_batch_copy")
 _ORDER = ("random_shuffle", "shuffle_after_epoch")
+_DECODING = ("use_fast_idct", "jpeg_fancy_upsampling")
+"""Arguments of a decoder by which two of them tell a JPEG from a picture without loss."""
 _PADDING = (
     "device_memory_padding",
     "device_memory_padding_jpeg2k",
@@ -209,12 +211,12 @@ def repoint(graph: Graph, files: list[str], labels: list[int]) -> list[str]:
         if len(readers) > 1:
             reader.drop(*_ORDER)
             for name in _ORDER:
-                reader.put(model.flag(name, value=False))
+                reader.put(model.argument(name, False))
         reader.drop(*_SOURCES, "num_shards", "shard_id", "stick_to_shard", "pad_last_batch")
         if reader.drop("skip_cached_images"):
             changed.append("skip_cached_images removed")
-        reader.put(model.texts("files", files))
-        reader.put(model.integers("labels", labels))
+        reader.put(model.argument("files", files))
+        reader.put(model.argument("labels", labels))
         changed += _clamp(reader, "initial_fill", MAX_FILL)
         changed += _clamp(reader, "prefetch_queue_depth", MAX_DEPTH)
         changed += _clamp(reader, "tensor_init_bytes", 64 << 20)
@@ -229,6 +231,8 @@ def restrain(graph: Graph, budget: Budget) -> list[str]:
             gone = operator.drop(*_CACHE, "memory_stats")
             if any(name.startswith("cache") for name in gone):
                 changed.append(f"decoder cache of {operator.instance or operator.name} removed")
+            if gone := operator.drop(*_DECODING):
+                changed.append(f"{', '.join(gone)} of {operator.instance or operator.name} removed")
             for name in _PADDING:
                 changed += _clamp(operator, name, MAX_PADDING)
             for name in ("preallocate_width_hint", "preallocate_height_hint"):
@@ -253,7 +257,7 @@ def to_cpu(graph: Graph) -> None:
         for edge in [*operator.inputs, *operator.outputs]:
             edge.device = "cpu"
         if operator.get("device"):
-            operator.put(model.text("device", "cpu"))
+            operator.put(model.argument("device", "cpu"))
     graph.device_id = None
 
 

@@ -3,9 +3,13 @@
 from collections.abc import Set as AbstractSet
 
 from .model import Edge, Graph, Operator
-from .operators import CONTAINERS, DECODERS, READERS
+from .operators import CONTAINERS, DECODERS, PASSES, READERS, SHAPE_READERS
 
+GRAY = 2
+"""DALI's `DALIImageType`."""
 _MIXERS = frozenset({"PermuteBatch", "MultiPaste"})
+_JOINERS = frozenset({"ArithmeticGenericOp", "_ArithmeticGenericOp", "Cat", "Stack", "MultiPaste"})
+"""Operators that work on all that they are given; others on the first, and what else they are given steers them."""
 
 
 def image_edges(graph: Graph) -> set[str]:
@@ -14,21 +18,38 @@ def image_edges(graph: Graph) -> set[str]:
     encoded |= {edge.name for op in graph.operators if op.name in CONTAINERS for edge in op.outputs}
     images: set[str] = set()
     for operator in graph.operators:
-        sources = {edge.name for edge in plain_inputs(operator)}
+        sources = {edge.name for edge in worked_on(operator)}
         if operator.name in DECODERS:
             found = bool(sources & encoded)
         else:
             found = bool(sources & images)
-            if not found and sources & encoded and operator.name not in READERS:
+            if sources & encoded and operator.name in PASSES:
                 encoded |= {edge.name for edge in operator.outputs}
         if found:
             images |= {edge.name for edge in operator.outputs}
     return images
 
 
-def plain_inputs(operator: Operator) -> list[Edge]:
+def worked_on(operator: Operator) -> list[Edge]:
     """What an operator works on, as opposed to what steers it."""
-    return [edge for edge in operator.inputs if not edge.steers]
+    plain = [edge for edge in operator.inputs if not edge.steers]
+    if operator.name in _JOINERS:
+        return plain
+    return plain[:2] if operator.name == "_conditional__Merge" else plain[:1]
+
+
+def branches(graph: Graph) -> set[str]:
+    """Names of the edges within conditional branches, which only some samples of a batch take."""
+    within: set[str] = set()
+    depths: dict[str, int] = {}
+    for operator in graph.operators:
+        depth = max((depths.get(edge.name, 0) for edge in operator.inputs), default=0)
+        depth += {"_conditional__Split": 1, "_conditional__Merge": -1}.get(operator.name, 0)
+        for edge in operator.outputs:
+            depths[edge.name] = max(depth, 0)
+            if depth > 0:
+                within.add(edge.name)
+    return within
 
 
 def behind(graph: Graph, output: int) -> set[int]:
@@ -47,7 +68,7 @@ def path_decoders(graph: Graph, output: int) -> list[int]:
             if operator.name in DECODERS:
                 found.append(place)
             else:
-                wanted |= {edge.name for edge in plain_inputs(operator)}
+                wanted |= {edge.name for edge in worked_on(operator)}
     return found[::-1]
 
 
@@ -57,9 +78,8 @@ def steering(graph: Graph, output: int) -> set[int]:
     wires = set()
     for place in behind(graph, output):
         operator = graph.operators[place]
-        plain = [edge.name for edge in plain_inputs(operator)]
-        worked_on = set(plain[:1]) if operator.name in DECODERS else set(plain) & images
-        wires |= {edge.name for edge in operator.inputs if edge.steers or edge.name not in worked_on}
+        passed = {edge.name for edge in worked_on(operator) if edge.name in images or operator.name in DECODERS}
+        wires |= {edge.name for edge in operator.inputs if edge.steers or edge.name not in passed}
     return _ancestors(graph, wires)
 
 
@@ -73,15 +93,38 @@ def doubt(graph: Graph, output: int) -> str:
         operator = graph.operators[place]
         if operator.name == "GetProperty" and operator.scalar("key") == "source_info":
             return "fn.get_property(key='source_info') lets the graph treat files by their names."
+    kinds = {op.scalar("output_type") for op in graph.operators if op.name in DECODERS}
+    if GRAY in kinds and len(kinds) > 1:
+        return "Files are decoded both in grey and in colours; decode once and use fn.color_space_conversion."
+    within = branches(graph)
+    decoded = {edge.name for place in path_decoders(graph, output) for edge in graph.operators[place].outputs}
+    if graph.outputs[output].name in within or decoded & within:
+        return "A condition splits the batch before an image is decoded, or what it splits is never merged again."
     if mixers := mixes(graph, steering(graph, output)):
-        return f"{mixers[0]} lets one image of a batch decide what is done with the others."
+        return (
+            f"{mixers[0]} lets one image of a batch decide what is done with the others. Give sizes as numbers, such "
+            "as shape=[224, 224], not as images.shape() of what it made."
+        )
     return ""
+
+
+def asks_for_shapes(graph: Graph) -> bool:
+    """Whether a graph reads headers of encoded images."""
+    return any(operator.name in SHAPE_READERS for operator in graph.operators)
 
 
 def mixes(graph: Graph, places: AbstractSet[int]) -> list[str]:
     """Names of those among these operators that let one sample of a batch have a say in another one."""
-    found = [graph.operators[place] for place in sorted(places)]
-    return [op.name for op in found if op.name in _MIXERS or (op.name == "Normalize" and op.scalar("batch"))]
+    return [graph.operators[place].name for place in sorted(places) if _mixes(graph.operators[place])]
+
+
+def _mixes(operator: Operator) -> bool:
+    if operator.name == "Normalize":
+        return bool(operator.scalar("batch"))
+    if operator.name == "Pad":  # without a shape, every sample is made as large as the largest of its batch
+        shape = operator.get("shape")
+        return shape is None or not all(isinstance(side, int) and side > 0 for side in shape.values or (0,))
+    return operator.name in _MIXERS
 
 
 def drop_idle(graph: Graph) -> list[str]:

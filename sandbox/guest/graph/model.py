@@ -14,6 +14,8 @@ _MAX_NESTING = 8
 """DALI nests once: a list and its elements."""
 
 _STRING, _INT, _FLOAT, _BOOL = 5, 4, 3, 6
+_TYPES = {str: "string", int: "int64", float: "float", bool: "bool"}
+"""What DALI calls the type of a value."""
 _STEERS, _ARGUMENT = 3, 4
 _ONCE_IN_GRAPH = dict.fromkeys((1, 2, 8, 11, 13, 14), VARINT)
 _ONCE_IN_OPERATOR = {1: LENGTH, 5: LENGTH}
@@ -130,32 +132,22 @@ def read(data: bytes) -> Graph:
     if len(data) > MAX_GRAPH_BYTES:
         raise WireError(f"{len(data)} bytes; expected at most {MAX_GRAPH_BYTES}")
     graph = Graph([], [], [], 0, 0, None, (1, 1), [])
-    cpu_depth = gpu_depth = 1
+    numbers: dict[int, int] = {}
     for part in _parse(data, _ONCE_IN_GRAPH, "the pipeline"):
         number, _, value = part
         if number == 5 and isinstance(value, bytes):
             graph.operators.append(_read_operator(value))
         elif number in (6, 7) and isinstance(value, bytes):
             (graph.inputs if number == 6 else graph.outputs).append(_read_edge(value))
-        elif isinstance(value, int) and number in (1, 2, 8, 11, 13, 14):
-            whole = wire.signed(value)
-            if number == 1:
-                graph.num_threads = whole
-            elif number == 2:
-                graph.batch_size = whole
-            elif number == 8:
-                graph.device_id = whole
-            elif number == 11:
-                graph.executor = whole
-            elif number == 13:
-                cpu_depth = whole
-            else:
-                gpu_depth = whole
+        elif isinstance(value, int) and number in _ONCE_IN_GRAPH:
+            numbers[number] = wire.signed(value)
         else:
             graph.rest.append(part)
         if len(graph.operators) > MAX_OPERATORS:
             raise WireError(f"more than {MAX_OPERATORS} operators")
-    graph.prefetch = (cpu_depth, gpu_depth)
+    graph.num_threads, graph.batch_size = numbers.get(1, 0), numbers.get(2, 0)
+    graph.device_id, graph.executor = numbers.get(8), numbers.get(11)
+    graph.prefetch = (numbers.get(13, 1), numbers.get(14, 1))
     return graph
 
 
@@ -180,29 +172,10 @@ def write(graph: Graph) -> bytes:
     return wire.emit(sorted(fields, key=lambda part: part.number))
 
 
-def text(name: str, value: str) -> Argument:
-    """A string argument."""
-    return Argument(name, "string", [value])
-
-
-def integer(name: str, value: int) -> Argument:
-    """An integer argument."""
-    return Argument(name, "int64", [value])
-
-
-def flag(name: str, *, value: bool) -> Argument:
-    """A boolean argument."""
-    return Argument(name, "bool", [value])
-
-
-def texts(name: str, values: list[str]) -> Argument:
-    """A list-of-strings argument."""
-    return Argument(name, "string", list(values), is_vector=True)
-
-
-def integers(name: str, values: list[int]) -> Argument:
-    """A list-of-integers argument."""
-    return Argument(name, "int64", list(values), is_vector=True)
+def argument(name: str, value: Scalar | list[str] | list[int]) -> Argument:
+    """An argument with this value, or with a vector of values of one type."""
+    values: list[Scalar] = [*value] if isinstance(value, list) else [value]
+    return Argument(name, _TYPES[type(values[0])], values, is_vector=isinstance(value, list))
 
 
 def _parse(data: bytes, once: dict[int, int], owner: str) -> list[Field]:

@@ -17,7 +17,7 @@ def workers(graph: Graph, output: int) -> dict[str, set[int]]:
     found: dict[str, set[int]] = {}
     for place in sorted(flow.behind(graph, output)):
         operator = graph.operators[place]
-        row, inputs = kind(operator.name), flow.plain_inputs(operator)
+        row, inputs = kind(operator.name), flow.worked_on(operator)
         if row and row.neutral and row.work in WORK and inputs and inputs[0].name in images:
             found.setdefault(row.work, set()).add(place)
     return found
@@ -29,7 +29,7 @@ def without(graph: Graph, places: AbstractSet[int]) -> Graph:
     gone: dict[str, tuple[str, str]] = {}
     for place in sorted(places):
         operator = left.operators[place]
-        source = flow.plain_inputs(operator)[0]
+        source = flow.worked_on(operator)[0]
         gone[operator.outputs[0].name] = gone.get(source.name, (source.name, source.device))
     for edge in [*left.outputs, *(edge for operator in left.operators for edge in operator.inputs)]:
         if edge.name in gone:

@@ -120,8 +120,6 @@ CONTAINERS = {name: row.title for name, row in KINDS.items() if row.role == "con
 DECODERS = _names(lambda row: row.role == "decoder")
 ALLOWED = _names(lambda row: row.role != "container" and not row.refused)
 """What may run in the clean room."""
-RESIZES = _names(lambda row: row.work in ("resize", "resize_crop"))
-CROPS = _names(lambda row: row.work in ("crop", "resize_crop"))
 PASSES = _names(lambda row: bool(row.passes))
 """Operators through which encoded images reach a decoder unchanged."""
 SHAPE_READERS = frozenset({"PeekImageShape", "experimental__PeekImageShape"})

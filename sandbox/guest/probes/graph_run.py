@@ -122,7 +122,7 @@ def _pointed(data: bytes, files: list[str], labels: list[int], reader: dict[str,
     for operator in graph.operators:
         if operator.name in edit.READERS:
             for name, value in {**own, **reader}.items():
-                operator.put(model.flag(name, value=bool(value)) if name in _FLAGS else model.integer(name, int(value)))
+                operator.put(model.argument(name, bool(value) if name in _FLAGS else int(value)))
     return graph
 
 

@@ -14,6 +14,7 @@ are not those of the CPU, all of it happens there as well, and counts.
 
 import copy
 import math
+import os
 import random
 import time
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from ..graph import edit, flow, neutral
 from ..graph.model import Graph
 from ..graph.operators import kind
 from .reference_plan import spatial
-from .runs import Build, Outputs, Runs, Seen, alike, still
+from .runs import DECODED, WORKED, Build, Outputs, Runs, Seen, alike, still
 from .twins import Pictures, path_of
 
 LEAST_SAMPLES = 48
@@ -36,6 +37,8 @@ _WINDOWS = 160
 _HALVINGS = 2
 _MOSTLY = 0.95
 _LEAST_CREDIT = 0.01
+_LARGEST = 4
+"""Files that are always among those that are looked at."""
 
 
 def examine(graph: Graph, output: int, files: Sequence[str], build: Build, device: str, threads: int) -> dict[str, Any]:
@@ -58,9 +61,10 @@ def examine(graph: Graph, output: int, files: Sequence[str], build: Build, devic
         found["alike"] = samples  # and no image is a file's own, for no picture of a file gets there at all
     elif not found["doubt"]:
         try:
-            chosen = draw.sample(list(files), min(len(files), samples, _MOST_FILES))
+            chosen = _chosen(files, min(len(files), samples, _MOST_FILES), draw)
             decoder = ready.operators[flow.path_decoders(ready, 0)[0]]
-            with Pictures(chosen, decoder, threads) as pictures:
+            grey = decoder.scalar("output_type") == flow.GRAY and not flow.asks_for_shapes(ready)
+            with Pictures(chosen, decoder, threads, grey=grey) as pictures:
                 found |= _on_device(Experiments(pictures, build, samples, draw), ready, device)
         except Exception as error:
             found["doubt"] = f"Running the graph on other pictures failed: {error}"[:500]
@@ -70,15 +74,26 @@ def examine(graph: Graph, output: int, files: Sequence[str], build: Build, devic
 def _on_device(experiments: "Experiments", graph: Graph, device: str) -> dict[str, Any]:
     rows = [kind(graph.operators[place].name) for place in flow.behind(graph, 0)]
     if device == "cuda" and any(row is not None and row.gpu_only for row in rows):
-        return experiments.facts(graph)
+        return experiments.facts(graph, experiments.images(graph), DECODED)
     on_cpu = copy.deepcopy(graph)
     edit.to_cpu(on_cpu)
-    found = experiments.facts(on_cpu)
+    images = experiments.images(on_cpu)
+    found = experiments.facts(on_cpu, images, 0.0)
     if device == "cuda":
-        found["on_gpu"] = experiments.resemblance(on_cpu, graph)
+        on_gpu = experiments.images(graph)
+        found["on_gpu"] = experiments.resembling(on_gpu, images)
         if found["on_gpu"] < _MOSTLY * experiments.samples:
-            found |= experiments.facts(graph)
+            found |= experiments.facts(graph, on_gpu, DECODED)
     return found
+
+
+def _chosen(files: Sequence[str], count: int, draw: random.Random) -> list[str]:
+    """Files by lot, the largest ones among them: what is seldom may be most of the work."""
+    by_size = sorted(files, key=os.path.getsize)
+    cut = len(files) - min(_LARGEST, count)
+    chosen = [*draw.sample(by_size[:cut], count - len(files) + cut), *by_size[cut:]]
+    draw.shuffle(chosen)
+    return chosen
 
 
 class Experiments:
@@ -100,23 +115,43 @@ class Experiments:
         self._files = [pictures.files[place] for place in self._places]
         self._twins = self._named(pictures.twins)
 
-    def facts(self, graph: Graph) -> dict[str, Any]:
-        """All that can be found out of a graph on its device."""
-        decoded = self._runs.run(graph, self._files)[0]
-        inner = _inner_edges(graph)
-        twin, *steps = self._with_steps(graph, inner)
+    def images(self, graph: Graph) -> Outputs:
+        """What a graph makes of the files and then of their twins, and what they are on their way."""
+        return self._with_steps(graph, [*self._files, *self._twins])
+
+    def resembling(self, on_gpu: Outputs, on_cpu: Outputs) -> int:
+        """How many images are those of the CPU, of the files as well as of the twins, whose pixels are the same."""
+        pairs = on_gpu[0], on_cpu[0]
+        decoded, worked = (alike(*pairs, within) for within in (DECODED, WORKED))
+        return sum(map(min, decoded[: self.samples], worked[self.samples :]))
+
+    def facts(self, graph: Graph, both: Outputs, within: float) -> dict[str, Any]:
+        """All that can be found out of a graph on its device.
+
+        Args:
+            graph: to try out.
+            both: its `images`.
+            within: how far images of the files may be from those of the twins, see `alike`.
+        """
+        if len({sample.shape for sample in both[0]}) > 1:
+            return {
+                "doubt": "Images of different batches have different sizes; resize or crop all of them to one size."
+            }
+        of_files = [seen[: self.samples] for seen in both]
+        of_twins = self._with_steps(graph, self._twins)
+        twin, *inner = of_twins
+        steps = dict(zip(_inner_edges(graph), inner, strict=False))
+        same = [
+            same and all(one[n].shape == other[n].shape for one, other in zip(of_files, of_twins, strict=True))
+            for n, same in enumerate(alike(of_files[0], twin, within))
+        ]
         return {
-            "alike": sum(map(alike, decoded, twin)),
+            "alike": sum(same),
             "own": self._own(graph, twin),
-            "credits": self._credits(graph, twin, dict(zip(inner, steps, strict=False))),
-            "sizes": {name: _mean_size(seen) for name, seen in zip(inner, steps, strict=False)},
+            "credits": self._credits(graph, twin, steps),
+            "sizes": {name: _mean_size(seen) for name, seen in steps.items()},
             **self._windows(graph),
         }
-
-    def resemblance(self, graph: Graph, other: Graph) -> int:
-        """How many images of the files are the same for both."""
-        one, two = (self._runs.run(version, self._files)[0] for version in (graph, other))
-        return sum(map(alike, two, one))
 
     def _own(self, graph: Graph, twin: list[Seen]) -> int:
         """How many images changed whenever their own file showed another picture.
@@ -148,57 +183,69 @@ class Experiments:
         rounds = -(-_WINDOWS // self.samples)
         seen = self._runs.run(alone, self._twins * rounds)
         changed = self._runs.run(alone, self._named(self._pictures.changed_below()) * rounds)
-        all_pixels = decoded = low = 0
+        all_pixels = squares = decoded = low = 0
         for n, place in enumerate(self._places * rounds):
             pixels = _pixels(self._pictures.pixels[place].shape)
+            windows = [_pixels(part[n].shape) for part in seen]
+            largest = windows.index(max(windows))
             all_pixels += pixels
-            decoded += max(_pixels(part[n].shape) for part in seen)
-            if any(a[n].digest != b[n].digest for a, b in zip(seen, changed, strict=True)):
+            squares += pixels**2
+            decoded += windows[largest]
+            if seen[largest][n].digest != changed[largest][n].digest:
                 low += pixels
-        return {"windows": len(seen[0]), "area": min(1.0, decoded / all_pixels), "low": low / all_pixels}
+        return {"windows": all_pixels**2 // squares, "area": min(1.0, decoded / all_pixels), "low": low / all_pixels}
 
     def _credits(self, graph: Graph, twin: list[Seen], steps: dict[str, list[Seen]]) -> dict[str, float]:
-        """Share of the images that each kind of work changed; a smaller one where it is done on smaller images."""
+        """Share of the images that each kind of work changed, by how large they are where it is done.
+
+        Of several operators of a kind the one with the smallest images counts, and of one its input or output.
+        """
         found = {}
         for work, places in neutral.workers(graph, 0).items():
+            operators = [graph.operators[place] for place in places]
+            edges = {edge.name for op in operators for edge in (flow.worked_on(op)[0], op.outputs[0])}
+            if not edges <= steps.keys():
+                continue
             try:
                 run = self._runs.run(neutral.without(graph, places), self._twins)[0]
             except RuntimeError:
                 continue  # it does more to an image than can be left out
-            sources = {flow.plain_inputs(graph.operators[place])[0].name for place in places}
-            pixels = [_mean_pixels(steps[name]) for name in sources if name in steps]
-            weight = min(1.0, max(pixels) / _mean_pixels(twin)) if pixels else 1.0
-            changed = sum(one.digest != other.digest for one, other in zip(run, twin, strict=True))
-            found[work] = weight * changed / self.samples
+            found[work] = fmean(
+                min(1.0, *(_values(steps[name][n]) / _values(image) for name in edges))
+                * (run[n].digest != image.digest)
+                for n, image in enumerate(twin)
+            )
         return {work: round(share, 2) for work, share in found.items() if share >= _LEAST_CREDIT}
 
-    def _with_steps(self, graph: Graph, inner: list[str]) -> Outputs:
+    def _with_steps(self, graph: Graph, files: Sequence[str]) -> Outputs:
         """The images, and what they are on their way; only the images where DALI does not give those out."""
         try:
-            return self._runs.run(graph, self._twins, inner)
+            return self._runs.run(graph, files, _inner_edges(graph))
         except RuntimeError:
-            return self._runs.run(graph, self._twins)
+            return self._runs.run(graph, files)
 
     def _named(self, made: Sequence[int]) -> list[str]:
         return [path_of(made[place]) for place in self._places]
 
 
 def _inner_edges(graph: Graph) -> list[str]:
-    """Names of the images on their way to the output."""
-    images = flow.image_edges(graph)
+    """Names of the images on their way to the output, where every sample of a batch passes."""
+    images = flow.image_edges(graph) - flow.branches(graph)
     operators = [graph.operators[place] for place in sorted(flow.behind(graph, 0))]
     return [edge.name for operator in operators for edge in operator.outputs if edge.name in images]
 
 
 def _mean_size(seen: list[Seen]) -> list[float]:
-    """Mean height and width of images; empty where there are none."""
+    """Height and width of images: in their mean proportion, and of their mean area; empty where there are none."""
     if not seen or any(len(sample.shape) != 3 for sample in seen):
         return []
-    return [round(fmean(side), 1) for side in zip(*(spatial(sample.shape) for sample in seen), strict=True)]
+    height, width = (fmean(side) for side in zip(*(spatial(sample.shape) for sample in seen), strict=True))
+    scale = math.sqrt(fmean(math.prod(spatial(sample.shape)) for sample in seen) / (height * width or 1.0))
+    return [round(height * scale, 1), round(width * scale, 1)]
 
 
-def _mean_pixels(seen: list[Seen]) -> float:
-    return fmean(_pixels(sample.shape) for sample in seen) if seen else 0.0
+def _values(sample: Seen) -> int:
+    return max(1, math.prod(sample.shape))
 
 
 def _pixels(shape: tuple[int, ...]) -> int:

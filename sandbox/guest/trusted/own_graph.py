@@ -11,13 +11,7 @@ _LABELS = 1000
 _QUEUE_DEPTH = 2
 _OFTEN = 0.5
 """Share of the images from which an augmentation of the job is done, here to all of them."""
-_INTERPOLATION = {
-    "nearest": "INTERP_NN",
-    "bilinear": "INTERP_LINEAR",
-    "bicubic": "INTERP_CUBIC",
-    "lanczos": "INTERP_LANCZOS3",
-}
-_MODE = {"stretch": "default", "not_larger": "not_larger", "not_smaller": "not_smaller"}
+_INTERPOLATION = {"nearest": "INTERP_NN", "bilinear": "INTERP_LINEAR"}
 
 
 class OwnGraph:
@@ -123,17 +117,12 @@ def _sized(images: Any, plan: dict[str, Any], place: str) -> Any:
             )
             exact = True
         elif step["op"] == "resize":
-            images = fn.resize(images, size=list(step["size"]), mode=_MODE[step["mode"]], **options)
+            wanted = {"size": step["size"]} if len(step["size"]) == 2 else {"resize_shorter": step["size"][0]}
+            images = fn.resize(images, **wanted, **options)
         elif step["op"] == "crop":
-            images = fn.crop(images, device=place, crop=list(step["size"]), out_of_bounds_policy="trim_to_shape")
-            exact = list(step["size"]) == size
-        elif step["op"] == "pad":
-            images = fn.resize(images, size=list(step["inner"]), **options)
-            images = fn.crop(images, device=place, crop=list(step["size"]), out_of_bounds_policy="pad")
-            exact = list(step["size"]) == size
-        elif step["op"] == "slice":
-            start = [(1 - share) / 2 for share in step["share"]]
-            images = fn.slice(images, device=place, rel_start=start, rel_shape=list(step["share"]), axis_names="HW")
+            exact = step["size"] == size
+            policy = "pad" if exact else "trim_to_shape"
+            images = fn.crop(images, device=place, crop=step["size"], out_of_bounds_policy=policy)
     return images if exact else fn.resize(images, size=size, **options)
 
 

@@ -126,7 +126,7 @@ class JpegDataset:
     def __init__(self, files: list[str], plan: dict[str, Any]) -> None:
         self._files = files
         self._transform = transform(plan)
-        self._mode = "L" if plan["channels"] == 1 else "RGB"
+        self._mode = "L" if plan["channels"] == 1 or plan["grey"] else "RGB"
 
     def __len__(self) -> int:
         return len(self._files)
@@ -135,22 +135,26 @@ class JpegDataset:
         from PIL import Image
 
         with open(self._files[index], "rb") as file:
-            return self._transform(Image.open(file).convert(self._mode)), index % 1000
+            image = Image.open(file)
+            image.draft(self._mode, None)  # grey is decoded without the colours
+            return self._transform(image.convert(self._mode)), index % 1000
 
 
 def transform(plan: dict[str, Any]) -> Any:
-    """The torchvision transform for a `reference_plan`."""
+    """The torchvision transform for a `reference_plan`; of each kind of work it does the least that is called so."""
     from torchvision import transforms
 
     steps = geometry.transforms_of(plan)
     work = {
         "turn": transforms.RandomRotation(15),
-        "colour": transforms.ColorJitter(0.2, 0.2, 0.2, 0.05),
+        "colour": transforms.ColorJitter(0.2),
         "blur": transforms.GaussianBlur(3),
     }
     steps += [transforms.RandomApply([step], plan[name]) for name, step in work.items() if plan[name]]
     if plan["mirror"]:
         steps.append(transforms.RandomHorizontalFlip())
+    if plan["grey"] and plan["channels"] != 1:
+        steps.append(transforms.Grayscale(3))
     if plan["floats"]:
         channels = 1 if plan["channels"] == 1 else 3
         steps += [

@@ -1,15 +1,21 @@
 """Which torchvision transforms do the work of a DALI graph, so that the reference loader has the same job."""
 
+import math
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
-from ..graph import neutral, view
+from ..graph import flow, neutral, view
 from ..graph.model import Graph, Operator
+from ..graph.operators import DECODERS, kind
 from ..graph.view import Step
 
-_INTERPOLATION = {0: "nearest", 1: "bilinear", 2: "bicubic", 3: "lanczos", 4: "bilinear", 5: "bicubic"}
-"""DALI's `DALIInterpType`; Pillow has no triangular and no Gaussian filter of its own, these cost as much."""
+_NEAREST = 0
+"""DALI's `DALIInterpType`."""
+_FILTERS = ("interp_type", "min_filter", "mag_filter")
+_AT_LEAST = 0.9
+"""Of the final size: what is smaller was not what made the images as large as they are."""
+_OF_IMAGE = 0.5
+"""Of the final size: an image that is put into a square has more."""
 _LARGEST = 2
 """Times the final side to which the reference may resize before a crop. A graph that enlarges its images to cut a
 piece out of them costs a GPU little and a CPU much, so the reference does not do that with it."""
@@ -19,92 +25,91 @@ def plan(
     graph: Graph,
     shape: list[int],
     dtype: str,
-    output: int | None = None,
+    output: int,
     *,
-    work: Mapping[str, float] = MappingProxyType({}),
-    sizes: Mapping[str, list[float]] = MappingProxyType({}),
+    work: Mapping[str, float],
+    sizes: Mapping[str, view.Size],
 ) -> dict[str, Any]:
-    """A JSON plan for `reference.transform`: geometry from the graph, sizes from the batch that came out.
+    """A JSON plan for `reference.transform`: `steps` are the least job that shows the same part at the same final size.
 
-    `view` holds the steps of `graph.view` as the graph has them, `steps` the least job with the same result: what a
-    later step makes superfluous is left out. `geometry` names the job in one word. `turn`, `colour` and `blur` are the
-    shares of images that this is done to.
+    `turn`, `colour` and `blur` are the shares of images that this is done to. Where nothing is known of an image's way,
+    such as where DALI does not give its images out, the reference cuts out the middle: no job of that size is less.
 
     Args:
         graph: the learner's graph.
         shape: shape of one image in the batch, `[C, H, W]` or `[H, W, C]`.
         dtype: DALI's name of the batch's type.
-        output: index of the pipeline output with the images; None for the first one that comes from a decoder.
+        output: index of the pipeline output with the images.
         work: what the graph was seen to do, see `Experiments`.
-        sizes: mean height and width of the images on an edge, by its name, where they were measured.
+        sizes: mean height and width of the images on an edge, by its name.
     """
-    height, width = spatial(shape)
     path = view.path(graph, output)
-    seen = view.steps(graph, output, sizes)
+    height, width = _worked_for(path, sizes, *spatial(shape))
+    seen = view.steps(graph, output, sizes) or [{"op": "crop", "size": [height, width]}]
     return {
-        "geometry": _geometry(seen),
         "size": [height, width],
-        "view": seen,
         "steps": least(seen, height, width),
-        **_window(seen),
-        "interpolation": _interpolation(path),
+        "interpolation": "bilinear" if _smooth(path, sizes, height * width) else "nearest",
         "mirror": any(operator.name == "Flip" or _mirrors(operator) for operator in path),
         **{name: round(work.get(name, 0.0), 2) for name in neutral.WORK},
         "floats": "FLOAT" in dtype,
         "channels": shape[0] if _channels_first(shape) else shape[-1],
+        "grey": any(op.name in DECODERS and op.scalar("output_type") == flow.GRAY for op in path),
     }
 
 
 def least(seen: list[Step], height: int, width: int) -> list[Step]:
     """The fewest steps that show the same part of an image at the same final size.
 
-    Resizes before another resize or a random resized crop are left out, a random crop takes the final size at once,
-    and a resize before a crop is held to twice the final size.
+    Nothing before a random window is kept, and of resizes only the last one before a crop, held to twice the final
+    size.
     """
     kept: list[Step] = []
-    for index, step in enumerate(seen):
-        later = {after["op"] for after in seen[index + 1 :]}
-        if step["op"] == "resize":
-            if "resize" in later or "random_resized_crop" in later or "crop" not in later:
-                continue
-            limits = (_LARGEST * height, _LARGEST * width)
-            size = [min(side, limit) for side, limit in zip(step["size"], limits, strict=True)]
-            kept.append({"op": "resize", "mode": step["mode"], "size": size})
-        elif step["op"] in ("random_crop", "random_resized_crop"):
-            # Sizes between two random windows play no part: only the last one is kept.
-            kept = [{"op": "random_resized_crop", "area": step["area"], "ratio": step["ratio"]}]
-        elif step["op"] == "pad":
-            kept.append(dict(step))
-        elif step["op"] in ("crop", "slice"):
-            kept.append({key: value for key, value in step.items() if key != "decoder"})
-    return kept
+    resized = cropped = False
+    for step in reversed(seen):
+        if step["op"] != "resize":
+            kept.append(step)
+            cropped = True
+        elif cropped and not resized:
+            final = (height, width) if len(step["size"]) == 2 else (min(height, width),)
+            size = [min(side, _LARGEST * limit) for side, limit in zip(step["size"], final, strict=True)]
+            kept.append({"op": "resize", "size": size})
+        resized = resized or step["op"] == "resize"
+        if step["op"] == "random_resized_crop":
+            break
+    return kept[::-1]
 
 
-def _geometry(seen: list[Step]) -> str:
-    kinds = {step["op"] for step in seen}
-    if kinds & {"random_crop", "random_resized_crop"}:
-        return "random_resized_crop"
-    crops = bool(kinds & {"crop", "slice", "unknown"})
-    if crops and "resize" in kinds:
-        return "resize_and_crop"
-    return "crop" if crops else "resize"
+def _worked_for(path: list[Operator], sizes: Mapping[str, view.Size], height: int, width: int) -> tuple[int, int]:
+    """The final size, or a smaller one of the same shape where no decoder or resize made nearly as many pixels.
+
+    What is put around an image, or repeated, is no work that a loader has to match.
+    """
+    made = [op for op in path if op.name in DECODERS or _resizes(op)]
+    largest = max((math.prod(sizes.get(op.outputs[0].name) or (math.inf,)) for op in made), default=math.inf)
+    if largest >= _OF_IMAGE * height * width:
+        return height, width
+    scale = math.sqrt(largest / (height * width))
+    return max(1, round(height * scale)), max(1, round(width * scale))
 
 
-def _window(seen: list[Step]) -> dict[str, list[float]]:
-    """Area and aspect ratio of the last random crop; torchvision's defaults where there is none."""
-    found = [step for step in seen if step["op"] in ("random_crop", "random_resized_crop")]
-    last = found[-1] if found else {"area": list(view.AREA), "ratio": list(view.RATIO)}
-    return {"scale": list(last["area"]), "ratio": list(last["ratio"])}
+def _resizes(operator: Operator) -> bool:
+    row = kind(operator.name)
+    return row is not None and (row.work in ("resize", "resize_crop") or operator.name == "RandomResizedCrop")
 
 
-def _interpolation(path: list[Operator]) -> str:
-    """Of the last operator that resizes: DALI's and torchvision's default is bilinear."""
-    for operator in reversed(path):
-        if "Resize" in operator.name:
-            value = operator.scalar("min_filter")
-            value = operator.scalar("interp_type") if value is None else value
-            return _INTERPOLATION.get(value, "bilinear") if isinstance(value, int) else "bilinear"
-    return "bilinear"
+def _smooth(path: list[Operator], sizes: Mapping[str, view.Size], pixels: int) -> bool:
+    """Whether an operator resizes to the final size with a filter; where none is known to, the nearest pixel will do.
+
+    No filter costs the reference more than the bilinear one, whatever the graph's is.
+    """
+    for operator in path:
+        wired = any(edge.argument in _FILTERS for edge in operator.inputs if edge.steers)
+        if not _resizes(operator) or wired or any(operator.scalar(name) == _NEAREST for name in _FILTERS):
+            continue
+        if math.prod(sizes.get(operator.outputs[0].name) or (0,)) >= _AT_LEAST * pixels:
+            return True
+    return False
 
 
 def _channels_first(shape: Sequence[int]) -> bool:
@@ -117,4 +122,5 @@ def spatial(shape: Sequence[int]) -> tuple[int, int]:
 
 
 def _mirrors(operator: Operator) -> bool:
-    return view.wired(operator, "mirror") is not None or bool(operator.scalar("mirror"))
+    wired = any(edge.steers and edge.argument == "mirror" for edge in operator.inputs)
+    return wired or bool(operator.scalar("mirror"))

@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+import math
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -10,10 +11,10 @@ from ..graph import flow, model
 from ..graph.model import Graph
 from ..graph.operators import READERS
 
-_KEPT, _VALUES = 64, 8192
-"""Images of a batch that can be compared otherwise than to the bit, and about how many of their values."""
-_EXPLAINED = 0.1
-"""Share of an image's own contrast by which two decoders' versions of it may differ."""
+_VALUES = 1 << 19
+"""Values of a batch that are kept, for comparing images otherwise than to the bit."""
+DECODED, WORKED = 0.25, 0.1
+"""How far apart an image's versions by two decoders, and by two devices' operators, may be; see `alike`."""
 
 Build = Callable[[Graph], Any]
 
@@ -54,9 +55,9 @@ class Runs:
         ready = copy.deepcopy(graph)
         for reader in ready.operators:
             if reader.name in READERS:
-                reader.put(model.texts("files", list(files)))
+                reader.put(model.argument("files", list(files)))
                 labels = [self._labels[place % len(self._labels)] for place in range(len(files))]
-                reader.put(model.integers("labels", labels))
+                reader.put(model.argument("labels", labels))
         made = {edge.name: edge for operator in ready.operators for edge in operator.outputs}
         ready.outputs += [made[name] for name in inner]
         pipe = self._build(ready)
@@ -64,7 +65,9 @@ class Runs:
         for _ in range(len(files) // graph.batch_size):
             for place, output in enumerate(pipe.run()):
                 batch = output.as_cpu() if hasattr(output, "as_cpu") else output
-                found[place] += [_seen(batch.at(n), keep=place == 0 and n < _KEPT) for n in range(len(batch))]
+                found[place] += [
+                    _seen(batch.at(n), _VALUES // len(batch) if place == 0 else 0) for n in range(len(batch))
+                ]
         return found
 
 
@@ -76,7 +79,7 @@ def still(graph: Graph, output: int, draw: random.Random) -> Graph:
     for reader in ready.operators:
         if reader.name in READERS:
             reader.drop("shuffle_after_epoch")
-            reader.put(model.flag("random_shuffle", value=False))
+            reader.put(model.argument("random_shuffle", False))
     ready.prefetch = (1, 1)
     reseed(ready, draw)
     return ready
@@ -89,25 +92,37 @@ def reseed(graph: Graph, draw: random.Random) -> None:
     for operator in graph.operators:
         schema = backend.TryGetSchema(operator.name)  # type: ignore[attr-defined]
         if schema is not None and schema.HasArgument("seed"):
-            operator.put(model.integer("seed", draw.randrange(1 << 31)))
+            operator.put(model.argument("seed", draw.randrange(1 << 31)))
 
 
-def alike(one: Seen, other: Seen) -> bool:
-    """Equal, or as like as two decodes of a file are; what was not kept counts only when it is equal."""
-    if one.digest == other.digest:
-        return True
+def alike(one: list[Seen], other: list[Seen], within: float) -> list[bool]:
+    """Of each image whether both runs gave the same one.
+
+    Args:
+        one: images of a run.
+        other: of another one.
+        within: by how much they may differ, as a share of what each differs from the next image of its run; 0 for
+            nothing.
+    """
+    return [
+        a.digest == b.digest or _distance(a, b) < within * _distance(b, other[n - 1])
+        for n, (a, b) in enumerate(zip(one, other, strict=True))
+    ]
+
+
+def _distance(one: Seen, other: Seen) -> float:
+    """Root of the mean square of differences; not a number where there is nothing to compare."""
     if one.thinned is None or other.thinned is None or one.shape != other.shape:
-        return False
-    difference, contrast = one.thinned - other.thinned, float(other.thinned.std())
-    return bool(float((difference**2).mean()) ** 0.5 <= _EXPLAINED * contrast)
+        return math.nan
+    return math.sqrt(float(((one.thinned - other.thinned) ** 2).mean()))
 
 
-def _seen(sample: Any, *, keep: bool) -> Seen:
+def _seen(sample: Any, kept: int) -> Seen:
     import numpy as np
 
     values = np.asarray(sample)
     thinned = None
-    if keep:
+    if kept:
         flat = values.reshape(-1)
-        thinned = np.nan_to_num(flat[:: max(1, flat.size // _VALUES)].astype(np.float32))
+        thinned = np.nan_to_num(flat[:: max(1, flat.size // kept)].astype(np.float32))
     return Seen(tuple(values.shape), hashlib.blake2b(values.tobytes(), digest_size=16).digest(), thinned)

@@ -7,8 +7,6 @@ from typing import Any, Self
 
 from ..graph.model import Operator
 
-_DECODING = ("adjust_orientation", "jpeg_fancy_upsampling", "use_fast_idct")
-"""Arguments of a decoder that change what it makes of a JPEG and not which part of it."""
 _AT_ONCE, _MOST_BYTES = 16, 64 << 20
 """Files that are decoded together, and bytes of pictures from which no more are."""
 _LOWEST = 1 / 3
@@ -22,10 +20,11 @@ class Pictures:
         files: JPEG files; only the first of them where all would need much memory.
         decoder: of the graph.
         threads: of the CPU.
+        grey: pictures have one channel, of which a file's header tells.
     """
 
-    def __init__(self, files: Sequence[str], decoder: Operator, threads: int) -> None:
-        self.pixels = _decoded(files, decoder, threads)
+    def __init__(self, files: Sequence[str], decoder: Operator, threads: int, *, grey: bool) -> None:
+        self.pixels = _decoded(files, decoder, threads, grey=grey)
         self.files = list(files[: len(self.pixels)])
         self.twins = [_kept(pixels) for pixels in self.pixels]
         self._made = list(self.twins)
@@ -70,15 +69,18 @@ def path_of(descriptor: int) -> str:
     return f"/proc/self/fd/{descriptor}"
 
 
-def _decoded(files: Sequence[str], decoder: Operator, threads: int) -> list[Any]:
+def _decoded(files: Sequence[str], decoder: Operator, threads: int, *, grey: bool) -> list[Any]:
     from nvidia.dali import Pipeline, fn, types
 
-    options: dict[str, Any] = {name: value for name in _DECODING if (value := decoder.scalar(name)) is not None}
+    options = {
+        "output_type": types.GRAY if grey else types.RGB,
+        "adjust_orientation": decoder.scalar("adjust_orientation") in (None, True),
+    }
     found: list[Any] = []
     pipe = Pipeline(batch_size=min(len(files), _AT_ONCE), num_threads=threads, device_id=None, prefetch_queue_depth=1)
     with pipe:
         encoded, _ = fn.readers.file(files=list(files), pad_last_batch=True)
-        pipe.set_outputs(fn.decoders.image(encoded, device="cpu", output_type=types.RGB, **options))
+        pipe.set_outputs(fn.decoders.image(encoded, device="cpu", **options))
     pipe.build()
     while len(found) < len(files) and sum(pixels.nbytes for pixels in found) < _MOST_BYTES:
         (batch,) = pipe.run()
@@ -87,8 +89,10 @@ def _decoded(files: Sequence[str], decoder: Operator, threads: int) -> list[Any]
 
 
 def _kept(pixels: Any) -> int:
-    """Descriptor of a PPM file in memory."""
+    """Descriptor of a PPM or PGM file in memory."""
     descriptor = os.memfd_create("picture", os.MFD_CLOEXEC)
     with os.fdopen(os.dup(descriptor), "wb") as file:
-        file.write(f"P6 {pixels.shape[1]} {pixels.shape[0]} 255\n".encode() + pixels.tobytes())
+        file.write(
+            f"P{6 if pixels.shape[2] == 3 else 5} {pixels.shape[1]} {pixels.shape[0]} 255\n".encode() + pixels.tobytes()
+        )
     return descriptor
