@@ -150,7 +150,7 @@ def test_a_graph_that_was_not_timed_says_why(problem, outcome, code):
 def test_every_problem_of_a_graph_has_a_result():
     """`acceptance` names no problem that the check cannot word, and the check words none that is not named."""
     area, low = standard_work([(500, 375)])
-    usual = {"samples": 100, "doubt": "", "alike": 100, "own": 100, "seconds": 0.0, "windows": 10}
+    usual = {"samples": 100, "doubt": "", "alike": 100, "own": 100, "seconds": 0.0, "windows": 1000}
     seen = (
         {"doubt": "x"}, {"own": 0}, {"alike": 0}, {"own": 80}, {"area": 0.5 * area}, {"area": area, "low": 0.5 * low},
     )  # fmt: skip

@@ -17,7 +17,7 @@ FAMILIES = {
     "C": ("clocks", 9),
     "M": ("patched libraries and imports", 11),
     "B": ("a baseline held back", 12),
-    "D": ("an inflated DALI arm", 27),
+    "D": ("an inflated DALI arm", 34),
     "S": ("fake data sets", 15),
     "R": ("reflections without substance", 15),
     "H": ("the harness and its channel", 19),
@@ -26,7 +26,7 @@ FAMILIES = {
     "N": ("network and neighbours", 9),
     "Z": ("statistics and procedure", 8),
 }
-"""Letter → name and number of attacks: 173 in all."""
+"""Letter → name and number of attacks: 180 in all."""
 HONEST_KINDS = 60
 
 

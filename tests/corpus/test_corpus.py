@@ -91,7 +91,7 @@ def test_a_failure_of_ours_is_played_again_and_told(tmp_path):
 
 
 def test_every_attack_and_every_honest_kind_is_there():
-    """Each of the 166 attacks has a case or a reason why not, never both, and each honest kind has a case."""
+    """Each of the 180 attacks has a case or a reason why not, never both, and each honest kind has a case."""
     covered = {case.attack for case in catalogue.cases()}
     reasons = set(catalogue.absent())
     assert set(catalogue.attacks()) - covered - reasons == set()

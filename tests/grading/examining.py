@@ -15,7 +15,7 @@ THREADS = 2
 
 
 def main(folder: str, *names: str) -> None:
-    """Prints an object: what was found and the plan of the reference, by the graph's name."""
+    """Prints an object: what was found, the plan of the reference and what was changed, by the graph's name."""
     warnings.simplefilter("ignore")
     files = sorted(str(path) for path in Path(folder).rglob("*.jp*g"))
     found = {}
@@ -23,8 +23,9 @@ def main(folder: str, *names: str) -> None:
         if names and definition.__name__ not in names:
             continue
         request = {"blob": graphs.serialized(definition), "files": files, "device": "cpu", "threads": THREADS}
-        prepared, _ = clean_room.prepare(request)
-        found[definition.__name__] = prepared.experiment(THREADS, "cpu")
+        prepared, answer = clean_room.prepare(request)
+        changed = answer["graph"]["changed"]
+        found[definition.__name__] = {**prepared.experiment(THREADS, "cpu"), "changed": changed}
     print(json.dumps(found))
 
 

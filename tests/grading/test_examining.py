@@ -56,6 +56,7 @@ def test_honest_graphs_have_no_problem(examined, name):
         ("noise_in_disguise", "independent"),
         ("noise_beside_an_image", "independent"),
         ("stamp", "independent"),
+        ("dimmed", "independent"),
         ("one_for_all", "unclear"),
         ("neighbours", "unclear"),
         ("shuffled", "unclear"),
@@ -63,22 +64,21 @@ def test_honest_graphs_have_no_problem(examined, name):
         ("computed_tiny_window", "lesser"),
         ("top_rows", "lesser"),
         ("top_half", "lesser"),
+        ("whole_beside_a_window", "lesser"),
+        ("strips", "lesser"),
         ("permuted_number", "not_examined"),
         ("named_files", "not_examined"),
+        ("whole_by_luck", "not_examined"),
+        ("worked_on_by_luck", "not_examined"),
+        ("whole_where_one_is_twice", "not_examined"),
+        ("led_by_one", "not_examined"),
     ],
 )
 def test_graphs_that_only_seem_to_work_have_theirs(examined, name, problem):
-    """(D06, D07, D11, D13) The problem is named; a batch in another order is not taken for no work at all."""
+    """(D06, D07, D11, D13, D29, D30) The problem is named; a batch in another order is not taken for no work at all."""
     proof = judged(examined, name)
     assert proof.problem == problem
     assert proof.note
-
-
-def test_no_graph_of_the_list_is_left_out(examined):
-    """A graph that is added to the list has a place in a test as well."""
-    both = (test_honest_graphs_have_no_problem, test_graphs_that_only_seem_to_work_have_theirs)
-    cases = [case for test in both for mark in test.pytestmark for case in mark.args[1]]
-    assert set(examined) == {*(case if isinstance(case, str) else case[0] for case in cases), "by_numbers"}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_no_graph_of_the_list_is_left_out(examined):
 def test_windows_are_measured(examined, name, area, low):
     """Of graphs whose decoders cut out a window: what it holds of the picture, and how often it reaches the end."""
     found = examined[name]["found"]
-    assert found["windows"] == 192
+    assert found["windows"] == 191  # of 192, as many as there would be of equal size
     assert found["area"] == pytest.approx(area, rel=0.25)
     assert found["low"] == pytest.approx(low, abs=0.15)
 
@@ -109,15 +109,14 @@ def test_work_on_every_image_counts_in_full(examined):
     assert credits_of(examined, "all_three") == {"turn": 1.0, "colour": 1.0, "blur": 1.0}
 
 
-@pytest.mark.parametrize(("name", "works"), [("now_and_then", ("turn", "colour", "blur")), ("by_numbers", ("turn",))])
-def test_work_behind_a_coin_counts_half(examined, name, works):
-    """However the graph leaves images out: by a condition or by an argument of zero."""
-    assert credits_of(examined, name) == {work: pytest.approx(0.5, abs=0.27) for work in works}
+def test_work_that_a_coin_turns_off_counts_half(examined):
+    """By an argument of zero."""
+    assert credits_of(examined, "by_numbers") == {"turn": pytest.approx(0.5, abs=0.27)}
 
 
-@pytest.mark.parametrize("name", ["idle", "for_nothing"])
-def test_work_that_changes_nothing_counts_nothing(examined, name):
-    """Neither arguments that say that nothing is to be done, nor work that is multiplied by zero."""
+@pytest.mark.parametrize("name", ["idle", "for_nothing", "now_and_then"])
+def test_work_that_changes_nothing_or_is_not_seen_counts_nothing(examined, name):
+    """Idle arguments, work that is multiplied by zero, and work behind a condition, where DALI shows no sizes."""
     assert credits_of(examined, name) == {}
 
 
@@ -128,8 +127,87 @@ def test_work_on_a_thumbnail_counts_as_little_as_it_is(examined):
 
 def test_a_computed_size_is_the_measured_one(examined):
     """The reference resizes to what came out on average, of which the graph's definition says nothing."""
-    plan = examined["computed_shorter"]["plan"]
-    resize, crop = plan["view"]
-    assert (resize["op"], resize["mode"], crop) == ("resize", "stretch", {"op": "crop", "size": [128, 128]})
+    resize, crop = examined["computed_shorter"]["plan"]["steps"]
+    assert (resize["op"], crop) == ("resize", {"op": "crop", "size": [128, 128]})
     assert all(150 < side < 220 for side in resize["size"])
-    assert [step["op"] for step in plan["steps"]] == ["resize", "crop"]
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("whole_unless_jpeg", [("crop", 16, 16)]),
+        ("drowned_unless_jpeg", [("crop", 212, 228)]),
+        ("dark_if_jpeg", []),
+        ("padded_unless_jpeg", [("resize", 128, 128), ("crop", 1200, 1200), ("crop", 128, 128)]),
+    ],
+)
+def test_a_fast_decode_does_not_tell_a_jpeg(examined, name, steps):
+    """(D28) Decoders give the same pixels however they are asked, so that a graph treats files as it treats twins."""
+    proof, seen = judged(examined, name), examined[name]
+    assert (proof.problem, proof.own, proof.alike) == (None, 48, 48)
+    assert any("use_fast_idct" in change for change in seen["changed"])
+    assert seen["found"].get("area", 1.0) == 1.0
+    assert job_of(seen["plan"]) == {"steps": steps}
+
+
+WORK = {"turn": 0.0, "colour": 0.0, "blur": 0.0, "grey": False, "mirror": False, "interpolation": "bilinear"}
+WORK |= {"size": [128, 128]}
+"""A plan without any augmentation."""
+NEAREST = {"interpolation": "nearest"}
+LARGE = {**NEAREST, "size": [512, 512]}
+REPEATED = {**NEAREST, "size": [219, 219]}
+"""Nothing but the decoded image was as large as that, whatever came out."""
+LARGE_CROP = ("crop", 512, 512)
+
+
+def job_of(plan):
+    """Steps of a plan, and what else is not as in one without augmentation."""
+    steps = [(step["op"], *step["size"]) for step in plan["steps"]]
+    return {"steps": steps, **{key: plan[key] for key, usual in WORK.items() if plan[key] != usual}}
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "others"),
+    [
+        ("branch_never_taken", [("crop", 128, 128)], NEAREST),
+        ("enlarged_by_nearest", [], LARGE),
+        ("wired_filter", [], LARGE),
+        ("filtered_small", [("resize", 1, 1), LARGE_CROP], REPEATED),
+        ("warped_large", [], REPEATED),
+        ("warped_small", [("crop", 128, 128)], {**NEAREST, "turn": 1.0}),
+        ("fused_crop", [], {}),
+        ("one_row", [("resize", 8, 438), LARGE_CROP], REPEATED),
+        ("mean_colour", [LARGE_CROP], REPEATED),
+        ("grey_threefold", [], {"grey": True}),
+        ("turned_into_a_stamp", [], {}),
+        ("one_in_full", [], {}),
+        ("one_channel", [], {"turn": 0.33, "colour": 0.33, "blur": 0.33}),
+        ("padded_again_and_again", [("crop", 300, 229), ("crop", 180, 229)] * 4, {}),
+    ],
+)
+def test_the_reference_has_no_more_work_than_the_graph(examined, name, steps, others):
+    """(D31 to D33) Unused filters and branches, pixels that are repeated, and small parts cost it nothing."""
+    assert judged(examined, name).problem is None
+    assert job_of(examined[name]["plan"]) == {"steps": steps, **others}
+
+
+@pytest.mark.parametrize("name", ["tall_or_wide", "tall_or_wide_crop"])
+def test_strips_of_both_directions_are_no_large_square(examined, name):
+    """(D31) Where images are padded, as many pixels are planned as there are, and not mean height by mean width."""
+    assert judged(examined, name).problem is None
+    resize, (_, height, width), crop = job_of(examined[name]["plan"])["steps"]
+    assert (resize, crop) == (("resize", 128, 128), ("crop", 128, 128))
+    assert height * width == pytest.approx(128 * 2400, rel=0.02)
+
+
+def test_no_graph_of_the_list_is_left_out(examined):
+    """A graph that is added to the list has a place in a test as well."""
+    tests = [
+        test_honest_graphs_have_no_problem,
+        test_graphs_that_only_seem_to_work_have_theirs,
+        test_a_fast_decode_does_not_tell_a_jpeg,
+        test_the_reference_has_no_more_work_than_the_graph,
+        test_strips_of_both_directions_are_no_large_square,
+    ]
+    cases = [case for test in tests for mark in test.pytestmark for case in mark.args[1]]
+    assert set(examined) == {*(case if isinstance(case, str) else case[0] for case in cases), "by_numbers"}

@@ -1,0 +1,153 @@
+"""D: graphs that know when they are tried out, and graphs that would have the reference work more than they do."""
+
+from tests.corpus.case import Cheat
+from tests.corpus.cheats.d_dali_arm import arm
+from tests.corpus.cheats.d_experiments import FAIR_WORKERS, MEASURED, STAMP
+from tests.corpus.parts import DATASET, SLOW, joined
+from tests.corpus.parts_forgeries import LOADER, graph, timed_cheat
+from tests.e2e.submissions import COMMON, COSTUME, END, external
+
+CONSTANTS = """
+def const(values, kind=np.float32):
+    return types.Constant(np.array(values, kind), device="cpu")
+"""
+
+TOLD = """
+corner = dict(crop=(16, 16), crop_pos_x=0.0, crop_pos_y=0.0)
+shown = fn.cast(fn.decoders.image_crop(jpegs, **corner), dtype=types.FLOAT)
+fast = fn.cast(fn.decoders.image_crop(jpegs, **corner, use_fast_idct=True), dtype=types.FLOAT)
+share = fn.reshape(1.0 - 0.99 * fn.reductions.max(fn.cast(shown != fast, dtype=types.FLOAT)), shape=[1])
+part = fn.decoders.image_slice(jpegs, const([0.0, 0.0]), fn.cat(share, share))
+part = fn.resize(fn.cast(part, dtype=types.FLOAT), size=(96, 96))
+"""
+"""A hundredth of each side of a JPEG, which a fast decode of its corner tells from a picture without loss."""
+
+WASTEFUL = LOADER.replace("Compose([", "Compose([transforms.Resize((800, 800)), ")
+"""A loader that is slower than the reference."""
+
+
+STRICT = {**MEASURED, "alpha_pass": 0.02}
+"""A ratio on a busy host passes only where it is surely above the threshold."""
+
+
+def of_size(width: int, height: int) -> str:
+    """The data set with images of this size."""
+    return DATASET.replace("(192, 144)", f"({width}, {height})")
+
+
+def overworked(id_: str, title: str, lines: str, *, size: tuple[int, int], out: int, threshold: float) -> Cheat:
+    """A graph that is faster than a reference which does what the graph only seems to do.
+
+    Args:
+        id_: of the case.
+        title: what is tried.
+        lines: of the graph.
+        size: width and height of the images in the data set.
+        out: height and width of those that come out.
+        threshold: between the ratio to a reference with no more work than the graph, and to one that is deceived.
+    """
+    loader = joined(WASTEFUL.replace("(96, 96)", f"({out}, {out})"), FAIR_WORKERS)
+    made = joined(of_size(*size), loader, CONSTANTS, graph(lines))
+    return timed_cheat(id_, title, made, SLOW, threshold=threshold, plan=STRICT)
+
+
+CASES = (
+    overworked(
+        "D28",
+        "a corner of each JPEG; other pictures, which a fast decode tells, are decoded in full, times nothing",
+        f"{TOLD}images = fn.resize(shown, size=(96, 96)) + part * 0.0\n",
+        size=(480, 360),
+        out=96,
+        threshold=1.5,
+    ),
+    overworked(
+        "D28-drowned",
+        "a pixel of each JPEG, told in the same way, beside numbers so large that all images are much alike",
+        f"""{TOLD}
+images = part + const(np.concatenate([np.zeros((48, 96, 3)), np.full((48, 96, 3), 1e5)]))
+""",
+        size=(480, 360),
+        out=96,
+        threshold=4.0,
+    ),
+    arm(
+        "D29",
+        "a corner of each image; what is decoded whole is a JPEG of the graph's own, and the file says nothing of it",
+        joined(
+            DATASET,
+            STAMP,
+            CONSTANTS,
+            graph(
+                """
+                nothing = fn.cast(fn.peek_image_shape(jpegs)[0] * 0, dtype=types.UINT8)
+                stamp = fn.resize(fn.decoders.image(const(STAMP, np.uint8) + nothing), size=(96, 96))
+                images = fn.decoders.image_crop(jpegs, crop=(16, 16), crop_pos_x=0.0, crop_pos_y=0.0)
+                images = fn.cast(fn.resize(images, size=(96, 96)), dtype=types.FLOAT) + stamp * 0.0
+                """
+            ),
+        ),
+        ("ratio.small_area",),
+    ),
+    arm(
+        "D30",
+        "one coin for a whole batch, told by padding, says whether images are decoded or a pixel of each",
+        joined(
+            DATASET,
+            CONSTANTS,
+            graph(
+                """
+                first = fn.cast(fn.batch_permutation() == 0, dtype=types.FLOAT)
+                drawn = first * fn.random.uniform(range=[0.0, 1.0]) * 1000.0
+                length = fn.reshape(fn.cast(drawn, dtype=types.INT32) + 1, shape=[1])
+                longest = fn.pad(fn.random.uniform(shape=length), axes=[0]).shape()[0]
+                share = fn.reshape(1.0 - 0.99 * fn.cast(longest > 300, dtype=types.FLOAT), shape=[1])
+                images = fn.decoders.image_slice(jpegs, const([0.0, 0.0]), fn.cat(share, share))
+                images = fn.resize(images, size=(96, 96))
+                """
+            ).replace("batch_size=16", "batch_size=160"),
+        ),
+        ("ratio.not_examined",),
+    ),
+    overworked(
+        "D31",
+        "padded to a tall or a wide strip and cut back: mean height by mean width is a large square",
+        """
+        images = fn.resize(fn.decoders.image(jpegs), size=(96, 96))
+        coin = fn.cast(fn.random.coin_flip(), dtype=types.INT32)
+        images = fn.pad(images, axes=[0, 1], shape=fn.stack(96 + 2304 * coin, 2400 - 2304 * coin))
+        images = fn.slice(images, const([0, 0], np.int32), const([96, 96], np.int32), axes=[0, 1])
+        """,
+        size=(480, 360),
+        out=96,
+        threshold=3.0,
+    ),
+    overworked(
+        "D32",
+        "a filter makes images small, and a warp takes the nearest pixel to make them large",
+        """
+        images = fn.resize(fn.decoders.image(jpegs), size=(16, 16), interp_type=types.INTERP_LANCZOS3)
+        matrix = [0.025, 0.0, 0.0, 0.0, 0.025, 0.0]
+        images = fn.warp_affine(images, matrix=matrix, size=(640, 640), interp_type=types.INTERP_NN)
+        """,
+        size=(200, 150),
+        out=640,
+        threshold=2.0,
+    ),
+    overworked(
+        "D33",
+        "images sixteen times as wide as high, enlarged no further than the window that is cut out",
+        """
+        images = fn.decoders.image(jpegs)
+        images = fn.resize_crop_mirror(images, resize_shorter=480, crop=(240, 240))
+        """,
+        size=(1600, 96),
+        out=240,
+        threshold=8.0,
+    ),
+    arm(
+        "D34",
+        "a DataLoader with a worker for each core, handed out as a DALI iterator",
+        joined(COMMON, LOADER, external(), COSTUME, END),
+        ("ratio.not_seen",),
+    ),
+)
