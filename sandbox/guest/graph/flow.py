@@ -3,13 +3,10 @@
 from collections.abc import Set as AbstractSet
 
 from .model import Edge, Graph, Operator
-from .operators import CONTAINERS, DECODERS, PASSES, READERS, SHAPE_READERS
+from .operators import CONTAINERS, DECODERS, PASSES, READERS, SHAPE_READERS, kind
 
 GRAY = 2
 """DALI's `DALIImageType`."""
-_MIXERS = frozenset({"PermuteBatch", "MultiPaste"})
-_JOINERS = frozenset({"ArithmeticGenericOp", "_ArithmeticGenericOp", "Cat", "Stack", "MultiPaste"})
-"""Operators that work on all that they are given; others on the first, and what else they are given steers them."""
 
 
 def image_edges(graph: Graph) -> set[str]:
@@ -32,10 +29,8 @@ def image_edges(graph: Graph) -> set[str]:
 
 def worked_on(operator: Operator) -> list[Edge]:
     """What an operator works on, as opposed to what steers it."""
-    plain = [edge for edge in operator.inputs if not edge.steers]
-    if operator.name in _JOINERS:
-        return plain
-    return plain[:2] if operator.name == "_conditional__Merge" else plain[:1]
+    row = kind(operator.name)
+    return [edge for edge in operator.inputs if not edge.steers][: row.takes if row else 1]
 
 
 def branches(graph: Graph) -> set[str]:
@@ -124,7 +119,8 @@ def _mixes(operator: Operator) -> bool:
     if operator.name == "Pad":  # without a shape, every sample is made as large as the largest of its batch
         shape = operator.get("shape")
         return shape is None or not all(isinstance(side, int) and side > 0 for side in shape.values or (0,))
-    return operator.name in _MIXERS
+    row = kind(operator.name)
+    return row is not None and row.mixes
 
 
 def drop_idle(graph: Graph) -> list[str]:

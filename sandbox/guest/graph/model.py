@@ -82,6 +82,10 @@ class Operator:
         argument = self.get(name)
         return argument.scalar if argument else None
 
+    def wired(self, *names: str) -> bool:
+        """Whether the graph computes one of these arguments."""
+        return any(edge.steers and edge.argument in names for edge in self.inputs)
+
     def drop(self, *names: str) -> list[str]:
         """Removes these arguments; returns the names of those that were there."""
         gone = [argument.name for argument in self.arguments if argument.name in names]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Role = Literal["reader", "container", "decoder", "operator"]
-Work = Literal["", "colour", "turn", "blur", "mirror", "resize", "resize_crop", "crop"]
+Work = Literal["", "colour", "turn", "blur", "mirror", "resize", "resize_crop", "random_resized_crop", "crop"]
+_ALL = 1000
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,20 @@ class Kind:
     """It can be left out by giving its first input in place of its output, which is still an image that shows the same.
     That a turn keeps the size, or a filter the border, is said by their arguments."""
     work: Work = ""
-    """What the reference loader has to do for it; empty for nothing, and for random windows, which `view` reads."""
+    """What the reference loader has to do for it; empty for nothing, and for windows of decoders."""
     window: bool = False
     """A decoder that decodes a window of the image only."""
     passes: Literal["", "always", "by_choice"] = ""
     """It hands its input on as it is; `by_choice` to one of several branches, or from one of them."""
+    takes: int = 1
+    """Inputs that it works on, the first ones; what else it is given steers it."""
+    mixes: bool = False
+    """One sample of a batch has a say in another one."""
+
+    @property
+    def resizes(self) -> bool:
+        """Whether it gives images another size by looking at all of their pixels."""
+        return self.work in ("resize", "resize_crop", "random_resized_crop")
 
 
 _CONTAINERS = ("MXNet", "TFRecord", "Caffe", "Caffe2", "Webdataset", "COCO")
@@ -59,8 +69,10 @@ _TABLE: tuple[tuple[Kind, str], ...] = (
     (Kind(work="resize", gpu_only=True), "experimental__Resize"),
     (Kind(work="resize_crop"), "ResizeCropMirror FastResizeCropMirror"),
     (Kind(work="crop"), "Crop CropMirrorNormalize"),
-    (Kind(random=True), "RandomResizedCrop RandomCropGenerator ROIRandomCrop"),
-    (Kind(), "Slice Pad Paste MultiPaste"),
+    (Kind(work="random_resized_crop", random=True), "RandomResizedCrop"),
+    (Kind(random=True), "RandomCropGenerator ROIRandomCrop"),
+    (Kind(), "Slice Pad Paste"),
+    (Kind(takes=_ALL, mixes=True), "MultiPaste"),
     # The image as it is, changed
     (
         Kind(work="colour", neutral=True),
@@ -85,14 +97,17 @@ _TABLE: tuple[tuple[Kind, str], ...] = (
     ),
     # Passed on
     (Kind(passes="always"), "Copy MakeContiguous"),
-    (Kind(passes="by_choice"), "_conditional__Merge _conditional__Split"),
+    (Kind(passes="by_choice"), "_conditional__Split"),
+    (Kind(passes="by_choice", takes=2), "_conditional__Merge"),
     # Images, numbers and shapes
+    (Kind(mixes=True), "PermuteBatch"),
+    (Kind(takes=_ALL), "Cat Stack _ArithmeticGenericOp ArithmeticGenericOp"),
     (
         Kind(),
-        "BatchPermutation Cast CastLike Cat ColorSpaceConversion Constant CoordFlip CoordTransform ElementExtract "
+        "BatchPermutation Cast CastLike ColorSpaceConversion Constant CoordFlip CoordTransform ElementExtract "
         "ExpandDims Full FullLike GetProperty Laplacian LookupTable Normalize OneHot Ones OnesLike PeekImageShape "
-        "PermuteBatch Reinterpret Reshape Shapes Squeeze Stack TransformTranslation Transpose Zeros ZerosLike "
-        "_ArithmeticGenericOp ArithmeticGenericOp _Shape _SubscriptDimCheck SubscriptDimCheck _TensorSubscript "
+        "Reinterpret Reshape Shapes Squeeze TransformTranslation Transpose Zeros ZerosLike "
+        "_Shape _SubscriptDimCheck SubscriptDimCheck _TensorSubscript "
         "TensorSubscript _conditional__Not_ _conditional__ValidateLogical experimental__PeekImageShape "
         "reductions__Max reductions__Mean reductions__MeanSquare reductions__Min reductions__RMS reductions__StdDev "
         "reductions__Sum reductions__Variance transforms__Combine transforms__Crop transforms__Rotation "

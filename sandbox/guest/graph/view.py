@@ -71,14 +71,14 @@ def _steps_of(operator: Operator, before: Size, after: Size) -> list[Step]:
     row = kind(operator.name)
     if row is None:
         return []
-    if operator.name == "RandomResizedCrop" or (row.window and row.random):
+    if row.work == "random_resized_crop" or (row.window and row.random):
         area, ratio = _range(operator, "random_area", _AREA), _range(operator, "random_aspect_ratio", _RATIO)
         return [{"op": "random_resized_crop", "area": area, "ratio": ratio}] if area and ratio else []
     if not after:
         return []
-    if row.work in ("resize", "resize_crop"):
+    if row.resizes:
         # A graph that bounds the longer side as well makes images smaller than it says; a region has sides of its own.
-        region = operator.get("roi_start") or any(edge.argument == "roi_start" for edge in operator.inputs)
+        region = operator.get("roi_start") or operator.wired("roi_start")
         sides = [] if region else _numbers(operator, "resize_shorter")
         shorter = [side for side in sides if 0 < side <= min(after) + 1]
         return [*_region(operator, before), {"op": "resize", "size": _pixels(shorter[:1] or after)}]

@@ -57,12 +57,13 @@ def examine(graph: Graph, output: int, files: Sequence[str], build: Build, devic
     ready = still(graph, output, draw)
     samples = -(-LEAST_SAMPLES // graph.batch_size) * graph.batch_size
     found: dict[str, Any] = {"samples": samples, "doubt": flow.doubt(ready, 0)}
-    if not flow.path_decoders(ready, 0):
+    decoders = flow.path_decoders(ready, 0)
+    if not decoders:
         found["alike"] = samples  # and no image is a file's own, for no picture of a file gets there at all
     elif not found["doubt"]:
         try:
             chosen = _chosen(files, min(len(files), samples, _MOST_FILES), draw)
-            decoder = ready.operators[flow.path_decoders(ready, 0)[0]]
+            decoder = ready.operators[decoders[0]]
             grey = decoder.scalar("output_type") == flow.GRAY and not flow.asks_for_shapes(ready)
             with Pictures(chosen, decoder, threads, grey=grey) as pictures:
                 found |= _on_device(Experiments(pictures, build, samples, draw), ready, device)

@@ -50,7 +50,7 @@ def plan(
         "size": [height, width],
         "steps": least(seen, height, width),
         "interpolation": "bilinear" if _smooth(path, sizes, height * width) else "nearest",
-        "mirror": any(operator.name == "Flip" or _mirrors(operator) for operator in path),
+        "mirror": any(op.name == "Flip" or op.wired("mirror") or op.scalar("mirror") for op in path),
         **{name: round(work.get(name, 0.0), 2) for name in neutral.WORK},
         "floats": "FLOAT" in dtype,
         "channels": shape[0] if _channels_first(shape) else shape[-1],
@@ -95,7 +95,7 @@ def _worked_for(path: list[Operator], sizes: Mapping[str, view.Size], height: in
 
 def _resizes(operator: Operator) -> bool:
     row = kind(operator.name)
-    return row is not None and (row.work in ("resize", "resize_crop") or operator.name == "RandomResizedCrop")
+    return row is not None and row.resizes
 
 
 def _smooth(path: list[Operator], sizes: Mapping[str, view.Size], pixels: int) -> bool:
@@ -104,8 +104,11 @@ def _smooth(path: list[Operator], sizes: Mapping[str, view.Size], pixels: int) -
     No filter costs the reference more than the bilinear one, whatever the graph's is.
     """
     for operator in path:
-        wired = any(edge.argument in _FILTERS for edge in operator.inputs if edge.steers)
-        if not _resizes(operator) or wired or any(operator.scalar(name) == _NEAREST for name in _FILTERS):
+        if (
+            not _resizes(operator)
+            or operator.wired(*_FILTERS)
+            or any(operator.scalar(name) == _NEAREST for name in _FILTERS)
+        ):
             continue
         if math.prod(sizes.get(operator.outputs[0].name) or (0,)) >= _AT_LEAST * pixels:
             return True
@@ -119,8 +122,3 @@ def _channels_first(shape: Sequence[int]) -> bool:
 def spatial(shape: Sequence[int]) -> tuple[int, int]:
     """Height and width of an image `[C, H, W]` or `[H, W, C]`."""
     return (shape[1], shape[2]) if _channels_first(shape) else (shape[0], shape[1])
-
-
-def _mirrors(operator: Operator) -> bool:
-    wired = any(edge.steers and edge.argument == "mirror" for edge in operator.inputs)
-    return wired or bool(operator.scalar("mirror"))
