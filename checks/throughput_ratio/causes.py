@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from checks.diagnosis.silent import IN_MEMORY
 from checks.throughput_ratio.context import Context
 from grader_service.batch_geometry import geometry_difference
-from grader_service.model.measurement import Arm, ArmReport, Decision, Measurement
+from grader_service.model.measurement import REFERENCES, Arm, ArmReport, Decision, Measurement
 
 FAR_OFF = 1.5
 """A claim this many times above or below the measurement is worth an explanation."""
@@ -27,7 +27,6 @@ _NO_IMAGE = 256
 """Numbers of an item; what has less, and neither height nor width, is no image that was flattened."""
 _SHORT_EPOCH = 30
 """Batches; below that, starting up takes a good part of the time."""
-_REFERENCES = (Arm.DECLARED, Arm.FAIR)
 _RESIZES = ("Resize", "RandomResizedCrop", "CropMirrorNormalize", "ResizeCropMirror", "experimental__Resize")
 
 About = Literal["dali_throughput", "pytorch_throughput", "baseline", "graph", "batch"]
@@ -193,7 +192,7 @@ def _numbers(seen: _Seen) -> Iterator[Cause]:
 
 def _baseline(seen: _Seen) -> Iterator[Cause]:
     own = seen.arm(Arm.LEARNER)
-    references = [report for arm in _REFERENCES if (report := seen.arm(arm)) is not None and report.images_per_s]
+    references = [report for arm in REFERENCES if (report := seen.arm(arm)) is not None and report.images_per_s]
     if own is None or not own.images_per_s or own.settings is None or not references:
         return
     best = max(references, key=lambda report: report.images_per_s or 0.0)

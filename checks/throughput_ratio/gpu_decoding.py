@@ -4,7 +4,7 @@ The pixels say that images were decoded, not by whom: a DataLoader that is hande
 same ones. So a pass needs what the host saw of the GPU itself.
 """
 
-from grader_service.model.measurement import Arm, GpuUse, Measurement
+from grader_service.model.measurement import REFERENCES, Arm, GpuUse, Measurement
 
 MOVED_PERCENT = 0.2
 """Mean use of the JPEG engine, which NVML gives in whole percent: without decoding every sample is 0."""
@@ -12,7 +12,6 @@ KERNELS_PERCENT = 5.0
 """The same of the SMs, on GPUs without a JPEG engine: copying batches makes about 1 %."""
 _TIMES = 4.0
 """How much more it is than while our DataLoaders ran, whose windows show what else is on the GPU."""
-_BASELINES = (Arm.DECLARED, Arm.FAIR)
 
 
 def why_unseen(measurement: Measurement) -> str | None:
@@ -24,7 +23,7 @@ def why_unseen(measurement: Measurement) -> str | None:
         )
     uses = {use.arm: use for use in (measurement.corroboration.uses if measurement.corroboration else ())}
     dali = uses.get(Arm.DALI)
-    others = [uses[arm] for arm in _BASELINES if arm in uses and uses[arm].samples]
+    others = [uses[arm] for arm in REFERENCES if arm in uses and uses[arm].samples]
     if dali is None or not dali.samples or not others:
         return (
             "The GPU could not be watched while your code was timed, so it cannot be told whether DALI decoded these "

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from checks.throughput_ratio.causes import CLEARLY_SLOWER, FAR_OFF, Cause
-from grader_service.model.measurement import Arm, ClaimBesideMeasurement, Decision, Measurement
+from grader_service.model.measurement import REFERENCES, Arm, ClaimBesideMeasurement, Decision, Measurement
 
-_REFERENCES = (Arm.DECLARED, Arm.FAIR)
 _MOST_CAUSES = 3
 """More than that is not read."""
 
@@ -84,7 +83,7 @@ def _baseline(measurement: Measurement) -> str:
     if own is None or own.images_per_s is None:
         why = own.notes[0] if own is not None and own.notes else "no DataLoader was found"
         return f"Your own DataLoader was not timed ({why}), so the reference stands in for it."
-    best = max((arm.images_per_s or 0.0 for arm in measurement.arms if arm.arm in _REFERENCES), default=0.0)
+    best = max((arm.images_per_s or 0.0 for arm in measurement.arms if arm.arm in REFERENCES), default=0.0)
     if own.images_per_s < CLEARLY_SLOWER * best:
         return (
             f"Your DataLoader reaches {own.images_per_s / best:.0%} of our reference loader with the same job, so the "

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from grader_service.model.measurement import Arm, Corroboration, GpuUse
+from grader_service.model.measurement import REFERENCES, Arm, Corroboration, GpuUse
 
 IDLE_PERCENT = 1.0
 """Below this an engine did not move: one decoded batch in a window is more."""
@@ -17,7 +17,6 @@ PIXELS_PER_CORE = 6e8
 PIXELS_PER_GPU = 2e10
 """The same of a GPU: 30,000 images/s of 500 × 375 pixels, the best seen on an H200, are 5.6e9."""
 _MOST_NOTES = 20
-_CPU_SIDE = (Arm.DECLARED, Arm.FAIR)
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def _contradictions(uses: tuple[GpuUse, ...], setting: Setting) -> list[str]:
                 f"DALI arm (SM {_percent(use.sm_percent)}, JPEG engine {_percent(use.jpg_percent)}, "
                 f"{use.samples} samples)"
             )
-        if use.arm in _CPU_SIDE and use.sm_percent is not None and use.sm_percent > BUSY_PERCENT:
+        if use.arm in REFERENCES and use.sm_percent is not None and use.sm_percent > BUSY_PERCENT:
             flags.append(
                 f"the GPU was busy ({_percent(use.sm_percent)} SM) in the windows of {use.arm.value}, "
                 "which only copies batches to it"

@@ -14,9 +14,7 @@ from grader_service.grading.reference_run import ReferenceTask
 from grader_service.grading.session import Session
 from grader_service.held_out.plan import ShardPlan
 from grader_service.model.lab import GLARING_BLOCKS
-from grader_service.model.measurement import Arm, Block, GraphProof, KeptReference, Measurement
-
-_REFERENCES = (Arm.DECLARED, Arm.FAIR)
+from grader_service.model.measurement import REFERENCES, Arm, Block, GraphProof, KeptReference, Measurement
 
 
 @dataclass(frozen=True)
@@ -153,7 +151,7 @@ def _note(session: Session, key: JobKey, carried: Carried, shard: ShardPlan, mea
 
 def _rate_of(key: JobKey, measurement: Measurement) -> float | None:
     """Of the loader of this job in a run; the declared reference is that loader where both have the same settings."""
-    arms = [report.arm for report in measurement.arms if report.settings == key.settings and report.arm in _REFERENCES]
+    arms = [report.arm for report in measurement.arms if report.settings == key.settings and report.arm in REFERENCES]
     rates = [
         window.images_per_s
         for block in measurement.blocks

@@ -25,6 +25,10 @@ class Arm(StrEnum):
     """Our DataLoader at the pod's fair settings."""
 
 
+REFERENCES = (Arm.DECLARED, Arm.FAIR)
+"""Arms of ours; what they do is known, and none of it is done on the GPU but to copy batches there."""
+
+
 class Window(Frozen):
     """One timed window of one arm."""
 
