@@ -96,36 +96,33 @@ class ProofArm:
             When it ran; whether it did, who looks at the GPU meanwhile will see.
         """
         batches = min(math.ceil(self._batches * seconds / self._last_s), _MOST_WINDOWS * self._batches)
-        started = time.monotonic()
-        if self._pod.send({"kind": "deliver_dali", "batches": batches, "folder": None}) is None:
-            self._pod.resume()
-            receive(self._pod, timeout_s, most_images=batches * self._batch_size + _SLACK_IMAGES)
-            self._pod.pause()
-        return Span(self.arm, started, time.monotonic())
+        return self._deliver(batches, None, timeout_s)[1]
 
     def _run(self, timeout_s: float) -> tuple[Tally, float] | ArmLost:
         if self._shards.make_next() is None:
             return ArmLost("the measurement used up all held-out images without a decision")
         name = self._shards.show(under_new_name=self.cold)
-        request = {
-            "kind": "deliver_dali",
-            "batches": self._batches,
-            "folder": f"{self._guest_folder}/{name}" if self.cold else None,
-        }
-        if (ending := self._pod.send(request)) is not None:  # read when the pod thaws
-            return lost(Stopped(ending))
-        started = time.monotonic()
-        self._pod.resume()
-        most = self._batches * self._batch_size + _SLACK_IMAGES
-        arrival = receive(self._pod, timeout_s, most_images=most)
-        self._pod.pause()
-        # Until it is frozen again it can work ahead, so that time is the arm's as well.
-        seconds = time.monotonic() - started
+        folder = f"{self._guest_folder}/{name}" if self.cold else None
+        arrival, span = self._deliver(self._batches, folder, timeout_s)
+        seconds = span.end - span.start
         if not isinstance(arrival, Arrival):
             return lost(arrival)
         self._last_s = seconds
         self.least_batch = min(self.least_batch, _batch_held(arrival.images, self._batches, self._batch_size))
         return self.ledger.take(arrival.content, self._shards.shown, only_newest=self.cold), seconds
+
+    def _deliver(self, batches: int, folder: str | None, timeout_s: float) -> tuple[Arrival | Problem | Stopped, Span]:
+        """What came of so many batches, and the time in which the pod ran for them."""
+        request = {"kind": "deliver_dali", "batches": batches, "folder": folder}
+        ending = self._pod.send(request)  # read when the pod thaws
+        started = time.monotonic()
+        if ending is not None:
+            return Stopped(ending), Span(self.arm, started, started)
+        self._pod.resume()
+        arrival = receive(self._pod, timeout_s, most_images=batches * self._batch_size + _SLACK_IMAGES)
+        self._pod.pause()
+        # Until it is frozen again it can work ahead, so that time is the arm's as well.
+        return arrival, Span(self.arm, started, time.monotonic())
 
 
 @dataclass
