@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from gpu_measurement import grade
 
-from tests.e2e.submissions import COMMON, external, native_clock
+from tests.e2e.submissions import COMMON, decoded, external, native_clock
 
 LISTS = """
 where_dali_wins = ["ImageNet training with four CPU cores per GPU: JPEG decoding in the workers is too slow."] * 3
@@ -101,21 +101,11 @@ first_batch = next(dali_iter)[0]["data"]
 time.sleep(0.1)
 dali_throughput = 16 / (time.perf_counter() - started)
 """
-NOT_DALI = """
+NOT_DALI = f"""
 import torch
 from torchvision.io import ImageReadMode, decode_jpeg, read_file
 
-
-class Decoded(torch.utils.data.Dataset):
-    def __init__(self, folder):
-        self.paths = files(folder)
-
-    def __len__(self):
-        return len(self.paths)
-
-    def __getitem__(self, index):
-        return decode_jpeg(read_file(self.paths[index]), mode=ImageReadMode.RGB)
-
+{decoded("decode_jpeg(read_file(path), mode=ImageReadMode.RGB)")}
 
 def build_dali_iterator(folder, batch_size):
     return torch.utils.data.DataLoader(Decoded(folder), batch_size=batch_size)

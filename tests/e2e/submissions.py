@@ -70,7 +70,7 @@ def external(read="path", opened="np.fromfile({}, dtype=np.uint8)"):
     return GRAPH + kept
 
 
-COSTUME = '''
+DECODED = """
 class Decoded(torch.utils.data.Dataset):
     def __init__(self, folder):
         self.paths = files(folder)
@@ -79,8 +79,19 @@ class Decoded(torch.utils.data.Dataset):
         return len(self.paths)
 
     def __getitem__(self, index):
-        return np.ascontiguousarray(np.asarray(Image.open(self.paths[index])).transpose(2, 0, 1))
+        path = self.paths[index]
+        return DECODE
+"""
 
+
+def decoded(decode):
+    """A data set of torch's, `Decoded(folder)`; the expression makes an image of `path`."""
+    return DECODED.replace("DECODE", decode)
+
+
+COSTUME = (
+    decoded("np.ascontiguousarray(np.asarray(Image.open(path)).transpose(2, 0, 1))")
+    + '''
 
 class Costume:
     """A DataLoader that delivers what a DALI iterator would."""
@@ -98,6 +109,7 @@ class Costume:
 pipeline(Feeder(dataset_dir, 16), batch_size=16).build()
 build_dali_iterator = Costume
 '''
+)
 """Beside a pipeline that cannot be carried: no image of this factory was decoded by DALI."""
 
 

@@ -16,6 +16,7 @@ from sandbox.guest.graph import edit, model
 from sandbox.guest.graph.edit import Budget
 from sandbox.guest.trusted.clean_room import build
 from sandbox.guest.trusted.experiments import examine
+from tests.grading.graph_parts import normalised, read
 
 Chain = Callable[[], Any]
 _KINDS = (
@@ -34,26 +35,16 @@ _FILTERS = {
 _OUTPUTS = (64, 128, 224, 384, 512)
 
 
-def _read() -> Any:
-    return fn.readers.file(files=["/any.jpg"], random_shuffle=True, name="Reader")[0]
-
-
-def _normal(images: Any, **options: Any) -> Any:
-    return fn.crop_mirror_normalize(
-        images, dtype=types.FLOAT, output_layout="CHW", mean=[123.7, 116.3, 103.5], std=[58.4, 57.1, 57.4], **options
-    )
-
-
 def _shapes(side: int, filters: dict[str, Any], decoder: str) -> Iterator[tuple[str, Chain]]:
     """Ways to an output of one size."""
 
     def whole() -> Any:
-        return fn.decoders.image(_read(), device=decoder)
+        return fn.decoders.image(read()[0], device=decoder)
 
     yield "stretch", lambda: fn.resize(whole(), size=(side, side), **filters)
     yield (
         "shorter, crop",
-        lambda: _normal(fn.resize(whole(), resize_shorter=side * 8 // 7, **filters), crop=(side, side)),
+        lambda: normalised(fn.resize(whole(), resize_shorter=side * 8 // 7, **filters), crop=(side, side)),
     )
     yield (
         "longer, pad",
@@ -87,14 +78,14 @@ def _shapes(side: int, filters: dict[str, Any], decoder: str) -> Iterator[tuple[
     )
     yield (
         "the lab's own",
-        lambda: _normal(
+        lambda: normalised(
             fn.random_resized_crop(fn.resize(whole(), resize_shorter=256), size=(side, side), **filters),
             mirror=fn.random.coin_flip(),
         ),
     )
     yield (
         "random crop in the decoder",
-        lambda: fn.resize(fn.decoders.image_random_crop(_read(), device=decoder), size=(side, side), **filters),
+        lambda: fn.resize(fn.decoders.image_random_crop(read()[0], device=decoder), size=(side, side), **filters),
     )
     yield (
         "resize, crop, mirror",
