@@ -10,13 +10,17 @@ from grader_service.grading.flow import Graded
 from tests.corpus.case import SUBMISSION, Case, Honest, Observed
 from tests.corpus.world import World
 
+_ALL_BUT_THE_GPU = "ratio.not_seen"
+"""Fast enough, with the right pixels: what stops learner code then is that no GPU was seen to decode, and without a GPU
+every such code is stopped, honest or not."""
+
 
 class Finding(StrEnum):
     """What a result says of the grader."""
 
     RIGHT = "right"
     FALSE_ACCEPT = "false accept"
-    """A cheat passed its target."""
+    """A cheat passed its target, or everything that a rehearsal can put it to."""
     FALSE_REJECT = "false reject"
     """Good faith lost a point, or a cheat cost what is honest beside it."""
     OTHER_REASON = "other reason"
@@ -102,7 +106,7 @@ def _once(case: Case, world: World) -> Result:
 def _attacked(case: Case, observed: Observed) -> Finding:
     """What an attack's result means."""
     assert not isinstance(case, Honest)
-    if observed.outcome == "passed":
+    if observed.outcome == "passed" or observed.code in {_ALL_BUT_THE_GPU} - {*case.codes}:
         return Finding.FALSE_ACCEPT
     if observed.outcome == "error" and observed.code not in case.codes:
         return Finding.HARNESS_ERROR

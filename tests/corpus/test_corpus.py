@@ -40,6 +40,7 @@ def cheat(**changes):
         (Observed("failed", "ratio.too_low"), (), Finding.RIGHT),
         (Observed("passed", "ratio.ok"), (), Finding.FALSE_ACCEPT),
         (Observed("passed", "ratio.too_low"), (), Finding.FALSE_ACCEPT),
+        (Observed("unverified", "ratio.not_seen"), (), Finding.FALSE_ACCEPT),
         (Observed("failed", "ratio.no_pipeline"), (), Finding.OTHER_REASON),
         (Observed("error", "grade.sandbox"), (), Finding.HARNESS_ERROR),
         (RuntimeError("broken case"), (), Finding.HARNESS_ERROR),
