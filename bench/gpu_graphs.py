@@ -1,6 +1,6 @@
 """Tries out every chain of the geometry matrix with GPU decoders: who is accused, and what it costs.
 
-    python bench/gpu_graphs.py [--device cuda] [--lanes 6] [--only TEXT]
+    python bench/gpu_graphs.py [--device cuda] [--lanes 6] [--only TEXT] [--part 1/2]
 
 The chains are those of tests/grading/geometry.py. Exit status 0 when none has a problem. With several lanes the
 seconds are those of processes that share the GPU and the cores; `bench/graph_experiments.py` measures one alone.
@@ -8,11 +8,13 @@ seconds are those of processes that share the GPU and the cores; `bench/graph_ex
 
 import argparse
 import collections
+import functools
 import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
+from multiprocessing.util import Finalize
 from pathlib import Path
 from statistics import median
 
@@ -20,15 +22,24 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from grader_service.grading.acceptance import LEAST_SHARE
 from grader_service.model.measurement import GraphProof
+from sandbox.guest.trusted.children import without_gpu
 from tests.grading.geometry import chains, examined, write_images
 
 _DECODER = {"cuda": "mixed", "cpu": "cpu"}
 Images = list[tuple[str, tuple[int, int]]]
 
 
+@functools.cache
+def cpu() -> Executor:
+    """A lane's process for the CPU."""
+    pool = without_gpu()
+    Finalize(None, pool.shutdown, exitpriority=100)  # or a lane would wait for this process, and that one for work
+    return pool
+
+
 def one(name: str, images: Images, device: str) -> tuple[str, GraphProof]:
     """A chain's name and proof."""
-    return name, examined(name, dict(chains(_DECODER[device]))[name], images, device)
+    return name, examined(name, dict(chains(_DECODER[device]))[name], images, device, cpu())
 
 
 def main() -> int:
@@ -37,14 +48,16 @@ def main() -> int:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--lanes", type=int, default=6)
     parser.add_argument("--only", default="", help="Chains whose name has this text.")
+    parser.add_argument("--part", default="1/1", help="Every n-th chain, from the k-th on: k/n.")
     options = parser.parse_args()
-    names = [name for name, _ in chains() if options.only in name]
+    first, step = map(int, options.part.split("/"))
+    names = [name for name, _ in chains() if options.only in name][first - 1 :: step]
     proofs: list[GraphProof] = []
     problems: collections.Counter[str] = collections.Counter()
     started = time.monotonic()
     with (
         tempfile.TemporaryDirectory() as folder,
-        ProcessPoolExecutor(options.lanes, mp_context=get_context("spawn")) as pool,
+        ProcessPoolExecutor(options.lanes, mp_context=get_context("spawn"), initializer=cpu) as pool,
     ):
         images = write_images(Path(folder))
         for done in as_completed([pool.submit(one, name, images, options.device) for name in names]):
@@ -53,7 +66,7 @@ def main() -> int:
             if proof.problem is not None:
                 problems[proof.problem] += 1
                 print(f"{name}: {proof.problem}. {proof.note}", flush=True)
-            if len(proofs) % 50 == 0:
+            if len(proofs) % 10 == 0:
                 print(f"{len(proofs)} of {len(names)}, {time.monotonic() - started:.0f} s", flush=True)
     seconds = sorted(proof.seconds for proof in proofs)
     again = [proof for proof in proofs if proof.on_gpu is not None and proof.on_gpu < LEAST_SHARE * proof.samples]

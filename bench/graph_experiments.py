@@ -10,6 +10,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,8 +21,9 @@ from grader_service.held_out.plan import new_seed, plan_shard
 from grader_service.held_out.shards import make_shard
 from sandbox.guest.graph import edit, model
 from sandbox.guest.graph.edit import Budget
-from sandbox.guest.trusted.clean_room import build
+from sandbox.guest.trusted.children import without_gpu
 from sandbox.guest.trusted.experiments import examine
+from sandbox.guest.trusted.pipelines import build
 
 BATCH = 64
 _IMAGES = 256
@@ -72,7 +74,9 @@ def mixed_up(device: str) -> Any:
     return images * 0.67 + fn.permute_batch(images, indices=fn.batch_permutation()) * 0.33
 
 
-def timed(definition: Callable[[str], Any], device: str, files: list[str], threads: int) -> tuple[float, float, str]:
+def timed(
+    definition: Callable[[str], Any], device: str, files: list[str], threads: int, cpu: Executor
+) -> tuple[float, float, str]:
     """Seconds of the experiments and of one batch, and what was found."""
     on_gpu = device == "cuda"
     pipeline = pipeline_def(definition)(device, batch_size=BATCH, num_threads=threads, device_id=0 if on_gpu else None)
@@ -82,7 +86,7 @@ def timed(definition: Callable[[str], Any], device: str, files: list[str], threa
     started = time.monotonic()
     build(graph).run()
     batch_s = time.monotonic() - started
-    found = examine(graph, 0, files, build, device, threads)
+    found = examine(graph, 0, files, device, threads, cpu)
     words = (
         [found["doubt"]]
         if found["doubt"]
@@ -101,6 +105,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--folder", type=Path, help="Folder with JPEG files; drawn ones if absent.")
     options = parser.parse_args()
+    cpu = without_gpu()
     with tempfile.TemporaryDirectory() as made:
         folder = options.folder
         if folder is None:
@@ -109,7 +114,7 @@ def main() -> None:
         files = sorted(map(str, folder.rglob("*.jpg")))
         print(f"{'graph':14} {'experiments, s (range)':>26} {'one batch, s':>13} {'ratio':>6}  found")
         for definition in (plain_resize, lab_page, decoder_crop, augmented, mixed_up):
-            runs = [timed(definition, options.device, files, options.threads) for _ in range(options.repeats)]
+            runs = [timed(definition, options.device, files, options.threads, cpu) for _ in range(options.repeats)]
             seconds, batches = [run[0] for run in runs], [run[1] for run in runs]
             ratio = median(one / other for one, other in zip(seconds, batches, strict=True))
             told = f"{median(seconds):.2f} ({min(seconds):.2f}–{max(seconds):.2f})"

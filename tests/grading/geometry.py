@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from grader_service.grading import acceptance
 from grader_service.model.measurement import GraphProof
 from sandbox.guest.graph import edit, model
 from sandbox.guest.graph.edit import Budget
-from sandbox.guest.trusted.clean_room import build
 from sandbox.guest.trusted.experiments import examine
 from tests.grading.graph_parts import normalised, read
 
@@ -125,10 +125,11 @@ def write_images(folder: Path) -> list[tuple[str, tuple[int, int]]]:
     written = []
     for number, (kind, (width, height)) in enumerate(_KINDS):
         mode = "RGB" if kind == "turned" else kind
-        coarse = generator.integers(0, 255, (height // 8 + 1, width // 8 + 1, len(Image.new(mode, (1, 1)).getbands())))
-        pixels = np.kron(coarse, np.ones((8, 8, 1)))[:height, :width] + generator.integers(-20, 20, (height, width, 1))
-        pixels = np.clip(pixels, 0, 255).astype(np.uint8)
-        image = Image.fromarray(pixels[:, :, 0] if mode == "L" else pixels, mode=mode)
+        bands = len(Image.new(mode, (1, 1)).getbands())
+        coarse = generator.integers(0, 256, (height // 8, width // 8, bands), np.uint8)
+        smooth = Image.fromarray(coarse[:, :, 0] if mode == "L" else coarse, mode=mode).resize((width, height))
+        noise = generator.integers(-20, 20, (height, width) if mode == "L" else (height, width, 1))
+        image = Image.fromarray(np.clip(np.asarray(smooth) + noise, 0, 255).astype(np.uint8), mode=mode)
         exif = Image.Exif()
         if kind == "turned":
             exif[0x0112] = 6
@@ -138,7 +139,9 @@ def write_images(folder: Path) -> list[tuple[str, tuple[int, int]]]:
     return written
 
 
-def examined(name: str, chain: Chain, images: list[tuple[str, tuple[int, int]]], device: str) -> GraphProof:
+def examined(
+    name: str, chain: Chain, images: list[tuple[str, tuple[int, int]]], device: str, cpu: Executor
+) -> GraphProof:
     """What is found of a chain in batches of 16; the largest image takes as long as all others: few chains have it."""
     files, sizes = zip(*(images if "224 px, linear" in name else images[:-1]), strict=True)
     on_gpu = device == "cuda"
@@ -149,6 +152,6 @@ def examined(name: str, chain: Chain, images: list[tuple[str, tuple[int, int]]],
     shuffled = random.sample(files, len(files))
     edit.repoint(graph, shuffled, list(range(len(files))))
     edit.restrain(graph, Budget(_THREADS))
-    found = examine(graph, 0, shuffled, build, device, _THREADS)
+    found = examine(graph, 0, shuffled, device, _THREADS, cpu)
     found.pop("sizes", None)
     return acceptance.judge(acceptance.Observed(**found), sizes)

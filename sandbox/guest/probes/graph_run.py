@@ -10,7 +10,7 @@ from ..graph.edit import Budget, GraphRefused
 from ..graph.model import Graph
 from ..graph.wire import WireError
 from ..trusted.batches import Batches
-from ..trusted.clean_room import build
+from ..trusted.pipelines import build
 from .running import GraphProblem, NoGraph
 
 _FLAGS = ("pad_last_batch", "stick_to_shard", "random_shuffle", "shuffle_after_epoch")

@@ -7,6 +7,7 @@ pipeline and drives it itself. Batches and counts are facts here; time is the ho
 import os
 import random
 import time
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,10 @@ from ..graph.edit import Budget, GraphRefused
 from ..graph.wire import WireError
 from . import reference_plan
 from .batches import Batches
+from .children import without_gpu
 from .experiments import examine
 from .own_graph import OwnGraph
+from .pipelines import build
 from .runs import reseed
 
 FORBIDDEN_ENVIRONMENT = ("DALI_PRELOAD_PLUGINS", "NVIMGCODEC_EXTENSIONS_PATH", "LD_PRELOAD", "PYTHONSTARTUP")
@@ -38,6 +41,7 @@ def run(link: Link) -> None:
     import torch
 
     torch.set_num_threads(1)
+    cpu = without_gpu()
     link.send("ready", versions={"dali": nvidia.dali.__version__, "torch": torch.__version__})
     device = "cpu"
     prepared: Prepared | None = None
@@ -71,7 +75,7 @@ def run(link: Link) -> None:
             seconds = time.monotonic() - started
             link.send("window_done", images=prepared.graph.batch_size * request["batches"], seconds=seconds)
         elif request["kind"] == "experiment" and prepared is not None:
-            link.send("experimented", **prepared.experiment(request["threads"], device))
+            link.send("experimented", **prepared.experiment(request["threads"], device, cpu))
         else:
             return
 
@@ -103,10 +107,10 @@ class Prepared:
     batch: dict[str, Any]
     """Facts of the first batch."""
 
-    def experiment(self, threads: int, device: str) -> dict[str, Any]:
-        """What the graph does (`found`), and the job of a reference loader (`plan`)."""
+    def experiment(self, threads: int, device: str, cpu: Executor) -> dict[str, Any]:
+        """What the graph does (`found`), and the job of a reference loader (`plan`); see `experiments.examine`."""
         output = self.batch["output"]
-        found = examine(self.graph, output, self.files, build, device, threads)
+        found = examine(self.graph, output, self.files, device, threads, cpu)
         plan = reference_plan.plan(
             self.graph,
             self.batch["shape"][1:],
@@ -155,24 +159,6 @@ def prepare(request: dict[str, Any]) -> tuple[Prepared, dict[str, Any]]:
         },
     }
     return Prepared(graph, batches, files, batch), answer
-
-
-def build(graph: model.Graph) -> Any:
-    """The running pipeline, with the executor that the graph names.
-
-    Left to itself `deserialize` takes the synchronous one, which prefetches nothing and refuses separate queues.
-    """
-    from nvidia.dali import Pipeline
-
-    flags = graph.executor or 0
-    cpu, gpu = graph.prefetch
-    return Pipeline.deserialize(
-        model.write(graph),
-        exec_pipelined=bool(flags & model.PIPELINED),
-        exec_async=bool(flags & model.ASYNC),
-        exec_dynamic=bool(flags & model.DYNAMIC),
-        prefetch_queue_depth={"cpu": cpu, "gpu": gpu} if flags & model.SEPARATED else max(cpu, gpu),
-    )
 
 
 def _graph_facts(graph: model.Graph) -> dict[str, Any]:

@@ -8,8 +8,8 @@ A graph gives the same images for the same files and seeds. What it does can be 
   if it read them (`low`);
 * what changes without an operator is what the operator did (`credits`).
 
-This happens on the CPU, where the same work gives the same bits. On a GPU the graph runs once more, and if its images
-are not those of the CPU, all of it happens there as well, and counts.
+This happens on the CPU, where the same work gives the same bits. On a GPU the graph runs once more meanwhile, and
+if its images are not those of the CPU, all of it happens there as well, and counts.
 """
 
 import copy
@@ -18,6 +18,7 @@ import os
 import random
 import time
 from collections.abc import Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from statistics import fmean
 from typing import Any
 
@@ -25,7 +26,7 @@ from ..graph import edit, flow, neutral
 from ..graph.model import Graph
 from ..graph.operators import kind
 from .reference_plan import spatial
-from .runs import DECODED, WORKED, Build, Outputs, Runs, Seen, alike, still
+from .runs import DECODED, WORKED, Outputs, Runs, Seen, alike, still
 from .twins import Pictures, path_of
 
 LEAST_SAMPLES = 48
@@ -41,16 +42,18 @@ _LARGEST = 4
 """Files that are always among those that are looked at."""
 
 
-def examine(graph: Graph, output: int, files: Sequence[str], build: Build, device: str, threads: int) -> dict[str, Any]:
+def examine(
+    graph: Graph, output: int, files: Sequence[str], device: str, threads: int, cpu: Executor
+) -> dict[str, Any]:
     """What was found, as JSON: see the service's model `GraphProof`, and `sizes`, see `reference_plan.plan`.
 
     Args:
         graph: edited for the clean room and pointed at held-out files.
         output: index of the output with images.
         files: JPEG files that may be read.
-        build: makes a pipeline of a graph.
         device: `cuda` or `cpu`, where the graph is to be timed.
         threads: of the CPU.
+        cpu: where pipelines for the CPU are built and run, see `children.without_gpu`.
     """
     started = time.monotonic()
     draw = random.SystemRandom()
@@ -65,8 +68,8 @@ def examine(graph: Graph, output: int, files: Sequence[str], build: Build, devic
             chosen = _chosen(files, min(len(files), samples, _MOST_FILES), draw)
             decoder = ready.operators[decoders[0]]
             grey = decoder.scalar("output_type") == flow.GRAY and not flow.asks_for_shapes(ready)
-            with Pictures(chosen, decoder, threads, grey=grey) as pictures:
-                found |= _on_device(Experiments(pictures, build, samples, draw), ready, device)
+            with Pictures(chosen, decoder, threads, cpu, grey=grey) as pictures:
+                found |= _on_device(Experiments(pictures, samples, draw, cpu), ready, device)
         except Exception as error:
             found["doubt"] = f"Running the graph on other pictures failed: {error}"[:500]
     return found | {"seconds": round(time.monotonic() - started, 3)}
@@ -78,13 +81,14 @@ def _on_device(experiments: "Experiments", graph: Graph, device: str) -> dict[st
         return experiments.facts(graph, experiments.images(graph), DECODED)
     on_cpu = copy.deepcopy(graph)
     edit.to_cpu(on_cpu)
-    images = experiments.images(on_cpu)
-    found = experiments.facts(on_cpu, images, 0.0)
-    if device == "cuda":
-        on_gpu = experiments.images(graph)
-        found["on_gpu"] = experiments.resembling(on_gpu, images)
+    with ThreadPoolExecutor(1) as beside:
+        on_gpu = beside.submit(experiments.images, graph) if device == "cuda" else None
+        images = experiments.images(on_cpu)
+        found = experiments.facts(on_cpu, images, 0.0)
+    if on_gpu is not None:
+        found["on_gpu"] = experiments.resembling(on_gpu.result(), images)
         if found["on_gpu"] < _MOSTLY * experiments.samples:
-            found |= experiments.facts(graph, on_gpu, DECODED)
+            found |= experiments.facts(graph, on_gpu.result(), DECODED)
     return found
 
 
@@ -102,16 +106,16 @@ class Experiments:
 
     Args:
         pictures: of the files.
-        build: makes a pipeline of a graph.
         samples: images in a run.
         draw: random numbers that no graph can know.
+        cpu: where graphs for the CPU run.
     """
 
-    def __init__(self, pictures: Pictures, build: Build, samples: int, draw: random.Random) -> None:
+    def __init__(self, pictures: Pictures, samples: int, draw: random.Random, cpu: Executor) -> None:
         self.samples = samples
         self._pictures = pictures
         self._draw = draw
-        self._runs = Runs(build, draw.choices(range(1000), k=samples))
+        self._runs = Runs(draw.choices(range(1000), k=samples), cpu)
         self._places = [place % len(pictures.files) for place in range(samples)]
         self._files = [pictures.files[place] for place in self._places]
         self._twins = self._named(pictures.twins)

@@ -1,7 +1,6 @@
 """The reference arm: a plain torchvision DataLoader of ours, with the job that the learner's graph has."""
 
 import atexit
-import ctypes
 import os
 import signal
 import time
@@ -12,9 +11,9 @@ from typing import Any
 from .. import delivery
 from ..channel import Link
 from . import geometry
+from .children import end_with_parent
 
 _FOREVER = 1 << 40
-_PR_SET_PDEATHSIG = 1
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
@@ -109,15 +108,10 @@ def batches(files: list[str], plan: dict[str, Any], settings: dict[str, Any], de
         sampler=RandomSampler(dataset, replacement=True, num_samples=_FOREVER),
         num_workers=workers,
         pin_memory=device == "cuda" and settings["pin_memory"],
-        worker_init_fn=_end_with_parent,
+        worker_init_fn=end_with_parent,
         **options,
     )
     return Loader(iter(loader), device)
-
-
-def _end_with_parent(_: int) -> None:
-    """Has the kernel kill this worker when its parent ends: one that is stopped cannot look after it itself."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 class JpegDataset:

@@ -4,26 +4,27 @@ import copy
 import hashlib
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 from ..graph import flow, model
 from ..graph.model import Graph
 from ..graph.operators import READERS
+from .pipelines import build
 
 _VALUES = 1 << 19
 """Values of a batch that are kept, for comparing images otherwise than to the bit."""
 DECODED, WORKED = 0.25, 0.1
 """How far apart an image's versions by two decoders, and by two devices' operators, may be; see `alike`."""
 
-Build = Callable[[Graph], Any]
-
 
 class Seen(NamedTuple):
     """One sample of one output."""
 
     shape: tuple[int, ...]
-    digest: bytes
+    digest: bytes = b""
+    """Of all its values; empty for what is given out inside the graph."""
     thinned: Any = None
     """Some of an image's values as a float32 vector; None where they were not kept."""
 
@@ -36,13 +37,13 @@ class Runs:
     """Runs versions of one graph, all with the same seeds and labels.
 
     Args:
-        build: makes a pipeline of a graph.
         labels: of the files of a run, by their place; a longer run begins anew with them.
+        cpu: where graphs for the CPU run.
     """
 
-    def __init__(self, build: Build, labels: Sequence[int]) -> None:
-        self._build = build
+    def __init__(self, labels: Sequence[int], cpu: Executor) -> None:
         self._labels = labels
+        self._cpu = cpu
 
     def run(self, graph: Graph, files: Sequence[str], inner: Sequence[str] = ()) -> Outputs:
         """What the graph makes of these files, in their order, whole batches of them.
@@ -60,15 +61,22 @@ class Runs:
                 reader.put(model.argument("labels", labels))
         made = {edge.name: edge for operator in ready.operators for edge in operator.outputs}
         ready.outputs += [made[name] for name in inner]
-        pipe = self._build(ready)
-        found: Outputs = [[] for _ in ready.outputs]
-        for _ in range(len(files) // graph.batch_size):
-            for place, output in enumerate(pipe.run()):
-                batch = output.as_cpu() if hasattr(output, "as_cpu") else output
-                found[place] += [
-                    _seen(batch.at(n), _VALUES // len(batch) if place == 0 else 0) for n in range(len(batch))
-                ]
-        return found
+        job = (ready, len(files) // graph.batch_size, len(graph.outputs))
+        return self._cpu.submit(_run, *job).result() if graph.device_id is None else _run(*job)
+
+
+def _run(graph: Graph, batches: int, whole: int) -> Outputs:
+    """Samples of all outputs; of those behind the first `whole` only their shapes."""
+    pipe = build(graph)
+    found: Outputs = [[] for _ in graph.outputs]
+    for _ in range(batches):
+        for place, output in enumerate(pipe.run()):
+            if place >= whole:
+                found[place] += [Seen(tuple(shape)) for shape in output.shape()]
+                continue
+            batch = output.as_cpu() if hasattr(output, "as_cpu") else output
+            found[place] += [_seen(batch.at(n), _VALUES // len(batch) if place == 0 else 0) for n in range(len(batch))]
+    return found
 
 
 def still(graph: Graph, output: int, draw: random.Random) -> Graph:
@@ -125,4 +133,5 @@ def _seen(sample: Any, kept: int) -> Seen:
     if kept:
         flat = values.reshape(-1)
         thinned = np.nan_to_num(flat[:: max(1, flat.size // kept)].astype(np.float32))
-    return Seen(tuple(values.shape), hashlib.blake2b(values.tobytes(), digest_size=16).digest(), thinned)
+    digest = hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=16).digest()
+    return Seen(tuple(values.shape), digest, thinned)

@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from typing import Any, Self
 
 from ..graph.model import Operator
@@ -20,11 +21,12 @@ class Pictures:
         files: JPEG files; only the first of them where all would need much memory.
         decoder: of the graph.
         threads: of the CPU.
+        cpu: where files are decoded.
         grey: pictures have one channel, of which a file's header tells.
     """
 
-    def __init__(self, files: Sequence[str], decoder: Operator, threads: int, *, grey: bool) -> None:
-        self.pixels = _decoded(files, decoder, threads, grey=grey)
+    def __init__(self, files: Sequence[str], decoder: Operator, threads: int, cpu: Executor, *, grey: bool) -> None:
+        self.pixels = cpu.submit(_decoded, files, decoder, threads, grey=grey).result()
         self.files = list(files[: len(self.pixels)])
         self.twins = [_kept(pixels) for pixels in self.pixels]
         self._made = list(self.twins)
@@ -65,8 +67,8 @@ class Pictures:
 
 
 def path_of(descriptor: int) -> str:
-    """Where this process finds a file in memory."""
-    return f"/proc/self/fd/{descriptor}"
+    """Where the processes of this pod find a file in memory."""
+    return f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
 def _decoded(files: Sequence[str], decoder: Operator, threads: int, *, grey: bool) -> list[Any]:

@@ -1,0 +1,56 @@
+"""The process for the CPU: it sees no GPU, its failures are answers, and it does not outlive its parent."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+_PARENT = """
+import os
+import time
+from sandbox.guest.trusted.children import without_gpu
+
+pool = without_gpu()
+child = pool.submit(os.getpid).result()
+gpus = pool.submit(os.getenv, "CUDA_VISIBLE_DEVICES").result()
+failure = pool.submit(int, "x").exception()
+print(child, repr(gpus), os.environ["CUDA_VISIBLE_DEVICES"], type(failure).__name__, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def parent():
+    """A program with such a child; ended at the end."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _PARENT],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "0"},
+    ) as process:
+        yield process
+        process.kill()
+
+
+def test_a_child_sees_no_gpu_and_ends_with_its_parent(parent):
+    """The parent's own view stays as it is, and a child that waits for work notices that nobody is left."""
+    child, *told = parent.stdout.readline().split()
+    assert told == ["''", "0", "ValueError"]
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    deadline = time.monotonic() + 30
+    while _alive(int(child)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _alive(pid):
+    """Whether it still runs; one that nobody has collected yet does not."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
