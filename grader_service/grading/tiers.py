@@ -6,6 +6,7 @@ and where neither shows new images the measurement says what was tried and has n
 
 import math
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from grader_service.grading import arms, blocks, learner
 from grader_service.grading.comparison import claims_beside, declared_settings, fair_settings, reference_settings
 from grader_service.grading.contradictions import Setting, corroborate
 from grader_service.grading.dialogue import Problem, Stopped, ask, parse
+from grader_service.grading.gpu_use import Span
 from grader_service.grading.lookout import Lookout
 from grader_service.grading.progress import Progress
 from grader_service.grading.proof import Tally
@@ -29,6 +31,7 @@ from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import (
     Arm,
     ContentProof,
+    GpuUse,
     LoaderSettings,
     Measurement,
     TierRefused,
@@ -49,8 +52,8 @@ _DECLARED_FLOOR, _FAIR_FLOOR = 0.8, 0.7
 _BLOCKS = 8
 """Blocks that the colours suffice for at the least, where windows are as long as colours allow."""
 _WATCH_S = 2.0
-"""That code which would pass runs on after its trials, for NVML to see what the GPU does: windows are often shorter
-than one of its samples."""
+"""That code which would pass runs on after its trials, and then a loader of ours, for NVML to see what the GPU does:
+windows are often shorter than one of its samples."""
 _MOST_BATCH = 1024
 _USUAL_BATCH = 32
 _CHANNELS = (1, 3, 4)
@@ -236,6 +239,14 @@ def _probe(dali: ProofArm, refused: list[TierRefused]) -> tuple[Literal["B", "C"
     return None, tally
 
 
+def watch(lookout: Lookout, dali: ProofArm, reference: arms.TimedArm) -> tuple[GpuUse, ...]:
+    """What the GPU does while the learner's code runs, and while a loader of ours does."""
+    learners = dali.go_on(_WATCH_S, timeout_s=_WINDOW_S)
+    start = time.monotonic()
+    reference.window(reference.batches_for(_WATCH_S), timeout_s=_WINDOW_S)
+    return lookout.uses([learners, Span(reference.arm, start, time.monotonic())])
+
+
 def _measure(
     bench: Bench,
     discovery: Discovery,
@@ -261,8 +272,8 @@ def _measure(
     )
     uses = timed.uses
     if bench.lookout is not None and uses and timed.decision is not None and timed.decision.outcome == "passed":
-        watched = bench.lookout.uses([dali.go_on(_WATCH_S, timeout_s=_WINDOW_S)])
-        uses = (*watched, *(use for use in uses if use.arm is not Arm.DALI))
+        watched = watch(bench.lookout, dali, timed_arms[-1])
+        uses = (*watched, *(use for use in uses if use.arm not in {seen.arm for seen in watched}))
     notes = {Arm.LEARNER: [own.note], Arm.DALI: [f"{FACTORY}, tier {tier}: images that were proved to be new"]}
     used = wanted if own.settings is None else {**wanted, Arm.LEARNER: own.settings}
     reports = blocks.reports(timed, used, notes)

@@ -7,6 +7,7 @@ import pytest
 from grader_service.gpu.memory import InMemoryGpu
 from grader_service.gpu.monitor import Utilisation
 from grader_service.gpu.poll import GpuPoll, Sample
+from grader_service.grading import tiers
 from grader_service.grading.blocks import measure
 from grader_service.grading.gpu_use import Span, use_by_arm
 from grader_service.grading.lookout import Lookout
@@ -87,6 +88,31 @@ def test_a_sampler_in_the_background_tells_the_arms_apart():
     assert uses[Arm.DALI].sm_percent == pytest.approx(75.0, abs=15)
     assert uses[Arm.DECLARED].sm_percent == pytest.approx(4.0, abs=1)
     assert uses[Arm.DALI].processes == 1
+
+
+class GoingOn:
+    """A learner's code after its trials."""
+
+    def __init__(self, gpu):
+        self._gpu = gpu
+
+    def go_on(self, seconds, *, timeout_s):
+        start = time.monotonic()
+        self._gpu.jpg_percent = 20.0
+        time.sleep(0.03)
+        self._gpu.jpg_percent = 0.0
+        return Span(Arm.DALI, start, time.monotonic())
+
+
+def test_code_that_would_pass_is_watched_and_then_a_loader_of_ours():
+    """However short the windows of the trials were, both have been looked at."""
+    gpu = InMemoryGpu(processes=[5_000_001])
+    with GpuPoll(gpu, every_s=0.002) as poll:
+        dali, declared = tiers.watch(Lookout(poll=poll), GoingOn(gpu), WorkingArm(Arm.DECLARED, 500, gpu, 4.0))
+    assert (dali.arm, declared.arm) == (Arm.DALI, Arm.DECLARED)
+    assert min(dali.samples, declared.samples) > 3
+    assert dali.jpg_percent > 10
+    assert declared.jpg_percent < 5
 
 
 def test_nothing_is_watched_without_a_gpu():
