@@ -25,7 +25,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="Cases whose id begins with one of these, separated by commas.")
     parser.add_argument("--lanes", type=int, default=min(os.cpu_count() or 1, 4))
     parser.add_argument("--sandbox", choices=("docker", "process", "forked"), default="docker")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda plays on this host's first GPU.")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--gpu", type=int, default=0, help="Index of this host's GPU for cuda.")
     parser.add_argument("--report", type=Path, default=Path("build/corpus"), help="Folder for the reports.")
     parser.add_argument("--results", type=Path, help="Only this file with the results, and no report.")
     parser.add_argument("--write", nargs=2, metavar=("ID", "FOLDER"), help="Write one case's submission and stop.")
@@ -40,7 +41,7 @@ def main() -> int:
     started = time.monotonic()
     results = []
     for number, result in enumerate(
-        play_all(chosen, lanes=options.lanes, sandbox=options.sandbox, device=options.device), 1
+        play_all(chosen, lanes=options.lanes, sandbox=options.sandbox, device=options.device, gpu=options.gpu), 1
     ):
         results.append(result)
         mark = (

@@ -16,26 +16,28 @@ from tests.corpus.world import World
 _world: World | None = None
 
 
-def play_all(cases: Sequence[Case], *, lanes: int, sandbox: str = "docker", device: Device = "cpu") -> Iterator[Result]:
+def play_all(
+    cases: Sequence[Case], *, lanes: int, sandbox: str = "docker", device: Device = "cpu", gpu: int = 0
+) -> Iterator[Result]:
     """Results as they come, not in order. Leaving early ends the lanes."""
     if sandbox == "docker":
         connect_engine(30.0).close()  # a pool starts lanes that cannot begin again and again
     folder = Path(tempfile.mkdtemp(prefix="grader-corpus-", dir="/var/tmp"))
     context = multiprocessing.get_context("spawn")
     try:
-        with context.Pool(min(lanes, len(cases)) or 1, _open, (folder, sandbox, device)) as pool:
+        with context.Pool(min(lanes, len(cases)) or 1, _open, (folder, sandbox, device, gpu)) as pool:
             yield from pool.imap_unordered(_play, [case.id for case in _longest_first(cases)])
             pool.close()
             pool.join()
     finally:
         for lane in folder.iterdir():
-            _sweep(lane, sandbox, device)
+            _sweep(lane, sandbox, device, gpu)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _sweep(lane: Path, sandbox: str, device: Device) -> None:
+def _sweep(lane: Path, sandbox: str, device: Device, gpu: int) -> None:
     """Takes away what a lane that was killed left behind."""
-    world = World(lane, sandbox=sandbox, device=device)
+    world = World(lane, sandbox=sandbox, device=device, gpu=gpu)
     world.runner.sweep()
     world.close()
 
@@ -45,11 +47,11 @@ def _longest_first(cases: Sequence[Case]) -> list[Case]:
     return sorted(cases, key=lambda case: -case.deadline_s)
 
 
-def _open(folder: Path, sandbox: str, device: Device) -> None:
+def _open(folder: Path, sandbox: str, device: Device, gpu: int) -> None:
     global _world  # noqa: PLW0603 - a lane is a process, and has one world
     own = folder / multiprocessing.current_process().name
     own.mkdir()
-    _world = World(own, sandbox=sandbox, device=device)
+    _world = World(own, sandbox=sandbox, device=device, gpu=gpu)
 
 
 def _play(case_id: str) -> Result:

@@ -36,8 +36,8 @@ PLAN: Mapping[str, object] = {"block_s": 0.1, "looks": (3,), "extension_blocks":
 class World:
     """One lane of the corpus; used by one process at a time, for one case after the other."""
 
-    def __init__(self, folder: Path, *, sandbox: str = "docker", device: Device = "cpu") -> None:
-        """Opens the sandbox; `folder` is this lane's own. With `cuda` gradings are official, on the first GPU.
+    def __init__(self, folder: Path, *, sandbox: str = "docker", device: Device = "cpu", gpu: int = 0) -> None:
+        """Opens the sandbox; `folder` is this lane's own. With `cuda` gradings are official, on the GPU of that index.
 
         `sandbox` is `docker`, `process`, or `forked`: the process sandbox with pods that need not import torch.
         """
@@ -47,7 +47,7 @@ class World:
         self.signer = Signer.from_folder(folder / "keys")
         self.engine = connect_engine(30.0) if sandbox == "docker" else None
         self.device: Device = device
-        self.gpu = find_gpus()[0] if device == "cuda" else None
+        self.gpu = find_gpus()[gpu] if device == "cuda" else None
         image = os.environ.get("GRADER_LAB_IMAGE") or load_lab("dali-pipelines", self.registry).image
         settings = Settings(state_dir=self.state_dir)
         self.runner: SandboxRunner = (
