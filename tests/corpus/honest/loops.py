@@ -45,21 +45,19 @@ def lab(build: str = "batch_size=16", reader: str = "", iterator: str = "", data
 CASES = (
     *(
         Honest(
-            id=f"K33-batch-{size}",
-            title=f"batches of {size}",
-            content=lab(f"batch_size={size}"),
-            steps=steps,
-        )
-        for size, steps in ((17, WHOLE), (128, WHOLE), (1024, ("pipeline", "benchmark")))
-    ),
-    *(
-        Honest(
             id=f"K34-{name}",
             title=title,
             content=lab(reader=reader, iterator=iterator, data=ROOM),
             steps=steps,
         )
         for name, title, reader, iterator, steps in (
+            (
+                "drop",
+                "last batch dropped, reset by hand",
+                "",
+                'reader_name="Reader", last_batch_policy=LastBatchPolicy.DROP, auto_reset=False',
+                ("pipeline",),
+            ),
             (
                 "fill",
                 "last batch filled up",
@@ -75,13 +73,6 @@ CASES = (
                 WHOLE,
             ),
             (
-                "drop",
-                "last batch dropped, reset by hand",
-                "",
-                'reader_name="Reader", last_batch_policy=LastBatchPolicy.DROP, auto_reset=False',
-                ("pipeline",),
-            ),
-            (
                 "size",
                 "size instead of reader_name, as before LastBatchPolicy",
                 "",
@@ -89,6 +80,15 @@ CASES = (
                 ("pipeline", "benchmark"),
             ),
         )
+    ),
+    *(
+        Honest(
+            id=f"K33-batch-{size}",
+            title=f"batches of {size}",
+            content=lab(f"batch_size={size}"),
+            steps=steps,
+        )
+        for size, steps in ((17, WHOLE), (128, WHOLE), (1024, ("pipeline", "benchmark")))
     ),
     Honest(
         id="K35-shards",
