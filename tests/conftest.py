@@ -21,6 +21,7 @@ from tests.levels.marking import pytest_collection_modifyitems  # noqa: F401 - a
 from tests.sandbox.engine_proxy import EngineProxy
 from tests.services.forked_runner import ForkedRunner
 from tests.services.postgres_server import binaries, postgres_server
+from tests.services.redis_server import redis_server
 
 LAB_IMAGE = "grader-lab"
 settings.register_profile("grader", deadline=None)  # machines are shared: how long an example takes says nothing
@@ -143,6 +144,15 @@ def postgres():
         template.close()
         yield url, admin
         admin.dispose()
+
+
+@pytest.fixture
+def redis():
+    """A Redis of the test's own, which it may kill and start again."""
+    if shutil.which("redis-server") is None:
+        missing("Redis is not installed (apt-get install redis-server)")
+    with redis_server() as server:
+        yield server
 
 
 @pytest.fixture

@@ -3,15 +3,9 @@
 import pytest
 
 from grader_service.model.verdict import Outcome, Status
-from tests.e2e.conftest import EXAMPLES
+from tests.e2e.conftest import EXAMPLES, check_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
-
-
-def check_of(graded, check_id):
-    """One check of a verdict."""
-    assert graded.failure is None, graded.failure
-    return next(check for check in graded.verdict.checks if check.id == check_id)
 
 
 def test_the_reference_passes(kubernetes_runner, kubernetes_cluster, grade_with):

@@ -1,7 +1,9 @@
 """The parts of each level, in the order in which they run: what is cheap first."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from tests.levels.parts import BIN, ROOT, Part, pytest_part
 from tests.levels.shards import BY_TEST, divided, recorded
@@ -12,7 +14,7 @@ IN_ORDER = ("--no-loadscope-reorder",)
 """Files are begun in the order in which they are named, and not those with the most tests first."""
 ONE_BY_ONE = ("--maxschedchunk", "1")
 """A process takes its next case when it has done its last one: some take a minute, most a second."""
-_WHOLE = re.compile(r"^pytestmark = .*pytest\.mark\.(integration|slow)\b", re.MULTILINE)
+_MARKED = r"^pytestmark = .*pytest\.mark\.({})\b"
 
 
 def check() -> list[Part]:
@@ -22,7 +24,11 @@ def check() -> list[Part]:
         Part("formatter", (str(BIN / "ruff"), "format", "--check", ".")),
         Part("types", (str(BIN / "mypy"),), beside=True),
         Part("import contracts", (str(BIN / "lint-imports"), "--no-logo"), beside=True),
-        pytest_part("tests without services", "-m", "not integration and not slow", *_marked_whole()),
+        pytest_part(
+            "tests without services",
+            *("-m", "not integration and not slow"),
+            *(f"--ignore={file}" for file in sorted(_marked_whole("integration|slow"))),
+        ),
     ]
 
 
@@ -33,7 +39,8 @@ def test() -> list[Part]:
         pytest_part("quick corpus", QUICK_CORPUS, *ONE_BY_ONE, dist="load", more=1, after=IMAGES),
         pytest_part(
             "tests with services",
-            *("-m", "integration and not slow", *IN_ORDER, _listed("files", _longest_first())),
+            *("-m", "integration and not slow", *IN_ORDER),
+            _listed("files", [file for file in _longest_first() if file not in _marked_whole("slow")]),
             more=1,
             after=IMAGES,
         ),
@@ -84,19 +91,23 @@ def units() -> list[str]:
     return sorted({*single, *files} - {*BY_TEST, QUICK_CORPUS})
 
 
-def _marked_whole() -> list[str]:
-    """Leaves files out that are marked as a whole: importing torch to leave its tests out takes seconds."""
-    files = sorted((ROOT / "tests").rglob("test_*.py"))
-    marked = [file for file in files if _WHOLE.search(file.read_text())]
-    return [f"--ignore={file.relative_to(ROOT)}" for file in marked]
+@cache
+def _marked_whole(marks: str) -> frozenset[str]:
+    """Files that have one of these marks as a whole: importing torch to leave its tests out takes seconds."""
+    pattern = re.compile(_MARKED.format(marks), re.MULTILINE)
+    files = (ROOT / "tests").rglob("test_*.py")
+    return frozenset(str(file.relative_to(ROOT)) for file in files if pattern.search(file.read_text()))
 
 
 def _longest_first(files: Iterable[str] | None = None) -> list[str]:
-    """Files of tests, so that the last ones to end are short; all but the quick corpus where none are given."""
+    """Files of tests, so that the last ones to end are short; all but the quick corpus where none are given.
+
+    A file that was never recorded may take long, so it begins early.
+    """
     if files is None:
         files = [unit for unit in units() if "::" not in unit]
     seconds = recorded()
-    return sorted(files, key=lambda file: -seconds.get(file, 0.0))
+    return sorted(files, key=lambda file: -seconds.get(file, math.inf))
 
 
 def _listed(name: str, arguments: Sequence[str]) -> str:

@@ -79,6 +79,7 @@ def test_a_shard_that_is_none_is_refused(text):
         ("grader_service/sequential_test.py", "tests/grading/test_sequential_test.py"),
         ("tests/corpus/cheats/v_claims.py", "tests/corpus/test_whole.py::test_case[V01-literal]"),
         ("sandbox/guest/trusted/scanner.py", "tests/corpus/test_defences.py::test_without[decoder-time]"),
+        ("examples/failing/slow_pipeline.py", "tests/e2e/test_failing_examples.py"),
     ],
 )
 def test_what_a_change_touches(path, unit):
@@ -226,6 +227,17 @@ def test_wrong_arguments_are_refused(monkeypatch, capfd):
         main()
     assert ended.value.code == 2
     assert "expected k/n" in capfd.readouterr().err
+
+
+def test_what_begins_late_is_short(monkeypatch):
+    """Files that were never recorded may take minutes; those that are `slow` as a whole are not even imported."""
+    monkeypatch.setattr(levels, "recorded", lambda: {"tests/levels/test_levels.py": 5.0, "tests/test_docs.py": 9.0})
+    listed = {}
+    monkeypatch.setattr(levels, "_listed", lambda name, arguments: listed.setdefault(name, arguments) and name)
+    levels.test()
+    assert listed["files"][-2:] == ["tests/test_docs.py", "tests/levels/test_levels.py"]
+    assert "tests/e2e/test_failing_examples.py" in listed["files"]
+    assert "tests/held_out/test_loaders.py" not in listed["files"]
 
 
 def test_levels_name_parts_that_exist():

@@ -31,14 +31,16 @@ def commit_time() -> int:
 def touched(paths: Iterable[str], units: Iterable[str]) -> list[str]:
     """The units that these paths touch, of all units.
 
-    A test's file is touched by itself, by a change of a module that it imports by name, and by whatever lies beside it
-    and is no test (a conftest, recorded data). A case of the corpus is touched by its own module; a defence by the
-    files that it is switched off in.
+    A test's file is touched by itself, by a change of a module that it imports by name, by whatever lies beside it
+    and is no test (a conftest, recorded data), and, where it grades examples, by these. A case of the corpus is touched
+    by its own module; a defence by the files that it is switched off in.
     """
     from tests.corpus import defences
 
     changed = set(paths)
     modules = {path.removesuffix(".py").replace("/", ".") for path in changed if path.endswith(".py")}
+    if any(path.startswith("examples/") for path in changed):
+        modules.add("tests.e2e.conftest.EXAMPLES")
     folders = {str(Path(path).parent) for path in changed if path.startswith("tests/") and not _is_test(path)}
     whole, off = BY_TEST
     found = {

@@ -1,7 +1,7 @@
 """Any language with a Celery client can be a platform: here JavaScript, with a client from npm."""
 
 from tests.platform.node_platform import node_platform  # noqa: F401 - a fixture
-from tests.service.conftest import redis, service  # noqa: F401 - fixtures
+from tests.service.conftest import service  # noqa: F401 - a fixture
 
 
 def test_a_node_platform_posts_and_reads_its_verdict(node_platform, service):  # noqa: F811 - the fixtures

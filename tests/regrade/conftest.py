@@ -21,11 +21,10 @@ from grader_service.store import regrade_work, regrades
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.regrade_work import Chunk
 from grader_service.store.tables import OutboxRow, VerdictRow, table_of
-from tests.conftest import DATABASES, missing
+from tests.conftest import DATABASES
 from tests.regrade.desk import COUNT
 from tests.regrade.stored import LAB, fill
 from tests.service.harness import GRADER, Service, Worker, wait_for
-from tests.services.redis_server import redis_server
 
 
 class Room(Service):
@@ -109,15 +108,6 @@ class Room(Service):
         """Ids of the verdicts that were queued as answers, one for each answer."""
         with self.store.transaction() as connection:
             return list(connection.execute(select(table_of(OutboxRow).c.verdict_id)).scalars())
-
-
-@pytest.fixture
-def redis():
-    """A Redis of the test's own."""
-    if shutil.which("redis-server") is None:
-        missing("Redis is not installed (apt-get install redis-server)")
-    with redis_server() as server:
-        yield server
 
 
 @pytest.fixture(params=DATABASES)

@@ -14,15 +14,6 @@ from tests.services.redis_server import redis_server
 
 
 @pytest.fixture
-def redis():
-    """A Redis of the test's own, which it may kill and start again."""
-    if shutil.which("redis-server") is None:
-        missing("Redis is not installed (apt-get install redis-server)")
-    with redis_server() as server:
-        yield server
-
-
-@pytest.fixture
 def service(redis, postgres_url, tmp_path, request):
     """A service without workers; the logs of those that a test starts are shown when it fails."""
     state_dir = Path(tempfile.mkdtemp(prefix="grader-svc-", dir="/var/tmp"))
