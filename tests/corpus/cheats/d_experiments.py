@@ -29,7 +29,7 @@ LENGTHENED = """
 images = fn.resize(images, size=(512, 512))
 images = fn.resize(images, size=(224, 224))
 """
-"""Work that the reference is not asked to do, so that a graph on one thread is slower than a fair loader."""
+"""Work that the reference is not asked to do, so that a graph is slower than a fair loader."""
 
 
 def conditional(made: str) -> str:
@@ -74,13 +74,16 @@ MEASURED = {"block_s": 0.2, "looks": (6,)}
 """Longer than others: what is tried is to be on one side of the threshold, whatever else the host does."""
 
 
-BETWEEN = 0.6
-"""Of the ratio to a reference that does no more than the graph, about 0.3, and to one that works in earnest: 0.9."""
+BETWEEN = 1.0
+"""Of the ratio to a reference that does no more than the graph, 0.3 to 0.6, and to one that works: 1.3 to 2."""
 
 
 def idle(id_: str, title: str, lines: str, *, branches: bool = False) -> Cheat:
-    """A graph on one thread whose baseline is to do what the graph only seems to do."""
-    made = graph(lines, threads=1)
+    """A graph whose baseline is to do what the graph only seems to do.
+
+    It has a thread for each worker of its loader: with one, a busy host took more from the loader than from the graph.
+    """
+    made = graph(lines)
     made = joined(DATASET, AUGMENTING, FAIR_WORKERS, conditional(made) if branches else made)
     return timed_cheat(id_, title, made, SLOW, threshold=BETWEEN, plan=MEASURED)
 
