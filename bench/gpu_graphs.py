@@ -1,6 +1,6 @@
 """Tries out every chain of the geometry matrix with GPU decoders: who is accused, and what it costs.
 
-    python bench/gpu_graphs.py [--device cuda] [--lanes 6] [--only TEXT] [--part 1/2]
+    python bench/gpu_graphs.py [--device cuda] [--lanes 6] [--only TEXT]
 
 The chains are those of tests/grading/geometry.py. Exit status 0 when none has a problem. With several lanes the
 seconds are those of processes that share the GPU and the cores; `bench/graph_experiments.py` measures one alone.
@@ -48,10 +48,8 @@ def main() -> int:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--lanes", type=int, default=6)
     parser.add_argument("--only", default="", help="Chains whose name has this text.")
-    parser.add_argument("--part", default="1/1", help="Every n-th chain, from the k-th on: k/n.")
     options = parser.parse_args()
-    first, step = map(int, options.part.split("/"))
-    names = [name for name, _ in chains() if options.only in name][first - 1 :: step]
+    names = [name for name, _ in chains() if options.only in name]
     proofs: list[GraphProof] = []
     problems: collections.Counter[str] = collections.Counter()
     started = time.monotonic()

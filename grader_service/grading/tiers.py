@@ -273,7 +273,7 @@ def _measure(
     uses = timed.uses
     if bench.lookout is not None and uses and timed.decision is not None and timed.decision.outcome == "passed":
         watched = watch(bench.lookout, dali, timed_arms[-1])
-        uses = (*watched, *(use for use in uses if use.arm not in {seen.arm for seen in watched}))
+        uses = tuple({use.arm: use for use in (*uses, *watched)}.values())
     notes = {Arm.LEARNER: [own.note], Arm.DALI: [f"{FACTORY}, tier {tier}: images that were proved to be new"]}
     used = wanted if own.settings is None else {**wanted, Arm.LEARNER: own.settings}
     reports = blocks.reports(timed, used, notes)
