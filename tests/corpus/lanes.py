@@ -3,7 +3,8 @@
 import multiprocessing
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from grader_service.grading.crew import Device
@@ -23,21 +24,21 @@ def play_all(
     if sandbox == "docker":
         connect_engine(30.0).close()  # a pool starts lanes that cannot begin again and again
     folder = Path(tempfile.mkdtemp(prefix="grader-corpus-", dir="/var/tmp"))
+    make = partial(World, sandbox=sandbox, device=device, gpu=gpu)
     context = multiprocessing.get_context("spawn")
     try:
-        with context.Pool(min(lanes, len(cases)) or 1, _open, (folder, sandbox, device, gpu)) as pool:
+        with context.Pool(min(lanes, len(cases)) or 1, _open, (folder, make)) as pool:
             yield from pool.imap_unordered(_play, [case.id for case in _longest_first(cases)])
             pool.close()
             pool.join()
     finally:
         for lane in folder.iterdir():
-            _sweep(lane, sandbox, device, gpu)
+            _sweep(make(lane))
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _sweep(lane: Path, sandbox: str, device: Device, gpu: int) -> None:
+def _sweep(world: World) -> None:
     """Takes away what a lane that was killed left behind."""
-    world = World(lane, sandbox=sandbox, device=device, gpu=gpu)
     world.runner.sweep()
     world.close()
 
@@ -47,11 +48,11 @@ def _longest_first(cases: Sequence[Case]) -> list[Case]:
     return sorted(cases, key=lambda case: -case.deadline_s)
 
 
-def _open(folder: Path, sandbox: str, device: Device, gpu: int) -> None:
+def _open(folder: Path, make: Callable[[Path], World]) -> None:
     global _world  # noqa: PLW0603 - a lane is a process, and has one world
     own = folder / multiprocessing.current_process().name
     own.mkdir()
-    _world = World(own, sandbox=sandbox, device=device, gpu=gpu)
+    _world = make(own)
 
 
 def _play(case_id: str) -> Result:

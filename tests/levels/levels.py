@@ -1,12 +1,11 @@
 """The parts of each level, in the order in which they run: what is cheap first."""
 
-import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 from tests.levels.parts import BIN, ROOT, Part, pytest_part
-from tests.levels.shards import BY_TEST, divided, recorded
+from tests.levels.shards import BY_TEST, divided, longest_first, recorded
 
 IMAGES = "images"
 QUICK_CORPUS = "tests/corpus/test_quick.py"
@@ -40,7 +39,7 @@ def test() -> list[Part]:
         pytest_part(
             "tests with services",
             *("-m", "integration and not slow", *IN_ORDER),
-            _listed("files", [file for file in _longest_first() if file not in _marked_whole("slow")]),
+            _listed("files", longest_first(sorted(_files() - _marked_whole("slow")))),
             more=1,
             after=IMAGES,
         ),
@@ -74,7 +73,7 @@ def of_units(chosen: Sequence[str], name: str) -> list[Part]:
             )
         )
     if files:
-        listed = _listed(f"{name}-files", _longest_first(files))
+        listed = _listed(f"{name}-files", longest_first(files))
         parts.append(pytest_part(f"{name}, beside each other", "-m", "not alone", *IN_ORDER, listed, after=IMAGES))
         parts.append(pytest_part(f"{name}, alone", "-m", "alone", listed, dist=None, after=IMAGES))
     return parts
@@ -87,8 +86,13 @@ def units() -> list[str]:
     whole, off = BY_TEST
     single = [f"{whole}::test_case[{case.id}]" for case in catalogue.cases()]
     single += [f"{off}::test_without[{defence.id}]" for defence in defences.defences()]
+    return sorted({*single, *_files()})
+
+
+def _files() -> set[str]:
+    """Files of tests that are units, so neither the corpus nor its quick part."""
     files = {str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")}
-    return sorted({*single, *files} - {*BY_TEST, QUICK_CORPUS})
+    return files - {*BY_TEST, QUICK_CORPUS}
 
 
 @cache
@@ -97,17 +101,6 @@ def _marked_whole(marks: str) -> frozenset[str]:
     pattern = re.compile(_MARKED.format(marks), re.MULTILINE)
     files = (ROOT / "tests").rglob("test_*.py")
     return frozenset(str(file.relative_to(ROOT)) for file in files if pattern.search(file.read_text()))
-
-
-def _longest_first(files: Iterable[str] | None = None) -> list[str]:
-    """Files of tests, so that the last ones to end are short; all but the quick corpus where none are given.
-
-    A file that was never recorded may take long, so it begins early.
-    """
-    if files is None:
-        files = [unit for unit in units() if "::" not in unit]
-    seconds = recorded()
-    return sorted(files, key=lambda file: -seconds.get(file, math.inf))
 
 
 def _listed(name: str, arguments: Sequence[str]) -> str:

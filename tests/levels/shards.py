@@ -4,6 +4,7 @@ A unit is a file of tests; of files whose tests share nothing, such as the corpu
 """
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
@@ -25,6 +26,12 @@ def recorded() -> dict[str, float]:
     """Seconds of each unit, as last recorded."""
     found: dict[str, float] = json.loads(DURATIONS.read_text())
     return found
+
+
+def longest_first(units: Iterable[str]) -> list[str]:
+    """Units, so that the last ones to end are short. One that was never recorded may take long, so it begins early."""
+    seconds = recorded()
+    return sorted(units, key=lambda unit: -seconds.get(unit, math.inf))
 
 
 def divided(units: Iterable[str], number: int, seconds: Mapping[str, float]) -> list[list[str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.levels import ci, levels, touched
+from tests.levels import ci, levels, shards, touched
 from tests.levels.__main__ import main
 from tests.levels.parts import ROOT, Done, Part, Test, pytest_part, run
 from tests.levels.record import Record
@@ -231,7 +231,7 @@ def test_wrong_arguments_are_refused(monkeypatch, capfd):
 
 def test_what_begins_late_is_short(monkeypatch):
     """Files that were never recorded may take minutes; those that are `slow` as a whole are not even imported."""
-    monkeypatch.setattr(levels, "recorded", lambda: {"tests/levels/test_levels.py": 5.0, "tests/test_docs.py": 9.0})
+    monkeypatch.setattr(shards, "recorded", lambda: {"tests/levels/test_levels.py": 5.0, "tests/test_docs.py": 9.0})
     listed = {}
     monkeypatch.setattr(levels, "_listed", lambda name, arguments: listed.setdefault(name, arguments) and name)
     levels.test()
