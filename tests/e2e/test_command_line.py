@@ -41,6 +41,7 @@ def decided(*arguments, state_dir):
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_the_reference_passes_in_docker(lab_image, state_dir, tmp_path, nothing_left):
     """The reference notebook is passed with tier A and four passed checks, exit 0, and stdout is the verdict alone."""
@@ -71,6 +72,7 @@ def test_the_reference_passes_in_docker(lab_image, state_dir, tmp_path, nothing_
     assert grader("verify", str(saved), state_dir=state_dir).returncode == 1
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_the_reference_passes_in_the_embedded_mode(state_dir, tmp_path):
     """`make demo`'s command needs no Docker, says that it does not isolate, shows progress and writes both files."""

@@ -13,7 +13,8 @@ IN_ORDER = ("--no-loadscope-reorder",)
 """Files are begun in the order in which they are named, and not those with the most tests first."""
 ONE_BY_ONE = ("--maxschedchunk", "1")
 """A process takes its next case when it has done its last one: some take a minute, most a second."""
-_MARKED = r"^pytestmark = .*pytest\.mark\.({})\b"
+_WHOLE = r"(?m)^pytestmark = .*pytest\.mark\.({})\b"
+"""A file that is marked as a whole: importing torch to leave its tests out takes seconds."""
 
 
 def check() -> list[Part]:
@@ -26,21 +27,29 @@ def check() -> list[Part]:
         pytest_part(
             "tests without services",
             *("-m", "not integration and not slow"),
-            *(f"--ignore={file}" for file in sorted(_marked_whole("integration|slow"))),
+            *(f"--ignore={file}" for file in sorted(_having(_WHOLE.format("integration|slow")))),
         ),
     ]
 
 
 def test() -> list[Part]:
     """What a change must pass beside `check`."""
+    slow = _having(_WHOLE.format("slow"))
     return [
         images(),
         pytest_part("quick corpus", QUICK_CORPUS, *ONE_BY_ONE, dist="load", more=1, after=IMAGES),
         pytest_part(
             "tests with services",
-            *("-m", "integration and not slow", *IN_ORDER),
-            _listed("files", longest_first(sorted(_files() - _marked_whole("slow")))),
+            *("-m", "integration and not slow and not alone", *IN_ORDER),
+            _listed("files", longest_first(sorted(_files() - slow))),
             more=1,
+            after=IMAGES,
+        ),
+        pytest_part(
+            "tests alone",
+            *("-m", "alone and not slow"),
+            *sorted(_having(r"pytest\.mark\.alone\b") & _files() - slow),
+            dist=None,
             after=IMAGES,
         ),
     ]
@@ -96,11 +105,10 @@ def _files() -> set[str]:
 
 
 @cache
-def _marked_whole(marks: str) -> frozenset[str]:
-    """Files that have one of these marks as a whole: importing torch to leave its tests out takes seconds."""
-    pattern = re.compile(_MARKED.format(marks), re.MULTILINE)
+def _having(pattern: str) -> frozenset[str]:
+    """Files of tests in which this is found."""
     files = (ROOT / "tests").rglob("test_*.py")
-    return frozenset(str(file.relative_to(ROOT)) for file in files if pattern.search(file.read_text()))
+    return frozenset(str(file.relative_to(ROOT)) for file in files if re.search(pattern, file.read_text()))
 
 
 def _listed(name: str, arguments: Sequence[str]) -> str:

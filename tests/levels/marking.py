@@ -3,7 +3,7 @@
 - A test without a mark needs nothing but this interpreter; `make check` runs it.
 - `integration`: it asks for a service, a sandbox or a browser. Found by its fixtures, or said; from `make test` on.
 - `slow`: only `make test-all` runs it.
-- `alone`: it measures, or hurts what others use, so that nothing runs beside it; `slow` as well.
+- `alone`: it measures, or hurts what others use, so that nothing runs beside it, in whatever level it is.
 """
 
 import pytest
@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         asked = set(getattr(item, "fixturenames", ()))
         alone = item.get_closest_marker("alone")
-        if LONG & asked or alone:
+        if LONG & asked:
             item.add_marker(pytest.mark.slow)
         if (SERVICES | LONG) & asked or alone:
             item.add_marker(pytest.mark.integration)
