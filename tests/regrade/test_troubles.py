@@ -4,7 +4,7 @@ import json
 import threading
 
 import pytest
-from sqlalchemy import select, text, update
+from sqlalchemy import select, update
 
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.model.regrade import BatchState, ItemState, Selection
@@ -29,6 +29,7 @@ from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import EvidenceRow, RunRow, RunState, SubmissionRow, VerdictRow
 from tests.regrade.desk import COUNT, answers, counts, in_force, lose, started, state, worked_off
 from tests.service.harness import wait_for
+from tests.services.postgres_server import somebody_waits
 
 pytestmark = pytest.mark.slow
 
@@ -292,19 +293,13 @@ def test_who_waits_for_a_batch_holds_nothing_of_it(desk, released, act, expected
         with desk.store.engine.begin() as operator:
             regrade_states.locked(operator, batch_id, "discarded", (BatchState.RUNNING, BatchState.FINISHED))
             other.start()
-            wait_for(lambda: _somebody_waits(desk), 20.0)
+            wait_for(lambda: somebody_waits(desk.store.engine), 20.0)
             regrade_states.end(operator, batch_id)
             operator.execute(update(RegradeBatchRow).values(state=BatchState.DISCARDED.value))
         other.join(30.0)
     assert done == [expected]
     assert set(run_states(desk).values()) == {RunState.CANCELLED}
     assert not counts(desk, batch_id).get(ItemState.WORKING)
-
-
-def _somebody_waits(desk):
-    """Whether a transaction waits for a lock of another one."""
-    with desk.store.engine.connect() as connection:
-        return connection.execute(text("select count(*) from pg_locks where not granted")).scalar_one()
 
 
 def test_a_run_that_ends_after_its_item_was_given_up_changes_nothing(desk, released):

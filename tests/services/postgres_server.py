@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sqlalchemy import Engine, text
+
 _START_S = 30
 
 
@@ -80,6 +82,12 @@ def postgres_server() -> Iterator[str]:
                 process.wait()
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def somebody_waits(engine: Engine) -> bool:
+    """Whether a transaction waits for another one's lock; `pg_stat_activity` would not change until this one ends."""
+    with engine.connect() as connection:
+        return bool(connection.execute(text("select count(*) from pg_locks where not granted")).scalar_one())
 
 
 def _unprivileged_user() -> str:

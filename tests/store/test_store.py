@@ -1,12 +1,11 @@
 """The store keeps its promises on both databases: accepted once, claimed once, one current verdict, answers sent."""
 
 import threading
-import time
 from collections import Counter
 
 import pytest
 import sqlalchemy
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, select, update
 
 from grader_service import verdicts
 from grader_service.errors import ConfigurationError
@@ -16,6 +15,8 @@ from grader_service.store import acceptance, engine, leases, outbox, results, sw
 from grader_service.store.acceptance import Accepted, Arrival, Conflicting, IntakeLimits, Refused, Repeated, Waiter
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
+from tests.service.harness import wait_for
+from tests.services.postgres_server import somebody_waits
 
 PLAN = RunPlan(needs=(Need.DISCOVERY,))
 LIMITS = IntakeLimits()
@@ -197,10 +198,7 @@ def test_a_run_that_ends_and_a_claim_of_the_learners_next_do_not_wait_for_each_o
     with pytest.raises(sqlalchemy.exc.IntegrityError), store.transaction() as connection:
         connection.execute(select(RunRow.run_id).where(waiting).with_for_update()).one()
         ending.start()
-        with store.transaction() as watching:
-            blocked = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-            while not watching.execute(blocked).scalar_one():
-                time.sleep(0.01)
+        wait_for(lambda: somebody_waits(store.engine), 20.0, every_s=0.01)
         connection.execute(update(RunRow).where(waiting).values(state=RunState.RUNNING.value))
     ending.join(60)
     assert stored == [True]
