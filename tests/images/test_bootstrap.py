@@ -27,10 +27,10 @@ PLAIN_LOGIN = "course:s@cret/key"
 
 
 def wheel(program=UV):
-    """A wheel that holds only the program."""
+    """A wheel that holds only the program, with the same bytes at any time of day."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr(f"uv-{bootstrap.UV_VERSION}.data/scripts/uv", program)
+        archive.writestr(zipfile.ZipInfo(f"uv-{bootstrap.UV_VERSION}.data/scripts/uv"), program)
     return out.getvalue()
 
 
