@@ -58,15 +58,14 @@ def _in_chunks(record: Record, units: Sequence[str], name: str, until_s: float, 
 
 
 def chunked(units: Sequence[str], seconds: dict[str, float]) -> Iterator[list[str]]:
-    """The units in chunks of about `CHUNK_S`; single tests and files are not mixed, since they are run apart."""
-    for kind in (True, False):
-        chunk: list[str] = []
-        size = 0.0
-        for unit in [unit for unit in units if ("::" in unit) is kind]:
-            if chunk and size + seconds.get(unit, 1.0) / LANES > CHUNK_S:
-                yield chunk
-                chunk, size = [], 0.0
-            chunk.append(unit)
-            size += seconds.get(unit, 1.0) / LANES
-        if chunk:
+    """The units in chunks of about `CHUNK_S`."""
+    chunk: list[str] = []
+    size = 0.0
+    for unit in units:
+        if chunk and size + seconds.get(unit, 1.0) / LANES > CHUNK_S:
             yield chunk
+            chunk, size = [], 0.0
+        chunk.append(unit)
+        size += seconds.get(unit, 1.0) / LANES
+    if chunk:
+        yield chunk

@@ -1,24 +1,20 @@
 """The parts of each level, in the order in which they run: what is cheap first."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from tests.levels.parts import BIN, ROOT, Part, pytest_part
-from tests.levels.shards import BY_TEST, divided, longest_first, recorded
+from tests.levels.shards import BY_TEST, QUICK_CORPUS, divided, longest_first, recorded
 
 IMAGES = "images"
-QUICK_CORPUS = "tests/corpus/test_quick.py"
-IN_ORDER = ("--no-loadscope-reorder",)
-"""Files are begun in the order in which they are named, and not those with the most tests first."""
-ONE_BY_ONE = ("--maxschedchunk", "1")
-"""A process takes its next case when it has done its last one: some take a minute, most a second."""
 _WHOLE = r"(?m)^pytestmark = .*pytest\.mark\.({})\b"
 """A file that is marked as a whole: importing torch to leave its tests out takes seconds."""
 
 
 def check() -> list[Part]:
     """Linter, formatter, types, import contracts, and the tests that need no service."""
+    elsewhere = _having(_WHOLE.format("integration|slow"))
     return [
         Part("linter", (str(BIN / "ruff"), "check", ".")),
         Part("formatter", (str(BIN / "ruff"), "format", "--check", ".")),
@@ -27,7 +23,7 @@ def check() -> list[Part]:
         pytest_part(
             "tests without services",
             *("-m", "not integration and not slow"),
-            *(f"--ignore={file}" for file in sorted(_having(_WHOLE.format("integration|slow")))),
+            _listed("files-without-services", longest_first(sorted(_files() - elsewhere))),
         ),
     ]
 
@@ -37,21 +33,14 @@ def test() -> list[Part]:
     slow = _having(_WHOLE.format("slow"))
     return [
         images(),
-        pytest_part("quick corpus", QUICK_CORPUS, *ONE_BY_ONE, dist="load", more=1, after=IMAGES),
         pytest_part(
-            "tests with services",
-            *("-m", "integration and not slow and not alone", *IN_ORDER),
-            _listed("files", longest_first(sorted(_files() - slow))),
+            "quick corpus and tests with services",
+            *("-m", "integration and not slow and not alone"),
+            _listed("files", [QUICK_CORPUS, *longest_first(sorted(_files() - slow))]),
             more=1,
             after=IMAGES,
         ),
-        pytest_part(
-            "tests alone",
-            *("-m", "alone and not slow"),
-            *sorted(_having(r"pytest\.mark\.alone\b") & _files() - slow),
-            dist=None,
-            after=IMAGES,
-        ),
+        *_alone("tests alone", _files() - slow, "alone and not slow"),
     ]
 
 
@@ -68,24 +57,15 @@ def shard(number: int, of: int) -> list[Part]:
 
 def of_units(chosen: Sequence[str], name: str) -> list[Part]:
     """Parts that run these units, whatever level their tests belong to."""
-    single = [unit for unit in chosen if "::" in unit]
-    files = [unit for unit in chosen if "::" not in unit]
-    parts = []
-    if single:
-        parts.append(
-            pytest_part(
-                f"{name}, single tests",
-                _listed(f"{name}-single", single),
-                *ONE_BY_ONE,
-                dist="load",
-                after=IMAGES,
-            )
-        )
-    if files:
-        listed = _listed(f"{name}-files", longest_first(files))
-        parts.append(pytest_part(f"{name}, beside each other", "-m", "not alone", *IN_ORDER, listed, after=IMAGES))
-        parts.append(pytest_part(f"{name}, alone", "-m", "alone", listed, dist=None, after=IMAGES))
-    return parts
+    single_first = sorted(longest_first(chosen), key=lambda unit: "::" not in unit)
+    beside = pytest_part(f"{name}, beside each other", "-m", "not alone", _listed(name, single_first), after=IMAGES)
+    return [beside, *_alone(f"{name}, alone", chosen, "alone")]
+
+
+def _alone(name: str, chosen: Iterable[str], marks: str) -> list[Part]:
+    """The part of those tests in these units that nothing may run beside, if there are any."""
+    files = sorted(_having(r"pytest\.mark\.alone\b").intersection(chosen))
+    return [pytest_part(name, "-m", marks, *files, alone=True, after=IMAGES)] if files else []
 
 
 def units() -> list[str]:

@@ -80,20 +80,18 @@ def run(part: Part, environment: Mapping[str, str]) -> Done:
     return Done(part.name, time.monotonic() - started, ok, tests)
 
 
-def pytest_part(
-    name: str, *selection: str, dist: str | None = "loadfile", more: int = 0, after: str | None = None
-) -> Part:
+def pytest_part(name: str, *selection: str, alone: bool = False, more: int = 0, after: str | None = None) -> Part:
     """A part that is a run of pytest.
 
     Args:
         name: of the part.
         selection: arguments that choose tests.
-        dist: how they are dealt to the cores (`--dist`); None for one test at a time.
+        alone: whether they run one at a time.
         more: processes beside one for each core, for tests that wait a good part of their time.
         after: see `Part`.
     """
     report = REPORTS / f"{name.replace(' ', '-')}.xml"
-    lanes = ("-n", str(len(os.sched_getaffinity(0)) + more), "--dist", dist) if dist is not None else ()
+    lanes = () if alone else ("-n", str(len(os.sched_getaffinity(0)) + more), "--dist", "loadfile")
     command = (sys.executable, "-m", "pytest", "-q", *lanes, f"--junitxml={report}", *selection)
     return Part(name, command, report, after)
 

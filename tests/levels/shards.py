@@ -14,12 +14,14 @@ DURATIONS = ROOT / "tests" / "levels" / "durations.json"
 """Seconds of each unit; `python -m tests.levels record` writes it from the reports of a run."""
 BY_TEST = ("tests/corpus/test_whole.py", "tests/corpus/test_defences.py")
 """Files whose tests share nothing."""
+QUICK_CORPUS = "tests/corpus/test_quick.py"
+"""Another such file, for `make test` alone: it plays a part of the first one."""
 
 
 def unit_of(test_id: str) -> str:
     """The unit that a test belongs to."""
     file = test_id.partition("::")[0]
-    return test_id if file in BY_TEST else file
+    return test_id if file in {*BY_TEST, QUICK_CORPUS} else file
 
 
 def recorded() -> dict[str, float]:

@@ -58,9 +58,10 @@ def test_every_test_of_this_repository_is_in_one_shard():
     assert sorted(dealt) == units
     for path in (ROOT / "tests").rglob("test_*.py"):
         file = str(path.relative_to(ROOT))
-        assert file == levels.QUICK_CORPUS or any(unit.partition("::")[0] == file for unit in units), file
+        assert file == shards.QUICK_CORPUS or any(unit.partition("::")[0] == file for unit in units), file
     assert unit_of("tests/corpus/test_whole.py::test_case[V01-literal]") in units
     assert unit_of("tests/levels/test_levels.py::test_x[1]") == "tests/levels/test_levels.py"
+    assert unit_of(f"{shards.QUICK_CORPUS}::test_case[C06]") != shards.QUICK_CORPUS
 
 
 @pytest.mark.parametrize("text", ["", "1", "0/6", "7/6", "a/b", "1/6/2", "-1/6"])
@@ -135,13 +136,13 @@ def test_what_was_touched_and_not_begun_is_still_of_its_shard(monkeypatch):
     assert "touched" in clock.not_begun[0]
 
 
-def test_chunks_keep_single_tests_and_files_apart():
-    """They are run in different ways."""
+def test_chunks_are_of_one_length():
+    """Or hold the one unit that takes longer."""
     units = ["tests/a.py::test[1]", "tests/b.py", "tests/a.py::test[2]", "tests/c.py"]
     assert list(ci.chunked(units, {"tests/b.py": 10_000.0})) == [
-        ["tests/a.py::test[1]", "tests/a.py::test[2]"],
+        ["tests/a.py::test[1]"],
         ["tests/b.py"],
-        ["tests/c.py"],
+        ["tests/a.py::test[2]", "tests/c.py"],
     ]
 
 
@@ -235,6 +236,7 @@ def test_what_begins_late_is_short(monkeypatch):
     listed = {}
     monkeypatch.setattr(levels, "_listed", lambda name, arguments: listed.setdefault(name, arguments) and name)
     levels.test()
+    assert listed["files"][0] == shards.QUICK_CORPUS
     assert listed["files"][-2:] == ["tests/test_docs.py", "tests/levels/test_levels.py"]
     assert "tests/e2e/test_failing_examples.py" in listed["files"]
     assert "tests/held_out/test_loaders.py" not in listed["files"]
@@ -245,4 +247,4 @@ def test_levels_name_parts_that_exist():
     names = {part.name for part in levels.test()}
     assert {part.after for part in levels.test()} <= {None, *names}
     assert pytest_part("a b", "-m", "slow").report == ROOT / "build" / "tests" / "a-b.xml"
-    assert Path(levels.QUICK_CORPUS).name in {path.name for path in (ROOT / "tests" / "corpus").iterdir()}
+    assert Path(shards.QUICK_CORPUS).name in {path.name for path in (ROOT / "tests" / "corpus").iterdir()}
