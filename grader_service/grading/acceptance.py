@@ -5,7 +5,7 @@ What was seen in experiments with the graph (`sandbox/guest/trusted/experiments.
 | seen | problem | outcome |
 | --- | --- | --- |
 | experiments would not tell what the graph does later, or failed | `not_examined` | inconclusive |
-| nine in ten images stay as they are when their file shows another picture | `independent` | failed |
+| nine in ten images stay as they are when all files show other pictures | `independent` | failed |
 | nine in ten images differ from what the whole decoded file gives | `unlike` | failed |
 | one of these for some images, more than 5 % | `unclear` | inconclusive |
 | decoders decode clearly less than 0.8 of what the standard job shows, or of files' ends | `lesser` | inconclusive |
@@ -26,7 +26,7 @@ from grader_service.model.measurement import GraphProof, GraphSeen
 LEAST_SHARE = 0.95
 """Share of the images that must be as they should: a graph may lose a few, such as to an augmentation that erases."""
 LEAST_AT_ALL = 0.1
-"""Share of the images below which the graph as a whole is at fault: one that shuffles a batch keeps a quarter."""
+"""Share of the images below which the graph as a whole is at fault."""
 WORK_FLOOR = 0.8
 """Least share of the standard job's work that counts as the same work."""
 AREA_SD, LOW_SD = 0.27, 0.4
@@ -67,10 +67,10 @@ def _problem(found: Observed, area: float, low: float) -> tuple[str | None, str]
     if found.doubt:
         return "not_examined", found.doubt
     own, alike = found.own / found.samples, found.alike / found.samples
-    if own < LEAST_AT_ALL:
+    if found.stayed > (1 - LEAST_AT_ALL) * found.samples:
         return "independent", (
-            f"When the files showed other pictures, {found.samples - found.own} of {found.samples} images stayed "
-            "exactly as they were, so they were not made from the files."
+            f"When the files showed other pictures, {found.stayed} of {found.samples} images stayed exactly as they "
+            "were, so they were not made from the files."
         )
     if alike < LEAST_AT_ALL:
         return "unlike", (

@@ -189,8 +189,10 @@ class GraphSeen(Frozen):
     """Images that were looked at in each run."""
     alike: Count
     """Images that are the same when a file holds the picture without loss."""
+    stayed: Count = 0
+    """Images that stayed as they were when all files showed other pictures."""
     own: Count
-    """Images that changed when their own file showed another picture."""
+    """Images that changed whenever their own file showed another picture."""
     on_gpu: Count | None = None
     """Images that on the GPU resemble those of the CPU; null in a rehearsal."""
     windows: Count = 0

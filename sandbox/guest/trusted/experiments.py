@@ -18,6 +18,7 @@ import os
 import random
 import time
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Executor, ThreadPoolExecutor
 from statistics import fmean
 from typing import Any
@@ -62,7 +63,7 @@ def examine(
     found: dict[str, Any] = {"samples": samples, "doubt": flow.doubt(ready, 0)}
     decoders = flow.path_decoders(ready, 0)
     if not decoders:
-        found["alike"] = samples  # and no image is a file's own, for no picture of a file gets there at all
+        found |= {"alike": samples, "stayed": samples}  # no picture of a file gets there at all
     elif not found["doubt"]:
         try:
             chosen = _chosen(files, min(len(files), samples, _MOST_FILES), draw)
@@ -152,30 +153,33 @@ class Experiments:
         ]
         return {
             "alike": sum(same),
-            "own": self._own(graph, twin),
+            **self._own(graph, twin),
             "credits": self._credits(graph, twin, steps),
             "sizes": {name: _mean_size(seen) for name, seen in steps.items()},
             **self._windows(graph),
         }
 
-    def _own(self, graph: Graph, twin: list[Seen]) -> int:
-        """How many images changed whenever their own file showed another picture.
+    def _own(self, graph: Graph, twin: list[Seen]) -> dict[str, int]:
+        """How many images stayed as they were when all files showed other pictures; how many go by their own file.
 
-        Where one image can get into another one, only half of the files change at a time, halved anew by lot: an image
-        that shows another file's picture stays as it is in some of these runs.
+        Where one image can get into another one, only half of the files change at a time then, halved anew by lot: an
+        image that shows another file's picture stays as it is in some of these runs.
         """
-        others, files = self._named(self._pictures.others(self._draw)), range(len(self._pictures.files))
-        rounds = [set(files)]
-        if flow.mixes(graph, flow.behind(graph, 0)):
-            halves = [set(self._draw.sample(files, len(files) // 2)) for _ in range(_HALVINGS)]
-            rounds = [part for half in halves for part in (half, set(files) - half)]
-        own = [True] * self.samples
-        for changed in rounds:
+        others, files = self._named(self._pictures.others(self._draw)), set(range(len(self._pictures.files)))
+
+        def stays(changed: AbstractSet[int]) -> set[int]:
+            """Images that are as they were though their own file shows another picture."""
             names = [others[n] if place in changed else self._twins[n] for n, place in enumerate(self._places)]
             run = self._runs.run(graph, names)[0]
-            for n, place in enumerate(self._places):
-                own[n] &= place not in changed or run[n].digest != twin[n].digest
-        return sum(own)
+            return {n for n, place in enumerate(self._places) if place in changed and run[n].digest == twin[n].digest}
+
+        stayed = stays(files)
+        not_own = set(stayed)
+        if flow.mixes(graph, flow.behind(graph, 0)):
+            for _ in range(_HALVINGS):
+                half = set(self._draw.sample(sorted(files), len(files) // 2))
+                not_own |= stays(half) | stays(files - half)
+        return {"stayed": len(stayed), "own": self.samples - len(not_own)}
 
     def _windows(self, graph: Graph) -> dict[str, Any]:
         """Share of all pixels that is decoded, and share in pictures whose window reaches their lowest third."""
