@@ -24,7 +24,7 @@ def examined(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shard")
     make_shard(ShardPlan(SEED, SIZES), folder)
     command = [sys.executable, "-m", "tests.grading.examining", str(folder)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=800, check=False)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 

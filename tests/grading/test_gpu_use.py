@@ -51,6 +51,22 @@ def test_figures_that_are_not_to_be_had_are_null():
     assert (fair.samples, fair.memory_mib, fair.processes) == (0, None, None)
 
 
+class LookedAt(InMemoryGpu):
+    """A GPU in memory whose work goes on until it was looked at some times, however slow the host is."""
+
+    looks = 0
+
+    def utilisation(self):
+        self.looks += 1
+        return super().utilisation()
+
+    def work(self):
+        enough, until = self.looks + 12, time.monotonic() + 60.0
+        while self.looks < enough:
+            assert time.monotonic() < until, "nobody looks"
+            time.sleep(0.001)
+
+
 class WorkingArm:
     """An arm that keeps a GPU in memory as busy as it is told, in real time."""
 
@@ -64,7 +80,7 @@ class WorkingArm:
     def window(self, batches, *, timeout_s):
         self.windows += 1
         self._gpu.sm_percent = self._sm(self.windows) if callable(self._sm) else self._sm
-        time.sleep(0.03)
+        self._gpu.work()
         self._gpu.sm_percent = 0.0
         return Window(arm=self.arm, images=batches * 32, seconds=batches * 32 / self._rate)
 
@@ -74,7 +90,7 @@ class WorkingArm:
 
 def test_a_sampler_in_the_background_tells_the_arms_apart():
     """The thread samples while windows run; blocks that the host spoiled leave no trace in the means."""
-    gpu = InMemoryGpu(processes=[5_000_001])
+    gpu = LookedAt(processes=[5_000_001])
     settled = 3
     dali = WorkingArm(Arm.DALI, 1000, gpu, lambda window: 3.0 if window == settled + 2 else 75.0)
     declared = WorkingArm(Arm.DECLARED, 500, gpu, 4.0)
@@ -99,14 +115,14 @@ class GoingOn:
     def go_on(self, seconds, *, timeout_s):
         start = time.monotonic()
         self._gpu.jpg_percent = 20.0
-        time.sleep(0.03)
+        self._gpu.work()
         self._gpu.jpg_percent = 0.0
         return Span(Arm.DALI, start, time.monotonic())
 
 
 def test_code_that_would_pass_is_watched_and_then_a_loader_of_ours():
     """However short the windows of the trials were, both have been looked at."""
-    gpu = InMemoryGpu(processes=[5_000_001])
+    gpu = LookedAt(processes=[5_000_001])
     with GpuPoll(gpu, every_s=0.002) as poll:
         dali, declared = tiers.watch(Lookout(poll=poll), GoingOn(gpu), WorkingArm(Arm.DECLARED, 500, gpu, 4.0))
     assert (dali.arm, declared.arm) == (Arm.DALI, Arm.DECLARED)

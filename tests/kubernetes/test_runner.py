@@ -258,7 +258,7 @@ class TestBadDays:
         started = time.monotonic()
         with pytest.raises(SandboxUnavailable, match="expected an answer of the API server, got none"):
             runner.sweep()
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 30
 
     def test_nobody_listens(self, cluster, lab_image, state_dir):
         """A wrong address or a policy in between."""

@@ -1,6 +1,7 @@
 """Warm runners for tests: their pools, what they started, and a witness of what was prepared."""
 
 import contextlib
+import secrets
 
 from grader_service.errors import SandboxUnavailable
 from sandbox import warm_pool
@@ -28,7 +29,8 @@ def pooled(runner, size=1, **settings):
 def prepared(runner, *specs, size=1, **settings):
     """The same, after one run that started these pods and when as many runs are prepared as there should be."""
     with pooled(runner, size, **settings) as (warm, pool):
-        with warm.open_run("teacher", LIMITS) as space:
+        # Containers and volumes are named after their run, and tests of other files use the same engine.
+        with warm.open_run(f"teacher-{secrets.token_hex(4)}", LIMITS) as space:
             for spec in specs:
                 space.start(spec)
         assert pool.waits(FULL_S)

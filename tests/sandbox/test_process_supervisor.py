@@ -28,9 +28,10 @@ for _ in range({count}):
             {work}
         os._exit(0)
     os.wait()
-print("ready", flush=True)
+open({ready!r}, "w").close()
 time.sleep({seconds})
 """
+"""Leaves daemons behind; `ready` is there when each of them runs and what started it is gone."""
 
 
 class Supervised:
@@ -107,6 +108,12 @@ def supervise():
             process.kill()
 
 
+@pytest.fixture
+def ready(tmp_path):
+    """The file of `DAEMON`."""
+    return tmp_path / "ready"
+
+
 @pytest.mark.parametrize(
     ("program", "code"),
     [
@@ -143,12 +150,12 @@ def test_the_end_of_the_log_is_kept(supervise):
     assert 60_000 < len(tail) <= process_supervisor.LOG_BYTES
 
 
-def test_children_end_with_the_guest(supervise, tmp_path):
+def test_children_end_with_the_guest(supervise, ready, tmp_path):
     """Daemons too, although nobody asked for the end yet."""
     seen = tmp_path / "seen"
     waiting = f"while not os.path.exists({str(seen)!r}): time.sleep(0.01)\n"
-    one = supervise(DAEMON.format(count=3, work="time.sleep(1000)", seconds=0) + waiting)
-    one.wait_for(lambda: len(one.living()) == 4)
+    one = supervise(DAEMON.format(count=3, work="time.sleep(1000)", ready=str(ready), seconds=0) + waiting)
+    one.wait_for(lambda: ready.exists() and len(one.living()) == 4)
     seen.touch()
     one.wait_for(lambda: not one.tree())
     assert one.survivors() == []
@@ -156,10 +163,10 @@ def test_children_end_with_the_guest(supervise, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["order", "end of file", "unknown order"])
-def test_every_process_is_killed(supervise, how):
+def test_every_process_is_killed(supervise, ready, how):
     """Daemons in sessions of their own, deaf to signals; by an order, or because the grader is gone."""
-    one = supervise(DAEMON.format(count=5, work="time.sleep(1000)", seconds=1000))
-    one.wait_for(lambda: len(one.living()) == 6)
+    one = supervise(DAEMON.format(count=5, work="time.sleep(1000)", ready=str(ready), seconds=1000))
+    one.wait_for(lambda: ready.exists() and len(one.living()) == 6)
     if how == "end of file":
         one.process.stdin.close()
         one.process.wait(timeout=20)
@@ -218,17 +225,18 @@ def test_many_processes_are_killed(supervise):
     assert one.survivors() == []
 
 
-def test_orphans_that_ended_are_collected(supervise):
+def test_orphans_that_ended_are_collected(supervise, ready):
     """A long run with many short-lived daemons does not fill the table of processes with dead ones."""
-    one = supervise(DAEMON.format(count=40, work="os._exit(0)", seconds=1000))
-    one.wait_for(lambda: len(one.tree()) == 1)
+    one = supervise(DAEMON.format(count=40, work="os._exit(0)", ready=str(ready), seconds=1000))
+    one.wait_for(lambda: ready.exists() and len(one.tree()) == 1)
     one.end()
 
 
-def test_pause_freezes_all_and_resume_thaws_all(supervise):
+def test_pause_freezes_all_and_resume_thaws_all(supervise, ready):
     """Daemons and children alike; the answer comes when it is done."""
-    one = supervise(DAEMON.format(count=3, work="\n            while True: time.sleep(0.01)", seconds=1000))
-    one.wait_for(lambda: len(one.living()) == 4)
+    work = "\n            while True: time.sleep(0.01)"
+    one = supervise(DAEMON.format(count=3, work=work, ready=str(ready), seconds=1000))
+    one.wait_for(lambda: ready.exists() and len(one.living()) == 4)
     one.order(b"p")
     assert {state(process) for process in one.tree()} == {psutil.STATUS_STOPPED}
     one.order(b"r")
