@@ -147,7 +147,9 @@ def _audited(room, batch_id, ids):
     assert all(event.actor for event in happened)
     with room.store.transaction() as connection:
         told = connection.execute(
-            select(EventRow.kind).where(EventRow.submission_id == ids[0], EventRow.batch_id == batch_id)
+            select(EventRow.kind)
+            .where(EventRow.submission_id == ids[0], EventRow.batch_id == batch_id)
+            .order_by(EventRow.id)
         ).scalars()
         assert list(told) == ["regraded", "regrade_undone"]
     assert "regraded" in room.grader("status", ids[0])

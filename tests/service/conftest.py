@@ -60,6 +60,7 @@ def graded(postgres, tmp_path_factory):
     with redis_server() as redis:
         made = Service(redis, url.format(name=name), state_dir, tmp_path_factory.mktemp("logs"))
         made.environment["GRADER_ARTIFACT_SOURCES"] = f"file://{state_dir}/outbox/"
+        made.environment["GRADER_LEASE_S"] = "60"  # nobody waits for the end of one; a lost one would be a try more
         made.judge()
         made.runner()
         yield made

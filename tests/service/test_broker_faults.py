@@ -33,6 +33,7 @@ def test_a_broker_whose_connections_break_every_second(service):
     """(C13) Workers go on by themselves, and each submission that was posted meanwhile has its one verdict."""
     broker = StreamProxy(("127.0.0.1", service.redis.port))
     service.environment["GRADER_REDIS_URL"] = service.redis.url.replace(f":{service.redis.port}/", f":{broker.port}/")
+    service.environment["GRADER_LEASE_S"] = "60"
     workers = [service.judge(), service.runner()]
     first, _ = service.post()
     service.one_verdict(first)
@@ -69,7 +70,7 @@ def test_a_broker_behind_connections_that_went_silent(service):
 
 def test_a_result_is_kept_until_the_database_is_back(service, database):
     """(C15) Away while the run ends: the result waits in the worker, and nothing is executed a second time."""
-    service.environment["GRADER_LEASE_S"] = "30"
+    service.environment["GRADER_LEASE_S"] = "120"
     service.judge()
     worker = service.runner()
     gate = service.gate()

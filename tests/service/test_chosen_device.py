@@ -1,7 +1,7 @@
 """Which device a worker takes on a host with GPUs and MIG instances, and that nobody else takes it."""
 
 import functools
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 import psutil
@@ -170,6 +170,13 @@ def test_containers_get_the_chosen_instance(host, tmp_path, monkeypatch, uuid):
     assert guest_environment(spec, runner._gpu)["NVIDIA_VISIBLE_DEVICES"] == uuid
 
 
+def environments():
+    """Of all processes below this one, some of which may end meanwhile."""
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            yield process.environ()
+
+
 def test_processes_see_the_chosen_device_and_not_the_first(host, state_dir, monkeypatch):
     """Where the worker's own environment says another, too: lock and watch are on the chosen one."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
@@ -177,8 +184,7 @@ def test_processes_see_the_chosen_device_and_not_the_first(host, state_dir, monk
         runner = open_runner("process", "", Settings(state_dir=state_dir), chosen(uuid))
         with runner.open_run(f"run-of-{uuid}", LIMITS) as space:
             assert ask(space.start(drill()), kind="echo", value=1).body["value"] == 1
-            pods = [process.environ() for process in psutil.Process().children(recursive=True)]
-            told = {pod["CUDA_VISIBLE_DEVICES"] for pod in pods if f"run-of-{uuid}" in pod.get("TMPDIR", "")}
+            told = {pod["CUDA_VISIBLE_DEVICES"] for pod in environments() if f"run-of-{uuid}" in pod.get("TMPDIR", "")}
             assert told == {uuid}
 
 

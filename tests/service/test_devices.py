@@ -208,7 +208,8 @@ def test_a_device_has_one_worker_and_obeys_the_operator(service):
     service.await_state(last, "run_queued")
     subprocess.run([GRADER, "devices", "ready", name], env=service.env(), check=True, capture_output=True)
     service.one_verdict(last, timeout_s=15)
-    claims = [row["actor"] for row in service.rows(EventRow, EventRow.kind == "run_claimed")]
+    rows = sorted(service.rows(EventRow, EventRow.kind == "run_claimed"), key=lambda row: row["id"])
+    claims = [row["actor"] for row in rows]
     assert ["cpu:" in actor and actor.split("/")[1].endswith(":0") for actor in claims] == [False, False, True]
     assert {run["attempts"] for one in (*waiting, last) for run in service.runs(one)} == {0}
 

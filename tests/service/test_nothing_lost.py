@@ -79,7 +79,7 @@ def test_a_judge_that_dies_anywhere_between_message_and_answer_loses_nothing(ser
     assert in_hand(service) == 1
 
     judge = service.judge()
-    wait_for(lambda: service.rows(SubmissionRow), 20)
+    wait_for(lambda: service.rows(SubmissionRow) and not in_hand(service), 20)
     with ExitStack() as faults:
         with no_writes(service, "submission"):
             submission_id, after_commit = service.post()
@@ -198,9 +198,12 @@ def test_a_broker_without_a_file_may_die_too(postgres_url, tmp_path):
         try:
             workers = [service.judge(), service.runner()]
             _, gate, tasks = gated_and_quick(service)
+            pids = [worker.pid for worker in workers]
+            stop_all(*pids)  # or they might announce anew before anybody has looked
             redis.kill()
             redis.start()
             assert redis.client().keys("grader.run.*") == []
+            continue_all(*pids)
             gate.open()
             settled(service, tasks)
             for worker in workers:

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import subprocess
 import urllib.error
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,8 @@ from grader_service.queue.redis_check import unsafe
 from grader_service.store import leases, operations
 from grader_service.store.tables import RunState
 from tests.service.faults import continue_all, envelope, explained, no_writes, push, scrape, stop_all, writer_waits
-from tests.service.harness import GRADER, SLOW, wait_for
+from tests.service.harness import GRADER, wait_for
+from tests.services.kept_port import kept_port
 from tests.services.redis_server import redis_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -47,11 +47,15 @@ def test_an_unsafe_redis_is_refused_in_production(service):
         assert unsafe(redis.client()) == []
 
 
-def test_figures_follow_what_happens(service):
+@pytest.fixture
+def port():
+    """For `grader metrics`."""
+    with kept_port() as found:
+        yield found
+
+
+def test_figures_follow_what_happens(service, port):
     """Waiting, running, refused, delivered, parked: each scrape says what the store says (G4)."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     service.start("metrics", "--port", str(port))
     service.judge(GRADER_MAX_ATTEMPTS="1")
 
@@ -79,10 +83,10 @@ def test_figures_follow_what_happens(service):
     client = service.redis.client()
     client.set("inbox", "no list, so that nothing can be sent to it")
     reply_to = {"queue": "inbox", "task": "lab.ready"}
-    slow = SLOW.format(seconds=1)
+    gate = service.gate()
     sent = [
-        service.post(service.message(source=slow, reply_to=reply_to)),
-        service.post(service.message(source=slow), queue="regrade"),
+        service.post(service.message(source=gate.source, reply_to=reply_to)),
+        service.post(service.message(source=gate.source), queue="regrade"),
     ]
     push(service, envelope("%%%", task_id="malformed"))
     shows(queued_live=1, queued_regrade=1, accepted=2, refused=1)
@@ -91,6 +95,7 @@ def test_figures_follow_what_happens(service):
     # Mostly the live one runs first; not where a sweep held its row in the instant of the claim.
     wait_for(lambda: [counted(state) for state in ("running", "run_queued")] == [1, 1], 20)
     shows(ready=1)
+    gate.open()
     for _, task_id in sent:
         service.result(task_id)
     shows(done_live=1, done_regrade=1, passed=2, undelivered=1, running=0)

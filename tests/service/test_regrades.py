@@ -5,7 +5,8 @@ import pytest
 from grader_service.model.regrade import BatchState, ItemState
 from grader_service.store import regrades
 from grader_service.store.tables import RunRow, RunState, VerdictRow
-from tests.service.harness import QUICK, SLOW, wait_for
+from tests.service.faults import no_writes, writer_waits
+from tests.service.harness import QUICK, wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -25,7 +26,7 @@ def graded(service, count=COUNT, source=QUICK):
 def operate(service, *words, status=0):
     """Runs `grader regrade …` as an operator would."""
     worker = service.start("regrade", *words)
-    assert worker.process.wait(60) == status, worker.log.read_text(errors="replace")
+    assert worker.process.wait(240) == status, worker.log.read_text(errors="replace")
     return worker.log.read_text(errors="replace")
 
 
@@ -138,12 +139,13 @@ def test_a_runner_that_dies_costs_a_try(service):
     """The item's run is taken up again by another runner, and its device time is charged twice."""
     service.judge()
     first = service.runner()
-    graded(service, 1, SLOW.format(seconds=2))
+    graded(service, 1)
     batch_id = planned(service)
     service.start("worker", "regrade")
-    operate(service, "start", batch_id)
-    wait_for(lambda: [run for run in runs_of_batch(service) if run["state"] == "running"], 30)
-    first.end(9)
+    with no_writes(service, "evidence"):
+        operate(service, "start", batch_id)
+        writer_waits(service, "evidence")
+        first.end(9)
     service.runner()
     wait_for(lambda: state(service, batch_id) is BatchState.FINISHED, 90)
     (run,) = runs_of_batch(service)

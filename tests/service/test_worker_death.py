@@ -93,7 +93,7 @@ def test_a_worker_that_is_told_to_stop_returns_a_long_run(docker_service, engine
     in_a_container(service, engine, submission_id)
     asked = time.monotonic()
     assert worker.end(signal.SIGTERM) == 0
-    assert time.monotonic() - asked < 1 + 5
+    assert time.monotonic() - asked < 4 * (1 + 5), "a busy machine is given a multiple"
     assert nothing_left(engine, service.state_dir)
     (run,) = service.runs(submission_id)
     assert (run["state"], run["attempts"], run["lease_owner"]) == ("run_queued", 0, None)
@@ -122,13 +122,13 @@ def test_a_child_that_hangs_is_ended_with_its_container(docker_service, engine):
 
 def test_a_worker_that_is_told_to_stop_finishes_a_short_run(service):
     """(C3) Exit 0 as soon as the result is stored; nothing was given back."""
-    worker = service.runner(GRADER_SOFT_SHUTDOWN_S="20")
+    worker = service.runner(GRADER_SOFT_SHUTDOWN_S="60")
     service.judge()
     submission_id, _ = service.post(service.message(source=SLOW.format(seconds=2)))
     service.await_state(submission_id, "running")
     asked = time.monotonic()
     assert worker.end(signal.SIGTERM) == 0
-    assert time.monotonic() - asked < 12
+    assert time.monotonic() - asked < 45, "its patience is a minute"
     service.one_verdict(submission_id)
     assert service.events(submission_id) == ["accepted", "run_claimed", "run_done", "judge_claimed", "verdict"]
 

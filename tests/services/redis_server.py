@@ -2,7 +2,6 @@
 
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -12,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import redis
+
+from tests.services.kept_port import kept_port
 
 _START_S = 15
 
@@ -73,15 +74,13 @@ def redis_server(*options: str) -> Iterator[RedisServer]:
     if shutil.which("redis-server") is None:
         raise FileNotFoundError("Redis is not installed: apt-get install redis-server")
     folder = Path(tempfile.mkdtemp(prefix="grader-redis-", dir="/var/tmp"))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = RedisServer(folder, port)
-    if options:
-        server.options = options
-    try:
-        server.start()
-        yield server
-    finally:
-        server.kill()
-        shutil.rmtree(folder, ignore_errors=True)
+    with kept_port() as port:
+        server = RedisServer(folder, port)
+        if options:
+            server.options = options
+        try:
+            server.start()
+            yield server
+        finally:
+            server.kill()
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,7 +1,6 @@
 """Artifacts in S3-compatible storage, as in production: a real S3 server of the test's own, over HTTP."""
 
 import hashlib
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import s3fs
 
 from grader_service.errors import InfrastructureError, SubmissionRejected
 from grader_service.store.artifacts import ArtifactStore
+from tests.services.kept_port import kept_port
 
 DATA = b"print('hello')\n" * 1000
 DIGEST = hashlib.sha256(DATA).hexdigest()
@@ -22,28 +22,27 @@ DIGEST = hashlib.sha256(DATA).hexdigest()
 @pytest.fixture(scope="module")
 def server():
     """An S3 server on a port of its own; yields its address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    address = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            urllib.request.urlopen(address, timeout=1).close()
-            break
-        except urllib.error.HTTPError:
-            break
-        except OSError:
-            assert time.monotonic() < deadline, "the S3 server did not start"
-            time.sleep(0.1)
-    yield address
-    process.terminate()
-    process.wait(10)
+    with kept_port() as port:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        address = f"http://127.0.0.1:{port}"
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                urllib.request.urlopen(address, timeout=10).close()
+                break
+            except urllib.error.HTTPError:
+                break
+            except OSError:
+                assert process.poll() is None, "the S3 server ended"
+                assert time.monotonic() < deadline, "the S3 server did not start"
+                time.sleep(0.1)
+        yield address
+        process.terminate()
+        process.wait(60)
 
 
 @pytest.fixture

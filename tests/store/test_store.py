@@ -208,7 +208,7 @@ def test_a_run_that_ends_and_a_claim_of_the_learners_next_do_not_wait_for_each_o
 def test_an_expired_claim_cannot_write(store):
     """The fence keeps a sleeper's result out, and the event log says so."""
     accept(store, a_submission())
-    sleeper = leases.claim(store, "run", "sleeper", 0.0)
+    sleeper = leases.claim(store, "run", "sleeper", -1.0)  # SQLite's clock stands still for a millisecond
     assert sweep.expire_leases(store, max_attempts=3, delay_s=0.0) == 1
     second = leases.claim(store, "run", "second", 60)
     assert second.fence == sleeper.fence + 1
@@ -321,9 +321,9 @@ def test_waiting_runs_are_announced_again(store):
     accept(store, a_submission())
     assert len(sweep.to_announce(store, silent_s=30)) == 1
     assert sweep.to_announce(store, silent_s=30) == []
-    assert len(sweep.to_announce(store, silent_s=0)) == 1
+    assert len(sweep.to_announce(store, silent_s=-1)) == 1
     claim = leases.claim(store, "run", "r", 60)
-    assert sweep.to_announce(store, silent_s=0) == []
+    assert sweep.to_announce(store, silent_s=-1) == []
     results.store_evidence(store, claim, "evidence", b"{}", {})
     assert [hint.stage for hint in sweep.to_announce(store, silent_s=30)] == ["judge"]
 

@@ -93,7 +93,7 @@ def test_the_keyboard_reaches_the_content(place, visit):
     window.page.keyboard.press("Tab")
     assert window.page.evaluate("document.activeElement.textContent") == "Skip to the content"
     window.page.keyboard.press("Enter")
-    assert window.page.url.endswith("#main")
+    window.page.wait_for_url(lambda url: url.endswith("#main"))
     window.page.keyboard.press("Tab")
     assert window.page.evaluate("document.activeElement.id") == "q"
     assert window.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
@@ -107,6 +107,7 @@ def test_hostile_texts_stay_texts(place, visit):
     assert row.count() == 1
     assert SCRIPT in row.inner_text()
     row.get_by_role("link").first.click()
+    window.page.wait_for_load_state()
     text = window.page.locator("main").inner_text()
     for part in (SCRIPT, IMAGE, f"note={IMAGE}"):
         assert part in text
@@ -169,6 +170,7 @@ def test_search_and_paging_lead_through_all_submissions(place, visit):
     window.page.get_by_label("Status").select_option("passed")
     window.page.get_by_label("Cohort").select_option("autumn")
     window.page.get_by_role("button", name="Search").click()
+    window.page.wait_for_load_state()
     assert set(window.page.locator("tbody tr .chip").all_inner_texts()) == {"✓ passed"}
     window.page.get_by_role("link", name="Clear").click()
     assert window.page.get_by_label("Status").input_value() == ""
@@ -204,6 +206,7 @@ def test_the_diff_of_a_large_batch_comes_after_its_page(place, visit):
         plain.go(path)
         assert plain.page.locator(".matrix").count() == 0
         plain.page.get_by_role("link", name="Summary").click()
+        plain.page.wait_for_load_state()
         assert plain.page.locator(".matrix").is_visible()
 
 
@@ -244,6 +247,7 @@ def test_the_wrong_token_is_said_and_the_right_one_leads_on(place, visit):
     window.page.get_by_label("Your name").fill("Zoë")
     window.page.get_by_label("Token").fill(OPERATOR_TOKEN)
     window.page.get_by_role("button", name="Sign in").click()
+    window.page.wait_for_load_state()
     assert window.page.get_by_role("heading", name="Audit log").is_visible()
     assert "Zoë (operator)" in window.page.locator("header").inner_text()
     window.page.get_by_role("button", name="Sign out").click()

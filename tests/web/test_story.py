@@ -39,6 +39,7 @@ def statuses(store):
 def waits_for(window, text):
     """Until the page says so by itself."""
     window.page.locator(".batch-line .chip", has_text=text).first.wait_for()
+    window.page.wait_for_load_state()  # in another state it was loaded anew
 
 
 def press(window, name):
