@@ -7,7 +7,7 @@ from tests.corpus.case import Case
 from tests.corpus.defences import defences
 from tests.levels.shards import recorded
 
-OUTSIDE = '"/tmp'
+OUTSIDE = ('"/tmp', '"/dev/shm')
 """What is written there is another pod's too where pods have no walls."""
 WALLESS = frozenset("VTK")
 """Families of what a submission says and delivers, and of good faith: whether pods have walls changes nothing."""
@@ -35,6 +35,6 @@ def needs_walls(case: Case) -> bool:
     What measures does not, nor what only says and delivers something; but all that leaves its folder does.
     """
     content = getattr(case, "content", "")
-    if isinstance(content, str) and OUTSIDE in content:
+    if isinstance(content, str) and any(place in content for place in OUTSIDE):
         return True
     return case.id[0] not in WALLESS and "benchmark" not in getattr(case, "steps", ())

@@ -29,6 +29,8 @@ SHORT = {"block_s": 0.1}
 LITTLE = 0.4
 """A threshold between what a cheat is worth, at most a quarter of the baseline, and what it would show, once to twice
 the baseline: neither is left to the noise of a host."""
+AHEAD = 0.5
+"""The same for a thread that decodes each image four times: 0.2 to 0.3 of the baseline."""
 
 
 def clock(id_: str, title: str, forged_clock: str) -> Cheat:
@@ -148,7 +150,7 @@ CASES = (
                 yield ready.get()
             """,
                 joined(
-                    SLOWLY.replace("range(8)", "range(3)"),
+                    SLOWLY.replace("range(8)", "range(4)"),
                     """
                 import queue, threading
 
@@ -160,7 +162,7 @@ CASES = (
                 ),
             )
         ),
-        threshold=LITTLE,
+        threshold=AHEAD,
         plan={"block_s": 0.2, "looks": (4, 8)},
     ),
     working(
