@@ -72,7 +72,6 @@ def facts(engine, lab_image):
     output = engine.containers.run(
         lab_image,
         ["python3", "-P", "-s", "-B", "-c", SCRIPT % {"programs": PROGRAMS}],
-        name="grader-test-lab-image",
         remove=True,
         network_mode="none",
         read_only=True,
