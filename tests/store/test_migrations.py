@@ -17,7 +17,7 @@ COLUMNS = {
 }
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
 def old_store(request, tmp_path):
     """A database with the schema of the first version."""
     name = "migrated"
