@@ -13,6 +13,7 @@ that is missing is a failure, never a skip.
 import argparse
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -112,4 +113,5 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends what it has started, as Ctrl-C does
     raise SystemExit(main())
