@@ -17,7 +17,8 @@ from sandbox.docker_runner import DockerRunner, connect_engine
 from sandbox.process_runner import ProcessRunner
 from tests.checks import declared_codes
 from tests.kubernetes_api.cluster import test_cluster
-from tests.levels.marking import pytest_collection_modifyitems, pytest_xdist_make_scheduler  # noqa: F401 - hooks
+from tests.levels.dealing import pytest_xdist_make_scheduler  # noqa: F401 - a hook
+from tests.levels.marking import pytest_collection_modifyitems  # noqa: F401 - a hook
 from tests.sandbox.engine_proxy import EngineProxy
 from tests.services.forked_runner import ForkedRunner
 from tests.services.postgres_server import binaries, postgres_server

@@ -3,7 +3,7 @@
 from tests.corpus import catalogue
 from tests.corpus.case import Case
 from tests.corpus.defences import defences
-from tests.levels.shards import longest_first
+from tests.levels.shards import case_unit, longest_first
 
 OUTSIDE = ('"/tmp', '"/dev/shm')
 """What is written there is another pod's too where pods have no walls."""
@@ -17,7 +17,7 @@ def quick() -> tuple[Case, ...]:
     for module in catalogue.modules():
         if chosen.isdisjoint(case.id for case in module.CASES):
             chosen.add(module.CASES[0].id)
-    cases = {f"tests/corpus/test_whole.py::test_case[{case.id}]": case for case in catalogue.cases()}
+    cases = {case_unit(case.id): case for case in catalogue.cases()}
     return tuple(cases[unit] for unit in longest_first(unit for unit, case in cases.items() if case.id in chosen))
 
 

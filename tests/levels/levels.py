@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from tests.levels.parts import BIN, ROOT, Part, pytest_part
-from tests.levels.shards import BY_TEST, QUICK_CORPUS, divided, longest_first, recorded
+from tests.levels.shards import BY_TEST, QUICK_CORPUS, case_unit, defence_unit, divided, longest_first, recorded
 
 IMAGES = "images"
 _WHOLE = r"(?m)^pytestmark = .*pytest\.mark\.({})\b"
@@ -23,7 +23,7 @@ def check() -> list[Part]:
         pytest_part(
             "tests without services",
             *("-m", "not integration and not slow"),
-            _listed("files-without-services", longest_first(sorted(_files() - elsewhere))),
+            _listed("files-without-services", longest_first(_files() - elsewhere)),
         ),
     ]
 
@@ -36,7 +36,7 @@ def test() -> list[Part]:
         pytest_part(
             "quick corpus and tests with services",
             *("-m", "integration and not slow and not alone"),
-            _listed("files", [QUICK_CORPUS, *longest_first(sorted(_files() - slow))]),
+            _listed("files", [QUICK_CORPUS, *longest_first(_files() - slow)]),
             more=1,
             after=IMAGES,
         ),
@@ -57,6 +57,7 @@ def shard(number: int, of: int) -> list[Part]:
 
 def of_units(chosen: Sequence[str], name: str) -> list[Part]:
     """Parts that run these units, whatever level their tests belong to."""
+    # First single tests, then files: a process that went from one to the other and back would open its world anew.
     single_first = sorted(longest_first(chosen), key=lambda unit: "::" not in unit)
     beside = pytest_part(f"{name}, beside each other", "-m", "not alone", _listed(name, single_first), after=IMAGES)
     return [beside, *_alone(f"{name}, alone", chosen, "alone")]
@@ -72,16 +73,15 @@ def units() -> list[str]:
     """Every unit of `make test-all`."""
     from tests.corpus import catalogue, defences
 
-    whole, off = BY_TEST
-    single = [f"{whole}::test_case[{case.id}]" for case in catalogue.cases()]
-    single += [f"{off}::test_without[{defence.id}]" for defence in defences.defences()]
+    single = [case_unit(case.id) for case in catalogue.cases()]
+    single += [defence_unit(defence.id) for defence in defences.defences()]
     return sorted({*single, *_files()})
 
 
 def _files() -> set[str]:
     """Files of tests that are units, so neither the corpus nor its quick part."""
     files = {str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")}
-    return files - {*BY_TEST, QUICK_CORPUS}
+    return files - BY_TEST
 
 
 @cache

@@ -4,16 +4,9 @@
 - `integration`: it asks for a service, a sandbox or a browser. Found by its fixtures, or said; from `make test` on.
 - `slow`: only `make test-all` runs it.
 - `alone`: it measures, or hurts what others use, so that nothing runs beside it, in whatever level it is.
-
-And how tests are dealt to processes.
 """
 
-from typing import Any
-
 import pytest
-from xdist.scheduler import LoadScopeScheduling
-
-from tests.levels.shards import unit_of
 
 SERVICES = frozenset(
     {"engine", "postgres", "redis", "chromium", "process_runner", "forked_runner", "bench", "lab_child"}
@@ -32,18 +25,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if (SERVICES | LONG) & asked or alone:
             item.add_marker(pytest.mark.integration)
-
-
-class _ByUnit(LoadScopeScheduling):
-    """Deals units in the order in which they were named."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return unit_of(nodeid)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    """`--dist loadfile`, but files of which `shards.py` says that their tests share nothing are dealt by the test."""
-    if config.getoption("dist") != "loadfile":
-        return None
-    config.option.loadscopereorder = False
-    return _ByUnit(config, log)

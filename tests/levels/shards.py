@@ -12,16 +12,27 @@ from tests.levels.parts import ROOT, Test
 
 DURATIONS = ROOT / "tests" / "levels" / "durations.json"
 """Seconds of each unit; `python -m tests.levels record` writes it from the reports of a run."""
-BY_TEST = ("tests/corpus/test_whole.py", "tests/corpus/test_defences.py")
-"""Files whose tests share nothing."""
+_WHOLE_CORPUS, _WITHOUT = "tests/corpus/test_whole.py", "tests/corpus/test_defences.py"
 QUICK_CORPUS = "tests/corpus/test_quick.py"
-"""Another such file, for `make test` alone: it plays a part of the first one."""
+"""For `make test` alone: it plays a part of the whole corpus."""
+BY_TEST = frozenset({_WHOLE_CORPUS, _WITHOUT, QUICK_CORPUS})
+"""Files whose tests share nothing."""
 
 
 def unit_of(test_id: str) -> str:
     """The unit that a test belongs to."""
     file = test_id.partition("::")[0]
-    return test_id if file in {*BY_TEST, QUICK_CORPUS} else file
+    return test_id if file in BY_TEST else file
+
+
+def case_unit(case_id: str) -> str:
+    """A case of the corpus."""
+    return f"{_WHOLE_CORPUS}::test_case[{case_id}]"
+
+
+def defence_unit(defence_id: str) -> str:
+    """A defence that is switched off."""
+    return f"{_WITHOUT}::test_without[{defence_id}]"
 
 
 def recorded() -> dict[str, float]:
@@ -33,7 +44,7 @@ def recorded() -> dict[str, float]:
 def longest_first(units: Iterable[str]) -> list[str]:
     """Units, so that the last ones to end are short. One that was never recorded may take long, so it begins early."""
     seconds = recorded()
-    return sorted(units, key=lambda unit: -seconds.get(unit, math.inf))
+    return sorted(units, key=lambda unit: (-seconds.get(unit, math.inf), unit))
 
 
 def divided(units: Iterable[str], number: int, seconds: Mapping[str, float]) -> list[list[str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.levels.parts import ROOT
-from tests.levels.shards import BY_TEST
+from tests.levels.shards import case_unit, defence_unit
 
 SINCE_H = 24
 """Changes of so many hours before the newest commit are one change, where no base is named."""
@@ -42,13 +42,10 @@ def touched(paths: Iterable[str], units: Iterable[str]) -> list[str]:
     if any(path.startswith("examples/") for path in changed):
         modules.add("tests.e2e.conftest.EXAMPLES")
     folders = {str(Path(path).parent) for path in changed if path.startswith("tests/") and not _is_test(path)}
-    whole, off = BY_TEST
     found = {
-        f"{off}::test_without[{defence.id}]"
-        for defence in defences.defences()
-        if {edit.file for edit in defence.edits} & changed
+        defence_unit(defence.id) for defence in defences.defences() if {edit.file for edit in defence.edits} & changed
     }
-    found |= {f"{whole}::test_case[{case}]" for case in _cases_of(changed)}
+    found |= {case_unit(case) for case in _cases_of(changed)}
     for unit in units:
         if "::" in unit:
             continue
