@@ -24,7 +24,8 @@ from grader_service.store.tables import OutboxRow, VerdictRow, table_of
 from tests.conftest import DATABASES
 from tests.regrade.desk import COUNT
 from tests.regrade.stored import LAB, fill
-from tests.service.harness import GRADER, Service, Worker, wait_for
+from tests.service.harness import GRADER, Service, Worker
+from tests.waiting import wait_for
 
 
 class Room(Service):

@@ -15,7 +15,7 @@ from grader_service.store.acceptance import Accepted, Arrival, IntakeLimits, Wai
 from grader_service.store.tables import EventRow, OutboxRow, VerdictRow
 from tests.regrade.kinds import TRANSITIONS, evidence_of, kinds, transitions
 from tests.regrade.stored import WAITING_EVERY, Maker, fill, fill_through_service, places
-from tests.service.harness import wait_for
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 

@@ -28,8 +28,8 @@ from grader_service.store.attempts import attempt_number
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import EvidenceRow, RunRow, RunState, SubmissionRow, VerdictRow
 from tests.regrade.desk import COUNT, answers, counts, in_force, lose, started, state, worked_off
-from tests.service.harness import wait_for
 from tests.services.postgres_server import somebody_waits
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from grader_service.regrade import yielding
 from grader_service.regrade.yielding import LiveWatch
 from grader_service.store.acceptance import IntakeLimits, Waiter, accept
 from grader_service.store.operations import work_came
-from tests.service.harness import wait_for
+from tests.waiting import wait_for
 
 
 def hand_in(store, number):

@@ -13,8 +13,9 @@ from typing import Any
 from sqlalchemy import text
 
 from grader_service.store.tables import EventRow
-from tests.service.harness import Service, wait_for
+from tests.service.harness import Service
 from tests.services.redis_server import RedisServer
+from tests.waiting import wait_for
 
 # What each event makes of the state of its run.
 _AFTER = {

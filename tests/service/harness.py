@@ -6,9 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from grader_service.settings import Settings
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, OutboxRow, RunRow, VerdictRow
 from tests.services.redis_server import RedisServer
+from tests.waiting import PATIENCE, wait_for
 
 GRADER = str(Path(sys.executable).with_name("grader"))
 WINS = [
@@ -43,8 +42,6 @@ while not os.path.exists({opened!r}):
     time.sleep(0.05)
 """
 STEPS = ("reflection",)
-_PATIENCE = 4
-"""How many times longer than stated a wait may take: what is stated is enough on a quiet machine."""
 
 
 @dataclass
@@ -201,7 +198,7 @@ class Service:
 
     def result(self, task_id: str, timeout_s: float = 60.0) -> dict[str, Any]:
         """The result of a posted task."""
-        return self.app.AsyncResult(task_id).get(timeout=_PATIENCE * timeout_s, interval=0.1)
+        return self.app.AsyncResult(task_id).get(timeout=PATIENCE * timeout_s, interval=0.1)
 
     def rows(self, table: Any, *where: Any) -> list[Any]:
         """Rows of a table as mappings."""
@@ -253,24 +250,3 @@ class Service:
                     worker.process.kill()
                 worker.process.wait(20)
         self.store.close()
-
-
-def wait_for(look: Callable[[], Any], timeout_s: float, every_s: float = 0.1) -> Any:
-    """What `look` returns once it is truthy.
-
-    Args:
-        look: asked again and again.
-        timeout_s: more than enough on a quiet machine; a busy one is given a multiple of it.
-        every_s: between two looks.
-
-    Raises:
-        AssertionError: it was not in time.
-    """
-    deadline = time.monotonic() + _PATIENCE * timeout_s
-    while True:
-        found = look()
-        if found:
-            return found
-        if time.monotonic() > deadline:
-            raise AssertionError(f"nothing came within {_PATIENCE * timeout_s:g} s")
-        time.sleep(every_s)

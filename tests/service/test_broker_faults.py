@@ -12,8 +12,8 @@ from grader_service.queue.hints import announce
 from grader_service.queue.tasks import register_judge, register_run
 from grader_service.settings import Settings
 from grader_service.store.sweep import Hint
-from tests.service.harness import wait_for
 from tests.services.stream_proxy import StreamProxy, before_postgres
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

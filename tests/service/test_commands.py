@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from tests.service.harness import GRADER, QUICK, SLOW, wait_for
+from tests.service.harness import GRADER, QUICK, SLOW
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
 

@@ -34,7 +34,8 @@ from grader_service.store import devices
 from grader_service.store.results import load_evidence
 from grader_service.store.sweep import to_announce
 from grader_service.store.tables import EventRow
-from tests.service.harness import GRADER, QUICK, wait_for
+from tests.service.harness import GRADER, QUICK
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
 

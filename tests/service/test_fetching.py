@@ -13,7 +13,8 @@ from grader_service.service.runner import RunEnd
 from sandbox.process_runner import ProcessRunner
 from sandbox.run_folder import is_live
 from tests.factories import a_run, an_evidence
-from tests.service.harness import QUICK, wait_for
+from tests.service.harness import QUICK
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
 

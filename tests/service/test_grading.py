@@ -4,7 +4,7 @@ import pytest
 
 from grader_service.signing import signed_by
 from tests.service.bench import containers_of, nothing_left
-from tests.service.harness import wait_for
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
 

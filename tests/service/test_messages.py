@@ -15,7 +15,8 @@ from grader_service.queue.intake_loop import IntakeLoop
 from grader_service.service.message import MAX_INLINE_BYTES
 from grader_service.store.tables import EventRow, SubmissionRow
 from tests.service.faults import body, envelope, explained, push
-from tests.service.harness import QUICK, SLOW, wait_for
+from tests.service.harness import QUICK, SLOW
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
 

@@ -19,8 +19,9 @@ from grader_service.store import acceptance, leases, outbox, results
 from grader_service.store.acceptance import Arrival, IntakeLimits, Repeated, Waiter
 from grader_service.store.tables import RunRow, SubmissionRow
 from tests.service.faults import continue_all, explained, frozen, no_writes, stop_all, writer_waits
-from tests.service.harness import Service, wait_for
+from tests.service.harness import Service
 from tests.services.redis_server import redis_server
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -12,7 +12,8 @@ from grader_service.store.outbox import due
 from grader_service.store.sweep import expire_leases, to_announce
 from grader_service.store.tables import EventRow, OutboxRow, RunRow
 from tests.service.faults import continue_all, explained, no_writes, stop_all, writer_waits
-from tests.service.harness import SLOW, wait_for
+from tests.service.harness import SLOW
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

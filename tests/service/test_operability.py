@@ -12,9 +12,10 @@ from grader_service.queue.redis_check import unsafe
 from grader_service.store import leases, operations
 from grader_service.store.tables import RunState
 from tests.service.faults import continue_all, envelope, explained, no_writes, push, scrape, stop_all, writer_waits
-from tests.service.harness import GRADER, wait_for
+from tests.service.harness import GRADER
 from tests.services.kept_port import kept_port
 from tests.services.redis_server import redis_server
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

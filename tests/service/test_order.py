@@ -7,7 +7,7 @@ import pytest
 from grader_service.store import devices
 from grader_service.store.tables import EventRow, RunRow, SubmissionRow
 from tests.service.faults import explained
-from tests.service.harness import wait_for
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
 

@@ -6,7 +6,8 @@ from grader_service.model.regrade import BatchState, ItemState
 from grader_service.store import regrades
 from grader_service.store.tables import RunRow, RunState, VerdictRow
 from tests.service.faults import no_writes, writer_waits
-from tests.service.harness import QUICK, wait_for
+from tests.service.harness import QUICK
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -12,7 +12,8 @@ from sandbox.docker_runner import DockerRunner
 from sandbox.process_runner import ProcessRunner
 from tests.conftest import missing
 from tests.service.bench import containers_of, nothing_left
-from tests.service.harness import SLOW, wait_for
+from tests.service.harness import SLOW
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

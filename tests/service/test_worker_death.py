@@ -9,7 +9,8 @@ import time
 import pytest
 
 from tests.service.bench import containers_of, nothing_left
-from tests.service.harness import GRADER, QUICK, SLOW, wait_for
+from tests.service.harness import GRADER, QUICK, SLOW
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -15,8 +15,8 @@ from grader_service.store import acceptance, engine, leases, outbox, results, sw
 from grader_service.store.acceptance import Accepted, Arrival, Conflicting, IntakeLimits, Refused, Repeated, Waiter
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
-from tests.service.harness import wait_for
 from tests.services.postgres_server import somebody_waits
+from tests.waiting import wait_for
 
 PLAN = RunPlan(needs=(Need.DISCOVERY,))
 LIMITS = IntakeLimits()
