@@ -5,7 +5,6 @@ import json
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,23 +18,18 @@ from grader_service.signing import signed_by
 from tests.conftest import missing
 from tests.platform.node_platform import node_platform  # noqa: F401 - a fixture
 from tests.service.bench import containers_of, nothing_left
-from tests.service.harness import wait_for
+from tests.services.kept_port import kept_port
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(1800)  # images, the stack's start and gradings of the reference, on a slow machine
 ROOT = Path(__file__).resolve().parents[2]
 SERVICES = ("redis", "postgres", "judge", "regrade", "runner", "metrics", "web")
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Stack:
     """A project of its own on this engine."""
 
-    def __init__(self, engine, folder: Path) -> None:
+    def __init__(self, engine, folder: Path, redis_port: int, metrics_port: int, web_port: int) -> None:
         self.engine = engine
         self.name = f"gradertest{secrets.token_hex(3)}"
         self.environment = {
@@ -43,9 +37,9 @@ class Stack:
             "GRADER_PROJECT": self.name,
             "GRADER_STATE_DIR": str(folder / "state"),
             "GRADER_SECRETS_DIR": str(folder / "secrets"),
-            "GRADER_REDIS_PORT": str(free_port()),
-            "GRADER_METRICS_PORT": str(free_port()),
-            "GRADER_WEB_PORT": str(free_port()),
+            "GRADER_REDIS_PORT": str(redis_port),
+            "GRADER_METRICS_PORT": str(metrics_port),
+            "GRADER_WEB_PORT": str(web_port),
             "GRADER_RUNNER_NAME": self.name,
             "GRADER_DOCKER_SOCKET": os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix(
                 "unix://"
@@ -69,7 +63,14 @@ class Stack:
 
 
 @pytest.fixture(scope="module")
-def stack(engine):
+def ports():
+    """Those that the stack publishes."""
+    with kept_port() as redis, kept_port() as metrics, kept_port() as web:
+        yield redis, metrics, web
+
+
+@pytest.fixture(scope="module")
+def stack(engine, ports):
     """The stack, up and healthy; everything of it is removed afterwards."""
     if shutil.which("docker-compose") is None:
         missing("docker-compose is not installed (apt-get install docker-compose)")
@@ -77,7 +78,7 @@ def stack(engine):
         missing("the state folder of a container's user can only be made by root")
     folder = Path(tempfile.mkdtemp(prefix="grader-stack-", dir="/var/tmp"))
     folder.chmod(0o755)
-    made = Stack(engine, folder)
+    made = Stack(engine, folder, *ports)
     try:
         subprocess.run([str(ROOT / "images" / "up.sh")], env=made.environment, check=True, timeout=900)
         deadline = time.monotonic() + 120
