@@ -1,4 +1,4 @@
 """Serialized DALI graphs: read, judged by an allow-list, edited and written again, without DALI and without protobuf.
 
-Field numbers are those of the descriptor inside DALI 2.4's library; see `docs/measurement.md`.
+Field numbers are those of the descriptor inside DALI 2.4's library; see `docs/carried-graphs.md`.
 """
