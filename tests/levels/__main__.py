@@ -113,5 +113,7 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends what it has started, as Ctrl-C does
+    # Either ends what was begun. A shell that starts this with & has them ignored, by pytest too, unless we listen.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
     raise SystemExit(main())
