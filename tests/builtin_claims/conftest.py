@@ -12,18 +12,12 @@ from typing import Any
 
 import pytest
 
-from checks.api import CheckResult
-from checks.probe_files import ProbeFile, read_probe_file
-from grader_service.model.evidence import Evidence, ProbeRecord
+from grader_service.model.evidence import Evidence
+from tests.checks.judged import a_record, probe_file
 from tests.conftest import missing
 from tests.factories import a_discovery, a_run, an_evidence
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def probe_file(name: str) -> ProbeFile:
-    """A built-in probe."""
-    return read_probe_file(name, ROOT / "checks" / "probes" / f"{name}.py", "tests")
 
 
 class Learner:
@@ -83,26 +77,8 @@ class Learner:
 
 def evidence_with(probe: str, status: str = "ok", text: str = "", observations: Any = None, **changes: Any) -> Evidence:
     """Evidence that holds this record of a probe."""
-    file = probe_file(probe)
-    record = ProbeRecord(
-        id=probe,
-        version=file.version,
-        site=file.site,
-        sha256=file.sha256,
-        status=status,
-        text=text,
-        observations=observations,
-    )
     values = {"discovery": a_discovery(), "run": a_run(device="cpu")} | changes
-    return an_evidence(**values, probes=(record,))
-
-
-def judged(check: Any, evidence: Evidence, **params: object) -> CheckResult:
-    """What a check answers on evidence."""
-    seen = check.observe(evidence)
-    if isinstance(seen, CheckResult):
-        return seen
-    return check.judge(seen, check.params_model.model_validate(params))
+    return an_evidence(**values, probes=(a_record(probe, status, text, observations),))
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ import pytest
 
 from checks.ddp_ranks.check import CHECK
 from grader_service.model.verdict import Outcome, Tier
-from tests.builtin_claims.conftest import evidence_with, judged
-from tests.builtin_claims.figures import assert_figures
+from tests.builtin_claims.conftest import evidence_with
 from tests.builtin_claims.rank_functions import BAD, GOOD, RECORDED
+from tests.checks.judged import judged
 
 RUNS = json.loads(RECORDED.read_text(encoding="utf-8"))
 
@@ -31,11 +31,6 @@ def test_usual_mistakes_of_ranks_fail_by_name(name):
     """Shards, devices, steps and iterators that go wrong each have their own code."""
     result = judged(CHECK, recorded(name))
     assert (result.outcome, result.code) == (Outcome.FAILED, f"ranks.{BAD[name][1]}"), (result.feedback, result.details)
-
-
-def test_the_figures_of_the_docstring_are_counted_here():
-    """Error figures on the recorded runs."""
-    assert_figures(CHECK, [judged(CHECK, recorded(name)) for name in GOOD], [judged(CHECK, recorded(n)) for n in BAD])
 
 
 def test_devices_are_not_looked_at_where_the_lab_does_not_ask():

@@ -1,23 +1,14 @@
 """One submission through the process sandbox, with its probes run by a pod as in production."""
 
-import uuid
 from pathlib import Path
 
 import pytest
 
-from checks.probe_files import ProbeFiles
-from checks.registry import Registry
-from grader_service.grading.progress import Silent
-from grader_service.grading.run import execute
-from grader_service.ingest.artifact import measure
-from grader_service.judging import judge
-from grader_service.labs.specs import lab_text, read_lab
 from grader_service.model.evidence import Need
-from grader_service.model.lab import LabCheck, LabStep
 from grader_service.model.verdict import Outcome
-from grader_service.probe_plan import wanted_probes
 from tests.builtin_claims.jpegs import START
 from tests.builtin_claims.rank_functions import BUILD, PIPELINE
+from tests.checks.whole_run import run_and_judge
 
 TRAINING = """
 make(dataset_dir, 24, 96)
@@ -46,16 +37,16 @@ first_batch = images
 placement = {"read": "cpu", "decode": "mixed", "resize": "gpu", "normalize": "gpu"}
 acceptance_metric = "images/s at batch size 16 on the same JPEGs, after one warm-up epoch: at least 1.3 times"
 """
-CHECKS = {
-    "gpu_decode": {},
-    "fair_baseline": {},
-    "same_data": {},
-    "training_loop": {},
-    "ddp_ranks": {},
-    "legacy_pipeline": {},
-    "placement_table": {},
-    "acceptance_metric": {},
-    "dali_proxy": {},
+CODES = {
+    "gpu_decode": "decode.ok",
+    "fair_baseline": "baseline.ok",
+    "same_data": "data.ok",
+    "training_loop": "training.ok",
+    "ddp_ranks": "ranks.ok",
+    "legacy_pipeline": "style.ok",
+    "placement_table": "placement.ok",
+    "acceptance_metric": "metric.ok",
+    "dali_proxy": "proxy.not_used",
 }
 
 
@@ -64,38 +55,10 @@ def test_a_whole_submission_is_probed_and_judged(forked_runner, tmp_path: Path):
     """Every check answers on what a real pod observed; the two ranks run from inside that pod."""
     path = tmp_path / "submission.py"
     path.write_text(START + PIPELINE + BUILD + TRAINING, encoding="utf-8")
-    steps = (
-        LabStep(
-            id="claims",
-            title="claims",
-            checks=tuple(LabCheck(id=name, points=1, params=params) for name, params in CHECKS.items()),
-        ),
-    )
-    registry = Registry()
-    outcome = execute(
-        measure(path),
-        read_lab(lab_text("dali-pipelines"), "dali-pipelines"),
-        [Need.DISCOVERY, Need.CLEAN_ROOM],
-        forked_runner,
-        "cpu",
-        Silent(),
-        run_id=uuid.uuid4().hex,
-        probes=wanted_probes(steps, registry, ProbeFiles()),
-    )
-    judged = {entry.check.id: entry.result for entry in judge(outcome.evidence, steps, registry)}
-    codes = {name: result.code for name, result in judged.items()}
-    assert codes == {
-        "gpu_decode": "decode.ok",
-        "fair_baseline": "baseline.ok",
-        "same_data": "data.ok",
-        "training_loop": "training.ok",
-        "ddp_ranks": "ranks.ok",
-        "legacy_pipeline": "style.ok",
-        "placement_table": "placement.ok",
-        "acceptance_metric": "metric.ok",
-        "dali_proxy": "proxy.not_used",
-    }, {
+    checks = {name: {} for name in CODES}
+    _, results = run_and_judge(path, checks, [Need.DISCOVERY, Need.CLEAN_ROOM], forked_runner)
+    assert {name: result.code for name, result in results.items()} == CODES, {
         name: (result.feedback, result.details)
-        for name, result in judged.items()
+        for name, result in results.items()
         if result.outcome is not Outcome.PASSED
     }

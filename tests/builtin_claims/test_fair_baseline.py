@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from checks.fair_baseline.check import CHECK, Observation, Params
 from grader_service.model.measurement import Arm, ArmReport
 from grader_service.model.verdict import Outcome, Tier
-from tests.builtin_claims.conftest import judged
-from tests.builtin_claims.figures import assert_figures
 from tests.builtin_claims.test_placement_table import graph
+from tests.checks.judged import judged
 from tests.factories import (
     a_batch,
     a_clean_room,
@@ -85,12 +84,6 @@ def test_unfair_pairs_fail_by_their_weightiest_rule(evidence, params, rule):
     assert (result.outcome, result.code) == (Outcome.FAILED, f"baseline.{rule}"), result.feedback
     assert result.score is not None
     assert 0 <= result.score < 1
-
-
-def test_the_figures_of_the_docstring_are_counted_here():
-    """Error figures on the pairs above."""
-    good = [judged(CHECK, evidence, **params) for evidence, params in GOOD]
-    assert_figures(CHECK, good, [judged(CHECK, evidence, **params) for evidence, params, _ in BAD])
 
 
 def test_advice_is_told_and_claims_are_said_to_be_claims():

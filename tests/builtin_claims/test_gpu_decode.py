@@ -8,9 +8,8 @@ from checks.gpu_decode.check import CHECK, Observation, Params, Seen, is_decoder
 from grader_service.model.evidence import CleanRoom
 from grader_service.model.measurement import Arm, Corroboration, GpuUse
 from grader_service.model.verdict import Outcome, Tier
-from tests.builtin_claims.conftest import judged
-from tests.builtin_claims.figures import assert_figures
 from tests.builtin_claims.test_placement_table import graph
+from tests.checks.judged import judged
 from tests.factories import a_clean_room, a_discovery, a_graph, a_measurement, a_run, an_evidence
 
 BUSY = {"samples": 40, "sm_percent": 35.0, "jpg_percent": 20.0}
@@ -73,12 +72,6 @@ def test_decoding_elsewhere_does_not_pass(evidence, params, reason):
     result = judged(CHECK, evidence, **params)
     assert result.code == f"decode.{reason}"
     assert result.outcome is (Outcome.INCONCLUSIVE if reason == "gpu_idle" else Outcome.FAILED)
-
-
-def test_the_figures_of_the_docstring_are_counted_here():
-    """Error figures on the graphs above."""
-    good = [judged(CHECK, evidence, **params) for evidence, params in GOOD]
-    assert_figures(CHECK, good, [judged(CHECK, evidence, **params) for evidence, params, _ in BAD])
 
 
 def test_the_feedback_says_what_the_decision_rests_on():

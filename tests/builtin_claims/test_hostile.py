@@ -15,13 +15,13 @@ from checks.fair_baseline.check import CHECK as BASELINE
 from checks.gpu_decode.check import CHECK as DECODE
 from checks.legacy_pipeline.check import CHECK as STYLE
 from checks.placement_table.check import CHECK as PLACEMENT
-from checks.registry import contract_problems
 from checks.same_data.check import CHECK as DATA
 from checks.training_loop.check import CHECK as TRAINING
 from grader_service.model.evidence import Ending
 from grader_service.model.verdict import Outcome
-from tests.builtin_claims.conftest import evidence_with, judged
+from tests.builtin_claims.conftest import evidence_with
 from tests.builtin_claims.rank_functions import RECORDED
+from tests.checks.judged import JSON, judged
 from tests.factories import a_discovery, an_evidence, ended
 
 PROBED = [METRIC, PROXY, RANKS, STYLE, PLACEMENT, DATA, TRAINING]
@@ -67,15 +67,6 @@ VALID: dict[str, Any] = {
         "step": {"done": True, "outputs": [4, 2], "loss": 0.7, "gradients": True, "batch": 4},
     },
 }
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**70), 2**70)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=30),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
-    max_leaves=12,
-)
 PROBE_OF = {check.id: check.probes[0] for check in PROBED}
 
 
@@ -118,14 +109,6 @@ def test_any_change_of_an_observation_gets_an_answer(check):
 
 
 @pytest.mark.parametrize("check", PROBED, ids=lambda check: check.id)
-@pytest.mark.parametrize("status", ["raised", "timed_out", "pod_ended", "unreadable"])
-def test_a_probe_that_came_to_nothing_decides_nothing(check, status):
-    """What could not be looked at in the learner's process is unverified."""
-    result = judged(check, evidence_with(PROBE_OF[check.id], status=status, text="RuntimeError: no"))
-    assert result.outcome is Outcome.UNVERIFIED
-
-
-@pytest.mark.parametrize("check", PROBED, ids=lambda check: check.id)
 def test_an_observation_of_another_form_is_unreadable(check):
     """A probe's module that the learner changed earns no pass and no failure."""
     result = judged(check, evidence_with(PROBE_OF[check.id], observations={"passed": True}))
@@ -143,10 +126,3 @@ def test_missing_evidence_has_an_answer(check):
         assert (without.outcome, without.code.partition(".")[2]) == (Outcome.ERROR, "not_observed")
     needy = a_discovery(needs_gpu="CUDA is not available", loaders=(), pipelines=())
     assert judged(check, an_evidence(discovery=needy)).outcome in (Outcome.UNVERIFIED, Outcome.ERROR)
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
-def test_the_contract_is_met(check):
-    """Every check is one as the registry wants it, and takes its default parameters."""
-    assert contract_problems(check.id, check) == []
-    assert check.params_model()

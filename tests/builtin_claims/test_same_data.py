@@ -4,9 +4,8 @@ import pytest
 
 from checks.same_data.check import CHECK
 from grader_service.model.verdict import Outcome, Tier
-from tests.builtin_claims.conftest import judged
-from tests.builtin_claims.figures import assert_figures
 from tests.builtin_claims.jpegs import READER, START
+from tests.checks.judged import judged
 
 FOLDER = "train_loader = DataLoader(ImageFolder(dataset_dir, transform), batch_size=8)\n"
 DALI = READER + 'dali_iter = DALIGenericIterator(pipeline(dict(ARGS)), ["data", "label"], reader_name="Reader")\n'
@@ -113,12 +112,6 @@ def test_other_files_and_classes_do_not(evidence, name):
     result = judged(CHECK, evidence[name])
     assert result.code == f"data.{BAD[name][1]}", result.feedback
     assert result.outcome is (Outcome.UNVERIFIED if "unknown" in result.code else Outcome.FAILED)
-
-
-def test_the_figures_of_the_docstring_are_counted_here(evidence):
-    """Error figures on the submissions above."""
-    good = [judged(CHECK, evidence[name], classes=name != "files") for name in GOOD]
-    assert_figures(CHECK, good, [judged(CHECK, evidence[name]) for name in BAD])
 
 
 def test_the_feedback_shows_files_of_one_side_only(evidence):

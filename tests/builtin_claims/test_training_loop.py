@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from checks.training_loop.check import CHECK
 from checks.training_loop.trend import trend_of
 from grader_service.model.verdict import Outcome, Tier
-from tests.builtin_claims.conftest import judged
-from tests.builtin_claims.figures import assert_figures
+from tests.checks.judged import judged
 
 START = """
 import torch
@@ -157,12 +156,6 @@ def test_tensors_of_such_names_are_only_told_unless_the_lab_requires_them(eviden
     result = judged(CHECK, evidence["labels not squeezed"])
     assert result.outcome is Outcome.PASSED
     assert "squeeze(-1)" in result.feedback
-
-
-def test_the_figures_of_the_docstring_are_counted_here(evidence):
-    """Error figures on the loops above."""
-    good = [judged(CHECK, evidence[name]) for name in GOOD]
-    assert_figures(CHECK, good, [judged(CHECK, evidence[name], **params) for name, (_, params, _) in BAD.items()])
 
 
 def test_noise_rarely_falls_and_learning_rarely_does_not():

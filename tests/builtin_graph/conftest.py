@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.builtin_graph.control_tests import pytest_generate_tests  # noqa: F401 - a hook
 from tests.builtin_graph.graphs import Workshop
 from tests.conftest import missing
 

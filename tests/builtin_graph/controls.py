@@ -5,7 +5,7 @@ from typing import Any
 
 from checks.api import CheckResult
 from grader_service.model.verdict import Outcome
-from tests.builtin_graph.graphs import Workshop, counted
+from tests.builtin_graph.graphs import Workshop
 
 RESIZE = "images = fn.resize(images, size=[64, 64])"
 NORMALISE = "images = fn.crop_mirror_normalize(images, mean=MEAN, std=STD)"
@@ -71,12 +71,3 @@ class Controls:
         wanted = control.outcome or (Outcome.PASSED if control in self.passing else Outcome.FAILED)
         assert (result.outcome, result.code) == (wanted, f"{self.word}.{control.code}"), result.feedback
         assert result.feedback.endswith((".", "]")), result.feedback
-
-    def assert_counted(self, workshop: Workshop) -> None:
-        """The figures in the docstring are those of these controls."""
-        accepted = [c.name for c in self.failing if self.judged(workshop, c).outcome is Outcome.PASSED]
-        rejected = [c.name for c in self.passing if self.judged(workshop, c).outcome is not Outcome.PASSED]
-        assert counted(self.check) == (len(accepted), len(self.failing), len(rejected), len(self.passing)), (
-            accepted,
-            rejected,
-        )

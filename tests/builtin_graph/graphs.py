@@ -12,8 +12,8 @@ import numpy as np
 from PIL import Image
 
 from checks.api import CheckResult, probes_of
-from checks.probe_files import read_probe_file
-from grader_service.model.evidence import Evidence, PipelineFacts, ProbeRecord
+from grader_service.model.evidence import Evidence, PipelineFacts
+from tests.checks.judged import a_record, judged
 from tests.factories import a_discovery, an_evidence
 
 ROOT = Path(__file__).parents[2]
@@ -122,7 +122,7 @@ class Workshop:
 
     def judge(self, source: str, check: Any, **params: Any) -> CheckResult:
         """The check's result on this submission."""
-        return judge(check, self.evidence(source, check, params), **params)
+        return judged(check, self.evidence(source, check, params), **params)
 
 
 NEED_PARAMS = ("torchvision_agreement",)
@@ -132,26 +132,14 @@ NEED_PARAMS = ("torchvision_agreement",)
 def evidence_of(answers: dict[str, dict[str, Any]], pipelines: list[dict[str, Any]]) -> Evidence:
     """Evidence with these probes' answers."""
     facts = tuple(PipelineFacts(**{**pipe, "graph": pipe["graph"]}) for pipe in pipelines)
-    records = tuple(_record(probe, answer) for probe, answer in answers.items())
+    records = tuple(a_record(probe, **answer) for probe, answer in answers.items())
     return an_evidence(discovery=a_discovery(pipelines=facts, loaders=()), probes=records)
-
-
-def judge(check: Any, evidence: Evidence, **params: Any) -> CheckResult:
-    """As `grader_service.judging` does it."""
-    observation = check.observe(evidence)
-    if isinstance(observation, CheckResult):
-        return observation
-    # Observations are stored and read again before they are judged.
-    again = check.observation_model.model_validate_json(observation.model_dump_json())
-    result = check.judge(again, check.params_model.model_validate(params))
-    json.dumps(result.model_dump(mode="json"), allow_nan=False)
-    return result
 
 
 def judged_alone(check: Any, observation: dict[str, Any], **params: Any) -> CheckResult:
     """The result on one probe's observations, of a submission with one pipeline."""
     answers = {probe: {"status": "ok", "text": "", "observations": observation} for probe in probes_of(check)[:1]}
-    return judge(check, evidence_of(answers, [PIPELINE_FACTS]), **params)
+    return judged(check, evidence_of(answers, [PIPELINE_FACTS]), **params)
 
 
 PIPELINE_FACTS = {"name": "train_iter", "batch_size": 4, "num_threads": 2, "graph": 0}
@@ -162,11 +150,3 @@ def counted(check: Any) -> tuple[int, int, int, int]:
     said = re.search(r"(\d+) false accepts on (\d+) failing and (\d+) false rejects on (\d+) passing", check.__doc__)
     assert said is not None, "the docstring gives no figures"
     return tuple(int(number) for number in said.groups())
-
-
-def _record(probe: str, answer: dict[str, Any]) -> ProbeRecord:
-    file = read_probe_file(probe, ROOT / "checks" / "probes" / f"{probe}.py", "this project")
-    return ProbeRecord(
-        id=probe, version=file.version, site=file.site, sha256=file.sha256, wall_s=1.0, status=answer["status"],
-        text=answer["text"], observations=answer["observations"],
-    )  # fmt: skip

@@ -1,8 +1,7 @@
 """`auto_augment`: DALI's automatic augmentations by what they put into a graph and what they do."""
 
-import pytest
-
 from checks.auto_augment.check import CHECK
+from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import CONDITIONS, CROP, FLIP, JITTER, NORMALISE, RESIZE, TRIVIAL, Control, Controls
 from tests.builtin_graph.graphs import bare
 
@@ -46,17 +45,6 @@ CONTROLS = Controls(
         Control("without magnitude", augmented(NOTHING), "no_effect"),
     ],
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("control", [*CONTROLS.passing, *CONTROLS.failing], ids=lambda control: control.name)
-def test_control(workshop, control):
-    """Every control gets its own outcome and code."""
-    CONTROLS.assert_right(workshop, control)
-
-
-def test_figures_in_the_docstring(workshop):
-    """The docstring counts these controls and their errors."""
-    CONTROLS.assert_counted(workshop)
 
 
 def test_operators_that_dali_builds(workshop):

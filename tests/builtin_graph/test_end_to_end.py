@@ -1,21 +1,10 @@
 """One submission, run for real in the process sandbox, judged by all checks on graphs at once."""
 
-from pathlib import Path
-
 import pytest
 
-from checks.probe_files import ProbeFiles
-from checks.registry import Registry
-from grader_service.grading.progress import Silent
-from grader_service.grading.run import execute
-from grader_service.ingest.artifact import measure
-from grader_service.judging import judge
-from grader_service.labs.specs import lab_text, read_lab
 from grader_service.model.evidence import Need
-from grader_service.model.lab import LabCheck, LabStep
-from grader_service.probe_plan import wanted_probes
+from tests.checks.whole_run import run_and_judge
 
-PROBES = Path(__file__).parents[2] / "checks" / "probes"
 SUBMISSION = """
 import os
 import numpy as np
@@ -83,17 +72,8 @@ def test_all_checks_pass_a_whole_submission(forked_runner, tmp_path):
     """Written for a GPU, rehearsed on the CPU: every probe observes, every check passes by facts of the graph."""
     path = tmp_path / "submission.py"
     path.write_text(SUBMISSION)
-    checks = tuple(LabCheck(id=name, points=1, params=params) for name, params in EXPECTED.items())
-    step = LabStep(id="graphs", title="Graphs", checks=checks)
-    registry = Registry()
-    probes = wanted_probes([step], registry, ProbeFiles(folders=[PROBES]))
-    outcome = execute(
-        measure(path), read_lab(lab_text("dali-pipelines"), "dali-pipelines"), [Need.DISCOVERY], forked_runner, "cpu",
-        Silent(), run_id="e" * 32, probes=probes,
-    )  # fmt: skip
-    records = {record.id: (record.status, record.text[:500]) for record in outcome.evidence.probes}
+    evidence, results = run_and_judge(path, EXPECTED, [Need.DISCOVERY], forked_runner)
+    records = {record.id: (record.status, record.text[:500]) for record in evidence.probes}
     assert set(records.values()) == {("ok", "")}, records
-    judged = {one.check.id: one.result for one in judge(outcome.evidence, [step], registry)}
-    assert {name: result.code.rpartition(".")[2] for name, result in judged.items()} == dict.fromkeys(EXPECTED, "ok"), {
-        name: result.feedback for name, result in judged.items()
-    }
+    codes = {name: result.code.rpartition(".")[2] for name, result in results.items()}
+    assert codes == dict.fromkeys(EXPECTED, "ok"), {name: result.feedback for name, result in results.items()}

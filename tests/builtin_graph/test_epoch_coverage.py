@@ -1,9 +1,8 @@
 """`epoch_coverage`: what the last batch of an epoch holds decides whether every file comes exactly once."""
 
-import pytest
-
 from checks.epoch_coverage.check import CHECK
 from grader_service.model.verdict import Outcome
+from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import CONDITIONS, CROP, FLIP, NORMALISE, RESIZE, TRIVIAL, Control, Controls
 from tests.builtin_graph.graphs import bare, iterator
 
@@ -53,17 +52,6 @@ CONTROLS = Controls(
                 "repeats"),
     ],
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("control", [*CONTROLS.passing, *CONTROLS.failing], ids=lambda control: control.name)
-def test_control(workshop, control):
-    """Every control gets its own outcome and code."""
-    CONTROLS.assert_right(workshop, control)
-
-
-def test_figures_in_the_docstring(workshop):
-    """The docstring counts these controls and their errors."""
-    CONTROLS.assert_counted(workshop)
 
 
 def test_iterators_in_containers_are_found(workshop):

@@ -14,13 +14,13 @@ from checks.label_match.check import CHECK as LABEL_MATCH
 from checks.normalisation.check import CHECK as NORMALISATION
 from checks.output_contract.check import CHECK as OUTPUT_CONTRACT
 from checks.random_augmentation.check import CHECK as RANDOM_AUGMENTATION
-from checks.registry import contract_problems
 from checks.shard_coverage.check import CHECK as SHARD_COVERAGE
 from checks.shuffle_determinism.check import CHECK as SHUFFLE_DETERMINISM
 from checks.torchvision_agreement.check import CHECK as TORCHVISION_AGREEMENT
 from grader_service.model.verdict import Outcome
 from tests.builtin_graph.controls import CROP, FLIP, NORMALISE
-from tests.builtin_graph.graphs import PIPELINE_FACTS, bare, evidence_of, iterator, judge
+from tests.builtin_graph.graphs import PIPELINE_FACTS, bare, evidence_of, iterator
+from tests.checks.judged import JSON, judged
 from tests.factories import a_discovery, an_evidence
 
 CHECKS = (
@@ -34,12 +34,6 @@ SOURCE = (
     + 'other_iter = DALIGenericIterator(train_pipeline(1), ["data", "label"], reader_name="Reader")\n'
     + iterator("images = fn.resize(images, size=[32, 32])", NORMALISE, name="val", reader="")
 )
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=12),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=12,
-)  # fmt: skip
 LEAVES = st.one_of(
     st.none(), st.booleans(), st.integers(-2, 70), st.sampled_from([0, 1, 2**63, -1]),
     st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([0.0, 1e12, -1e12, 1e-300]),
@@ -64,7 +58,7 @@ def real(workshop):
 def answered(check, observations):
     """The result of a check on these observations of its probes."""
     answers = {probe: {"status": "ok", "text": "", "observations": observations[probe]} for probe in probes_of(check)}
-    return judge(check, evidence_of(answers, [PIPELINE_FACTS]))
+    return judged(check, evidence_of(answers, [PIPELINE_FACTS]))
 
 
 def assert_is_answer(result):
@@ -75,10 +69,8 @@ def assert_is_answer(result):
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=CHECK_IDS)
-def test_contract(check):
-    """The registry takes the check as it stands, and default parameters exist."""
-    assert contract_problems(check.id, check) == []
-    assert check.params_model()
+def test_what_a_check_cannot_detect_is_said(check):
+    """Its docstring, which is its page, names it."""
     assert "Cannot detect:" in check.__doc__
 
 
@@ -142,10 +134,10 @@ def test_missing_evidence(check):
     no_graph = {probe: {"status": "no_graph", "text": "It reads LMDB.", "observations": None} for probe in
                 probes_of(check)}  # fmt: skip
     results = {
-        "nothing": judge(check, nothing),
-        "not_observed": judge(check, not_observed),
-        "no_pipeline": judge(check, evidence_of(no_graph, [])),
-        "no_graph": judge(check, evidence_of(no_graph, [PIPELINE_FACTS])),
+        "nothing": judged(check, nothing),
+        "not_observed": judged(check, not_observed),
+        "no_pipeline": judged(check, evidence_of(no_graph, [])),
+        "no_graph": judged(check, evidence_of(no_graph, [PIPELINE_FACTS])),
     }
     for name, result in results.items():
         assert_is_answer(result)
@@ -160,7 +152,7 @@ def test_missing_evidence(check):
 def test_a_probe_that_did_not_end_well(check, status):
     """Nothing is decided on what was not observed."""
     answers = {probe: {"status": status, "text": "why", "observations": None} for probe in probes_of(check)}
-    result = judge(check, evidence_of(answers, [PIPELINE_FACTS]))
+    result = judged(check, evidence_of(answers, [PIPELINE_FACTS]))
     assert_is_answer(result)
     assert result.score is None
 
@@ -206,7 +198,7 @@ def test_a_submission_that_stopped_early_hears_why():
     stopped = a_discovery(pipelines=(), ran="raised", exception=LearnerException(type="ValueError", message="no data"))
     no_graph = {"status": "no_graph", "text": "none", "observations": None}
     evidence = evidence_of({"constant_colours": no_graph}, []).model_copy(update={"discovery": stopped})
-    result = judge(OUTPUT_CONTRACT, evidence)
+    result = judged(OUTPUT_CONTRACT, evidence)
     assert result.code == "output.no_pipeline"
     assert "ValueError: no data" in result.feedback
 

@@ -5,6 +5,7 @@ import pytest
 from checks.label_match.agreement import agreement
 from checks.label_match.check import CHECK
 from grader_service.model.verdict import Outcome
+from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import (
     CONDITIONS,
     CROP,
@@ -61,17 +62,6 @@ CONTROLS = Controls(
                 {"device": "gpu"}),
     ],
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("control", [*CONTROLS.passing, *CONTROLS.failing], ids=lambda control: control.name)
-def test_control(workshop, control):
-    """Every control gets its own outcome and code."""
-    CONTROLS.assert_right(workshop, control)
-
-
-def test_figures_in_the_docstring(workshop):
-    """The docstring counts these controls and their errors."""
-    CONTROLS.assert_counted(workshop)
 
 
 def test_a_shift_of_some_labels_is_found():

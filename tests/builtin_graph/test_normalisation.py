@@ -4,6 +4,7 @@ import pytest
 
 from checks.normalisation.check import CHECK
 from checks.normalisation.fit import error, nearest, right
+from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import (
     CONDITIONS,
     CROP,
@@ -69,17 +70,6 @@ CONTROLS = Controls(
                 "other"),
     ],
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("control", [*CONTROLS.passing, *CONTROLS.failing], ids=lambda control: control.name)
-def test_control(workshop, control):
-    """Every control gets its own outcome and code."""
-    CONTROLS.assert_right(workshop, control)
-
-
-def test_figures_in_the_docstring(workshop):
-    """The docstring counts these controls and their errors."""
-    CONTROLS.assert_counted(workshop)
 
 
 def test_arguments_behind_random_colours_are_judged_too(workshop):

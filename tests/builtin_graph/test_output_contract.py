@@ -1,8 +1,7 @@
 """`output_contract` on graphs of learners, run by DALI: forms that fit, and forms that do not."""
 
-import pytest
-
 from checks.output_contract.check import CHECK
+from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import (
     CONDITIONS,
     CROP,
@@ -18,7 +17,6 @@ from tests.builtin_graph.controls import (
 from tests.builtin_graph.graphs import bare
 
 FLOAT = "images = fn.cast(images, dtype=types.FLOAT)"
-ANY = {"layout": "any", "dtype": "any", "channel_order": "any"}
 CONTROLS = Controls(
     CHECK,
     "output",
@@ -61,17 +59,6 @@ CONTROLS = Controls(
         Control("no images", bare(returned="fn.reductions.mean(images), labels"), "no_images"),
     ],
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("control", [*CONTROLS.passing, *CONTROLS.failing], ids=lambda control: control.name)
-def test_control(workshop, control):
-    """Every control gets its own outcome and code."""
-    CONTROLS.assert_right(workshop, control)
-
-
-def test_figures_in_the_docstring(workshop):
-    """The docstring counts these controls and their errors."""
-    CONTROLS.assert_counted(workshop)
 
 
 def test_another_graph_may_be_named(workshop):

@@ -1,9 +1,8 @@
 """`shard_coverage`: what the learner wrote about shards, and what the shards then read."""
 
-import pytest
-
 from checks.shard_coverage.check import CHECK
 from grader_service.model.verdict import Outcome
+from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import CROP, FLIP, RESIZE, Control, Controls
 from tests.builtin_graph.graphs import pipeline
 
@@ -51,17 +50,6 @@ CONTROLS = Controls(
                 "mixed_settings"),
     ],
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("control", [*CONTROLS.passing, *CONTROLS.failing], ids=lambda control: control.name)
-def test_control(workshop, control):
-    """Every control gets its own outcome and code."""
-    CONTROLS.assert_right(workshop, control)
-
-
-def test_figures_in_the_docstring(workshop):
-    """The docstring counts these controls and their errors."""
-    CONTROLS.assert_counted(workshop)
 
 
 def test_what_the_grader_set_is_said(workshop):

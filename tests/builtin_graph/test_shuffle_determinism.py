@@ -1,9 +1,8 @@
 """`shuffle_determinism`: the order of files over epochs, builds and pipelines."""
 
-import pytest
-
 from checks.epoch_coverage.order import Order
 from checks.shuffle_determinism.check import CHECK
+from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import NORMALISE, RESIZE, Control, Controls
 from tests.builtin_graph.graphs import bare, iterator, judged_alone
 
@@ -50,17 +49,6 @@ CONTROLS = Controls(
         Control("no validation", bare(RESIZE), "no_validation", {"validation": "required"}),
     ],
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("control", [*CONTROLS.passing, *CONTROLS.failing], ids=lambda control: control.name)
-def test_control(workshop, control):
-    """Every control gets its own outcome and code."""
-    CONTROLS.assert_right(workshop, control)
-
-
-def test_figures_in_the_docstring(workshop):
-    """The docstring counts these controls and their errors."""
-    CONTROLS.assert_counted(workshop)
 
 
 def test_the_same_shuffled_order_in_both_epochs_fails(workshop):

@@ -1,9 +1,8 @@
 """`torchvision_agreement`: validation graphs beside torchvision's transforms, and the usual ways to differ."""
 
-import pytest
-
 from checks.torchvision_agreement.check import CHECK
 from grader_service.model.verdict import Outcome
+from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import CONDITIONS, CROP, FLIP, NORMALISE, TRIVIAL, Control, Controls
 from tests.builtin_graph.graphs import bare
 
@@ -60,17 +59,6 @@ CONTROLS = Controls(
         Control("only a random pipeline", bare(CROP, FLIP), "no_validation_graph"),
     ],
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("control", [*CONTROLS.passing, *CONTROLS.failing], ids=lambda control: control.name)
-def test_control(workshop, control):
-    """Every control gets its own outcome and code."""
-    CONTROLS.assert_right(workshop, control)
-
-
-def test_figures_in_the_docstring(workshop):
-    """The docstring counts these controls and their errors."""
-    CONTROLS.assert_counted(workshop)
 
 
 def test_passing_graphs_are_far_nearer_than_any_mistake(workshop):

@@ -4,7 +4,7 @@ import pytest
 
 from checks.cuda_batch.check import CHECK as BATCH
 from checks.throughput_ratio import by_content
-from checks.throughput_ratio.check import CHECK, Params
+from checks.throughput_ratio.check import CHECK
 from grader_service.grading.acceptance import Observed, judge
 from grader_service.grading.work_parity import standard_work
 from grader_service.model.evidence import CleanRoom, FirstBatch, ServedBatch
@@ -17,6 +17,7 @@ from grader_service.model.measurement import (
     GraphProof,
     TierRefused,
 )
+from tests.checks.judged import judged
 from tests.factories import a_measurement, an_evidence
 
 REFUSED = TierRefused(tier="A", problem="not_serializable", text="It calls Python.")
@@ -28,10 +29,9 @@ def a_proof(**changes):
     return ContentProof(**(values | changes))
 
 
-def judged(measurement):
+def without_graph(measurement):
     """The check's result on a submission whose graph was refused."""
-    seen = CHECK.observe(an_evidence(clean_room=ROOM, measurement=measurement))
-    return CHECK.judge(seen, Params()) if not hasattr(seen, "outcome") else seen
+    return judged(CHECK, an_evidence(clean_room=ROOM, measurement=measurement))
 
 
 def watched(tier="B", others=0.0, samples=14, **dali):
@@ -47,7 +47,7 @@ def watched(tier="B", others=0.0, samples=14, **dali):
 @pytest.mark.parametrize("use", [{"sm_percent": 2.0, "jpg_percent": 3.0}, {"sm_percent": 30.0}])
 def test_proved_images_pass_with_their_tier(tier, use):
     """A ratio of two, nothing wrong with the pixels, and the GPU decoded meanwhile: passed, and the tier is said."""
-    result = judged(watched(tier, **use))
+    result = without_graph(watched(tier, **use))
     assert (result.outcome, result.code, result.tier) == ("passed", "ratio.ok", tier)
     assert f"Tier {tier}" in result.feedback
 
@@ -66,7 +66,7 @@ def test_proved_images_pass_with_their_tier(tier, use):
 )
 def test_a_fast_rate_is_no_pass_where_the_gpu_was_not_seen_to_decode(measurement, said):
     """A DataLoader handed out as a DALI iterator delivers the same images: unverified, and nobody is accused."""
-    result = judged(measurement)
+    result = without_graph(measurement)
     assert (result.outcome, result.code, result.tier) == ("unverified", "ratio.not_seen", "B")
     assert said in result.feedback
     assert "2.00 times" in result.feedback
@@ -90,7 +90,7 @@ def test_a_fast_rate_is_no_pass_where_the_gpu_was_not_seen_to_decode(measurement
 )
 def test_a_content_problem_never_passes(problem, outcome, code):
     """However high the ratio is; what is only doubtful is unverified, and both say what to do."""
-    result = judged(a_measurement(tier="B", refused=(REFUSED,), content=a_proof(problem=problem)))
+    result = without_graph(a_measurement(tier="B", refused=(REFUSED,), content=a_proof(problem=problem)))
     assert (result.outcome, result.code) == (outcome, code)
     assert "build_dali_iterator" in result.feedback
     assert result.details["content"]["problem"] == problem
@@ -107,9 +107,7 @@ EARLIER = (
 def tried_out(measurement, **proof):
     """The check's result on a graph of which this was seen."""
     seen = GraphProof(**(GRAPH_PROOF | proof))
-    evidence = an_evidence(measurement=measurement.model_copy(update={"graph": seen}))
-    observation = CHECK.observe(evidence)
-    return CHECK.judge(observation, Params()) if not hasattr(observation, "outcome") else observation
+    return judged(CHECK, an_evidence(measurement=measurement.model_copy(update={"graph": seen})))
 
 
 def not_timed():
@@ -121,7 +119,7 @@ def not_timed():
 def test_an_earlier_doubt_of_a_graphs_pixels_fails_nobody(problem):
     """Tier A: what old evidence held against pixels is held against nobody, and passes nobody either."""
     evidence = an_evidence(measurement=a_measurement(content=a_proof(problem=problem)))
-    result = CHECK.judge(CHECK.observe(evidence), Params())
+    result = judged(CHECK, evidence)
     assert (result.outcome, result.code, result.tier) == ("inconclusive", "ratio.not_examined", "A")
     assert "earlier version of the grader" in result.feedback
     assert "build_dali_iterator" not in result.feedback
@@ -169,27 +167,27 @@ def test_images_that_were_not_counted_fail_nobody():
     """When the ratio is too low only because queued images count nothing, the outcome is inconclusive."""
     low = (1.0, 1.01, 0.99, 1.0)
     queued = a_proof(distinct=300, stale=100)
-    result = judged(a_measurement(low, tier="B", refused=(REFUSED,), content=queued))
+    result = without_graph(a_measurement(low, tier="B", refused=(REFUSED,), content=queued))
     assert (result.outcome, result.code) == ("inconclusive", "ratio.inconclusive")
     assert "initial_fill" in result.feedback
-    result = judged(a_measurement(low, tier="B", refused=(REFUSED,), content=a_proof()))
+    result = without_graph(a_measurement(low, tier="B", refused=(REFUSED,), content=a_proof()))
     assert (result.outcome, result.code) == ("failed", "ratio.too_low")
 
 
 def test_building_anew_fails_nobody():
     """In tier C every window pays for building the iterator: too low a ratio is inconclusive, with what to change."""
     low = (0.5, 0.51, 0.49, 0.5)
-    result = judged(a_measurement(low, tier="C", refused=(REFUSED,), content=a_proof()))
+    result = without_graph(a_measurement(low, tier="C", refused=(REFUSED,), content=a_proof()))
     assert (result.outcome, result.code, result.tier) == ("inconclusive", "ratio.inconclusive", "C")
     assert "open each file when its image is due" in result.feedback
 
 
 def test_an_interval_above_the_threshold_is_not_said_to_straddle_it():
     """What points above and cannot carry a grade is told so, and never passes."""
-    result = judged(a_measurement((3.0, 1.3), tier="B", refused=(REFUSED,), content=a_proof()))
+    result = without_graph(a_measurement((3.0, 1.3), tier="B", refused=(REFUSED,), content=a_proof()))
     assert (result.outcome, result.code) == ("inconclusive", "ratio.inconclusive")
     assert "neither shows nor rules out" in result.feedback
-    result = judged(a_measurement((2.3, 2.1), tier="B", refused=(REFUSED,), content=a_proof()))
+    result = without_graph(a_measurement((2.3, 2.1), tier="B", refused=(REFUSED,), content=a_proof()))
     assert (result.outcome, result.code) == ("inconclusive", "ratio.inconclusive")
     assert "points above 1.1" in result.feedback
     assert "your DALI code" in result.feedback
@@ -199,7 +197,7 @@ def test_what_was_tried_is_said():
     """Without blocks the result is that of the graph, with what was tried beside it."""
     tried = (REFUSED, TierRefused(tier="B", problem="factory_failed", text="`build_dali_iterator` raised KeyError."))
     nothing = a_measurement(tier="B", refused=tried).model_copy(update={"blocks": (), "decision": None})
-    result = judged(nothing)
+    result = without_graph(nothing)
     assert (result.outcome, result.code, result.tier) == ("unverified", "ratio.not_carried", "D")
     assert "raised KeyError" in result.feedback
     assert result.details["tried"][1]["tier"] == "B"
@@ -209,8 +207,7 @@ def served(**changes):
     """The result of `cuda_batch` on a batch that learner code served."""
     values = {"shape": (32, 3, 224, 224), "dtype": "float32", "device": "cuda", "distinct": 32}
     room = ROOM.model_copy(update={"served": ServedBatch(**(values | changes))})
-    seen = BATCH.observe(an_evidence(clean_room=room, measurement=None))
-    return BATCH.judge(seen, BATCH.params_model())
+    return judged(BATCH, an_evidence(clean_room=room, measurement=None))
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,12 @@ from checks.probing import read_probe
 from checks.reference import page
 from checks.reflections import feedback
 from grader_service.judge_process import JudgeProcess
-from grader_service.model.base import Wire
-from grader_service.model.evidence import Ending, PodRecord, PodRole, ProbeRecord, ProbeSite
+from grader_service.model.evidence import Ending, PodRecord, PodRole, ProbeSite
 from grader_service.model.measurement import Decision
 from grader_service.model.verdict import Outcome
 from tests.checks import declared_codes
 from tests.checks.code_values import WORD, Source
+from tests.checks.test_probing import Seen, a_record
 from tests.factories import a_discovery, a_run, an_evidence
 
 FOLDER = Path(codes.__file__).parent
@@ -132,18 +132,11 @@ def test_every_shared_code_is_made_with_every_outcome_that_it_names():
     assert seen == with_outcomes(COMMON)
 
 
-class Seen(Wire):
-    """What the probe of these tests returns."""
-
-    count: int
-
-
 def answers_of(site):
     """Last words of what `read_probe` answers for a probe of this site, whatever became of it."""
     statuses = ("ok", "raised", "graph_failed", "no_graph", "timed_out", "pod_ended", "unreadable")
-    fields = {"id": "looks", "version": "1.0.0", "site": site, "sha256": "0" * 64}
-    records = [ProbeRecord(**fields, status=status) for status in statuses]
-    records.append(ProbeRecord(**fields, status="ok", observations={"count": "many"}))
+    records = [a_record(site=site, status=status, observations=None) for status in statuses]
+    records.append(a_record(site=site, observations={"count": "many"}))
     evidence = [an_evidence(probes=(record,)) for record in records]
     evidence.append(an_evidence(probes=()))
     for needs_gpu in ("", "a kernel"):

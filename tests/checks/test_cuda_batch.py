@@ -1,18 +1,16 @@
 """The check `cuda_batch` on evidence of every kind."""
 
+from functools import partial
+
 import pytest
 
-from checks.api import CheckResult
-from checks.cuda_batch.check import CHECK, Params
+from checks.cuda_batch.check import CHECK
 from grader_service.model.evidence import CleanRoom, Ending, FirstBatch
 from grader_service.model.verdict import Outcome, Tier
+from tests.checks.judged import judged
 from tests.factories import a_batch, a_clean_room, a_discovery, a_graph, a_run, an_evidence, ended
 
-
-def judge(evidence):
-    """Observes and judges."""
-    observation = CHECK.observe(evidence)
-    return observation if isinstance(observation, CheckResult) else CHECK.judge(observation, Params())
+judge = partial(judged, CHECK)
 
 
 def with_batch(**changes):

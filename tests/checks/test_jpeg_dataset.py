@@ -1,18 +1,16 @@
 """The check `jpeg_dataset` on evidence of every kind."""
 
+from functools import partial
+
 import pytest
 
-from checks.api import CheckResult
-from checks.jpeg_dataset.check import CHECK, Params
+from checks.jpeg_dataset.check import CHECK
 from grader_service.model.evidence import Claim, Ending, LearnerException, PathClaim, Place, RejectedExample, Scan
 from grader_service.model.verdict import Outcome
+from tests.checks.judged import judged
 from tests.factories import a_discovery, a_scan, an_evidence, ended
 
-
-def judge(evidence, **params):
-    """Observes and judges."""
-    observation = CHECK.observe(evidence)
-    return observation if isinstance(observation, CheckResult) else CHECK.judge(observation, Params(**params))
+judge = partial(judged, CHECK)
 
 
 def test_a_full_data_set_passes():

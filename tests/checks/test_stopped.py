@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checks.api import CheckResult
 from checks.cuda_batch.check import CHECK as BATCH
 from checks.jpeg_dataset.check import CHECK as JPEG
 from checks.reflections.check import CHECK as REFLECTIONS
 from checks.stopped import MAX_ADVICE, stopped_before
 from checks.throughput_ratio.check import CHECK as RATIO
 from grader_service.model.evidence import Claim, LearnerException, PathClaim, Place, TextList
+from tests.checks.judged import judged
 from tests.factories import a_discovery, a_pipeline, an_evidence
 
 PLACE = Place(file="submission.py", line=40, source="batch = next(dali_iter)")
@@ -100,9 +100,8 @@ CASES = {
 @pytest.mark.parametrize(("check", "changes"), CASES.values(), ids=CASES)
 def test_every_check_says_what_to_do(check, changes):
     """Whatever is missing because the code stopped, the feedback ends with the remedy."""
-    result = check.observe(an_evidence(discovery=raised("NameError", "name 'fn' is not defined", **changes)))
-    if not isinstance(result, CheckResult):
-        result = check.judge(result, check.params_model())
+    discovery = raised("NameError", "name 'fn' is not defined", **changes)
+    result = judged(check, an_evidence(discovery=discovery))
     assert "with NameError: name 'fn' is not defined Likely cause: Nothing called `fn`" in result.feedback
     assert "What to do: Define or import `fn` above this line" in result.feedback
 

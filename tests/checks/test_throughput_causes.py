@@ -1,5 +1,7 @@
 """Why rates and claims differ: each cause needs its own fact, and none of them decides anything."""
 
+from functools import partial
+
 import pytest
 
 from checks.throughput_ratio.causes import likely_causes
@@ -13,8 +15,10 @@ from grader_service.grading.comparison import fair_settings
 from grader_service.model.evidence import CleanRoom, OperatorFacts
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, ArmReport, ClaimBesideMeasurement, LoaderSettings
+from tests.checks.judged import judged
 from tests.factories import a_batch, a_discovery, a_graph, a_loader, a_measurement, a_pipeline, a_scan, an_evidence
 
+judge = partial(judged, CHECK)
 SLOW = (0.8, 0.82, 0.79, 0.81)
 NOISY = (1.0, 1.25, 1.05, 1.2, 1.1, 1.15, 1.02, 1.22, 1.08, 1.18, 1.0, 1.2)
 
@@ -262,10 +266,6 @@ def test_facts_are_quoted_in_numbers():
     [cause, *_] = likely_causes(measurement, measurement.decision, long_run(dataset_images=100))
     assert "4 batches (100 images in batches of 32); up to 3 of them are already decoded" in cause.text
     assert cause.fact == "prefetch_queue_depth 2 and the first batch, 4 batches per epoch"
-
-
-def judge(evidence):
-    return CHECK.judge(CHECK.observe(evidence), Params())
 
 
 def test_at_most_three_causes_are_told_and_all_are_on_record():

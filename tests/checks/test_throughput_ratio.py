@@ -1,21 +1,18 @@
 """The check `throughput_ratio`: only blocks decide, claims never do."""
 
+from functools import partial
+
 import pytest
 
-from checks.api import CheckResult
-from checks.throughput_ratio.check import CHECK, Params
+from checks.throughput_ratio.check import CHECK
 from grader_service.model.evidence import Claim, CleanRoom, Ending
-from grader_service.model.measurement import Arm, ArmReport, ClaimBesideMeasurement, LoaderSettings
+from grader_service.model.measurement import ClaimBesideMeasurement
 from grader_service.model.verdict import Outcome, Tier
-from tests.factories import a_block, a_discovery, a_measurement, an_evidence, ended
+from tests.checks.judged import judged
+from tests.checks.test_throughput_causes import arms
+from tests.factories import a_discovery, a_measurement, an_evidence, ended
 
-
-def judge(evidence, threshold=1.1):
-    """Observes and judges."""
-    observation = CHECK.observe(evidence)
-    return (
-        observation if isinstance(observation, CheckResult) else CHECK.judge(observation, Params(threshold=threshold))
-    )
+judge = partial(judged, CHECK)
 
 
 def test_a_clear_ratio_passes():
@@ -50,18 +47,6 @@ def test_claims_are_never_an_input():
     assert judge(an_evidence(discovery=missing)).outcome is Outcome.PASSED
 
 
-def test_stored_blocks_can_be_judged_against_another_threshold():
-    """The same evidence passes at 1.1 and fails at 3."""
-    assert judge(an_evidence(), threshold=1.1).outcome is Outcome.PASSED
-    assert judge(an_evidence(), threshold=3.0).code == "ratio.too_low"
-
-
-def test_spoiled_blocks_do_not_count():
-    """A block that the host discarded is not part of the test."""
-    blocks = (*(a_block(i, 2.0 + i / 100) for i in range(4)), a_block(4, 0.01, spoiled="clock step"))
-    assert judge(an_evidence(measurement=a_measurement(blocks=blocks))).outcome is Outcome.PASSED
-
-
 def test_an_exaggerated_claim_is_explained():
     """The feedback says why a short benchmark flatters DALI."""
     claims = (ClaimBesideMeasurement(name="dali_throughput", claimed=9000.0, measured=1000.0),)
@@ -72,15 +57,8 @@ def test_an_exaggerated_claim_is_explained():
 
 def test_a_sandbagged_baseline_is_credited_with_the_reference():
     """The feedback says so, and mentions num_workers=0."""
-    settings = LoaderSettings(
-        batch_size=32, num_workers=0, pin_memory=False, persistent_workers=False, prefetch_factor=None
-    )
-    arms = (
-        ArmReport(arm=Arm.DALI, images_per_s=1000.0, low=950.0, high=1050.0),
-        ArmReport(arm=Arm.LEARNER, images_per_s=50.0, low=48.0, high=52.0, settings=settings),
-        ArmReport(arm=Arm.FAIR, images_per_s=900.0, low=890.0, high=910.0),
-    )
-    feedback = judge(an_evidence(measurement=a_measurement((1.2, 1.2, 1.2, 1.2), arms=arms))).feedback
+    measurement = a_measurement((1.2, 1.2, 1.2, 1.2), arms=arms(own=50.0, workers=0, best=900.0))
+    feedback = judge(an_evidence(measurement=measurement)).feedback
     assert "taken against the reference" in feedback
     assert "num_workers=0" in feedback
 

@@ -1,6 +1,5 @@
 """What a learner hands in: archives, notebooks, and the answer of the process that opens them."""
 
-import itertools
 import os
 import shutil
 import tempfile
@@ -13,8 +12,12 @@ from grader_service.ingest.limits import IngestLimits
 from grader_service.ingest.notebook import read_cells
 
 SMALL = IngestLimits(unpacked_bytes=1 << 20, members=200, depth=4, cells=50, source_bytes=64 << 10)
-_numbers = itertools.count()
-_memory = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None
+
+
+def folder(name: str) -> Path:
+    """A new folder, in memory where there is one."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    return Path(tempfile.mkdtemp(prefix=f"grader-fuzz-{name}-", dir=memory))
 
 
 def notebook(data: bytes) -> object:
@@ -41,20 +44,16 @@ def opener(data: bytes) -> object:
 
 
 def _unpacked(data: bytes, kind: str) -> object:
-    folder = _folder()
+    place = folder("unpack")
     try:
-        archive, into = folder / "a", folder / "out"
+        archive, into = place / "a", place / "out"
         archive.write_bytes(data)
         into.mkdir()
         paths = unpack(archive, kind, into, SMALL)
         found = sorted(str(path.relative_to(into)) for path in into.rglob("*") if not path.is_dir())
         assert found == paths, (found, paths)
         assert not any(path.is_symlink() for path in into.rglob("*"))
-        assert sorted(path.name for path in folder.iterdir()) == ["a", "out"], "something lies outside"
+        assert sorted(path.name for path in place.iterdir()) == ["a", "out"], "something lies outside"
         return choose_entry(paths)
     finally:
-        shutil.rmtree(folder)
-
-
-def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix=f"grader-fuzz-{next(_numbers)}-", dir=_memory))
+        shutil.rmtree(place)

@@ -10,9 +10,10 @@ from checks.reflections.judging import judge_lists
 from checks.registry import LoadedCheck, Registry
 from grader_service.grading.probing import Probed, _unusable
 from grader_service.judging import judge_one
-from grader_service.model.evidence import Evidence, LearnerException, ProbeRecord
+from grader_service.model.evidence import Evidence, LearnerException
 from grader_service.model.lab import LabCheck
 from grader_service.rubric import plain
+from tests.checks.judged import a_record
 from tests.factories import a_run, an_evidence
 
 SAID = ("discovery", "scan", "clean_room")
@@ -77,11 +78,7 @@ def _base() -> dict[str, Any]:
 
 @functools.cache
 def _record(probe: str) -> dict[str, Any]:
-    from tests.builtin_claims.conftest import probe_file
-
-    file = probe_file(probe)
-    record = ProbeRecord(id=probe, version=file.version, site=file.site, sha256=file.sha256, status="raised")
-    return record.model_dump(mode="json")
+    return a_record(probe, "raised").model_dump(mode="json")
 
 
 @functools.cache

@@ -5,8 +5,6 @@ import functools
 import hashlib
 import json
 import shutil
-import tempfile
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from sqlalchemy import delete, select
@@ -22,6 +20,7 @@ from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, OutboxRow, table_of
 from grader_service.web import forms
+from tests.fuzz.files import folder
 
 KEPT = b"print('a submission')\n"
 DIGEST = hashlib.sha256(KEPT).hexdigest()
@@ -91,8 +90,7 @@ class _Place:
     """A store, artifacts and a desk of their own."""
 
     def __init__(self) -> None:
-        memory = Path("/dev/shm")
-        self.folder = Path(tempfile.mkdtemp(prefix="grader-fuzz-desk-", dir=memory if memory.is_dir() else None))
+        self.folder = folder("desk")
         atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         sent = self.folder / "sent"
         (sent / "folder").mkdir(parents=True)

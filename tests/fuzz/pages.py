@@ -5,8 +5,6 @@ import atexit
 import functools
 import json
 import shutil
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -18,6 +16,7 @@ from grader_service.web.forms import FORM_TYPE
 from grader_service.web.guard import COOKIE
 from grader_service.web.queries import verdicts_of
 from grader_service.web.serving import make_site
+from tests.fuzz.files import folder
 from tests.regrade.stored import fill
 from tests.web.stock import plan_batch
 
@@ -43,10 +42,9 @@ class _Place:
     """A stocked store with its page, and an operator who is signed in."""
 
     def __init__(self) -> None:
-        memory = Path("/dev/shm")
-        folder = Path(tempfile.mkdtemp(prefix="grader-fuzz-web-", dir=memory if memory.is_dir() else None))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        store = Store(f"sqlite:///{folder}/grader.db")
+        kept = folder("web")
+        atexit.register(shutil.rmtree, kept, ignore_errors=True)
+        store = Store(f"sqlite:///{kept}/grader.db")
         store.migrate()
         submission = fill(store, 6)[0]
         verdict = next(line.verdict_id for line in verdicts_of(store, submission) if line.current)

@@ -54,7 +54,6 @@ CASES = {
     "one long text": discovered(needs_gpu="\x1b" * 300_000),
     "sizes that are texts": ("discovery", [{"kind": "discovered", "discovery": SAID, "graph_sizes": ["a"] * 190_000}]),
     "operators of nothing": ("dialogue", ["carry", READY, {"kind": "prepared", "graph": {"operators": [{}] * 60_000}}]),
-    "places below 0": ("dialogue", ["contents", {"kind": "contents", "places": [-1] * 190_000}]),
     "observations of lists": (
         "dialogue", ["probe", {"kind": "probed", "status": "ok", "text": "", "observations": {"a": [[]] * 60_000}}]
     ),

@@ -1,6 +1,5 @@
 """A whole artifact, through the child process that opens it: what arrives for a pod, and what never does."""
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -390,8 +389,3 @@ class TestWhatTheChildSays:
         monkeypatch.setattr(sys, "executable", "/nonexistent/python")
         with pytest.raises(InfrastructureError, match="could not be started"):
             prepare(artifact("a.zip", b"x"), into)
-
-
-def test_the_limits_travel_whole():
-    """Every limit is a plain number, so that the child gets all of them as JSON."""
-    assert IngestLimits(**json.loads(json.dumps(dataclasses.asdict(LIMITS)))) == LIMITS

@@ -44,46 +44,58 @@ def test_a_source_may_be_a_list_of_lines():
     assert read_cells(notebook(code_cell(["a = 1\n", "b = 2"])), LIMITS) == [(1, "a = 1\nb = 2")]
 
 
-@pytest.mark.parametrize(
-    "outputs",
-    [
-        [{"output_type": "stream", "name": "stdout", "text": "dali_throughput = 99999"}],
-        [{"output_type": "execute_result", "data": {"text/html": "<script>alert(1)</script>"}, "metadata": {}}],
-        [{"output_type": "invented"}, 5, None, {"text": {"deep": [1]}}],
-        {"not": "a list"},
-    ],
+def changed(**fields):
+    """A code cell with other or more fields."""
+    return code_cell("x = 1") | fields
+
+
+PASTED = {
+    "cell_type": "markdown",
+    "id": "m",
+    "metadata": {},
+    "source": "",
+    "attachments": {"a.png": {"image/png": 5}},
+}
+OF_COLAB = changed(
+    colab={"base_uri": "https://colab"},
+    vscode={"languageId": "python"},
+    metadata={"tags": ["parameters"], "trusted": True, "colab": {}},
 )
-def test_stored_outputs_are_ignored(outputs):
-    """Whatever they claim, and however malformed they are."""
-    cell = code_cell("x = 1")
-    cell["outputs"] = outputs
-    assert read_cells(notebook(cell), LIMITS) == [(1, "x = 1")]
+HTML = {"output_type": "execute_result", "data": {"text/html": "<script>alert(1)</script>"}, "metadata": {}}
+IGNORED = {
+    "a claim in an output": notebook(
+        changed(outputs=[{"output_type": "stream", "name": "stdout", "text": "dali_throughput = 99999"}])
+    ),
+    "markup in an output": notebook(changed(outputs=[HTML])),
+    "malformed outputs": notebook(changed(outputs=[{"output_type": "invented"}, 5, None, {"text": {"deep": [1]}}])),
+    "outputs that are no list": notebook(changed(outputs={"not": "a list"})),
+    "an image pasted into markdown": notebook(PASTED, "x = 1"),
+    "fields of Colab and VS Code": notebook(
+        OF_COLAB, nbformat_minor=0, metadata={"accelerator": "GPU", "colab": {"provenance": []}}
+    ),
+    "no metadata": notebook("x = 1", metadata={}),
+    "no kernel": notebook("x = 1", metadata={"language_info": {"name": "python", "version": "3.12"}}),
+    "a kernel of one's own": notebook(
+        "x = 1", metadata={"kernelspec": {"name": "my-env", "language": "Python", "display_name": "mine"}}
+    ),
+    "a kernel without a language": notebook(
+        "x = 1", metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    ),
+    "ipython": notebook("x = 1", metadata={"language_info": {"name": "ipython"}}),
+    "malformed metadata": notebook("x = 1", metadata={"language_info": "python", "kernelspec": None}),
+}
+
+
+@pytest.mark.parametrize("content", IGNORED.values(), ids=IGNORED)
+def test_all_but_the_code_is_ignored(content):
+    """Outputs whatever they claim and however malformed, fields of other tools, and any kernel of Python."""
+    assert read_cells(content, LIMITS) == [(1, "x = 1")]
 
 
 def test_huge_outputs_are_honest():
     """Figures make notebooks large; only the code's size matters."""
     figure = {"output_type": "display_data", "metadata": {}, "data": {"image/png": "A" * (20 << 20)}}
     assert read_cells(notebook(code_cell("x = 1", outputs=[figure])), LIMITS) == [(1, "x = 1")]
-
-
-def test_attachments_are_ignored():
-    """Images pasted into markdown, too."""
-    pasted = {
-        "cell_type": "markdown",
-        "id": "m",
-        "metadata": {},
-        "source": "",
-        "attachments": {"a.png": {"image/png": 5}},
-    }
-    assert read_cells(notebook(pasted, "x = 1"), LIMITS) == [(1, "x = 1")]
-
-
-def test_unknown_fields_are_honest():
-    """Colab, VS Code and Kaggle add their own."""
-    cell = code_cell("x = 1") | {"colab": {"base_uri": "https://colab"}, "vscode": {"languageId": "python"}}
-    cell["metadata"] = {"tags": ["parameters"], "trusted": True, "colab": {}}
-    content = notebook(cell, nbformat_minor=0, metadata={"accelerator": "GPU", "colab": {"provenance": []}})
-    assert read_cells(content, LIMITS) == [(1, "x = 1")]
 
 
 @pytest.mark.parametrize("minor", [0, 2, 4, 5, 99])
@@ -123,22 +135,6 @@ def test_a_notebook_of_format_3():
         (1, "x = 1"),
         (2, "get_ipython().run_line_magic('time', 'y = 2')\n"),
     ]
-
-
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        {},
-        {"language_info": {"name": "python", "version": "3.12"}},
-        {"kernelspec": {"name": "my-env", "language": "Python", "display_name": "mine"}},
-        {"kernelspec": {"name": "python3", "display_name": "Python 3"}},
-        {"language_info": {"name": "ipython"}},
-        {"language_info": "python", "kernelspec": None},
-    ],
-)
-def test_python_kernels(metadata):
-    """Any name of a kernel whose language is Python, and no word about it."""
-    assert read_cells(notebook("x = 1", metadata=metadata), LIMITS) == [(1, "x = 1")]
 
 
 @pytest.mark.parametrize(

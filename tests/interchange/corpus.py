@@ -13,7 +13,7 @@ from grader_service.errors import SandboxUnavailable, SubmissionRejected
 from grader_service.judging import Judged
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.submission import Submission
-from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Status, Verdict
+from grader_service.model.verdict import Mode, Outcome, Status, Verdict
 from sandbox.api import SandboxFacts
 from tests.factories import an_evidence
 from tests.report.factories import CASES, HOSTILE, check, provenance, verdict
@@ -46,24 +46,12 @@ def composed(*outcomes):
     return made.model_copy(update={"mode": Mode.OFFICIAL})
 
 
-def _without_run(make):
+def _without_run(make, error):
     lab = load_lab("dali-pipelines", Registry())
-    return make(_submission(), lab, lab.steps)
-
-
-def _rejected(submission, lab, steps):
-    error = SubmissionRejected("archive.link", "The archive holds a link; take it out.", {"staff": CANARY})
     facts = SandboxFacts(
         name="docker", isolated=True, image="grader-lab", image_digest=None, engine="docker 27.1", gpu_access=None
     )
-    return verdicts.rejected(submission, lab, steps, error, facts, Mode.OFFICIAL)
-
-
-def _error(submission, lab, steps):
-    facts = SandboxFacts(
-        name="docker", isolated=True, image="grader-lab", image_digest=None, engine="docker 27.1", gpu_access=None
-    )
-    return verdicts.our_failure(submission, lab, steps, SandboxUnavailable(CANARY), facts, Mode.OFFICIAL)
+    return make(_submission(), lab, lab.steps, error, facts, Mode.OFFICIAL)
 
 
 def _corpus():
@@ -78,8 +66,9 @@ def _corpus():
         found[f"failed_and_{outcome.value}"] = composed(failing, passing, outcome, passing)
     found["passed_without_points"] = verdict(checks=(check(score=None),))
     found["more_than_all_points"] = verdict(score=60.0)
-    found["rejected"] = _without_run(_rejected)
-    found["error"] = _without_run(_error)
+    link = SubmissionRejected("archive.link", "The archive holds a link; take it out.", {"staff": CANARY})
+    found["rejected"] = _without_run(verdicts.rejected, link)
+    found["error"] = _without_run(verdicts.our_failure, SandboxUnavailable(CANARY))
     found["queue_full"] = verdicts.refused("lms:1", "dali-pipelines", "queue.full", "Send it again later.")
     found["malformed"] = verdicts.refused("lms:2", "none", "message.malformed", "learner: must be text.")
     return found
@@ -148,9 +137,3 @@ def many_checks(count, length):
     """A verdict with so many checks whose feedback is so long."""
     parts = tuple(check(f"check_{number}", outcome=Outcome.FAILED, feedback="é" * length) for number in range(count))
     return verdict(status=Status.FAILED, score=0.0, checks=parts)
-
-
-def staff_named(item):
-    """The verdict with a secret in the details of each check."""
-    parts = tuple(CheckVerdict.model_validate({**dict(part), "details": {"staff": CANARY}}) for part in item.checks)
-    return item.model_copy(update={"checks": parts})

@@ -44,19 +44,6 @@ def test_a_time_without_a_zone_is_utc():
     assert [item.verdict_id for item in newest([at(0), naive, at(-1)])] == ["naive"]
 
 
-def test_submissions_come_in_the_order_of_their_ids():
-    """Not in that of the files."""
-    items = [Found("f", verdict(submission_id=name)) for name in ("b", "a:2", "a:10")]
-    assert [item.submission_id for item in newest(items)] == ["a:10", "a:2", "b"]
-
-
-def test_a_rehearsal_is_held_back_unless_it_is_asked_for():
-    """Even one that passed."""
-    found = Found("f", CORPUS["report_rehearsed"])
-    assert "a rehearsal is no grade" in held_back(found, allow_rehearsal=False, max_score=None).problem
-    assert held_back(found, allow_rehearsal=True, max_score=None) is None
-
-
 def test_some_of_the_steps_are_not_the_whole_lab():
     """Full points of two steps are held back where the lab's points are given; no points at all are not."""
     assert "on 50 points, expected 100" in held_back(at(0), allow_rehearsal=False, max_score=100).problem

@@ -2,17 +2,15 @@
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import pytest
 from pydantic import Field, field_validator, model_validator
 
-from checks.api import API_VERSION, passed
 from checks.registry import GROUP, Registry
-from grader_service.labs.catalogue import inspect_lab
-from grader_service.labs.documents import Form
 from grader_service.model.base import Wire
-from grader_service.model.evidence import Need
+from tests.checks.test_registry import GoodCheck
+from tests.labs.texts import lines
 
 
 class Size(Wire):
@@ -51,25 +49,14 @@ class Opaque(Wire):
     count: int = 0
 
 
-class RichCheck:
+class RichCheck(GoodCheck):
     """A check whose parameters are `Rich`."""
 
-    id: ClassVar[str] = "rich"
-    version: ClassVar[str] = "1"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Rich"
-    needs: ClassVar[frozenset[Need]] = frozenset()
+    id = "rich"
     params_model = Rich
-    observation_model = Size
-
-    def observe(self, evidence):
-        return Size(width=1)
-
-    def judge(self, observation, params):
-        return passed("rich.ok", "fine")
 
 
-class OpaqueCheck(RichCheck):
+class OpaqueCheck(GoodCheck):
     """A check whose parameters are `Opaque`."""
 
     id = "opaque"
@@ -90,9 +77,8 @@ title = "S"
 """
 
 
-def lines(check_id, params):
-    text = f'{HEAD}id = "{check_id}"\npoints = 1\n{params}'
-    return [mistake.text("lab") for mistake in inspect_lab(text.encode(), Form.TOML, REGISTRY).mistakes]
+def said(check_id, params):
+    return lines(f'{HEAD}id = "{check_id}"\npoints = 1\n{params}', REGISTRY)
 
 
 P = "steps[0].checks[0].params"
@@ -140,12 +126,12 @@ P = "steps[0].checks[0].params"
 )  # fmt: skip
 def test_parameters_are_explained_at_their_line(params, expected):
     """Nested tables, lists, choices, and rules of the author's."""
-    assert lines("rich", params) == expected
+    assert said("rich", params) == expected
 
 
 def test_a_model_without_a_schema_is_explained_in_other_words():
     """pydantic's own words then, and still the line."""
-    (line,) = lines("opaque", 'params = { count = "x" }')
+    (line,) = said("opaque", 'params = { count = "x" }')
     assert line.startswith(f"lab:11:20: {P}.count: ")
     assert "integer" in line
     assert line.endswith('got "x"')
@@ -153,6 +139,6 @@ def test_a_model_without_a_schema_is_explained_in_other_words():
 
 def test_a_check_that_does_not_load_blocks_with_its_reason():
     """It is installed, so it is not called unknown."""
-    (line,) = lines("gone", "")
+    (line,) = said("gone", "")
     assert line.startswith("lab:9:6: steps[0].checks[0].id: check 'gone' of an unknown distribution")
     assert "does not load" in line

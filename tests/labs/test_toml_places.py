@@ -6,6 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from grader_service.labs.toml_places import toml_places
+from tests.labs.texts import locations
 from tests.labs.toml_writer import Writer
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
@@ -15,14 +16,6 @@ NAMES = st.text("ab_-1", min_size=1, max_size=3) | TEXT
 LEAVES = st.integers(-(2**40), 2**40) | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | TEXT
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3))
 DOCUMENTS = st.dictionaries(NAMES, VALUES, max_size=5)
-
-
-def locations(value, base=()):
-    """Every place of a document, tables and lists included."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, inner in items:
-        yield (*base, key), inner
-        yield from locations(inner, (*base, key))
 
 
 def offset(text, position):

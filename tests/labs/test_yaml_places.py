@@ -5,6 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from grader_service.labs.yaml_reader import YamlReading
+from tests.labs.texts import locations
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn"], exclude_characters="\ufeff"), max_size=8)
 WORDS = TEXT | st.sampled_from(
@@ -21,12 +22,6 @@ class Plain(yaml.SafeDumper):
         return True
 
 
-def parts(value, base=()):
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        yield (*base, key), inner
-        yield from parts(inner, (*base, key))
-
-
 @settings(max_examples=300, deadline=None)
 @given(st.dictionaries(WORDS, VALUES, max_size=4), st.sampled_from([None, True, False]), st.booleans())
 @example({"?": [], "": {}}, None, True)
@@ -37,7 +32,7 @@ def test_what_was_written_is_read(data, flow, unicode):
     assert reading.mistakes == []
     assert reading.value == data
     rows = text.split("\n")
-    found = dict(parts(data))
+    found = dict(locations(data))
     assert set(reading.places.values) == {(), *found}
     for location, value in found.items():
         position = reading.places.values[location]

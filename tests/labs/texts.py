@@ -1,4 +1,4 @@
-"""A small valid lab in both languages."""
+"""A small valid lab in both languages, and what is said about a text."""
 
 from checks.registry import Registry
 from grader_service.labs.catalogue import inspect_lab
@@ -59,12 +59,20 @@ limits:
 """
 
 
-def inspected(text, form=Form.TOML):
-    """What is said about a text, with the installed checks."""
+def inspected(text, form=Form.TOML, registry=REGISTRY):
+    """What is said about a text, with the installed checks unless others are given."""
     content = text if isinstance(text, bytes) else text.encode()
-    return inspect_lab(content, form, REGISTRY)
+    return inspect_lab(content, form, registry)
 
 
-def lines(text, form=Form.TOML):
-    """The mistakes as they are printed."""
-    return [mistake.text("lab") for mistake in inspected(text, form).mistakes]
+def lines(text, registry=REGISTRY):
+    """The mistakes in a text of TOML as they are printed."""
+    return [mistake.text("lab") for mistake in inspected(text, registry=registry).mistakes]
+
+
+def locations(value, base=()):
+    """Every place below a value, with what stands there, tables and lists included."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield (*base, key), inner
+        yield from locations(inner, (*base, key))

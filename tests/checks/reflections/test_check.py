@@ -5,7 +5,6 @@ from pydantic import ValidationError
 
 from checks.api import CheckResult
 from checks.reflections.check import CHECK, ReflectionsObservation, ReflectionsParams
-from checks.registry import contract_problems
 from grader_service.model.evidence import TextList
 from grader_service.model.verdict import Outcome
 from tests.checks.reflections.lists import LOSES, WINS
@@ -15,11 +14,6 @@ from tests.factories import a_discovery, an_evidence
 def present(items):
     """A list that was found."""
     return TextList(status="present", items=tuple(items))
-
-
-def test_contract():
-    """It meets the contract of a check."""
-    assert contract_problems("reflections", CHECK) == []
 
 
 def test_observe_takes_both_lists():
@@ -79,12 +73,6 @@ def test_observations_are_bounded(value):
     """Nothing but two bounded lists of strings is an observation."""
     with pytest.raises(ValidationError):
         ReflectionsObservation.model_validate(value)
-
-
-def test_json_observation():
-    """A line of the tuning file is one."""
-    seen = ReflectionsObservation.model_validate_json('{"where_dali_wins": ["a"], "where_dali_loses": []}')
-    assert seen.where_dali_wins == ("a",)
 
 
 @pytest.mark.parametrize("params", [{"min_wins": 0}, {"min_loses": 65}, {"minimum": 3}])

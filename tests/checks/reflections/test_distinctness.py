@@ -34,16 +34,13 @@ OTHER_WINS = [
 ]
 
 
-@pytest.mark.parametrize(("left", "right"), SAME_WINS)
-def test_reworded_wins(left, right):
-    """Synonyms, other languages, counters and look-alike letters hide nothing."""
-    assert same_scenario(read(left), read(right))
-
-
-@pytest.mark.parametrize(("left", "right"), SAME_LOSSES)
-def test_reworded_losses(left, right):
-    """Losses are told apart by why, not by the work that is missing."""
-    assert same_scenario(read(left), read(right), LOSS_WEIGHTS)
+@pytest.mark.parametrize(
+    ("left", "right", "weights"),
+    [*((*pair, WIN_WEIGHTS) for pair in SAME_WINS), *((*pair, LOSS_WEIGHTS) for pair in SAME_LOSSES)],
+)
+def test_reworded_scenarios(left, right, weights):
+    """Synonyms, languages, counters and look-alikes hide nothing; losses are told apart by why they are losses."""
+    assert same_scenario(read(left), read(right), weights)
 
 
 @pytest.mark.parametrize(("left", "right"), list(itertools.combinations(OTHER_WINS, 2)))

@@ -36,45 +36,31 @@ LOSING = [
 ]
 
 
-@pytest.mark.parametrize("text", WINNING)
-def test_winning_scenarios(text):
-    """They count as wins and as nothing else."""
-    assert reason(text, Side.WINS) is Reason.COUNTED
-    assert reason(text, Side.LOSES) is not Reason.COUNTED
-
-
-@pytest.mark.parametrize("text", LOSING)
-def test_losing_scenarios(text):
-    """They count as losses and as nothing else."""
-    assert reason(text, Side.LOSES) is Reason.COUNTED
-    assert reason(text, Side.WINS) is not Reason.COUNTED
+@pytest.mark.parametrize(
+    ("text", "side", "other"),
+    [*((text, Side.WINS, Side.LOSES) for text in WINNING), *((text, Side.LOSES, Side.WINS) for text in LOSING)],
+)
+def test_scenarios_count_on_their_side_alone(text, side, other):
+    """Winning ones count as wins, losing ones as losses, and neither as anything else."""
+    assert reason(text, side) is Reason.COUNTED
+    assert reason(text, other) is not Reason.COUNTED
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "side"),
     [
-        "Tokenised text wins because GPUs tokenise faster, e.g. with nvJPEG",
-        "MNIST, since tiny images have the highest decode cost per pixel",
-        "Small models get higher accuracy as GPU-decoded pixels contain more information",
-        "Few cores win because the CPU has plenty of cores",
+        ("Tokenised text wins because GPUs tokenise faster, e.g. with nvJPEG", Side.WINS),
+        ("MNIST, since tiny images have the highest decode cost per pixel", Side.WINS),
+        ("Small models get higher accuracy as GPU-decoded pixels contain more information", Side.WINS),
+        ("Few cores win because the CPU has plenty of cores", Side.WINS),
+        ("Large images lose since DALI can't handle more than 512x512 pixels", Side.LOSES),
+        ("H.264 video because software decoding is faster than NVDEC", Side.LOSES),
+        ("High-resolution photos with heavy augmentation, because these put hardly any load on a CPU", Side.LOSES),
     ],
 )
-def test_untrue_wins(text):
-    """Scenarios of the other side stay there whatever they claim."""
-    assert reason(text, Side.WINS) is not Reason.COUNTED
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Large images lose since DALI can't handle more than 512x512 pixels",
-        "H.264 video because software decoding is faster than NVDEC",
-        "High-resolution photos with heavy augmentation, because these put hardly any load on a CPU",
-    ],
-)
-def test_untrue_losses(text):
-    """The same the other way round."""
-    assert reason(text, Side.LOSES) is not Reason.COUNTED
+def test_untrue_scenarios_do_not_count(text, side):
+    """Those of the other side stay there whatever they claim."""
+    assert reason(text, side) is not Reason.COUNTED
 
 
 @pytest.mark.parametrize(

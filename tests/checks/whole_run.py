@@ -1,0 +1,38 @@
+"""A whole submission, run for real in a sandbox and judged by some checks."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from checks.api import CheckResult
+from checks.probe_files import ProbeFiles
+from checks.registry import Registry
+from grader_service.grading.progress import Silent
+from grader_service.grading.run import execute
+from grader_service.ingest.artifact import measure
+from grader_service.judging import judge
+from grader_service.labs.specs import lab_text, read_lab
+from grader_service.model.evidence import Evidence, Need
+from grader_service.model.lab import LabCheck, LabStep
+from grader_service.probe_plan import wanted_probes
+
+
+def run_and_judge(
+    path: Path, checks: Mapping[str, Mapping[str, Any]], needs: Sequence[Need], runner: Any
+) -> tuple[Evidence, dict[str, CheckResult]]:
+    """The evidence of a rehearsal, and the result of each check, given by name with its parameters."""
+    asked = tuple(LabCheck(id=name, points=1, params=params) for name, params in checks.items())
+    step = LabStep(id="checks", title="Checks", checks=asked)
+    registry = Registry()
+    outcome = execute(
+        measure(path),
+        read_lab(lab_text("dali-pipelines"), "dali-pipelines"),
+        needs,
+        runner,
+        "cpu",
+        Silent(),
+        run_id=uuid.uuid4().hex,
+        probes=wanted_probes([step], registry, ProbeFiles()),
+    )
+    return outcome.evidence, {one.check.id: one.result for one in judge(outcome.evidence, [step], registry)}
