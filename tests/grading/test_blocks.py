@@ -30,6 +30,7 @@ class SteadyArm:
         self.arm = arm
         self.rate = rate
         self.windows = 0
+        self.seconds = []
         self._lost_after = lost_after
         self._log = log if log is not None else []
         self._during = during
@@ -43,6 +44,7 @@ class SteadyArm:
         return Window(arm=self.arm, images=batches * 32, seconds=batches * 32 / rate)
 
     def batches_for(self, seconds):
+        self.seconds.append(seconds)
         return max(2, math.ceil(self.rate * seconds / 32))
 
 
@@ -57,49 +59,44 @@ def run_on(gpu, dali, *baselines):
         return run(dali, *baselines, lookout=Lookout(GpuWatch(poll, notes.append), poll, notes))
 
 
+def fast():
+    return (SteadyArm(Arm.DALI, 1000), SteadyArm(Arm.LEARNER, 500), SteadyArm(Arm.DECLARED, 400))
+
+
 SETTLED = 3
 """Windows of a steady DALI arm before the first block; the other arms have two."""
 
 
 def test_a_fast_dali_passes_in_four_blocks():
     """A clear difference stops at the first look."""
-    timed = run(SteadyArm(Arm.DALI, 1000), SteadyArm(Arm.LEARNER, 500), SteadyArm(Arm.DECLARED, 500))
+    timed = run(*fast())
     assert timed.decision.outcome == "passed"
     assert len(timed.blocks) == 4
-    assert timed.decision.ratio == pytest.approx(2.0, rel=0.01)
 
 
-def test_a_slow_loader_is_replaced_by_the_reference():
-    """A sleeping loader gains nothing: 0.95 of the reference is the least baseline."""
-    timed = run(SteadyArm(Arm.DALI, 1000), SteadyArm(Arm.LEARNER, 10), SteadyArm(Arm.DECLARED, 1000))
-    assert timed.decision.outcome == "failed"
-    assert {block.baseline for block in timed.blocks} == {Arm.DECLARED}
-    assert timed.decision.ratio == pytest.approx(1 / 0.95, rel=0.01)
+@pytest.mark.parametrize(
+    ("rates", "baseline", "ratio", "outcome"),
+    [
+        ({Arm.LEARNER: 10, Arm.DECLARED: 1000}, Arm.DECLARED, 1 / 0.95, "failed"),
+        ({Arm.LEARNER: 100, Arm.DECLARED: 100, Arm.FAIR: 1000}, Arm.FAIR, 1 / 0.91, "failed"),
+        ({Arm.LEARNER: 900, Arm.DECLARED: 500}, Arm.LEARNER, 1000 / 900, "passed"),
+    ],
+    ids=["a slow loader", "a crippled configuration", "a fast loader"],
+)
+def test_the_best_baseline_counts(rates, baseline, ratio, outcome):
+    """A sleeping loader gains nothing: 0.95 of the reference is the least baseline, and 0.91 of the fair one.
 
-
-def test_a_crippled_configuration_is_replaced_by_the_fair_reference():
-    """num_workers=0 everywhere but in the fair reference gains at most 10 %."""
-    timed = run(
-        SteadyArm(Arm.DALI, 1000),
-        SteadyArm(Arm.LEARNER, 100),
-        SteadyArm(Arm.DECLARED, 100),
-        SteadyArm(Arm.FAIR, 1000),
-    )
-    assert timed.decision.ratio == pytest.approx(1 / 0.91, rel=0.01)
-    assert timed.decision.outcome != "passed"
-
-
-def test_a_fast_loader_of_the_learner_counts_in_full():
-    """Nobody is helped by a learner's own loader being better than ours."""
-    timed = run(SteadyArm(Arm.DALI, 1000), SteadyArm(Arm.LEARNER, 900), SteadyArm(Arm.DECLARED, 500))
-    assert timed.decision.ratio == pytest.approx(1000 / 900, rel=0.01)
+    A learner's own loader that is better than ours counts in full.
+    """
+    timed = run(SteadyArm(Arm.DALI, 1000), *(SteadyArm(arm, rate) for arm, rate in rates.items()))
+    assert {block.baseline for block in timed.blocks} == {baseline}
+    assert timed.decision.ratio == pytest.approx(ratio, rel=0.01)
+    assert timed.decision.outcome == outcome
 
 
 def test_the_order_goes_there_and_back():
     """Every second block runs in reverse, the fair reference in every second one only."""
-    log = []
-    arms = [SteadyArm(arm, 500, log=log) for arm in (Arm.DALI, Arm.LEARNER, Arm.DECLARED, Arm.FAIR)]
-    timed = run(arms[0], *arms[1:])
+    timed = run(*(SteadyArm(arm, 500) for arm in (Arm.DALI, Arm.LEARNER, Arm.DECLARED, Arm.FAIR)))
     assert timed.blocks[0].order == (Arm.DALI, Arm.LEARNER, Arm.DECLARED, Arm.FAIR)
     assert timed.blocks[1].order == (Arm.DECLARED, Arm.LEARNER, Arm.DALI)
 
@@ -153,10 +150,6 @@ def test_a_window_that_was_heard_late_plans_no_endless_one():
     pace = Pace(burst=1)
     pace.saw(batches=2, seconds=2e-6, discarded=2, asked_s=0.1)
     assert pace.batches_for(1.0) == 40
-
-
-def fast():
-    return (SteadyArm(Arm.DALI, 1000), SteadyArm(Arm.LEARNER, 500), SteadyArm(Arm.DECLARED, 400))
 
 
 def test_a_spoiled_block_is_kept_repeated_and_not_counted():
@@ -329,20 +322,15 @@ def test_dali_settles_until_two_windows_agree():
     assert log[2:9] == [Arm.DALI] * 7, "six windows to settle, then the first block begins with it"
 
 
-def test_settling_ends_for_a_rate_that_never_does():
-    """An arm that goes up and down for ever gets its blocks after a fixed number of windows."""
+@pytest.mark.parametrize(
+    ("rates", "windows"), [((1000, 2000), 8), ((5, 5), 3)], ids=["a rate that never settles", "a slow graph"]
+)
+def test_settling_ends(rates, windows):
+    """After a fixed number of windows, and after one that takes longer than the whole patience; then come blocks."""
     log = []
-    dali = SteadyArm(Arm.DALI, 1000, during=lambda window: 1000 if window % 2 else 2000, log=log)
+    dali = SteadyArm(Arm.DALI, 1000, during=lambda window: rates[window % 2], log=log)
     run(dali, SteadyArm(Arm.DECLARED, 400, log=log))
-    assert log[:9] == [Arm.DECLARED] + [Arm.DALI] * 8
-    assert log[9] is Arm.DECLARED
-
-
-def test_a_slow_graph_is_not_settled_for_minutes():
-    """A window that takes longer than the whole patience is the last one."""
-    log = []
-    run(SteadyArm(Arm.DALI, 5, log=log), SteadyArm(Arm.DECLARED, 400, log=log))
-    assert log[:4] == [Arm.DECLARED] + [Arm.DALI] * 3
+    assert log[: windows + 2] == [Arm.DECLARED] + [Arm.DALI] * windows + [Arm.DECLARED]
 
 
 KEPT = KeptReference(
@@ -381,17 +369,13 @@ def test_nothing_else_is_decided_beside_a_kept_reference(rate):
     assert len(timed.blocks) == 2
 
 
-def test_a_loader_that_breaks_in_the_screen_decides_nothing():
-    """Then nothing of this run stands beside the graph."""
-    timed = screened(SteadyArm(Arm.DALI, 8000), SteadyArm(Arm.LEARNER, 400, lost_after=2))
-    assert Arm.LEARNER in timed.lost
-    assert timed.decision is None
-
-
-def test_a_graph_that_breaks_in_the_screen_is_lost():
-    """As in any other block."""
-    timed = screened(SteadyArm(Arm.DALI, 8000, lost_after=SETTLED + 1), SteadyArm(Arm.LEARNER, 400))
-    assert timed.lost == {Arm.DALI: "it stopped"}
+@pytest.mark.parametrize(("broken", "lost_after"), [(Arm.LEARNER, 2), (Arm.DALI, SETTLED + 1)])
+def test_what_breaks_in_the_screen_is_lost_and_decides_nothing(broken, lost_after):
+    """Without its loader nothing of this run stands beside the graph; a graph is lost as in any other block."""
+    rates = {Arm.DALI: 8000, Arm.LEARNER: 400}
+    arms = (SteadyArm(arm, rate, lost_after=lost_after if arm is broken else None) for arm, rate in rates.items())
+    timed = screened(*arms)
+    assert timed.lost == {broken: "it stopped"}
     assert timed.decision is None
 
 

@@ -13,8 +13,9 @@ from grader_service.grading.gpu_use import Span, use_by_arm
 from grader_service.grading.lookout import Lookout
 from grader_service.grading.progress import Silent
 from grader_service.model.lab import MeasurementPlan
-from grader_service.model.measurement import Arm, Window
+from grader_service.model.measurement import Arm
 from tests.grading.scripted_host import ScriptedHost
+from tests.grading.test_blocks import SETTLED, SteadyArm
 from tests.waiting import wait_for
 
 
@@ -66,33 +67,22 @@ class LookedAt(InMemoryGpu):
         wait_for(lambda: self.looks >= enough, 15.0, every_s=0.001)
 
 
-class WorkingArm:
-    """An arm that keeps a GPU in memory as busy as it is told, in real time."""
+def working(arm, rate, gpu, sm):
+    """An arm that keeps a GPU in memory as busy in each window as `sm` says, in real time."""
 
-    def __init__(self, arm, rate, gpu, sm):
-        self.arm = arm
-        self.windows = 0
-        self._rate = rate
-        self._gpu = gpu
-        self._sm = sm
+    def during(window):
+        gpu.sm_percent = sm(window)
+        gpu.work()
+        gpu.sm_percent = 0.0
 
-    def window(self, batches, *, timeout_s):
-        self.windows += 1
-        self._gpu.sm_percent = self._sm(self.windows) if callable(self._sm) else self._sm
-        self._gpu.work()
-        self._gpu.sm_percent = 0.0
-        return Window(arm=self.arm, images=batches * 32, seconds=batches * 32 / self._rate)
-
-    def batches_for(self, seconds):
-        return 10
+    return SteadyArm(arm, rate, during=during)
 
 
 def test_a_sampler_in_the_background_tells_the_arms_apart():
     """The thread samples while windows run; blocks that the host spoiled leave no trace in the means."""
     gpu = LookedAt(processes=[5_000_001])
-    settled = 3
-    dali = WorkingArm(Arm.DALI, 1000, gpu, lambda window: 3.0 if window == settled + 2 else 75.0)
-    declared = WorkingArm(Arm.DECLARED, 500, gpu, 4.0)
+    dali = working(Arm.DALI, 1000, gpu, lambda window: 3.0 if window == SETTLED + 2 else 75.0)
+    declared = working(Arm.DECLARED, 500, gpu, lambda _: 4.0)
     with GpuPoll(gpu, every_s=0.002) as poll:
         lookout = Lookout(ScriptedHost((None, "heat")), poll)
         timed = measure(dali, [declared], MeasurementPlan(), 1.1, Silent(), lookout=lookout)
@@ -123,7 +113,8 @@ def test_code_that_would_pass_is_watched_and_then_a_loader_of_ours():
     """However short the windows of the trials were, both have been looked at."""
     gpu = LookedAt(processes=[5_000_001])
     with GpuPoll(gpu, every_s=0.002) as poll:
-        dali, declared = tiers.watch(Lookout(poll=poll), GoingOn(gpu), WorkingArm(Arm.DECLARED, 500, gpu, 4.0))
+        reference = working(Arm.DECLARED, 500, gpu, lambda _: 4.0)
+        dali, declared = tiers.watch(Lookout(poll=poll), GoingOn(gpu), reference)
     assert (dali.arm, declared.arm) == (Arm.DALI, Arm.DECLARED)
     assert min(dali.samples, declared.samples) > 3
     assert dali.jpg_percent > 10

@@ -2,37 +2,24 @@
 
 import pytest
 
-from grader_service.grading.arms import ArmLost
 from grader_service.grading.host_effect import BLOCKS, host_ratio, needs_host_effect, with_host
 from grader_service.model.lab import MeasurementPlan
-from grader_service.model.measurement import Arm, HostBlock, HostEffect, Window
+from grader_service.model.measurement import Arm, HostBlock, HostEffect
 from tests.factories import a_measurement
+from tests.grading.test_blocks import SteadyArm
 
 PLAN = MeasurementPlan()
 
 
-class ScriptedArm:
+def scripted(arm, rates):
     """An arm with a rate for each window, warm-up included."""
-
-    def __init__(self, rates, log=None):
-        self._rates = iter(rates)
-        self.seconds = []
-        self._log = log if log is not None else []
-
-    def batches_for(self, seconds):
-        self.seconds.append(seconds)
-        return 1
-
-    def window(self, batches, *, timeout_s):
-        self._log.append(self)
-        rate = next(self._rates)
-        return rate if isinstance(rate, ArmLost) else Window(arm=Arm.DALI, images=1, seconds=1 / rate)
+    return SteadyArm(arm, 1000, during=lambda window: rates[window - 1])
 
 
 def test_the_ratio_is_the_median_over_blocks():
     """One block that the host disturbed does not decide, and the warm-up counts nowhere."""
-    own = ScriptedArm([9.0, 9.0, 200.0, 210.0, 900.0, 190.0])
-    fair = ScriptedArm([9.0, 9.0, 100.0, 100.0, 100.0, 100.0])
+    own = scripted(Arm.DALI, [9.0, 9.0, 200.0, 210.0, 900.0, 190.0])
+    fair = scripted(Arm.FAIR, [9.0, 9.0, 100.0, 100.0, 100.0, 100.0])
     effect = host_ratio(own, fair, PLAN)
     assert effect.ratio == pytest.approx(2.05)
     assert [block.dali for block in effect.blocks] == pytest.approx([200.0, 210.0, 900.0, 190.0])
@@ -42,18 +29,16 @@ def test_the_ratio_is_the_median_over_blocks():
 def test_blocks_go_there_and_back():
     """The order turns around, and windows are shorter than a graded block's."""
     log = []
-    own, fair = ScriptedArm([1.0] * 6, log), ScriptedArm([1.0] * 6, log)
+    own, fair = SteadyArm(Arm.DALI, 1000, log=log), SteadyArm(Arm.FAIR, 1000, log=log)
     host_ratio(own, fair, PLAN)
-    assert log[4:] == [own, fair, fair, own, own, fair, fair, own]
+    assert log[4:] == [Arm.DALI, Arm.FAIR, Arm.FAIR, Arm.DALI] * 2
     assert max(own.seconds) < PLAN.block_s
 
 
 @pytest.mark.parametrize("lost_at", [0, 1, 2, 4])
 def test_a_lost_arm_gives_no_number(lost_at):
     """Whenever our graph stops, there is nothing to say about the host."""
-    rates = [100.0] * 6
-    rates[lost_at] = ArmLost("its pod ended")
-    assert host_ratio(ScriptedArm(rates), ScriptedArm([100.0] * 6), PLAN) is None
+    assert host_ratio(SteadyArm(Arm.DALI, 100, lost_after=lost_at), SteadyArm(Arm.FAIR, 100), PLAN) is None
 
 
 def test_only_what_is_no_pass_needs_it():

@@ -46,6 +46,10 @@ class Bench:
             )
             self.kept.saw(key, task, learner, pixels, rate)
 
+    def measure(self, **job):
+        self.run(**job)
+        self.kept.refresh()
+
 
 @pytest.fixture
 def bench():
@@ -65,8 +69,7 @@ def test_a_job_that_one_learner_had_is_not_measured(bench):
 
 def test_the_fastest_window_stands(bench):
     """Whatever slowed a window down must not make a graph look better."""
-    bench.run()
-    bench.kept.refresh()
+    bench.measure()
     bench.clock.now += 60.0
     kept = bench.kept.rate(bench.key(), PIXELS)
     assert kept.images_per_s == 500.0
@@ -77,8 +80,7 @@ def test_the_fastest_window_stands(bench):
 
 def test_it_is_fresh_or_it_is_nothing(bench):
     """Measured again when it is half as old as it may get; used until it is that old, and not a second longer."""
-    bench.run()
-    bench.kept.refresh()
+    bench.measure()
     bench.clock.now += 900.0
     assert not bench.kept.due()
     bench.clock.now += 1.0
@@ -92,8 +94,7 @@ def test_it_is_fresh_or_it_is_nothing(bench):
 @pytest.mark.parametrize("other", [{"size": 256}, {"digest": "sha256:2"}, {"cpus": (0, 1, 2)}])
 def test_another_job_image_or_cpu_set_has_a_rate_of_its_own(bench, other):
     """Nothing is carried over."""
-    bench.run()
-    bench.kept.refresh()
+    bench.measure()
     assert bench.kept.rate(bench.key(**other), PIXELS) is None
     assert bench.kept.rate(bench.key(), PIXELS) is not None
 
@@ -101,16 +102,14 @@ def test_another_job_image_or_cpu_set_has_a_rate_of_its_own(bench, other):
 @pytest.mark.parametrize(("share", "known"), [(0.92, True), (1.08, True), (0.88, False), (1.12, False)])
 def test_images_of_another_size_are_another_job(bench, share, known):
     """Larger images take longer to decode."""
-    bench.run()
-    bench.kept.refresh()
+    bench.measure()
     assert (bench.kept.rate(bench.key(), share * PIXELS) is not None) is known
 
 
 def test_the_size_is_that_of_the_images_that_were_timed(bench):
     """Sizes are drawn anew for the reference: what counts is what it had, and not what the run before it had."""
     bench.timed_pixels = 1.5 * PIXELS
-    bench.run()
-    bench.kept.refresh()
+    bench.measure()
     assert bench.kept.rate(bench.key(), PIXELS) is None
     assert bench.kept.rate(bench.key(), 1.45 * PIXELS) is not None
 
@@ -122,8 +121,7 @@ def test_the_size_is_that_of_the_images_that_were_timed(bench):
 def test_a_rate_that_runs_contradict_is_not_believed(bench, in_a_run, pixels, believed):
     """Runs time the same loader beside everything else: one that is slower by itself had company. Of images of another
     size a run says nothing."""
-    bench.run(pixels=pixels, rate=in_a_run)
-    bench.kept.refresh()
+    bench.measure(pixels=pixels, rate=in_a_run)
     assert (bench.kept.rate(bench.key(), PIXELS) is not None) is believed
 
 
@@ -132,8 +130,7 @@ def test_what_was_spoiled_or_failed_leaves_no_rate(bench, failure, wait_s):
     """An old rate is not kept on instead. It is not tried again at once, and what failed only after four times as long:
     a job that somebody made slow must not make others wait."""
     bench.answers = [[400.0], failure, [300.0]]
-    bench.run()
-    bench.kept.refresh()
+    bench.measure()
     bench.clock.now += 1000.0
     assert bench.kept.refresh()
     assert bench.kept.rate(bench.key(), PIXELS) is None
@@ -175,8 +172,7 @@ def test_nothing_is_prepared_meanwhile(bench):
         quiet.append(len(bench.measured))
 
     bench.kept.quiet = held
-    bench.run()
-    bench.kept.refresh()
+    bench.measure()
     assert quiet == [True, 1]
 
 

@@ -1,8 +1,11 @@
 """Trial images: the same names in every part, other images in each, and nothing to be seen before its time."""
 
+import pytest
+
 from grader_service.grading.trial_shards import TrialShards
 from grader_service.model.evidence import ImageSize
 
+SEED = "cd" * 16
 SIZES = (ImageSize(width=120, height=100, size_bytes=5000),)
 
 
@@ -11,16 +14,17 @@ def contents(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.jpg"))}
 
 
-def a_folder(tmp_path):
-    folder = tmp_path / "shards"
-    folder.mkdir()
-    return folder
+@pytest.fixture
+def folder(tmp_path):
+    """The pods' folder."""
+    made = tmp_path / "shards"
+    made.mkdir()
+    return made
 
 
-def test_a_part_takes_the_place_of_the_last_one(tmp_path):
+def test_a_part_takes_the_place_of_the_last_one(folder):
     """Names stay, every file is another one, and a part that was made is nowhere in the pods' folder until shown."""
-    folder = a_folder(tmp_path)
-    with TrialShards("cd" * 16, SIZES, 8, 3, folder) as shards:
+    with TrialShards(SEED, SIZES, 8, 3, folder) as shards:
         assert shards.make_next() == 0
         assert list(folder.iterdir()) == []
         assert shards.show() == "live"
@@ -34,10 +38,9 @@ def test_a_part_takes_the_place_of_the_last_one(tmp_path):
     assert not set(first.values()) & set(second.values())
 
 
-def test_a_new_name_leaves_the_old_folder(tmp_path):
+def test_a_new_name_leaves_the_old_folder(folder):
     """A loader that is built anew gets a folder that no cache knows by its path."""
-    folder = a_folder(tmp_path)
-    with TrialShards("cd" * 16, SIZES, 4, 3, folder) as shards:
+    with TrialShards(SEED, SIZES, 4, 3, folder) as shards:
         shards.make_next()
         shards.show()
         shards.make_next()
@@ -45,28 +48,26 @@ def test_a_new_name_leaves_the_old_folder(tmp_path):
         assert {path.name for path in folder.iterdir()} == {"live", "live-1"}
 
 
-def test_a_plan_is_used_up(tmp_path):
+def test_a_plan_is_used_up(folder):
     """A plan has room for 8,192 images: fewer parts fit where parts are large, and then there are no more."""
-    shards = TrialShards("cd" * 16, SIZES, 4000, 20, a_folder(tmp_path))
-    assert shards.parts == 2
-    few = TrialShards("cd" * 16, SIZES, 2, 1, tmp_path / "shards")
+    assert TrialShards(SEED, SIZES, 4000, 20, folder).parts == 2
+    few = TrialShards(SEED, SIZES, 2, 1, folder)
     assert few.make_next() == 0
     assert few.make_next() is None
     few.close()
 
 
-def test_images_differ_from_those_of_the_clean_room(tmp_path):
+def test_images_differ_from_those_of_the_clean_room(folder):
     """The run's seed gives tier A's images, which pods have seen; the trials' come from another one."""
-    shards = TrialShards("cd" * 16, SIZES, 4, 2, a_folder(tmp_path))
-    assert shards.plan.seed != "cd" * 16
-    assert shards.plan.seed == TrialShards("cd" * 16, SIZES, 4, 2, tmp_path / "shards").plan.seed
+    shards = TrialShards(SEED, SIZES, 4, 2, folder)
+    assert shards.plan.seed != SEED
+    assert shards.plan.seed == TrialShards(SEED, SIZES, 4, 2, folder).plan.seed
     shards.close()
 
 
-def test_nothing_hidden_is_left(tmp_path):
+def test_nothing_hidden_is_left(folder, tmp_path):
     """Closing deletes what was kept from pods, also when nothing was made."""
-    folder = a_folder(tmp_path)
-    with TrialShards("cd" * 16, SIZES, 2, 2, folder) as shards:
+    with TrialShards(SEED, SIZES, 2, 2, folder) as shards:
         shards.make_next()
     assert [path.name for path in tmp_path.iterdir()] == ["shards"]
     shards.close()

@@ -9,6 +9,7 @@ import random
 import select
 import signal
 import sys
+import textwrap
 import time
 import traceback
 import warnings
@@ -20,6 +21,7 @@ import pytest
 
 from sandbox.warm_pool import AHEAD
 from tests.conftest import missing
+from tests.guest.runs import run_notebook
 
 
 class ChildFailed(AssertionError):
@@ -68,16 +70,12 @@ def _answer(write_end: int, function: Callable[..., Any], args: tuple[Any, ...])
             text = json.dumps(answer)
         except BaseException:  # noqa: BLE001
             text = json.dumps({"error": traceback.format_exc()})
-        os.write(write_end, b"") if not text else _write_all(write_end, text.encode())
+        with os.fdopen(write_end, "wb", closefd=False) as out:
+            out.write(text.encode())
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
         os._exit(0)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
 
 
 def _read_until(descriptor: int, deadline: float) -> bytes | None:
@@ -134,27 +132,30 @@ def lab_child(lab: None) -> Callable[..., Any]:
     return forked
 
 
-def write_jpeg(path: Path, *, seed: int = 0, size: tuple[int, int] = (60, 48), **options: Any) -> Path:
-    """A textured JPEG of (width, height); each seed has other pixels."""
-    from PIL import Image
+@pytest.fixture
+def notebook(in_child: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+    """Runs a notebook's cells in a child; fails where the run did not end as it should."""
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    width, height = size
-    channels = 4 if options.get("mode") == "CMYK" else 1 if options.get("mode") == "L" else 3
-    mode = options.pop("mode", "RGB")
-    small = Image.frombytes(mode, (8, 6), random.Random(seed).randbytes(48 * channels))
-    small.resize((width, height), Image.Resampling.BILINEAR).save(path, "JPEG", quality=85, **options)
-    return path
+    def run(*cells: str, ran: str = "completed", **options: Any) -> Any:
+        result = in_child(lambda: run_notebook(tmp_path, *map(textwrap.dedent, cells), **options))
+        assert result["ran"] == ran, result["exception"]
+        return result
+
+    return run
 
 
 @pytest.fixture(scope="session")
 def jpegs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of two classes with twelve JPEGs each, of different sizes, and `list.txt` that names them."""
+    """A folder of two classes with twelve textured JPEGs each, of different sizes, and `list.txt` that names them."""
+    from PIL import Image
+
     root = tmp_path_factory.mktemp("jpegs")
     names = []
     for number in range(24):
         path = root / f"class_{number % 2}" / f"{number:02d}.jpg"
-        write_jpeg(path, seed=number, size=(50 + number, 40 + number))
+        path.parent.mkdir(exist_ok=True)
+        small = Image.frombytes("RGB", (8, 6), random.Random(number).randbytes(8 * 6 * 3))
+        small.resize((50 + number, 40 + number), Image.Resampling.BILINEAR).save(path, "JPEG", quality=85)
         names.append(f"{path} {number}")
     (root / "list.txt").write_text("\n".join(names))
     return root

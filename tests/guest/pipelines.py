@@ -31,11 +31,17 @@ def lab(
 
 
 @pipeline_def
-def from_list(source: dict[str, Any], *, device: str = "mixed"):
+def from_list(source: dict[str, Any]):
     """Reads a list of files, or a text file with such a list."""
     jpegs, labels = fn.readers.file(**source)
-    images = fn.decoders.image_random_crop(jpegs, device=device)
+    images = fn.decoders.image_random_crop(jpegs, device="mixed")
     return normalised(fn.resize(images, size=(SIZE, SIZE))), labels
+
+
+def small(root: str, **reader: Any) -> Any:
+    """Whole images of one size, and labels."""
+    jpegs, labels = fn.readers.file(file_root=root, **reader)
+    return fn.resize(fn.decoders.image(jpegs, device="mixed"), size=(SIZE, SIZE)), labels
 
 
 @pipeline_def
@@ -47,48 +53,35 @@ def decoded_on_the_cpu(root: str):
 
 
 @pipeline_def(enable_conditionals=True)
-def trivial(root: str, *, device: str = "mixed"):
+def trivial(root: str):
     """TrivialAugment, which is a large graph with conditionals."""
-    jpegs, labels = fn.readers.file(file_root=root)
-    images = fn.decoders.image(jpegs, device=device)
-    images = fn.resize(images, size=(SIZE, SIZE))
-    images = trivial_augment.trivial_augment_wide(images, shape=(SIZE, SIZE))
-    return normalised(images), labels
+    images, labels = small(root)
+    return normalised(trivial_augment.trivial_augment_wide(images, shape=(SIZE, SIZE))), labels
 
 
 @pipeline_def(enable_conditionals=True)
-def randomly(root: str, *, device: str = "mixed"):
+def randomly(root: str):
     """RandAugment."""
-    jpegs, labels = fn.readers.file(file_root=root)
-    images = fn.resize(fn.decoders.image(jpegs, device=device), size=(SIZE, SIZE))
+    images, labels = small(root)
     return normalised(rand_augment.rand_augment(images, n=2, m=9, shape=(SIZE, SIZE))), labels
 
 
 @pipeline_def(enable_conditionals=True)
-def automatic(root: str, *, device: str = "mixed"):
+def automatic(root: str):
     """AutoAugment, the largest graph of the three."""
-    jpegs, labels = fn.readers.file(file_root=root)
-    images = fn.resize(fn.decoders.image(jpegs, device=device), size=(SIZE, SIZE))
+    images, labels = small(root)
     return normalised(auto_augment.auto_augment_image_net(images, shape=(SIZE, SIZE))), labels
 
 
 @pipeline_def(enable_conditionals=True)
-def sometimes(root: str, *, device: str = "mixed"):
+def sometimes(root: str):
     """An `if` of the learner's own."""
-    jpegs, labels = fn.readers.file(file_root=root)
-    images = fn.resize(fn.decoders.image(jpegs, device=device), size=(SIZE, SIZE))
+    images, labels = small(root)
     if fn.random.coin_flip(dtype=types.BOOL):
         images = fn.rotate(images, angle=fn.random.uniform(range=(-10.0, 10.0)), keep_size=True, fill_value=0)
     else:
         images = fn.color_twist(images, brightness=fn.random.uniform(range=(0.8, 1.2)))
     return normalised(images), labels
-
-
-@pipeline_def
-def external(*, device: str = "mixed"):
-    """Encoded images from a Python callback."""
-    jpegs = fn.external_source(source=lambda info: b"x", batch=False, parallel=False)
-    return normalised(fn.resize(fn.decoders.image(jpegs, device=device), size=(SIZE, SIZE)))
 
 
 @pipeline_def
@@ -100,29 +93,27 @@ def with_python(root: str):
 
 
 @pipeline_def
-def two_readers(first: str, second: str, *, device: str = "mixed"):
+def two_readers(first: str, second: str):
     """Two readers whose batches are joined."""
-    jpegs_a, labels_a = fn.readers.file(file_root=first, name="A")
-    jpegs_b, labels_b = fn.readers.file(file_root=second, name="B")
-    images_a = fn.resize(fn.decoders.image(jpegs_a, device=device), size=(SIZE, SIZE))
-    images_b = fn.resize(fn.decoders.image(jpegs_b, device=device), size=(SIZE, SIZE))
+    images_a, labels_a = small(first, name="A")
+    images_b, labels_b = small(second, name="B")
     return fn.cat(images_a, images_b, axis=0), labels_a + labels_b
 
 
 @pipeline_def
-def labels_first(root: str, *, device: str = "mixed"):
+def labels_first(root: str):
     """Outputs the other way round, beside some numbers."""
-    jpegs, labels = fn.readers.file(file_root=root)
-    images = fn.resize(fn.decoders.image(jpegs, device=device), size=(SIZE, SIZE))
+    images, labels = small(root)
     return labels, fn.random.uniform(range=(0.0, 1.0), shape=(4,)), images
 
 
 @pipeline_def
-def raw_pixels(root: str, *, device: str = "mixed", resize: dict[str, Any] | None = None):
-    """Bytes in HWC; ragged when nothing is resized."""
+def raw_pixels(root: str, *, ragged: bool):
+    """Bytes in HWC."""
+    if not ragged:
+        return small(root)
     jpegs, labels = fn.readers.file(file_root=root)
-    images = fn.decoders.image(jpegs, device=device)
-    return (fn.resize(images, **resize) if resize else images), labels
+    return fn.decoders.image(jpegs, device="mixed"), labels
 
 
 @pipeline_def
@@ -135,13 +126,12 @@ def no_images(root: str):
 class Legacy(Pipeline):
     """The class API of DALI's first years."""
 
-    def __init__(self, root: str, device: str = "mixed", **options: Any) -> None:
-        super().__init__(**{**BASIC, **options})
+    def __init__(self, root: str) -> None:
+        super().__init__(**BASIC)
         self.reader = ops.readers.File(file_root=root, random_shuffle=True)
-        self.decode = ops.decoders.Image(device=device, output_type=types.RGB)
-        later = "gpu" if device == "mixed" else "cpu"
-        self.resize = ops.Resize(device=later, size=(SIZE, SIZE))
-        self.finish = ops.CropMirrorNormalize(device=later, dtype=types.FLOAT, mean=MEAN, std=STD)
+        self.decode = ops.decoders.Image(device="mixed", output_type=types.RGB)
+        self.resize = ops.Resize(device="gpu", size=(SIZE, SIZE))
+        self.finish = ops.CropMirrorNormalize(device="gpu", dtype=types.FLOAT, mean=MEAN, std=STD)
         self.coin = ops.random.CoinFlip(probability=0.5)
 
     def define_graph(self):
@@ -182,11 +172,10 @@ def corpus(root: str, other: str, file_list: str, files: list[str]) -> dict[str,
         "rand": randomly(root, **BASIC),
         "auto": automatic(root, **BASIC),
         "conditional": sometimes(root, **BASIC),
-        "external": external(**BASIC),
         "two readers": two_readers(root, other, **BASIC),
         "labels first": labels_first(root, **BASIC),
-        "ragged": raw_pixels(root, **BASIC),
-        "bytes": raw_pixels(root, resize={"size": (SIZE, SIZE)}, **BASIC),
+        "ragged": raw_pixels(root, ragged=True, **BASIC),
+        "bytes": raw_pixels(root, ragged=False, **BASIC),
         "no images": no_images(root, **BASIC),
     }
     return {name: bytes(pipe.serialize()) for name, pipe in made.items()}

@@ -1,7 +1,8 @@
 """What tests see of processes from outside."""
 
-import time
 from pathlib import Path
+
+from tests.waiting import PATIENCE, wait_for
 
 PATIENCE_S = 60.0
 
@@ -16,10 +17,5 @@ def state(pid):
 
 
 def becomes(condition):
-    """Whether it becomes true within the limit, which is generous."""
-    until = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
+    """True as soon as it is true; the limit is generous."""
+    return wait_for(condition, PATIENCE_S / PATIENCE, every_s=0.01)

@@ -17,19 +17,9 @@ pytestmark = pytest.mark.integration
 def module(in_child, tmp_path):
     """Runs a module in a child."""
 
-    def run(source, timeout=240.0, **options):
+    def run(source, **options):
         text = source if isinstance(source, bytes) else textwrap.dedent(source)
-        return in_child(lambda: run_module(tmp_path, text, **options), timeout=timeout)
-
-    return run
-
-
-@pytest.fixture
-def notebook(in_child, tmp_path):
-    """Runs a notebook's cells in a child."""
-
-    def run(*cells, timeout=240.0, **options):
-        return in_child(lambda: run_notebook(tmp_path, *map(textwrap.dedent, cells), **options), timeout=timeout)
+        return in_child(lambda: run_module(tmp_path, text, **options))
 
     return run
 
@@ -134,12 +124,6 @@ def test_an_exception_is_shown_with_the_learners_own_lines(module, tmp_path):
     assert where(run) == ("helper.py", 4, "return json.loads(text)")
 
 
-def test_an_error_in_installed_code_only_has_the_line_that_called_it(module):
-    """The place is where the learner's code went wrong, not where the library noticed."""
-    run = module("import os\n\nos.makedirs(5)\n")
-    assert where(run) == ("submission.py", 3, "os.makedirs(5)")
-
-
 def test_a_deep_recursion_is_reported_in_bounded_size(module):
     """A thousand frames become the innermost 32."""
     run = module("def f():\n    f()\nf()\n")
@@ -205,12 +189,6 @@ def test_an_endless_loop_ends_with_its_line(module):
     assert exception.place.line in (3, 4)
     assert "stopped after" in exception.message
     assert 1.4 < run["duration_s"] < 20
-
-
-def test_a_sleep_ends_in_time(module):
-    """Waiting counts as running."""
-    run = module("import time\ntime.sleep(60)\n", timeout_s=1.0)
-    assert (run["ran"], where(run)[1]) == ("timed_out", 2)
 
 
 def test_a_broad_except_does_not_swallow_the_timeout(module):
@@ -306,43 +284,11 @@ def test_classes_of_the_submission_are_classes_of_main(module):
     assert run["same"]
 
 
-def test_globals_set_in_main_are_seen(module):
-    """`main()` with `global`, behind the usual guard, leaves its names."""
-    run = module(
-        """
-        def main():
-            global dali_throughput
-            dali_throughput = 12.5
-
-        if __name__ == "__main__":
-            main()
-        """,
-        names="dali_throughput",
-    )
-    assert run["dali_throughput"] == 12.5
-
-
-def test_spawned_processes_can_import_the_submission(module):
-    """multiprocessing's spawn finds the functions of a guarded main module."""
-    run = module(
-        """
-        import multiprocessing
-
-        def square(x):
-            return x * x
-
-        if __name__ == "__main__":
-            with multiprocessing.get_context("spawn").Pool(1) as pool:
-                squares = pool.map(square, [1, 2, 3])
-        """,
-        names="squares",
-    )
-    assert (run["ran"], run["squares"]) == ("completed", [1, 4, 9])
-
-
-@pytest.mark.integration
 def test_spawned_loader_workers_can_import_the_submission(lab_child, tmp_path):
-    """A DataLoader with spawn-started workers reads a dataset class of the submission."""
+    """A DataLoader with spawn-started workers reads a dataset class of the submission.
+
+    What `main()` sets with `global`, behind the usual guard, is seen afterwards.
+    """
     source = textwrap.dedent(
         """
         import torch
@@ -382,7 +328,8 @@ def test_cells_run_in_order_in_one_namespace(notebook):
 
 def test_an_exception_in_a_cell_names_the_cell(notebook):
     """The place counts lines inside the cell, and the notebook's own cell number is kept."""
-    run = notebook("def f(n):\n    return 1 / n\n", "x = 1\n\nf(0)\n", "y = 2", numbers=[2, 1234, 1235], names="x y")
+    cells = ("def f(n):\n    return 1 / n\n", "x = 1\n\nf(0)\n", "y = 2")
+    run = notebook(*cells, ran="raised", numbers=[2, 1234, 1235], names="x y")
     exception = LearnerException.model_validate(run["exception"])
     assert [(frame.file, frame.cell, frame.line) for frame in exception.frames] == [
         ("lab.ipynb", 1234, 3),
@@ -394,7 +341,7 @@ def test_an_exception_in_a_cell_names_the_cell(notebook):
 
 def test_a_syntax_error_in_a_cell_names_the_cell(notebook):
     """Earlier cells have run by then, as in a notebook."""
-    run = notebook("x = 1", "y = = 2", names="x")
+    run = notebook("x = 1", "y = = 2", ran="raised", names="x")
     assert run["x"] == 1
     assert (run["exception"]["place"]["cell"], run["exception"]["place"]["line"]) == (2, 1)
 
@@ -407,13 +354,13 @@ def test_cells_may_await(notebook):
         "x += await task\nasync with asyncio.timeout(5):\n    x += await slow(3)",
         names="x",
     )
-    assert (run["ran"], run["x"]) == ("completed", 6)
+    assert run["x"] == 6
 
 
 def test_awaiting_ends_in_time(notebook):
     """A cell that waits for ever on its loop is stopped at its line."""
-    run = notebook("import asyncio", "async def f():\n    await asyncio.sleep(60)\nawait f()", timeout_s=1.0)
-    assert run["ran"] == "timed_out"
+    waiting = "async def f():\n    await asyncio.sleep(60)\nawait f()"
+    notebook("import asyncio", waiting, ran="timed_out", timeout_s=1.0)
 
 
 def test_functions_of_cells_have_their_source(notebook):
@@ -422,7 +369,6 @@ def test_functions_of_cells_have_their_source(notebook):
     assert run["text"] == "def f():\n    return 'from a cell'\n"
 
 
-@pytest.mark.integration
 def test_conditional_pipelines_in_cells_are_understood(lab_child, tmp_path, jpegs):
     """A pipeline with an `if` of its own, defined in a cell, is rewritten by DALI's autograph."""
     cells = [

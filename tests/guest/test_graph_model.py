@@ -197,9 +197,9 @@ def test_the_largest_graph_is_read_in_bounded_time():
     """Megabytes of the smallest possible fields take seconds, not minutes."""
     operator = wire.emit([Field(4, LENGTH, wire.emit([Field(4, VARINT, 1)] * 190_000))])
     data = wire.emit([Field(5, LENGTH, operator)] * 4)
-    started = time.monotonic()
+    started = time.process_time()
     model.read(data)
-    assert time.monotonic() - started < 20.0
+    assert time.process_time() - started < 20.0
 
 
 @pytest.mark.parametrize(

@@ -246,20 +246,6 @@ def test_the_transforms_end_with_the_size_of_the_batch(lab_child, windows):
     assert lab_child(shapes) == [[3, 32, 40]] * 3 * len(JOBS)
 
 
-def test_the_reference_loader_delivers_the_plan(lab_child, windows, held_out):
-    """Workers take the transforms of a real plan along, and batches of the graph's own output size come."""
-    plan = plan_of(windows["imagenet"], WHOLE, (256.0, 512.0), (32.0, 40.0))
-    settings = {"batch_size": 4, "num_workers": 1, "pin_memory": False, "prefetch_factor": 2}
-
-    def shapes():
-        from sandbox.guest.trusted import reference
-
-        stream = reference.batches(held_out, plan, settings, "cpu")
-        return [list(next(stream).shape) for _ in range(3)]
-
-    assert lab_child(shapes) == [[4, 3, 32, 40]] * 3
-
-
 def test_the_transforms_show_the_part_that_the_graph_shows(lab_child):
     """A quarter in the middle of an image is all that a slice, a crop or a resize with a crop shows."""
 

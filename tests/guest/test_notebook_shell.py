@@ -1,26 +1,12 @@
 """Every magic of `notebook_shell`'s docstring, in notebooks that went through the real transformer."""
 
 import os
-import textwrap
 
 import pytest
 
 from tests.guest.runs import run_notebook
 
 INSTALL_NOTE = "installing packages is not possible; the lab image's packages are used"
-
-
-@pytest.fixture
-def notebook(in_child, tmp_path):
-    """Runs a notebook's cells in a child; fails where the run did not complete."""
-
-    def run(*cells, ran="completed", **options):
-        texts = [textwrap.dedent(cell) for cell in cells]
-        result = in_child(lambda: run_notebook(tmp_path, *texts, **options))
-        assert result["ran"] == ran, result["exception"]
-        return result
-
-    return run
 
 
 def test_shell_lines_run_in_the_shell(notebook, tmp_path):
@@ -126,7 +112,7 @@ def test_changing_folders(notebook, tmp_path):
     (tmp_path / "my data" / "deep").mkdir(parents=True)
     run = notebook(
         'import os\nseen = []\nname = "deep"',
-        '%cd "my data"\nseen.append(%pwd)' if False else '%cd "my data"\nhere = %pwd\nseen.append(here)',
+        '%cd "my data"\nhere = %pwd\nseen.append(here)',
         "%cd -q {name}\nseen.append(os.getcwd())",
         "%cd -\nseen.append(os.getcwd())",
         "%cd ..\nseen.append(os.getcwd())",
@@ -256,27 +242,17 @@ def test_ipython_can_be_imported_where_it_is_not_installed(in_child, tmp_path):
 
     def run():
         import sys
-
-        class Absent:
-            """IPython is not installed."""
-
-            def find_spec(self, name, path=None, target=None):
-                # The finders that read the disk come later in the list; this one only hides it from them.
-                return None
-
-        hidden = [finder for finder in sys.meta_path if getattr(finder, "__name__", "") == "PathFinder"]
-        path_finder = hidden[0]
+        from importlib.machinery import PathFinder
 
         class Without:
+            """Finds all that is installed but IPython."""
+
             @staticmethod
             def find_spec(name, path=None, target=None):
-                return (
-                    None
-                    if name.split(".")[0] in ("IPython", "ipykernel")
-                    else path_finder.find_spec(name, path, target)
-                )
+                absent = name.split(".")[0] in ("IPython", "ipykernel")
+                return None if absent else PathFinder.find_spec(name, path, target)
 
-        sys.meta_path[sys.meta_path.index(path_finder)] = Without
+        sys.meta_path[sys.meta_path.index(PathFinder)] = Without
         for name in [name for name in sys.modules if name.split(".")[0] == "IPython"]:
             del sys.modules[name]
         return run_notebook(

@@ -3,7 +3,7 @@
 import pytest
 
 from sandbox.guest.graph import operators
-from sandbox.guest.graph.operators import ALLOWED, CONTAINERS, DECODERS, KINDS, READERS, kind
+from sandbox.guest.graph.operators import ALLOWED, CONTAINERS, DECODERS, KINDS, READERS
 
 OLD = {"ArithmeticGenericOp", "MakeContiguous", "SubscriptDimCheck", "TensorSubscript"}
 """Spellings of other versions of DALI."""
@@ -89,23 +89,25 @@ def test_columns_do_not_contradict_each_other():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("ExternalSource", "Python code"),
+        ("ExternalSource", "fn.external_source feeds the graph from Python code"),
+        ("DLTensorPythonFunctionImpl", "runs Python code inside the graph"),
+        ("io__file__Read", "DALI Proxy"),
         ("readers__Numpy", "Numpy reads a container format"),
+        ("readers__Sequence", "Sequence reads a container format"),
         ("experimental__readers__Video", "Video reads a container format"),
         ("PythonFunction", "not among the native image operators"),
+        *((name, "not among") for name in ("NumbaFuncImpl", "DumpImage", "decoders__Audio", "Readers__File", "")),
+        ("readers__File ", "File  reads a container format"),
         ("readers__File", ""),
         ("readers__MXNet", ""),
         ("decoders__ImageSlice", ""),
     ],
 )
 def test_a_refusal_has_its_reason(name, words):
-    """Empty for what may be in a graph."""
+    """An operator that runs Python, reads something else or is unknown; names are compared exactly.
+
+    Empty for what may be in a graph.
+    """
     assert words in operators.refusal(name)
     assert bool(operators.refusal(name)) == bool(words)
-
-
-def test_an_unknown_operator_has_no_row():
-    """Names are compared exactly."""
-    assert kind("readers__File ") is None
-    assert kind("readers__file") is None
-    assert kind("ColorTwist") == operators.Kind(work="colour", neutral=True)
+    assert operators.kind(f"{name} ") is None

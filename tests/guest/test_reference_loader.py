@@ -12,13 +12,11 @@ import pytest
 
 from tests.grading.test_comparison import FAIR
 from tests.guest.processes import PATIENCE_S, becomes, state
+from tests.guest.test_own_graph import a_plan
 
 pytestmark = pytest.mark.integration
 
-PLAN = {
-    "steps": [], "interpolation": "bilinear", "size": [32, 24], "mirror": False, "colour": False, "turn": False,
-    "blur": False, "floats": True, "channels": 3, "grey": False,
-}  # fmt: skip
+PLAN = a_plan(steps=[{"op": "resize", "size": [40]}, {"op": "crop", "size": [30, 20]}], mirror=False)
 WORKERS = 2
 SETTINGS = FAIR.model_copy(update={"batch_size": 4, "num_workers": WORKERS}).model_dump()
 

@@ -7,11 +7,7 @@ from sandbox.guest.trusted.clean_room import which_gpu
 
 def test_a_pod_without_a_gpu_says_why(lab_child):
     """As CUDA words it."""
-
-    def ask():
-        return which_gpu()
-
-    uuid, problem = lab_child(ask)
+    uuid, problem = lab_child(which_gpu)
     assert uuid is None
     assert problem
 

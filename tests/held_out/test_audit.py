@@ -7,7 +7,7 @@ from grader_service.held_out import reference
 from grader_service.held_out.audit import audit_image
 from grader_service.model.measurement import ContentKind
 from tests.held_out.factories import a_shard, audited, deliver
-from tests.held_out.forgeries import FORGED, HONEST, honest
+from tests.held_out.forgeries import FORGED, HONEST, Source, honest
 
 FULL, COARSE, REDUCED, RENDERED, UNKNOWN = (
     ContentKind.FULL,
@@ -98,13 +98,17 @@ def test_small_outputs_prove_something_still(shards, name):
     assert not {audit.kind for audit in audits} & {FULL, COARSE}
 
 
+def audits_of_a_crop(box):
+    """Of an image of 500 by 375 pixels: as it is, and mirrored."""
+    _, (file, other) = a_shard((500, 375), 2)
+    pixels = honest()(Source(file, other, (500, 375)), box, (224, 224), np.random.default_rng(0))
+    return audited([pixels, pixels[:, ::-1]], [file, file])
+
+
 def test_the_crop_is_found():
     """Box, area and mirroring are those of the crop, to a tenth of a pixel."""
-    size = (500, 375)
-    _, files = a_shard(size, 2)
     box = (103, 58, 103 + 240, 58 + 200)
-    pixels = honest()(_source(files, size), box, (224, 224), np.random.default_rng(0))
-    plain, mirrored = audited([pixels, pixels[:, ::-1]], [files[0], files[0]])
+    plain, mirrored = audits_of_a_crop(box)
     assert plain.box == pytest.approx(box, abs=0.1)
     assert mirrored.box == pytest.approx(box, abs=0.1)
     assert (plain.mirrored, mirrored.mirrored) == (False, True)
@@ -116,10 +120,7 @@ def test_the_crop_is_found():
 )
 def test_a_crop_of_nearly_everything_is_no_reduced_decode(crop):
     """A crop that leaves out a pixel or two is found where it is, and not taken for the whole frame."""
-    size = (500, 375)
-    _, files = a_shard(size, 2)
-    pixels = honest()(_source(files, size), crop, (224, 224), np.random.default_rng(0))
-    for audit in audited([pixels, pixels[:, ::-1]], [files[0], files[0]]):
+    for audit in audits_of_a_crop(crop):
         assert audit.kind is FULL
         assert audit.texture > 0.9
         assert audit.box == pytest.approx(crop, abs=0.3)
@@ -174,9 +175,3 @@ def test_what_is_no_image_is_unknown(delivered):
     """Arrays that cannot be images are answered, not raised over."""
     _, files = a_shard((120, 100), 1)
     assert audit_image(delivered, reference.decode(files[0])).kind is UNKNOWN
-
-
-def _source(files, size):
-    from tests.held_out.forgeries import Source
-
-    return Source(files[0], files[1], size)

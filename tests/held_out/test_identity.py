@@ -85,30 +85,41 @@ def test_a_strided_sample_of_pixels_is_enough():
     assert (Identifier(plan).identify_means(means).ids == np.arange(64)).all()
 
 
-def test_grey_images_have_no_colour():
-    """Three equal channels name nothing, and the reason is given."""
-    plan = plan_shard(new_seed(), (), 256)
-    grey = np.repeat(received(plan, np.arange(256)).mean(axis=1, keepdims=True), 3, axis=1)
-    found = Identifier(plan).identify_means(grey)
-    assert found.problem == "no_colour"
-    assert (found.ids == -1).all()
+def grey(plan):
+    """Three equal channels."""
+    return np.repeat(received(plan, np.arange(512)).mean(axis=1, keepdims=True), 3, axis=1)
 
 
-def test_colour_jitter_is_refused():
-    """Colours that were changed image by image are not guessed at."""
+def jittered(plan):
+    """Colours that were changed image by image."""
+    return received(plan, np.arange(512)) * np.random.default_rng(2).uniform(0.6, 1.4, (512, 3))
+
+
+def from_elsewhere(plan):
+    """Random colours."""
+    return np.random.default_rng(0).uniform(0, 255, (256, 3))
+
+
+def constant(plan):
+    """A constant batch, as an expanded tensor is."""
+    return np.full((128, 3), [3.0, 0.2, -7.0])
+
+
+@pytest.mark.parametrize(
+    ("means", "problem"),
+    [
+        (grey, "no_colour"),
+        (jittered, "colours_changed"),
+        (from_elsewhere, "colours_changed"),
+        (constant, "colours_changed"),
+    ],
+)
+def test_colours_that_are_not_the_shards_name_nothing(means, problem):
+    """They are not guessed at, and the reason is given, without a complaint of the numerics."""
     plan = plan_shard("0b" * 16, (), 512)
-    rng = np.random.default_rng(2)
-    jittered = received(plan, np.arange(512)) * rng.uniform(0.6, 1.4, (512, 3))
-    found = Identifier(plan).identify_means(jittered)
-    assert found.problem == "colours_changed"
+    found = Identifier(plan).identify_means(means(plan))
+    assert found.problem == problem
     assert (found.ids == -1).all()
-
-
-def test_colours_from_elsewhere_are_not_images_of_the_shard():
-    """Random colours fit no code."""
-    plan = plan_shard("0c" * 16, (), 128)
-    found = Identifier(plan).identify_means(np.random.default_rng(0).uniform(0, 255, (256, 3)))
-    assert found.problem == "colours_changed"
 
 
 def test_noise_is_not_one_image_over_and_over():
@@ -160,11 +171,3 @@ def test_too_many_images_are_refused():
     """There are 8192 colours."""
     with pytest.raises(ValueError, match="at most 8192"):
         plan_shard(new_seed(), (), MAX_IMAGES + 1)
-
-
-def test_one_colour_over_and_over_tells_no_scale():
-    """A constant batch, as an expanded tensor is, is refused without a complaint of the numerics."""
-    plan = plan_shard(new_seed(), (), 256)
-    found = Identifier(plan).identify_means(np.full((128, 3), [3.0, 0.2, -7.0]))
-    assert (found.ids == -1).all()
-    assert found.problem == "colours_changed"

@@ -28,9 +28,12 @@ def digest(folder, names):
 
 
 def test_images_decode_and_have_the_planned_sizes(tmp_path):
-    """Each file is a baseline JPEG without metadata, of a size of the learner's set clamped to what is sensible."""
+    """Each is a baseline JPEG without metadata, of a size of the learner's set clamped to what is sensible.
+
+    No two are equal.
+    """
     plan, folder, names = make(tmp_path, "ab" * 16)
-    assert len(names) == 24
+    assert len(names) == len(set(digest(folder, names))) == 24
     for name, size in zip(names, plan.sizes, strict=True):
         with Image.open(folder / name) as image:
             image.load()
@@ -51,21 +54,10 @@ def test_the_seed_makes_the_same_images_again(tmp_path):
     assert not set(digest(first, names)) & set(digest(other, names))
 
 
-def test_every_image_is_different(tmp_path):
-    """No two files of a shard are equal."""
-    _, folder, names = make(tmp_path, "03" * 16, images=64)
-    assert len(set(digest(folder, names))) == 64
-
-
-def test_an_empty_data_set_gets_photo_sizes(tmp_path):
-    """Without sizes of the learner's the images are 500 x 375."""
-    plan, _, _ = make(tmp_path, "04" * 16, images=2, sizes=())
+def test_an_empty_data_set_gets_images_like_photographs(tmp_path):
+    """Of 500 x 375 pixels, with between 1.5 and 4 bits per pixel: decoding them is real work."""
+    plan, folder, names = make(tmp_path, "05" * 16, images=8, sizes=())
     assert set(plan.sizes) == {(500, 375)}
-
-
-def test_bits_per_pixel_are_like_photographs(tmp_path):
-    """Between 1.5 and 4 bits per pixel: decoding them is real work."""
-    _, folder, names = make(tmp_path, "05" * 16, images=8, sizes=())
     bits = sum((folder / name).stat().st_size for name in names) * 8 / (8 * 500 * 375)
     assert 1.5 < bits < 4.0
 
@@ -112,16 +104,6 @@ def test_errors_of_the_background_are_raised(tmp_path):
     (tmp_path / "class_1" / "00001.jpg").mkdir(parents=True)
     with pytest.raises(IsADirectoryError):
         shards.make_shard(plan, tmp_path)
-
-
-def test_parts_share_names_and_nothing_else(tmp_path):
-    """Two parts of a plan can be exchanged for one another: same names, other images."""
-    plan = plan_shard("0a" * 16, SIZES, 16)
-    for name, part in (("a", range(8)), ("b", range(8, 16))):
-        (tmp_path / name).mkdir()
-        with shards.begin_shard(plan, tmp_path / name, part=part) as pending:
-            assert pending.names() == shards.names(8)
-    assert not set(digest(tmp_path / "a", shards.names(8))) & set(digest(tmp_path / "b", shards.names(8)))
 
 
 def test_files_hold_nothing_but_the_image(tmp_path):
