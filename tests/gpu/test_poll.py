@@ -8,13 +8,7 @@ import pytest
 from grader_service.gpu.memory import InMemoryGpu
 from grader_service.gpu.monitor import GpuGone
 from grader_service.gpu.poll import GpuPoll
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + 5.0
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return condition()
+from tests.waiting import wait_for
 
 
 def test_a_process_that_came_and_went_is_seen():
@@ -23,10 +17,10 @@ def test_a_process_that_came_and_went_is_seen():
     with GpuPoll(gpu, every_s=0.002, home=lambda pid: f"pod of {pid}") as poll:
         started = time.monotonic()
         gpu.processes = [77]
-        assert wait_for(lambda: any(sample.homes for sample in poll.between(started, time.monotonic())))
+        wait_for(lambda: any(sample.homes for sample in poll.between(started, time.monotonic())), 2.0, 0.005)
         gpu.processes = []
         left = time.monotonic()
-        assert wait_for(lambda: len(poll.between(left + 0.01, time.monotonic())) > 2)
+        wait_for(lambda: len(poll.between(left + 0.01, time.monotonic())) > 2, 2.0, 0.005)
     homes = [dict(sample.homes) for sample in poll.between(started, time.monotonic())]
     assert {77: "pod of 77"} in homes
     assert homes[-1] == {}
@@ -56,7 +50,7 @@ def test_a_gpu_that_is_gone_for_a_moment_does_not_end_the_sampling():
         time.sleep(0.02)
         gpu.gone = False
         back = time.monotonic()
-        assert wait_for(lambda: bool(poll.between(back, time.monotonic())))
+        wait_for(lambda: poll.between(back, time.monotonic()), 2.0, 0.005)
 
 
 def test_the_end_stops_the_thread_and_closes_the_monitor():

@@ -60,10 +60,6 @@ def config(path, text):
 class TestIndex:
     """The index that this machine is configured for."""
 
-    def test_nothing_is_configured(self, bare):
-        """PyPI."""
-        assert bootstrap.index_url() == "https://pypi.org/simple"
-
     def test_the_environment_wins(self, bare, monkeypatch):
         """uv's newest name over its older one over pip's, over any file."""
         config(bare / "etc-pip.conf", "[global]\nindex-url = https://file/simple\n")
@@ -71,8 +67,8 @@ class TestIndex:
             monkeypatch.setenv(name, f"https://{name}/simple")
             assert bootstrap.index_url() == f"https://{name}/simple"
 
-    def test_an_empty_variable_is_none(self, bare, monkeypatch):
-        """As compose files leave them."""
+    def test_nothing_is_configured(self, bare, monkeypatch):
+        """PyPI; an empty variable, as compose files leave them, is none."""
         monkeypatch.setenv("UV_DEFAULT_INDEX", "")
         assert bootstrap.index_url() == "https://pypi.org/simple"
 

@@ -97,15 +97,18 @@ def test_nobody_runs_it(facts):
     assert facts["ids"] == [65534, 65534, [65534]]
 
 
-def test_no_installer_and_no_tools(facts):
-    """Nothing that installs, compiles or downloads, and nothing of ours."""
-    assert facts["programs"] == []
-    assert facts["modules"] == []
-
-
-def test_no_downloads_are_left(facts):
-    """Package lists, caches and logs stay out."""
-    assert facts["downloads"] == []
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "programs",  # that install, compile or download
+        "modules",  # installers, and ours
+        "downloads",  # package lists, caches and logs
+        "without_bytecode",  # pods write none: every run would compile torch again
+    ],
+)
+def test_what_the_image_does_not_have(facts, fact):
+    """No tools, no leftovers of its making, and no library that is not compiled."""
+    assert facts[fact] == []
 
 
 def test_programs_that_change_the_user(facts):
@@ -117,11 +120,6 @@ def test_programs_that_change_the_user(facts):
 def test_the_pods_user_can_write_nowhere(facts):
     """But to the scratch that a pod is given; here that is /tmp."""
     assert {path for path in facts["writable"] if not path.startswith("/tmp")} == set()
-
-
-def test_bytecode_is_there(facts):
-    """Pods write none: without it every run would compile torch again."""
-    assert facts["without_bytecode"] == []
 
 
 def test_the_environment_is_bare(facts):

@@ -166,32 +166,21 @@ def test_a_pod_of_ours_has_memory_of_its_own():
     }
 
 
-def test_a_gpu_is_never_requested():
-    """The runner holds it, and the scheduler has counted it there."""
-    gpu = kubernetes_gpu(UUID, "nvidia")
-    assert 'nvidia.com/gpu":' not in str(pod_of(manifest(gpu=gpu))["containers"][0]["resources"])
-
-
-def test_a_gpu_by_runtime_class():
-    """NVIDIA's hook reads the environment."""
-    pod = pod_of(manifest(gpu=kubernetes_gpu(UUID, "nvidia")))
-    assert pod["runtimeClassName"] == "nvidia"
-    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": UUID} in pod["containers"][0]["env"]
+@pytest.mark.parametrize("uuid", [UUID, "MIG-5f0c"])
+def test_a_gpu_or_an_instance_by_runtime_class(uuid):
+    """NVIDIA's hook reads the environment; it is never requested: the runner holds it, and the scheduler counts it."""
+    job = manifest(gpu=kubernetes_gpu(uuid, "nvidia"))
+    (guest,) = pod_of(job)["containers"]
+    assert pod_of(job)["runtimeClassName"] == "nvidia"
+    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": uuid} in guest["env"]
+    assert list(guest["resources"]["requests"]) == ["cpu", "memory"]
+    assert "nvidia.com" not in str(job)
 
 
 def test_a_gpu_without_a_runtime_class():
     """Pods would start without one, and every learner would fail for it."""
     with pytest.raises(ConfigurationError, match="expected its name in GRADER_KUBERNETES_RUNTIME_CLASS"):
         kubernetes_gpu(UUID, None)
-
-
-def test_a_mig_instance_is_named_by_its_uuid():
-    """As a GPU is, and requested as little; the plugin's strategy concerns the runner alone."""
-    job = manifest(gpu=kubernetes_gpu("MIG-5f0c", "nvidia"))
-    validate(job)
-    assert "MIG-5f0c" in str(job["spec"]["template"])
-    assert "nvidia.com/mig" not in str(job)
-    assert list(pod_of(job)["containers"][0]["resources"]["requests"]) == ["cpu", "memory"]
 
 
 def test_a_pod_without_a_gpu_has_none():

@@ -8,7 +8,6 @@ import contextlib
 import json
 import re
 import threading
-import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -43,7 +42,6 @@ class ApiServer:
     def __init__(self):
         self.objects = Objects()
         self.kubelet = None
-        self.requests = []
         self._faults = []
         self._stopped = threading.Event()
         server = self
@@ -88,10 +86,8 @@ class ApiServer:
     def answer(self, handler, method):
         """One request."""
         body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
-        self.requests.append(f"{method} {handler.path}")
-        fault = next(
-            (one for one in self._faults if one.met < one.times and re.search(one.pattern, self.requests[-1])), None
-        )
+        line = f"{method} {handler.path}"
+        fault = next((one for one in self._faults if one.met < one.times and re.search(one.pattern, line)), None)
         if fault is not None:
             fault.met += 1
         action = fault.action if fault is not None else None
@@ -161,11 +157,3 @@ def _send(handler, status, data):
         handler.send_header("Retry-After", "1")
     handler.end_headers()
     handler.wfile.write(data)
-
-
-def wait_for(condition, seconds=20.0):
-    """Waits until it is true."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.02)

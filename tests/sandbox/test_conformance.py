@@ -27,8 +27,3 @@ def test_docker_runner(docker_runner, behaviour):
 def test_the_process_runner_says_that_it_has_no_walls(process_runner):
     """Nobody can mistake it for isolation."""
     assert process_runner.facts.isolated is False
-
-
-def test_only_isolation_is_excused():
-    """The list of excuses names behaviours that exist."""
-    assert {behaviour.name for behaviour in BEHAVIOURS} >= NEEDS_ISOLATION

@@ -13,7 +13,6 @@ from sandbox.docker_options import (
     PodFolders,
     ScratchVolumes,
     container_options,
-    guest_command,
     guest_environment,
     labels,
     scratch_volume_options,
@@ -197,11 +196,6 @@ def test_the_environment_is_ours():
         "OMP_NUM_THREADS": "2",
     }
     assert guest_environment(dataclasses.replace(spec, scratch=Scratch.READ_WRITE), None)["HOME"] == "/workspace"
-
-
-def test_the_guest_starts_isolated():
-    """No unsafe path, no user site, no bytecode written, output unbuffered."""
-    assert guest_command("drill")[1:5] == ["-P", "-s", "-B", "-u"]
 
 
 @pytest.mark.parametrize("role", PodRole)

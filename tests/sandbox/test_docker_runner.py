@@ -183,14 +183,6 @@ class TestLeftovers:
             raise RuntimeError("ours")
         assert nothing_left(engine, state_dir, run_id)
 
-    def test_a_frozen_pod_leaves_nothing(self, engine, docker_runner, state_dir, run_id):
-        """A paused container is killed as it is."""
-        with docker_runner.open_run(run_id, LIMITS) as space:
-            pod = space.start(drill())
-            ask(pod, kind="echo", value=1)
-            pod.pause()
-        assert nothing_left(engine, state_dir, run_id)
-
     def test_somebody_else_removed_the_container(self, engine, docker_runner, run_id):
         """An operator's `docker rm -f` in the middle: the pod ended, nothing raises."""
         with docker_runner.open_run(run_id, LIMITS) as space:

@@ -85,32 +85,22 @@ def test_long_paths(tmp_path, length):
 
 
 @pytest.mark.parametrize("mask", [0o077, 0o777, 0o000])
-def test_the_pods_uid_may_connect(tmp_path, mask):
+def test_the_pods_uid_may_connect(tmp_path, umask, mask):
     """Whatever the grader's umask is."""
-    before = os.umask(mask)
-    try:
-        endpoint = Endpoint(tmp_path, LIMITS)
-    finally:
-        os.umask(before)
+    umask(mask)
+    endpoint = Endpoint(tmp_path, LIMITS)
     assert stat.S_IMODE((tmp_path / SOCKET_NAME).stat().st_mode) == 0o666
     endpoint.close()
 
 
-def test_a_folder_that_is_not_there(tmp_path):
+@pytest.mark.usefixtures("endpoint")
+@pytest.mark.parametrize(("folder", "problem"), [("missing", "No such file"), (".", "in use")])
+def test_a_folder_that_is_missing_or_another_endpoints(tmp_path, folder, problem):
     """No socket is left open behind the error."""
     gc.collect()  # what others left behind would be closed in between
     before = psutil.Process().num_fds()
-    with pytest.raises(FileNotFoundError):
-        Endpoint(tmp_path / "missing", LIMITS)
-    assert psutil.Process().num_fds() == before
-
-
-def test_a_name_that_is_taken(tmp_path, endpoint):
-    """Two endpoints never share a folder."""
-    gc.collect()  # what others left behind would be closed in between
-    before = psutil.Process().num_fds()
-    with pytest.raises(OSError, match="in use"):
-        Endpoint(tmp_path, LIMITS)
+    with pytest.raises(OSError, match=problem):
+        Endpoint(tmp_path / folder, LIMITS)
     assert psutil.Process().num_fds() == before
 
 

@@ -7,6 +7,7 @@ from sandbox.gpu_access import GpuAccess, GpuName, GpuRefusal, choose
 
 FIRST = GpuName("GPU-1", 0, 0)
 SECOND = GpuName("GPU-2", 1, 1)
+MIG = GpuName("MIG-5f0c", 1, 1, 2)
 RUNTIME = {"Runtimes": {"runc": {}, "nvidia": {"path": "nvidia-container-runtime"}}}
 
 
@@ -33,36 +34,50 @@ def with_cdi(host):
     return {"CDISpecDirs": [str(host / "cdi"), str(host / "run-cdi")]}
 
 
+def specification(*names, kind="nvidia.com/gpu"):
+    """As the toolkit writes it, short of most of what a device needs."""
+    lines = [f"cdiVersion: 0.5.0\nkind: {kind}\ndevices:"]
+    lines += [f'- name: "{name}"\n  containerEdits:\n    deviceNodes:\n    - path: /dev/nvidia0' for name in names]
+    return "\n".join(lines) + "\n"
+
+
+def reasons(engine_info, gpu):
+    """Why no way was found."""
+    refusal = choose(engine_info, gpu)
+    assert isinstance(refusal, GpuRefusal)
+    return refusal.reasons
+
+
 def test_no_driver(host):
     """Nothing else is looked at, and nothing can be given."""
-    assert choose({**with_cdi(host), **RUNTIME}, FIRST) == GpuRefusal(
-        (f"{host}/dev/nvidia0 does not exist: no NVIDIA driver is loaded, or not for this GPU",)
+    assert reasons({**with_cdi(host), **RUNTIME}, FIRST) == (
+        f"{host}/dev/nvidia0 does not exist: no NVIDIA driver is loaded, or not for this GPU",
     )
 
 
 def test_another_gpu_than_there_is(gpus):
     """The third of two."""
-    refusal = choose(RUNTIME, GpuName("GPU-3", 2, 2))
-    assert isinstance(refusal, GpuRefusal)
-    assert "nvidia2 does not exist" in refusal.reasons[0]
-
-
-@pytest.mark.parametrize("name", ["cdi/nvidia.yaml", "run-cdi/nvidia.json"])
-def test_cdi_comes_first(gpus, name):
-    """In any of the engine's folders, for the GPU that was asked for, even where the runtime is there too."""
-    (gpus / name).write_text('{"kind": "nvidia.com/gpu", "devices": [{"name": "0"}, {"name": "1"}]}')
-    assert choose({**with_cdi(gpus), **RUNTIME}, SECOND) == GpuAccess(
-        "cdi", device_requests=({"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=1"]},)
-    )
+    assert "nvidia2 does not exist" in reasons(RUNTIME, GpuName("GPU-3", 2, 2))[0]
 
 
 @pytest.mark.parametrize(
-    ("names", "chosen"), [(("0", "1", "all"), "1"), (("1", "GPU-2"), "GPU-2"), (("gpu0", "gpu1"), "gpu1")]
+    ("gpu", "names", "chosen"),
+    [
+        (SECOND, ("0", "1", "all"), "1"),
+        (SECOND, ("1", "GPU-2"), "GPU-2"),
+        (SECOND, ("gpu0", "gpu1"), "gpu1"),
+        (MIG, ("0", "0:2", "1:2", "all"), "1:2"),
+        (MIG, ("GPU-1", "MIG-5f0c", "MIG-other"), "MIG-5f0c"),
+        (MIG, ("1:2", "MIG-5f0c"), "MIG-5f0c"),
+        (MIG, ("gpu0", "mig1:2"), "mig1:2"),
+    ],
 )
-def test_a_gpu_by_the_name_that_cdi_has_for_it(gpus, names, chosen):
-    """A UUID comes first: numbers change when a GPU is lost."""
+def test_cdi_comes_first_by_the_name_that_it_has(gpus, gpu, names, chosen):
+    """Even where the runtime is there too; a UUID before a number, which is another's when a GPU is lost."""
     (gpus / "cdi" / "nvidia.yaml").write_text(specification(*names))
-    assert choose(with_cdi(gpus), SECOND).device_requests[0]["DeviceIDs"] == [f"nvidia.com/gpu={chosen}"]
+    assert choose({**with_cdi(gpus), **RUNTIME}, gpu) == GpuAccess(
+        "cdi", device_requests=({"Driver": "cdi", "DeviceIDs": [f"nvidia.com/gpu={chosen}"]},)
+    )
 
 
 @pytest.mark.parametrize(("names", "way"), [(("0", "1"), "nvidia-runtime"), (("0", "1", "GPU-2"), "cdi")])
@@ -80,11 +95,8 @@ def test_a_worker_that_sees_only_some_gpus_of_its_host(gpus, names, way):
 def test_a_gpu_that_no_specification_names(gpus):
     """The way out is said."""
     (gpus / "cdi" / "nvidia.yaml").write_text(specification("0"))
-    refusal = choose(with_cdi(gpus), SECOND)
-    assert isinstance(refusal, GpuRefusal)
-    assert (
-        "no specification names GPU-2; run `nvidia-ctk cdi generate --device-name-strategy=uuid`" in refusal.reasons[0]
-    )
+    advice = "no specification names GPU-2; run `nvidia-ctk cdi generate --device-name-strategy=uuid`"
+    assert advice in reasons(with_cdi(gpus), SECOND)[0]
 
 
 @pytest.mark.parametrize("name", ["cdi/other.yaml", "cdi/nvidia.txt", "elsewhere.yaml"])
@@ -92,34 +104,33 @@ def test_cdi_needs_a_specification_in_the_engines_folders(gpus, name):
     """Another vendor's, another file type or another folder will not do."""
     kind = "vendor.com/net" if "other" in name else "nvidia.com/gpu"
     (gpus / name).write_text(f"kind: {kind}")
-    refusal = choose(with_cdi(gpus), FIRST)
-    assert isinstance(refusal, GpuRefusal)
-    assert "nvidia-ctk cdi generate" in refusal.reasons[0]
-    assert str(gpus / "cdi") in refusal.reasons[0]
+    (told, *_) = reasons(with_cdi(gpus), FIRST)
+    assert "nvidia-ctk cdi generate" in told
+    assert str(gpus / "cdi") in told
 
 
 @pytest.mark.parametrize("dirs", [None, [], "text", 5])
 def test_an_engine_without_cdi(gpus, dirs):
     """Older engines do not have the field; the reason names the version that does."""
     (gpus / "cdi" / "nvidia.yaml").write_text("kind: nvidia.com/gpu")
-    refusal = choose({"CDISpecDirs": dirs}, FIRST)
-    assert isinstance(refusal, GpuRefusal)
-    assert "Docker 25 or newer" in refusal.reasons[0]
+    assert "Docker 25 or newer" in reasons({"CDISpecDirs": dirs}, FIRST)[0]
 
 
 def test_folders_that_cannot_be_read(gpus):
     """A specification that is a folder, or a folder that is missing, is none."""
     (gpus / "cdi" / "nvidia.yaml").mkdir()
     (gpus / "run-cdi").rmdir()
-    assert isinstance(choose(with_cdi(gpus), FIRST), GpuRefusal)
+    assert reasons(with_cdi(gpus), FIRST)
 
 
-def test_the_runtime_comes_second(gpus):
-    """With the capabilities that decoding needs, and without `utility`."""
-    assert choose(RUNTIME, SECOND) == GpuAccess(
+@pytest.mark.usefixtures("gpus")
+@pytest.mark.parametrize("gpu", [SECOND, MIG])
+def test_the_runtime_comes_second(gpu):
+    """With the capabilities that decoding needs, and without `utility`; it takes the UUID of an instance as well."""
+    assert choose(RUNTIME, gpu) == GpuAccess(
         "nvidia-runtime",
         runtime="nvidia",
-        environment={"NVIDIA_VISIBLE_DEVICES": "GPU-2", "NVIDIA_DRIVER_CAPABILITIES": "compute,video"},
+        environment={"NVIDIA_VISIBLE_DEVICES": gpu.uuid, "NVIDIA_DRIVER_CAPABILITIES": "compute,video"},
     )
 
 
@@ -138,36 +149,7 @@ def test_device_nodes_come_last(gpus):
 @pytest.mark.parametrize("info", [{}, {"Runtimes": None}, {"Runtimes": ["nvidia"]}, {"Runtimes": {}}])
 def test_no_way(gpus, info):
     """One reason for each way that was looked at."""
-    refusal = choose(info, FIRST)
-    assert isinstance(refusal, GpuRefusal)
-    assert [reason.split(":")[0] for reason in refusal.reasons] == ["CDI", "NVIDIA runtime", "device nodes"]
-
-
-MIG = GpuName("MIG-5f0c", 1, 1, 2)
-
-
-def specification(*names, kind="nvidia.com/gpu"):
-    """As the toolkit writes it, short of most of what a device needs."""
-    lines = [f"cdiVersion: 0.5.0\nkind: {kind}\ndevices:"]
-    lines += [f'- name: "{name}"\n  containerEdits:\n    deviceNodes:\n    - path: /dev/nvidia0' for name in names]
-    return "\n".join(lines) + "\n"
-
-
-@pytest.mark.parametrize(
-    ("names", "chosen"),
-    [
-        (("0", "0:2", "1:2", "all"), "1:2"),
-        (("GPU-1", "MIG-5f0c", "MIG-other"), "MIG-5f0c"),
-        (("1:2", "MIG-5f0c"), "MIG-5f0c"),
-        (("gpu0", "mig1:2"), "mig1:2"),
-    ],
-)
-def test_an_instance_by_the_name_that_cdi_has_for_it(gpus, names, chosen):
-    """Names depend on how the specification was written; a UUID never means another instance and comes first."""
-    (gpus / "cdi" / "nvidia.yaml").write_text(specification(*names))
-    assert choose({**with_cdi(gpus), **RUNTIME}, MIG) == GpuAccess(
-        "cdi", device_requests=({"Driver": "cdi", "DeviceIDs": [f"nvidia.com/gpu={chosen}"]},)
-    )
+    assert [reason.split(":")[0] for reason in reasons(info, FIRST)] == ["CDI", "NVIDIA runtime", "device nodes"]
 
 
 def test_an_instance_in_a_specification_of_json(gpus):
@@ -193,25 +175,12 @@ def test_an_instance_in_a_specification_of_json(gpus):
 def test_an_instance_that_no_specification_names(gpus, text):
     """It was written before the instance was made: its whole GPU is not given in its place."""
     (gpus / "cdi" / "nvidia.yaml").write_text(text)
-    refusal = choose(with_cdi(gpus), MIG)
-    assert isinstance(refusal, GpuRefusal)
-    assert "nvidia-ctk cdi generate" in refusal.reasons[0]
+    assert "nvidia-ctk cdi generate" in reasons(with_cdi(gpus), MIG)[0]
     assert choose({**with_cdi(gpus), **RUNTIME}, MIG).name == "nvidia-runtime"
-
-
-def test_an_instance_by_the_runtime(gpus):
-    """Which takes its UUID."""
-    assert choose(RUNTIME, MIG) == GpuAccess(
-        "nvidia-runtime",
-        runtime="nvidia",
-        environment={"NVIDIA_VISIBLE_DEVICES": "MIG-5f0c", "NVIDIA_DRIVER_CAPABILITIES": "compute,video"},
-    )
 
 
 def test_no_device_nodes_for_an_instance(gpus):
     """The node of its GPU is its neighbours', too."""
     (gpus / "nvidia" / "lib64").mkdir(parents=True)
     assert choose({}, SECOND).name == "device-nodes"
-    refusal = choose({}, MIG)
-    assert isinstance(refusal, GpuRefusal)
-    assert [reason.split(":")[0] for reason in refusal.reasons] == ["CDI", "NVIDIA runtime", "device nodes"]
+    assert [reason.split(":")[0] for reason in reasons({}, MIG)] == ["CDI", "NVIDIA runtime", "device nodes"]

@@ -1,6 +1,5 @@
 """The guest package as it is delivered into a run."""
 
-import os
 import stat
 import subprocess
 import sys
@@ -56,13 +55,10 @@ def test_a_pod_of_another_python_compiles_the_source(tmp_path):
     assert (told[0], errors) == (str(folder / "grader_guest" / "delivery.py"), "")
 
 
-def test_a_pods_uid_can_read_it(tmp_path):
+def test_a_pods_uid_can_read_it(tmp_path, umask):
     """Whatever the umask is."""
-    before = os.umask(0o077)
-    try:
-        install_guest_code(tmp_path / "code")
-    finally:
-        os.umask(before)
+    umask(0o077)
+    install_guest_code(tmp_path / "code")
     for path in [tmp_path / "code", *(tmp_path / "code").rglob("*")]:
         assert stat.S_IMODE(path.stat().st_mode) == (0o755 if path.is_dir() else 0o644)
 

@@ -246,39 +246,35 @@ def test_pause_freezes_all_and_resume_thaws_all(supervise, ready):
     assert one.survivors() == []
 
 
-def test_too_much_memory(supervise):
-    """Is reported, and the tree is killed without being asked."""
-    one = supervise("x = []\nwhile True: x.append(bytearray(b'1' * (8 << 20)))\n", memory_mib=120)
+GROWING = "x = []\nwhile True: x.append(bytearray(b'1' * (8 << 20)))\n"
+FLOODING = (
+    "import os, threading, time\n"
+    "def flood():\n    while True: os.write(1, b'x' * 4096)\n"
+    "for _ in range(2): threading.Thread(target=flood, daemon=True).start()\n"
+    "x = []\n"
+    "while len(x) < 40: x.append(bytearray(b'1' * (8 << 20))); time.sleep(0.05)\n"
+    "time.sleep(1000)\n"
+)
+"""Memory is watched by the clock, not when there is nothing else to do."""
+FOUR_CHILDREN = (
+    "import os, time\n"
+    "for _ in range(4):\n    if os.fork() == 0:\n        x = bytearray(b'1' * (60 << 20)); time.sleep(1000)\n"
+    "time.sleep(1000)\n"
+)
+"""With 60 MiB each they have 240."""
+
+
+@pytest.mark.parametrize(
+    ("program", "memory_mib"),
+    [(GROWING, 120), (FLOODING, 120), (FOUR_CHILDREN, 150)],
+    ids=["growing", "flooding", "four children"],
+)
+def test_too_much_memory(supervise, program, memory_mib):
+    """Is reported, and the tree is killed without being asked: alone, behind a flood of output, or of all together."""
+    one = supervise(program, memory_mib=memory_mib)
     one.wait_for(lambda: not one.tree(), 20)
     report = one.end()
     assert (report["out_of_memory"], report["exit_code"]) == (True, -signal.SIGKILL)
-
-
-def test_a_flood_of_output_hides_no_memory(supervise):
-    """Memory is watched by the clock, not when there is nothing else to do."""
-    one = supervise(
-        "import os, threading, time\n"
-        "def flood():\n    while True: os.write(1, b'x' * 4096)\n"
-        "for _ in range(2): threading.Thread(target=flood, daemon=True).start()\n"
-        "x = []\n"
-        "while len(x) < 40: x.append(bytearray(b'1' * (8 << 20))); time.sleep(0.05)\n"
-        "time.sleep(1000)\n",
-        memory_mib=120,
-    )
-    one.wait_for(lambda: not one.tree(), 20)
-    assert one.end()["out_of_memory"] is True
-
-
-def test_memory_of_children_counts(supervise):
-    """Four children with 60 MiB each have 240."""
-    one = supervise(
-        "import os, time\n"
-        "for _ in range(4):\n    if os.fork() == 0:\n        x = bytearray(b'1' * (60 << 20)); time.sleep(1000)\n"
-        "time.sleep(1000)\n",
-        memory_mib=150,
-    )
-    one.wait_for(lambda: not one.tree(), 20)
-    assert one.end()["out_of_memory"] is True
 
 
 def test_memory_that_a_fork_shares_counts_once(supervise):

@@ -25,14 +25,20 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become ano
 
 
 @pytest.fixture
-def public_code():
-    """A copy of the package where any user may read it."""
+def another_user():
+    """What another user's Python says of an expression about `sandbox.run_folder`; the same user's where we cannot."""
+
+    def says(expression):
+        program = f"from pathlib import Path; from sandbox import run_folder; print({expression})"
+        who = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+        return subprocess.check_output([ANY_USERS_PYTHON, "-c", program], cwd=folder, text=True, **who)
+
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         Path(folder).chmod(0o755)
         shutil.copytree(
             Path(run_folder.__file__).parent, Path(folder) / "sandbox", ignore=shutil.ignore_patterns("__pycache__")
         )
-        yield folder
+        yield says
 
 
 @pytest.fixture
@@ -44,27 +50,15 @@ def run(state_dir):
     folder.remove()
 
 
-def test_a_run_has_its_folders(run):
-    """The guest's code is there; only the owner may enter the outermost folder, and pods' uids read the others."""
+@pytest.mark.parametrize("mask", [0o077, 0o022, 0o000])
+def test_a_run_has_its_folders(umask, mask, request):
+    """Whatever the umask: the guest's code is there, only the owner may enter the outermost, pods read the others."""
+    umask(mask)
+    run = request.getfixturevalue("run")
     assert (run.code / "grader_guest" / "boot.py").is_file()
     assert stat.S_IMODE(run.root.stat().st_mode) == 0o700
     for folder in (run.submission, run.shards, run.code, run.link("learner-0")):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o755
-
-
-def test_the_umask_does_not_matter(state_dir):
-    """Neither a strict one nor a lax one."""
-    for mask in (0o077, 0o000):
-        before = os.umask(mask)
-        try:
-            folder = RunFolder(state_dir, f"run-{mask}")
-            folder.create()
-            link = folder.link("a")
-        finally:
-            os.umask(before)
-        assert stat.S_IMODE(folder.root.stat().st_mode) == 0o700
-        assert stat.S_IMODE(link.stat().st_mode) == 0o755
-        folder.remove()
 
 
 @pytest.mark.parametrize("run_id", ["", "..", "../x", "a/b", ".hidden", "-x", "a b", "x" * 129, "a\n", "ü", "a;b"])
@@ -172,21 +166,10 @@ def test_a_run_that_is_just_being_made_is_not_dead(state_dir):
 
 
 @AS_ROOT
-def test_another_users_run_is_left_alone(state_dir, run, public_code):
+def test_another_users_run_is_left_alone(state_dir, run, another_user):
     """What cannot be examined may be live: only a missing lock proves that a run is dead."""
     state_dir.chmod(0o755)
-    program = f"from pathlib import Path; from sandbox.run_folder import is_live; print(is_live(Path({str(state_dir)!r}), 'run-1'))"  # noqa: E501
-    answer = subprocess.run(
-        [ANY_USERS_PYTHON, "-c", program],
-        cwd=public_code,
-        user=NOBODY,
-        group=NOBODY,
-        extra_groups=[],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert answer.stdout == "True\n"
+    assert another_user(f"run_folder.is_live(Path({str(state_dir)!r}), 'run-1')") == "True\n"
 
 
 def test_a_grader_out_of_descriptors_sweeps_nothing(state_dir, run, monkeypatch):
@@ -199,7 +182,7 @@ def test_a_grader_out_of_descriptors_sweeps_nothing(state_dir, run, monkeypatch)
     assert is_live(state_dir, "run-1")
 
 
-def test_rights_that_were_taken_away(tmp_path, public_code):
+def test_rights_that_were_taken_away(tmp_path, another_user):
     """A learner's process may have locked its own folders; links in them are not followed."""
     outside = tmp_path / "outside"
     outside.mkdir(mode=0o755)
@@ -207,12 +190,6 @@ def test_rights_that_were_taken_away(tmp_path, public_code):
     deep.mkdir(parents=True)
     (deep / "file").write_text("x")
     (deep / "link").symlink_to(outside)
-    program = (
-        f"import sys; sys.path.insert(0, {public_code!r})\n"
-        "from pathlib import Path; from sandbox.run_folder import remove_tree\n"
-        f"print(remove_tree(Path({str(tmp_path / 'run')!r})))"
-    )
-    options = {}
     if os.geteuid() == 0:  # root needs no rights
         for path in [tmp_path, *tmp_path.rglob("*")]:
             os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
@@ -220,10 +197,8 @@ def test_rights_that_were_taken_away(tmp_path, public_code):
             if parent == Path(tempfile.gettempdir()):
                 break
             parent.chmod(0o755)
-        options = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
     deep.chmod(0)
     deep.parent.chmod(0o555)
-    answer = subprocess.run([ANY_USERS_PYTHON, "-c", program], check=True, capture_output=True, text=True, **options)
-    assert answer.stdout == "True\n"
+    assert another_user(f"run_folder.remove_tree(Path({str(tmp_path / 'run')!r}))") == "True\n"
     assert not (tmp_path / "run").exists()
     assert stat.S_IMODE(outside.stat().st_mode) == 0o755

@@ -12,7 +12,7 @@ from sandbox.api import PodRole, Scratch, SpaceLimits
 from sandbox.conformance import BEHAVIOURS, NEEDS_ISOLATION
 from sandbox.warm_pool import WarmPool
 from tests.sandbox.owner import LIMITS, ask, drill
-from tests.sandbox.prepared_runs import FULL_S, Counting, is_warm, pooled, prepared, shown_by_prepared
+from tests.sandbox.prepared_runs import FULL_S, is_warm, prepared, shown_by_prepared
 
 pytestmark = pytest.mark.usefixtures("few_imports")
 
@@ -32,16 +32,6 @@ def test_processes_prepared_ahead(process_runner, behaviour):
 def test_containers_prepared_ahead(docker_runner, behaviour):
     """All of it, walls included."""
     shown_by_prepared(docker_runner, behaviour)
-
-
-def test_the_first_run_is_cold_and_the_second_is_not(runner):
-    """What a run starts is what the next one finds."""
-    with pooled(runner) as (warm, pool):
-        with warm.open_run("one", LIMITS) as space:
-            assert not is_warm(space.start(drill()))
-        assert pool.waits(FULL_S)
-        with warm.open_run("two", LIMITS) as space:
-            assert is_warm(space.start(drill()))
 
 
 def test_a_prepared_run_serves_one_submission(runner):
@@ -96,48 +86,6 @@ def test_a_waiting_pod_that_died_is_replaced(process_runner):
             assert not is_warm(space.start(drill()))
 
 
-def test_nothing_is_prepared_beside_a_run(process_runner):
-    """A measurement has no company."""
-    counting = Counting(process_runner)
-    with pooled(counting, size=2) as (warm, pool):
-        with warm.open_run("one", LIMITS) as space:
-            space.start(drill())
-        with warm.open_run("two", LIMITS) as space:
-            space.start(drill())
-            before = counting.started
-            time.sleep(1.0)
-            assert counting.started == before
-        assert pool.waits(FULL_S)
-
-
-def test_as_many_as_asked_for(process_runner):
-    """Each of the prepared runs serves without a pause between them."""
-    with prepared(process_runner, drill(), size=3) as (warm, _):
-        for number in range(3):
-            with warm.open_run(f"run-{number}", LIMITS) as space:
-                assert is_warm(space.start(drill()))
-
-
-def test_an_engine_that_fails_while_preparing(process_runner):
-    """Nobody hears of it but the log: the next run starts cold, and with it preparing begins again."""
-    counting = Counting(process_runner)
-    with pooled(counting) as (warm, pool):
-        with warm.open_run("one", LIMITS) as space:
-            space.start(drill())
-            counting.broken = True
-        deadline = time.monotonic() + FULL_S
-        while not counting.refused:
-            assert time.monotonic() < deadline, "nobody tried"
-            time.sleep(0.05)
-        assert not pool.waits(1.0)
-        counting.broken = False
-        with warm.open_run("two", LIMITS) as space:
-            assert not is_warm(space.start(drill()))
-        assert pool.waits(FULL_S)
-        with warm.open_run("three", LIMITS) as space:
-            assert is_warm(space.start(drill()))
-
-
 def test_a_closed_pool_leaves_nothing(runner, state_dir):
     """Whatever waits is ended and removed."""
     with prepared(runner, drill(), drill(PodRole.SCANNER, scratch=Scratch.READ_ONLY)):
@@ -158,6 +106,7 @@ def test_a_pods_time_begins_when_it_is_claimed(process_runner):
 
 
 def test_a_pool_needs_a_size():
-    """Zero is said by having none."""
+    """Zero is said by having none; in a new one nothing waits."""
     with pytest.raises(ValueError, match="expected 1 or more"):
         WarmPool(0)
+    assert not WarmPool(1).waits(0.0)

@@ -34,15 +34,6 @@ def test_a_second_prepared_run_stands_still(runner):
     assert runner.sweep() == 0
 
 
-def test_a_pool_is_closed_while_its_pods_stand_still(runner, state_dir):
-    """Frozen pods go as others do."""
-    with prepared(runner, drill(), size=2) as (warm, pool), warm.open_run("run", LIMITS):
-        pool.close()
-        assert len(list((state_dir / "runs").iterdir())) == 1
-    assert not list((state_dir / "runs").iterdir())
-    assert runner.sweep() == 0
-
-
 def test_frozen_pods_of_a_killed_grader_are_swept(engine, lab_image, docker_runner, state_dir):
     """Whoever comes after it removes them as they are."""
     run_id = f"frozen-{secrets.token_hex(4)}"

@@ -20,8 +20,6 @@ class StreamProxy:
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._lock = threading.Lock()
         self._silenced: set[socket.socket] = set()
-        self.refused = 0
-        """Connections that were turned away."""
         self._listener = _new(listen)
         self._listener.bind(listen)
         self._listener.listen(64)
@@ -78,7 +76,6 @@ class StreamProxy:
             except OSError:
                 return
             if self._away:
-                self.refused += 1
                 client.close()
                 continue
             server = _new(self._server)
