@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -32,7 +32,6 @@ def test_it_is_a_run_that_went_well():
             assert check.judge(observed, check.params_model()).outcome is Outcome.PASSED, check_id
 
 
-@settings(deadline=None)
 @given(place=st.sampled_from(PLACES), value=JSON)
 def test_a_replaced_part_is_there_or_refused(place, value):
     """Any JSON at any place is refused by the model or round-trips, and the first builder is as before."""
@@ -46,7 +45,6 @@ def test_a_replaced_part_is_there_or_refused(place, value):
     assert Evidence.model_validate_json(evidence.model_dump_json()) == evidence
 
 
-@settings(deadline=None)
 @given(place=st.sampled_from(PLACES))
 def test_what_is_taken_away_is_gone(place):
     """`without` takes exactly one place away."""

@@ -1,6 +1,8 @@
 """`docs/writing-checks.md` teaches what is true: its files and commands are run, its tables are those of the code."""
 
+import importlib
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from checks import api
 from checks.api import ACCEPTED_VERSIONS
 from checks.authoring import report
+from checks.authoring.material import Controls, Recorded
 from grader_service.authoring import pytest_plugin
 from grader_service.model.evidence import Evidence, Need
 from tests.authoring.conftest import ROOT
@@ -15,6 +18,8 @@ from tests.authoring.conftest import ROOT
 pytestmark = pytest.mark.slow
 
 PAGE = (ROOT / "docs" / "writing-checks.md").read_text()
+UNMARKED = [found[1:] for found in re.findall(r"(<!-- .*? -->\n)?```(\w+)\n(.*?)```", PAGE, re.DOTALL) if not found[0]]
+"""(language, text) of each block of code without a mark, which nothing below runs."""
 _PARTS = re.compile(r"<!-- (run|file: (?P<file>[\w.]+)) -->\n```\w+\n(?P<text>.*?)```\n", re.DOTALL)
 
 
@@ -58,20 +63,9 @@ def test_a_new_author_gets_a_running_check_by_following_the_page(clean_place, tm
 
 
 def test_every_block_is_run_or_checked():
-    """A block of code without a mark would be a block that can go wrong: there are two, both of formats."""
-    blocks = re.findall(r"(<!-- .*? -->\n)?```(\w+)\n(.*?)```", PAGE, re.DOTALL)
-    unmarked = [language for mark, language, _ in blocks if not mark]
-    assert unmarked == ["toml", "json", "toml"]
-
-
-def test_unmarked_blocks_are_of_the_form_that_the_kit_reads():
-    """The examples of `controls.toml` and `observations.jsonl` are taken by their models, the lab's by TOML."""
-    import tomllib
-
-    from checks.authoring.material import Controls, Recorded
-
-    blocks = re.findall(r"(<!-- .*? -->\n)?```(\w+)\n(.*?)```", PAGE, re.DOTALL)
-    controls, observation, lab = [text for mark, _, text in blocks if not mark]
+    """Without a mark there are `controls.toml` and `observations.jsonl`, which their models take, and a lab's TOML."""
+    assert [language for language, _ in UNMARKED] == ["toml", "json", "toml"]
+    controls, observation, lab = (text for _, text in UNMARKED)
     assert Controls.model_validate(tomllib.loads(controls)).control[0].params == {"least": 8}
     assert Recorded.model_validate_json(observation).name == "no loader"
     assert "grader.labs" in tomllib.loads(lab)["project"]["entry-points"]
@@ -138,7 +132,5 @@ def test_names_of_contexts_are_those_of_the_guest():
 
 def test_helpers_are_importable():
     """Each call in the table of usual endings exists under that name."""
-    import importlib
-
     for module, name in re.findall(r"^\| `([\w.]+)\.(\w+)\(", section("The check\n"), re.MULTILINE):
         assert callable(getattr(importlib.import_module(module), name))

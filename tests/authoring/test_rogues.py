@@ -8,7 +8,6 @@ import textwrap
 
 import pytest
 
-from checks.authoring.report import Property
 from checks.authoring.target import find_targets, load_target
 from checks.authoring.trial import Job, Report
 from grader_service.authoring.conformance import conform
@@ -214,9 +213,3 @@ def test_purity_sees_each_thing_and_allows_what_is_pure():
     for name, seen in found.items():
         plain = name.removesuffix(" strictly")
         assert bool(seen) is (plain not in pure and name != "package data"), (name, seen)
-
-
-def test_a_report_can_be_read_by_machines():
-    """A property is plain data."""
-    one = Property(name="purity", status="failed", text="t", todo="d")
-    assert Property.model_validate_json(one.model_dump_json()) == one

@@ -2,7 +2,7 @@
 
 import pytest
 
-from checks.diagnosis.names import dali_names, suggestion
+from checks.diagnosis.names import suggestion
 from tests.diagnosis.dali_names import FILE
 
 
@@ -51,12 +51,3 @@ def test_nothing_is_suggested_for_what_is_like_nothing(written):
     assert suggestion("operators", {"name": written}) == ""
     assert suggestion("arguments", {"name": written, "schema": "Resize"}) == ""
     assert suggestion("arguments", {"name": "size", "schema": "NoSuchOperator"}) == ""
-
-
-def test_the_file_names_what_the_lab_uses():
-    """The operators of the lab's page are known, and so are their arguments."""
-    names = dali_names()
-    assert {"readers.file", "decoders.image", "resize", "random_resized_crop", "crop_mirror_normalize"} <= set(
-        names.operators
-    )
-    assert {"mean", "std", "output_layout", "dtype"} <= set(names.arguments["CropMirrorNormalize"])

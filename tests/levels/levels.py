@@ -97,6 +97,3 @@ def _listed(name: str, arguments: Sequence[str]) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(arguments) + "\n")
     return f"@{path}"
-
-
-__all__ = ["IMAGES", "check", "images", "of_units", "shard", "test", "units"]

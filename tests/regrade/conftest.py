@@ -1,9 +1,6 @@
 """An operator's room: a service with its database and Redis, and what an operator types there."""
 
 import json
-import shutil
-import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +9,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import select
 
 from checks.registry import Registry
-from grader_service.labs.specs import lab_text
 from grader_service.model.regrade import ItemState
 from grader_service.regrade.bulk import BulkDesk
 from grader_service.service.retry import RetryPolicy
@@ -23,8 +19,8 @@ from grader_service.store.regrade_work import Chunk
 from grader_service.store.tables import OutboxRow, VerdictRow, table_of
 from tests.conftest import DATABASES
 from tests.regrade.desk import COUNT
-from tests.regrade.stored import LAB, fill
-from tests.service.harness import GRADER, Service, Worker
+from tests.regrade.stored import changed_lab, fill
+from tests.service.harness import Service, Worker, served
 from tests.waiting import wait_for
 
 
@@ -35,16 +31,9 @@ class Room(Service):
         """Of the service."""
         return Signer.from_folder(self.settings().key_dir)
 
-    def grader(self, *arguments: str, status: int = 0, **environment: str) -> str:
+    def grader(self, *arguments: str, status: int = 0) -> str:
         """Runs `grader …`, which must end with this status; returns what it printed."""
-        done = subprocess.run(
-            [GRADER, *arguments],
-            env=self.env(COLUMNS="160", **environment),
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        done = self.command(*arguments)
         assert done.returncode == status, f"{arguments} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout if status in {0, 1, 4} else done.stderr
 
@@ -64,9 +53,7 @@ class Room(Service):
 
     def stricter_lab(self) -> Path:
         """The lab as it is installed, with another threshold."""
-        path = self.logs / "stricter.toml"
-        path.write_bytes(lab_text(LAB).content.replace(b"threshold = 1.1", b"threshold = 1.3"))
-        return path
+        return changed_lab(self.logs)
 
     def await_done(self, batch_id: str, items: int, timeout_s: float = 60.0) -> None:
         """Waits until so many items of a batch have their new verdict."""
@@ -117,18 +104,12 @@ def store_url(request):
     return request.getfixturevalue(f"{request.param}_url")
 
 
-@pytest.fixture(params=DATABASES)
-def room(request, redis, tmp_path):
-    """A room of its own on each database; the logs of its workers are shown when a test fails."""
-    state_dir = Path(tempfile.mkdtemp(prefix="grader-regrade-", dir="/var/tmp"))
-    url = f"sqlite:///{state_dir}/grader.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+@pytest.fixture
+def room(redis, store_url, tmp_path):
+    """A room of its own on each database."""
     # Nothing here waits for a lease to end; one that is lost on a busy machine would be an event more.
-    made = Room(redis, url, state_dir, tmp_path, environment={"GRADER_LEASE_S": "60"})
-    yield made
-    made.stop()
-    for worker in made.workers:
-        print(f"--- {worker.log.name}\n{worker.log.read_text(errors='replace')[-4000:]}")
-    shutil.rmtree(state_dir, ignore_errors=True)
+    with served(redis, store_url, tmp_path, kind=Room, GRADER_LEASE_S="60") as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +128,4 @@ def desk(store, registry):
 @pytest.fixture
 def stricter(tmp_path):
     """The lab with another threshold."""
-    path = tmp_path / "stricter.toml"
-    path.write_bytes(lab_text(LAB).content.replace(b"threshold = 1.1", b"threshold = 1.3"))
-    return path
+    return changed_lab(tmp_path)

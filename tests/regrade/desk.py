@@ -1,9 +1,10 @@
-"""Somebody who judges batches in this process, over a cohort of known kinds; and what a test asks of the store."""
+"""Somebody who judges batches in this process, over a cohort of known kinds; and what a test does with the store."""
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 
 from grader_service.model.regrade import BatchState, Selection
-from grader_service.regrade.bulk import judge_chunk
+from grader_service.model.verdict import Outcome
+from grader_service.regrade.bulk import CHUNK, judge_chunk
 from grader_service.regrade.planning import PlanRequest, plan
 from grader_service.store import regrade_states, regrades
 from grader_service.store.tables import EvidenceRow, OutboxRow, VerdictRow, WaiterRow, table_of
@@ -11,17 +12,25 @@ from grader_service.store.tables import EvidenceRow, OutboxRow, VerdictRow, Wait
 COUNT = 40
 
 
-def started(desk, *labs, **changes):
+def planned(desk, *labs, **changes):
     values = {"selection": Selection(), "reason": "because", "lab_files": labs} | changes
-    batch = plan(desk.store, desk.registry, PlanRequest(**values), "ann")
-    regrade_states.start(desk.store, batch.batch_id, "ann")
-    return batch.batch_id
+    return plan(desk.store, desk.registry, PlanRequest(**values), "ann").batch_id
+
+
+def started(desk, *labs, **changes):
+    batch_id = planned(desk, *labs, **changes)
+    regrade_states.start(desk.store, batch_id, "ann")
+    return batch_id
+
+
+def judge_all(desk, size=CHUNK):
+    """Judges chunks of this size until nothing waits any more; returns how many items there were."""
+    return sum(iter(lambda: judge_chunk(desk, size=size), None))
 
 
 def worked_off(desk, *labs, **changes):
     batch_id = started(desk, *labs, **changes)
-    while judge_chunk(desk) is not None:
-        pass
+    judge_all(desk)
     assert state(desk, batch_id) is BatchState.FINISHED
     return batch_id
 
@@ -58,3 +67,20 @@ def lose(desk, *submission_ids):
     with desk.store.transaction() as connection:
         runs = select(VerdictRow.run_id).where(VerdictRow.submission_id.in_(submission_ids))
         connection.execute(delete(EvidenceRow).where(EvidenceRow.run_id.in_(runs)))
+
+
+def undecided(standing, outcome="inconclusive", **changes):
+    """The standing as it were if the ratio had come out so."""
+    came_out = {"outcome": Outcome(outcome), "score": None}
+    checks = (check.model_copy(update=came_out if check.id == "throughput_ratio" else {}) for check in standing.checks)
+    return standing.model_copy(update={"checks": tuple(checks), **changes})
+
+
+def rewrite(store, *standings):
+    """Puts these in the place of what their verdicts say."""
+    with store.transaction() as connection:
+        for standing in standings:
+            text = standing.model_dump_json(exclude_defaults=True)
+            connection.execute(
+                update(VerdictRow).where(VerdictRow.verdict_id == standing.verdict_id).values(standing=text)
+            )

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -27,6 +28,7 @@ from grader_service import verdicts
 from grader_service.errors import SubmissionRejected
 from grader_service.judging import judge, needs_of
 from grader_service.labs.catalogue import load_lab
+from grader_service.labs.specs import lab_text
 from grader_service.model.evidence import RunPlan
 from grader_service.model.lab import threshold_of
 from grader_service.model.rejection import Rejection
@@ -165,6 +167,13 @@ def places(count: int, seed: int, ratios: Sequence[float] | None = None) -> Iter
         yield Place(number, kind, learner, before + 1)
         if learner is not None and (kind in MEASURED or not isinstance(kind, str)):
             handed_in[learner] = before + 1
+
+
+def changed_lab(folder: Path, old: bytes = b"threshold = 1.1", new: bytes = b"threshold = 1.3") -> Path:
+    """The file of the lab as it is installed, with one value changed: the threshold of the ratio, unless told."""
+    path = folder / "lab.toml"
+    path.write_bytes(lab_text(LAB).content.replace(old, new))
+    return path
 
 
 class _Text:

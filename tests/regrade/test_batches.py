@@ -1,6 +1,5 @@
 """Batches over their life: judged in chunks, interrupted, failed through us, applied, undone; on both databases."""
 
-import threading
 from collections import Counter
 from dataclasses import replace
 
@@ -14,7 +13,6 @@ from grader_service.regrade import bulk
 from grader_service.regrade.bulk import judge_chunk
 from grader_service.regrade.escalating import escalate
 from grader_service.regrade.filters import lost_a_decision
-from grader_service.regrade.planning import PlanRequest, plan
 from grader_service.regrade.releasing import ReleaseDesk, release_due
 from grader_service.store import leases, regrade_apply, regrade_states, regrade_work, regrades
 from grader_service.store.artifacts import ArtifactStore
@@ -26,13 +24,16 @@ from tests.regrade.desk import (
     answers,
     counts,
     in_force,
+    judge_all,
     lose,
+    planned,
     started,
     state,
     waiting,
     worked_off,
 )
 from tests.regrade.kinds import TRANSITIONS, kinds
+from tests.store.threads import at_once
 
 
 def test_verdicts_stay_aside_until_they_are_applied(desk, stricter):
@@ -113,10 +114,7 @@ def test_a_pause_hands_nothing_out(desk):
     assert judge_chunk(desk) is None
     assert counts(desk, batch_id) == {ItemState.DONE: 10, ItemState.WAITING: COUNT - 10}
     regrade_states.resume(desk.store, batch_id, "ann")
-    done = 0
-    while (size := judge_chunk(desk)) is not None:
-        done += size
-    assert done == COUNT - 10
+    assert judge_all(desk) == COUNT - 10
     assert state(desk, batch_id) is BatchState.FINISHED
 
 
@@ -134,11 +132,8 @@ def test_a_worker_that_vanished_is_replaced(desk):
     """Its items come back when their leases end; what it would store later is refused."""
     batch_id = started(desk)
     chunk = regrade_work.claim_chunk(desk.store, "ghost", 60.0, 10)
-    with desk.store.transaction() as connection:
-        connection.execute(update(RegradeItemRow).where(RegradeItemRow.lease_owner.is_not(None)).values(lease_until=0))
-    assert regrade_work.expire_items(desk.store, max_attempts=2, delay_s=0.0) == 10
-    while judge_chunk(desk) is not None:
-        pass
+    assert _vanish(desk, max_attempts=2) == 10
+    judge_all(desk)
     assert counts(desk, batch_id) == {ItemState.DONE: COUNT}
     with desk.store.transaction() as connection:
         before = connection.execute(select(func.count()).select_from(VerdictRow)).scalar_one()
@@ -150,10 +145,10 @@ def test_a_worker_that_vanished_is_replaced(desk):
 
 
 def _vanish(desk, max_attempts):
-    """Whoever holds items is gone, and somebody has noticed."""
+    """Whoever holds items is gone, and somebody has noticed; returns how many items that were."""
     with desk.store.transaction() as connection:
         connection.execute(update(RegradeItemRow).where(RegradeItemRow.lease_owner.is_not(None)).values(lease_until=0))
-    regrade_work.expire_items(desk.store, max_attempts=max_attempts, delay_s=0.0)
+    return regrade_work.expire_items(desk.store, max_attempts=max_attempts, delay_s=0.0)
 
 
 def test_an_item_that_kills_its_process_is_alone_when_it_is_tried_again(desk):
@@ -194,19 +189,9 @@ def test_nothing_is_judged_twice_by_many(desk, stricter):
     """Several workers share a batch: every item has exactly one verdict, and the batch ends."""
     batch_id = started(desk, stricter, repeats=3)
     desks = [replace(desk, owner=f"worker-{number}", labs={}) for number in range(4)]
-    done = Counter()
-
-    def work(mine):
-        while (size := judge_chunk(mine, size=7)) is not None:
-            done[mine.owner] += size
-
-    threads = [threading.Thread(target=work, args=(mine,)) for mine in desks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
+    done = at_once(4, lambda number: judge_all(desks[number], size=7))
     regrade_work.settle_all(desk.store, "ann")
-    assert sum(done.values()) == 3 * COUNT
+    assert sum(done) == 3 * COUNT
     assert state(desk, batch_id) is BatchState.FINISHED
     with desk.store.transaction() as connection:
         made = connection.execute(
@@ -223,8 +208,7 @@ def test_our_failures_wait_for_an_operator(desk):
     first, second = sorted(in_force(desk))[:2]
     batch_id = started(desk)
     lose(desk, first, second)
-    while judge_chunk(desk) is not None:
-        pass
+    judge_all(desk)
     assert counts(desk, batch_id) == {ItemState.DONE: COUNT - 2, ItemState.NEEDS_ATTENTION: 2}
     assert state(desk, batch_id) is BatchState.FINISHED
     errors = {change.submission_id: change.error for change in regrades.changes(desk.store, batch_id) if change.error}
@@ -236,8 +220,7 @@ def test_our_failures_wait_for_an_operator(desk):
     assert in_force(desk) == former
     assert regrade_states.retry(desk.store, batch_id, "ann") == 2
     assert state(desk, batch_id) is BatchState.RUNNING
-    while judge_chunk(desk) is not None:
-        pass
+    judge_all(desk)
     done = regrade_apply.apply(desk.store, batch_id, "ann", unfinished=True)
     assert (done.in_force, done.unfinished) == (COUNT - 2, 2)
     assert {key for key, verdict in in_force(desk).items() if verdict == former[key]} == {first, second}
@@ -285,19 +268,9 @@ def test_what_judging_leaves_open_is_run_again(desk, stricter, tmp_path):
     assert (run.threshold, run.lab.sha256) == (1.3, regrades.batch(desk.store, batch_id).labs[0].sha256)
 
 
-def test_nothing_is_run_again_where_all_is_decided(desk):
-    """The command says so, and the batch stays as it is."""
-    batch_id = worked_off(desk)
-    with pytest.raises(UsageError, match="nothing to run"):
-        escalate(desk.store, batch_id, "ann")
-    assert state(desk, batch_id) is BatchState.FINISHED
-
-
 def _reach(desk, name):
     """A batch in this state."""
-    batch_id = started(desk) if name != "planned" else None
-    if name == "planned":
-        return plan(desk.store, desk.registry, PlanRequest(Selection(), "because"), "ann").batch_id
+    batch_id = planned(desk) if name == "planned" else started(desk)
     if name == "paused":
         regrade_states.pause(desk.store, batch_id, "ann")
     if name == "cancelled":
@@ -305,8 +278,7 @@ def _reach(desk, name):
     if name == "discarded":
         regrade_states.discard(desk.store, batch_id, "ann")
     if name in {"finished", "applied", "reverted"}:
-        while judge_chunk(desk) is not None:
-            pass
+        judge_all(desk)
     if name in {"applied", "reverted"}:
         regrade_apply.apply(desk.store, batch_id, "ann")
     if name == "reverted":
@@ -364,8 +336,7 @@ def test_a_damaged_document_is_ours(desk):
         run = select(VerdictRow.run_id).where(VerdictRow.submission_id == first).scalar_subquery()
         connection.execute(update(EvidenceRow).where(EvidenceRow.run_id == run).values(sha256="0" * 64))
     batch_id = started(desk, selection=Selection(submissions=(first,)))
-    while judge_chunk(desk) is not None:
-        pass
+    judge_all(desk)
     (change,) = regrades.changes(desk.store, batch_id)
     assert (change.new, change.state) == (None, ItemState.NEEDS_ATTENTION)
     assert "does not match its digest" in change.error

@@ -282,9 +282,3 @@ def test_a_batch_without_submissions_has_a_diff():
     diff = made([])
     assert (diff.count(), diff.before.mean, diff.before.median, diff.mean_moved) == (0, None, None, None)
     assert (diff.checks, diff.movers, diff.flakes) == ((), (), None)
-
-
-def test_a_diff_comes_back_from_json():
-    """It is an interface: what is written is what is read."""
-    diff = made()
-    assert diff.model_validate_json(diff.model_dump_json()) == diff

@@ -1,37 +1,20 @@
 """What is offered to be run is what is run."""
 
-import json
-
 import pytest
-from sqlalchemy import select, update
 
 from grader_service.errors import UsageError
-from grader_service.model.regrade import Level, Selection
+from grader_service.model.regrade import BatchState, Level, Selection
 from grader_service.regrade.diff import diff_of
 from grader_service.regrade.escalating import escalate
 from grader_service.regrade.filters import lost_a_decision
 from grader_service.store import regrade_apply, regrades
-from grader_service.store.tables import VerdictRow
-from tests.regrade.desk import worked_off
+from tests.regrade.desk import rewrite, state, undecided, worked_off
 
 
-def undecided(desk, batch_id):
+def offered(desk, batch_id):
     """What the batch's diff offers to run."""
     batch, progress = regrades.batch(desk.store, batch_id), regrades.progress(desk.store, batch_id)
     return diff_of(batch, progress, regrades.changes(desk.store, batch_id)).undecided_by_evidence
-
-
-def judged_to(desk, verdict_id, outcome):
-    """Lets the check of the ratio come out so in one verdict."""
-    with desk.store.transaction() as connection:
-        row = connection.execute(select(VerdictRow.standing).where(VerdictRow.verdict_id == verdict_id)).one()
-        standing = json.loads(row.standing)
-        for check in standing["checks"]:
-            if check["id"] == "throughput_ratio":
-                check |= {"outcome": outcome, "score": None}
-        connection.execute(
-            update(VerdictRow).where(VerdictRow.verdict_id == verdict_id).values(standing=json.dumps(standing))
-        )
 
 
 def test_as_many_are_run_as_the_diff_says(desk, stricter):
@@ -41,13 +24,16 @@ def test_as_many_are_run_as_the_diff_says(desk, stricter):
     noisy = [change for change in changes if lost_a_decision(change)]
     steady = [change for change in changes if change.old.status == change.new.status == "passed"]
     assert len(noisy) > 1
-    judged_to(desk, steady[0].new.verdict_id, "unverified")
-    judged_to(desk, steady[1].old.verdict_id, "unverified")
-    judged_to(desk, steady[1].new.verdict_id, "inconclusive")
+    rewrite(
+        desk.store,
+        undecided(steady[0].new, "unverified"),
+        undecided(steady[1].old, "unverified"),
+        undecided(steady[1].new, "inconclusive"),
+    )
     outdated = noisy[0].submission_id
     regrade_apply.apply(desk.store, worked_off(desk, selection=Selection(submissions=(outdated,))), "ann")
     expected = {change.submission_id for change in (*noisy[1:], steady[0])}
-    assert undecided(desk, batch_id) == len(expected)
+    assert offered(desk, batch_id) == len(expected)
     assert escalate(desk.store, batch_id, "ann") == len(expected)
     run = {change.submission_id for change in regrades.changes(desk.store, batch_id) if change.level is Level.RUN}
     assert run == expected
@@ -58,6 +44,7 @@ def test_nothing_is_run_for_what_apply_would_leave_aside(desk, stricter):
     batch_id = worked_off(desk, stricter)
     lost = tuple(change.submission_id for change in regrades.changes(desk.store, batch_id) if lost_a_decision(change))
     regrade_apply.apply(desk.store, worked_off(desk, selection=Selection(submissions=lost)), "ann")
-    assert undecided(desk, batch_id) == 0
+    assert offered(desk, batch_id) == 0
     with pytest.raises(UsageError, match="nothing to run"):
         escalate(desk.store, batch_id, "ann")
+    assert state(desk, batch_id) is BatchState.FINISHED

@@ -3,7 +3,7 @@
 from grader_service.model.regrade import ItemState
 from grader_service.regrade.bulk import judge_chunk
 from grader_service.store.regrade_parked import parked
-from tests.regrade.desk import COUNT, counts, in_force, lose, started
+from tests.regrade.desk import COUNT, counts, in_force, judge_all, lose, started
 
 
 def test_later_repetitions_that_need_attention_are_named(desk):
@@ -13,8 +13,7 @@ def test_later_repetitions_that_need_attention_are_named(desk):
     assert judge_chunk(desk, size=COUNT) == COUNT
     assert counts(desk, batch_id) == {ItemState.DONE: COUNT, ItemState.WAITING: 2 * COUNT}
     lose(desk, first, second)
-    while judge_chunk(desk) is not None:
-        pass
+    judge_all(desk)
     found = parked(desk.store, batch_id)
     assert [(item.submission_id, item.repetition) for item in found] == [
         (first, 2),

@@ -5,9 +5,7 @@ from collections import Counter
 import pytest
 from sqlalchemy import select, update
 
-from checks.registry import Registry
 from grader_service.errors import ConfigurationError, UsageError
-from grader_service.labs.specs import lab_text
 from grader_service.model.evidence import Need, ProbeRef, ProbeSite, RunPlan
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.regrade import BatchState, Level, Selection
@@ -20,8 +18,9 @@ from grader_service.store import devices, regrades
 from grader_service.store.cohorts import candidates, cohorts, entries
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import RunRow, SubmissionRow, VerdictRow
+from tests.regrade.desk import rewrite
 from tests.regrade.kinds import DIGESTS, kinds
-from tests.regrade.stored import LAB, fill
+from tests.regrade.stored import LAB, changed_lab, fill
 
 pytestmark = pytest.mark.slow
 
@@ -29,11 +28,6 @@ COUNT = 60
 ALL = Selection()
 MEASURED = frozenset({Need.DISCOVERY, Need.MEASUREMENT})
 PROBE = ProbeRef(id="p", version="1.0.0", site=ProbeSite.GRAPH, sha256="0" * 64, budget_s=5.0, params={"c": {"n": 1}})
-
-
-@pytest.fixture(scope="module")
-def registry():
-    return Registry()
 
 
 @pytest.fixture
@@ -48,10 +42,18 @@ def planned(store, registry, selection=ALL, **changes):
     return plan(store, registry, PlanRequest(**values), "test")
 
 
-def write_lab(folder, old=b"threshold = 1.1", new=b"threshold = 1.3"):
-    path = folder / "lab.toml"
-    path.write_bytes(lab_text(LAB).content.replace(old, new))
-    return path
+def collected_less(store, *standings):
+    """Lets the runs of these have been asked for the discovery alone."""
+    bare = RunPlan(needs=(Need.DISCOVERY,)).model_dump(mode="json")
+    runs = [standing.run_id for standing in standings]
+    with store.transaction() as connection:
+        connection.execute(update(RunRow).where(RunRow.run_id.in_(runs)).values(plan=bare))
+
+
+def two_devices(store):
+    """Says that two are ready."""
+    for name in ("cpu:a:0", "cpu:b:0"):
+        devices.see(store, name, name[4], "CPU")
 
 
 def test_a_plan_judges_from_stored_evidence(filled, registry):
@@ -85,18 +87,14 @@ def test_running_is_asked_for(filled, registry):
     assert batch.estimate.items == 2 * COUNT
     assert batch.estimate.gpu_s > 2 * COUNT
     assert batch.estimate.eta_s is None, "no device is ready"
-    for name in ("cpu:a:0", "cpu:b:0"):
-        devices.see(filled, name, name[4], "CPU")
+    two_devices(filled)
     again = planned(filled, registry, level="run", repeats=2)
     assert again.estimate.eta_s == pytest.approx(batch.estimate.gpu_s / 2)
 
 
 def test_what_a_run_did_not_collect_has_to_run(filled, registry):
     """A check that looks at more than the stored evidence holds; with --level judge such submissions are left out."""
-    bare = RunPlan(needs=(Need.DISCOVERY,)).model_dump(mode="json")
-    first = next(entries(filled, ALL)).standing
-    with filled.transaction() as connection:
-        connection.execute(update(RunRow).where(RunRow.run_id == first.run_id).values(plan=bare))
+    collected_less(filled, next(entries(filled, ALL)).standing)
     batch = planned(filled, registry)
     (run,) = [count for count in batch.estimate.counts if count.level is Level.RUN]
     assert (run.reason, run.submissions) == ("evidence.parts_missing", 1)
@@ -186,7 +184,7 @@ def test_another_measurement_plan_shows_in_a_run_only(kind, measured_by, needs, 
 )
 def test_a_lab_that_measures_otherwise_has_to_run(filled, registry, tmp_path, old, new):
     """All that were measured; those in whose code nothing could be measured say the same by any plan."""
-    path = write_lab(tmp_path, old, new)
+    path = changed_lab(tmp_path, old, new)
     measured = sum(entry.standing.measured_by is not None for entry in entries(filled, ALL))
     assert 0 < measured < COUNT
     batch = planned(filled, registry, lab_files=(path,))
@@ -201,56 +199,39 @@ def test_a_lab_that_measures_otherwise_has_to_run(filled, registry, tmp_path, ol
 def test_verdicts_from_before_the_plan_was_kept_are_judged(filled, registry, tmp_path):
     """Of them it is not known by which plan they were measured: an update must not have a whole cohort run."""
     before = [entry.standing.model_copy(update={"measured_by": None}) for entry in entries(filled, ALL)]
-    with filled.transaction() as connection:
-        for standing in before:
-            text = standing.model_dump_json(exclude_defaults=True)
-            assert "measured_by" not in text
-            connection.execute(
-                update(VerdictRow).where(VerdictRow.verdict_id == standing.verdict_id).values(standing=text)
-            )
-    batch = planned(filled, registry, lab_files=(write_lab(tmp_path, b"host_floor = 1.3", b"host_floor = 1.5"),))
+    assert not any("measured_by" in standing.model_dump_json(exclude_defaults=True) for standing in before)
+    rewrite(filled, *before)
+    batch = planned(filled, registry, lab_files=(changed_lab(tmp_path, b"host_floor = 1.3", b"host_floor = 1.5"),))
     assert {count.level for count in batch.estimate.counts} == {Level.JUDGE}
 
 
 def test_the_estimate_adds_up_what_has_to_run(filled, registry):
     """Each by its own last run, however short those of the others were; the mean of these where one was not timed."""
-    first, second, third = list(entries(filled, Selection(statuses=(Status.PASSED,))))[:3]
-    bare = RunPlan(needs=(Need.DISCOVERY,)).model_dump(mode="json")
-    with filled.transaction() as connection:
-        for entry, run_s in ((first, 900.0), (second, 300.0), (third, None)):
-            standing = entry.standing.model_copy(update={"run_s": run_s})
-            connection.execute(
-                update(VerdictRow)
-                .where(VerdictRow.verdict_id == standing.verdict_id)
-                .values(standing=standing.model_dump_json(exclude_defaults=True))
-            )
-            connection.execute(update(RunRow).where(RunRow.run_id == standing.run_id).values(plan=bare))
-    for name in ("cpu:a:0", "cpu:b:0"):
-        devices.see(filled, name, name[4], "CPU")
+    timed = zip(entries(filled, Selection(statuses=(Status.PASSED,))), (900.0, 300.0, None), strict=False)
+    run = [entry.standing.model_copy(update={"run_s": run_s}) for entry, run_s in timed]
+    rewrite(filled, *run)
+    collected_less(filled, *run)
+    two_devices(filled)
     batch = planned(filled, registry, repeats=2)
     assert batch.estimate.gpu_s == pytest.approx(2 * (900.0 + 300.0 + 600.0))
     assert batch.estimate.eta_s == pytest.approx(900.0 + 300.0 + 600.0), "two devices share it"
-    alone = planned(filled, registry, Selection(submissions=(third.standing.submission_id,)))
+    alone = planned(filled, registry, Selection(submissions=(run[2].submission_id,)))
     assert alone.estimate.gpu_s == 60.0, "nothing was ever timed"
 
 
 def test_what_was_not_timed_takes_as_long_as_the_others(filled, registry):
     """Where none of those that have to run was timed, the others of the selection are."""
-    first, second = list(entries(filled, Selection(statuses=(Status.PASSED,))))[:2]
-    untimed = first.standing.model_copy(update={"run_s": None}).model_dump_json(exclude_defaults=True)
-    bare = RunPlan(needs=(Need.DISCOVERY,)).model_dump(mode="json")
-    with filled.transaction() as connection:
-        connection.execute(
-            update(VerdictRow).where(VerdictRow.verdict_id == first.standing.verdict_id).values(standing=untimed)
-        )
-        connection.execute(update(RunRow).where(RunRow.run_id == first.standing.run_id).values(plan=bare))
-    chosen = Selection(submissions=(first.standing.submission_id, second.standing.submission_id))
-    assert planned(filled, registry, chosen).estimate.gpu_s == pytest.approx(second.standing.run_s)
+    passed = entries(filled, Selection(statuses=(Status.PASSED,)))
+    first, second = next(passed).standing, next(passed).standing
+    rewrite(filled, first.model_copy(update={"run_s": None}))
+    collected_less(filled, first)
+    chosen = Selection(submissions=(first.submission_id, second.submission_id))
+    assert planned(filled, registry, chosen).estimate.gpu_s == pytest.approx(second.run_s)
 
 
 def test_a_batch_keeps_its_lab(filled, registry, tmp_path):
     """The file may change or vanish afterwards: the batch grades by what it was."""
-    path = write_lab(tmp_path)
+    path = changed_lab(tmp_path)
     batch = planned(filled, registry, lab_files=(path,))
     path.unlink()
     (ref,) = batch.labs
@@ -294,14 +275,14 @@ def test_a_plan_that_makes_no_sense_is_refused(filled, registry, changes, messag
 
 def test_a_lab_file_for_nothing_is_refused(filled, registry, tmp_path):
     """Its author expects something to be graded by it."""
-    path = write_lab(tmp_path, old=b'id = "dali-pipelines"', new=b'id = "another-lab"')
+    path = changed_lab(tmp_path, old=b'id = "dali-pipelines"', new=b'id = "another-lab"')
     with pytest.raises(UsageError, match=r"another-lab, for which a file was given.*of dali-pipelines"):
         planned(filled, registry, lab_files=(path,))
 
 
 def test_a_wrong_lab_file_is_refused(filled, registry, tmp_path):
     """With its mistakes, before anything is planned."""
-    path = write_lab(tmp_path, new=b'threshold = "high"')
+    path = changed_lab(tmp_path, new=b'threshold = "high"')
     with pytest.raises(ConfigurationError, match="threshold"):
         planned(filled, registry, lab_files=(path,))
 

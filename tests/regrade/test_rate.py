@@ -9,6 +9,15 @@ from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from tests.regrade.desk import COUNT, in_force, started
 
 
+def one_a_minute(desk, submission_ids, now):
+    """Lets the items of these have ended in the last minutes, one in each."""
+    item = RegradeItemRow
+    with desk.store.transaction() as connection:
+        for number, submission_id in enumerate(submission_ids):
+            ended = {"state": "done", "finished_at": now - 60.0 * (number + 1)}
+            connection.execute(update(item).where(item.submission_id == submission_id).values(ended))
+
+
 def test_the_rate_of_runs_that_take_a_minute(desk):
     """It comes from the last ones that ended, since hardly one ended in the last seconds."""
     batch_id = started(desk)
@@ -16,15 +25,9 @@ def test_the_rate_of_runs_that_take_a_minute(desk):
     with desk.store.transaction() as connection:
         now = connection.execute(select(db_now())).scalar_one()
         connection.execute(update(RegradeBatchRow).values(started_at=now - 3600.0))
-        item = RegradeItemRow
-        for number, submission_id in enumerate(ids[:3]):
-            ended = {"state": "done", "finished_at": now - 60.0 * (number + 1)}
-            connection.execute(update(item).where(item.submission_id == submission_id).values(ended))
+    one_a_minute(desk, ids[:3], now)
     assert regrades.progress(desk.store, batch_id).rate == pytest.approx(3 / 3600, rel=0.01)
-    with desk.store.transaction() as connection:
-        for number, submission_id in enumerate(ids[:12]):
-            ended = {"state": "done", "finished_at": now - 60.0 * (number + 1)}
-            connection.execute(update(item).where(item.submission_id == submission_id).values(ended))
+    one_a_minute(desk, ids[:12], now)
     found = regrades.progress(desk.store, batch_id)
     assert found.rate == pytest.approx(9 / 600, rel=0.02)
     assert found.eta_s == pytest.approx((COUNT - 12) * 600 / 9, rel=0.02)

@@ -27,7 +27,7 @@ from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.attempts import attempt_number
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import EvidenceRow, RunRow, RunState, SubmissionRow, VerdictRow
-from tests.regrade.desk import COUNT, answers, counts, in_force, lose, started, state, worked_off
+from tests.regrade.desk import COUNT, answers, counts, in_force, judge_all, lose, started, state, worked_off
 from tests.services.postgres_server import somebody_waits
 from tests.waiting import wait_for
 
@@ -124,8 +124,7 @@ def test_one_damaged_row_stops_nobody_else(desk, what):
         else:
             broken = {"standing": None, "document": "{}"}
             connection.execute(update(VerdictRow).where(VerdictRow.submission_id == first).values(broken))
-    while judge_chunk(desk) is not None:
-        pass
+    judge_all(desk)
     assert state(desk, batch_id) is BatchState.FINISHED
     assert counts(desk, batch_id) == {ItemState.DONE: len(others), ItemState.NEEDS_ATTENTION: 1}
 
@@ -138,8 +137,7 @@ def test_odd_bytes_in_a_failure_are_kept_readable(desk, monkeypatch):
 
     monkeypatch.setattr(bulk, "verdict_on", fail)
     batch_id = started(desk)
-    while judge_chunk(desk) is not None:
-        pass
+    judge_all(desk)
     assert counts(desk, batch_id) == {ItemState.NEEDS_ATTENTION: COUNT}
     assert {change.error for change in regrades.changes(desk.store, batch_id)} == {"InfrastructureError: one\ufffdtwo"}
 
@@ -160,8 +158,7 @@ def test_a_worker_without_the_lab_leaves_the_batch_to_others(desk, monkeypatch):
         tries = connection.execute(select(RegradeItemRow.attempts)).scalars().all()
         connection.execute(update(RegradeItemRow).values(not_before=0.0))
     assert sum(tries) == 1
-    while judge_chunk(desk) is not None:
-        pass
+    judge_all(desk)
     assert counts(desk, batch_id) == {ItemState.DONE: COUNT}
 
 
@@ -360,8 +357,7 @@ def test_a_batch_that_gets_work_again_does_not_end(desk):
     """Who looks for its end while an operator gives it work waits for him, and then finds the work."""
     batch_id = started(desk)
     lose(desk, min(in_force(desk)))
-    while judge_chunk(desk) is not None:
-        pass
+    judge_all(desk)
     with desk.store.transaction() as connection:
         connection.execute(update(RegradeBatchRow).values(state="running"))
     if desk.store.is_sqlite:  # where transactions come one after another anyway

@@ -2,26 +2,17 @@
 
 import time
 
-from grader_service.model.evidence import Need, RunPlan
-from grader_service.model.submission import Submission
 from grader_service.regrade import yielding
 from grader_service.regrade.yielding import LiveWatch
-from grader_service.store.acceptance import IntakeLimits, Waiter, accept
 from grader_service.store.operations import work_came
+from tests.store.test_store import a_submission, accept
 from tests.waiting import wait_for
-
-
-def hand_in(store, number):
-    submission = Submission(
-        submission_id=f"s:{number}", lab="dali-pipelines", filename="s.py", sha256="0" * 64, size_bytes=1
-    )
-    accept(store, submission, RunPlan(needs=(Need.DISCOVERY,)), "live", Waiter(), IntakeLimits(), "intake")
 
 
 def test_an_arrival_is_seen_for_a_moment(store):
     """And then no more: who waits for a device is not helped by a processor."""
     assert not work_came(store, 60.0)
-    hand_in(store, 1)
+    accept(store, a_submission())
     assert work_came(store, 60.0)
     time.sleep(0.05)
     assert not work_came(store, 0.01)
@@ -32,7 +23,7 @@ def test_bulk_work_rests_after_an_arrival(store, monkeypatch):
     monkeypatch.setattr(yielding, "_FRESH_S", 3.0)  # a busy disk may take longer than the moment of the service
     with LiveWatch(store) as watch:
         assert watch._quiet.is_set()
-        hand_in(store, 1)
+        accept(store, a_submission())
         wait_for(lambda: not watch._quiet.is_set(), 5, every_s=0.005)
         wait_for(watch._quiet.is_set, 5)
 

@@ -7,6 +7,7 @@ import pytest
 from grader_service.report.html import render_report
 from tests.report.factories import CASES
 from tests.report.page import Page
+from tests.report.window import offline_windows
 
 
 @cache
@@ -35,3 +36,10 @@ def page():
 def case(request):
     """The name of every case in turn."""
     return request.param
+
+
+@pytest.fixture
+def visit(chromium, tmp_path):
+    """Opens a page from a file, offline."""
+    with offline_windows(chromium, tmp_path) as run:
+        yield run

@@ -220,20 +220,24 @@ def our_error():
     return without_run(Status.ERROR, "grader.failed", "The grader itself failed, so this attempt does not count.")
 
 
+def not_passed(outcome, code, measured, tier=Tier.GRAPH, **details):
+    """The second of two steps, which judges the measurement, did not pass."""
+    judged = check("throughput_ratio", "benchmark", outcome, tier=tier, code=code, details=details)
+    return verdict(
+        status=Status(outcome.value),
+        code=code,
+        feedback=judged.feedback,
+        score=None if judged.score is None else 25.0,
+        steps=(step("baseline"), step("benchmark", outcome, judged.score)),
+        checks=(check(), judged),
+        measurement=measured,
+    )
+
+
 def unverified():
     """Nothing measured: the graph could not be carried."""
-    open_check = check(
-        "throughput_ratio", "benchmark", Outcome.UNVERIFIED, code="ratio.not_carried", tier=Tier.CLAIMS, details={}
-    )
-    return verdict(
-        status=Status.UNVERIFIED,
-        code="ratio.not_carried",
-        feedback=f"1 of 2 checks passed. Step benchmark: {open_check.feedback}",
-        score=None,
-        steps=(step("baseline"), step("benchmark", Outcome.UNVERIFIED, None)),
-        checks=(check(), open_check),
-        measurement=None,
-    )
+    made = not_passed(Outcome.UNVERIFIED, "ratio.not_carried", None, Tier.CLAIMS)
+    return made.model_copy(update={"feedback": f"1 of 2 checks passed. Step benchmark: {made.feedback}"})
 
 
 def one_block():
@@ -289,22 +293,11 @@ def spoiled():
     blocks = [block(index, ratio) for index, ratio in enumerate((1.09, 1.12, 1.08, 1.11, 1.10, 1.11, 1.2))]
     blocks[1] = block(1, 9.5, spoiled="another process used the GPU")
     blocks[3] = block(3, 1.11, spoiled="the clock was stepped")
-    open_check = check(
-        "throughput_ratio",
-        "benchmark",
+    return not_passed(
         Outcome.INCONCLUSIVE,
-        tier=Tier.GRAPH,
-        code="ratio.inconclusive",
-        details={"decision": decision(1.0997, 1.06, 1.14, "inconclusive", blocks_used=4).model_dump(mode="json")},
-    )
-    return verdict(
-        status=Status.INCONCLUSIVE,
-        code="ratio.inconclusive",
-        feedback=open_check.feedback,
-        score=None,
-        steps=(step("baseline"), step("benchmark", Outcome.INCONCLUSIVE, None)),
-        checks=(check(), open_check),
-        measurement=measurement(blocks=tuple(blocks), decision=decision(blocks_used=2)),
+        "ratio.inconclusive",
+        measurement(blocks=tuple(blocks), decision=decision(blocks_used=2)),
+        decision=decision(1.0997, 1.06, 1.14, "inconclusive", blocks_used=4).model_dump(mode="json"),
     )
 
 
@@ -373,14 +366,6 @@ def proven():
     found = decision(
         1.078, 1.062, 1.095, "inconclusive", blocks_used=16, look=5, attempt=3, reason="host_cannot_show_effect"
     )
-    open_check = check(
-        "throughput_ratio",
-        "benchmark",
-        Outcome.INCONCLUSIVE,
-        tier=Tier.COLD_PROOF,
-        code="ratio.host_cannot_show_effect",
-        details={"decision": found.model_dump(mode="json")},
-    )
     nothing_new = TierRefused(
         tier="B",
         problem="nothing_new",
@@ -390,14 +375,10 @@ def proven():
         ratio=1.18,
         blocks=tuple(HostBlock(dali=own, pytorch=500.0) for own in (585.0, 595.0, 570.0, 600.0)),
     )
-    return verdict(
-        status=Status.INCONCLUSIVE,
-        code="ratio.host_cannot_show_effect",
-        feedback=open_check.feedback,
-        score=None,
-        steps=(step("baseline"), step("benchmark", Outcome.INCONCLUSIVE, None)),
-        checks=(check(), open_check),
-        measurement=measurement(
+    made = not_passed(
+        Outcome.INCONCLUSIVE,
+        "ratio.host_cannot_show_effect",
+        measurement(
             blocks=tuple(blocks),
             plan=PLAN.model_copy(update={"declared_floor": 0.8, "fair_floor": 0.7}),
             decision=found,
@@ -409,32 +390,25 @@ def proven():
             host=host,
             unsteady=None,
         ),
-        provenance=provenance(timings_s={"proof": 61.2, "host": 4.5, "content": 1.25}),
+        Tier.COLD_PROOF,
+        decision=found.model_dump(mode="json"),
     )
+    timings = {"proof": 61.2, "host": 4.5, "content": 1.25}
+    return made.model_copy(update={"provenance": provenance(timings_s=timings)})
 
 
 def replayed():
     """Tier B: fast, but most of the images had come before."""
-    failed_check = check(
-        "throughput_ratio",
-        "benchmark",
+    return not_passed(
         Outcome.FAILED,
-        tier=Tier.PROOF,
-        code="ratio.replayed",
-        details={"content": {"delivered": 12288}},
-    )
-    return verdict(
-        status=Status.FAILED,
-        code="ratio.replayed",
-        feedback=failed_check.feedback,
-        score=25.0,
-        steps=(step("baseline"), step("benchmark", Outcome.FAILED, 0.0)),
-        checks=(check(), failed_check),
-        measurement=measurement(
+        "ratio.replayed",
+        measurement(
             tier="B",
             refused=(REFUSED_GRAPH,),
             content=content(problem="replayed", distinct=640, repeated=11648, stale=0, note=""),
         ),
+        Tier.PROOF,
+        content={"delivered": 12288},
     )
 
 
@@ -446,27 +420,12 @@ def tried_out():
 def independent():
     """A graph whose images do not depend on the files, so that it was not timed."""
     note = "When the files showed other pictures, 64 of 64 images stayed exactly as they were."
-    seen = {"stayed": 64, "own": 0, "on_gpu": None, "windows": 0, "credits": {}}
-    proof = graph_proof(**seen, area=1.0, low=1.0, problem="independent", note=note)
-    failed_check = check(
-        "throughput_ratio",
-        "benchmark",
-        Outcome.FAILED,
-        tier=Tier.GRAPH,
-        code="ratio.independent",
-        details={"graph": proof.model_dump(mode="json")},
+    found = {"stayed": 64, "own": 0, "on_gpu": None, "windows": 0, "credits": {}}
+    proof = graph_proof(**found, area=1.0, low=1.0, problem="independent", note=note)
+    seen = measurement(
+        (), decision=None, arms=(), claims=(), problem=note, images=0, image_sizes="", graph=proof, measured_s=0.0
     )
-    return verdict(
-        status=Status.FAILED,
-        code="ratio.independent",
-        feedback=failed_check.feedback,
-        score=25.0,
-        steps=(step("baseline"), step("benchmark", Outcome.FAILED, 0.0)),
-        checks=(check(), failed_check),
-        measurement=measurement(
-            (), decision=None, arms=(), claims=(), problem=note, images=0, image_sizes="", graph=proof, measured_s=0.0
-        ),
-    )
+    return not_passed(Outcome.FAILED, "ratio.independent", seen, graph=proof.model_dump(mode="json"))
 
 
 def nothing_timed():

@@ -118,10 +118,8 @@ def test_other_feedback_is_kept():
     assert "A person looked at it." in shown.with_class("banner")[0].text
 
 
-def test_measurement_tells_the_decision(page):
-    """Ratio, interval, threshold, rule, arms, claims and settings are there in words and numbers."""
-    text = page("official").text
-    for expected in (
+TOLD = {
+    "official": (
         "DALI delivered 1.39× the images of the baseline; the 95% interval runs from 1.32× to 1.46×.",
         "More than 1.1× was needed.",
         "never less than 95% of our reference at your settings, nor less than 91% of our reference at fair settings",
@@ -136,8 +134,28 @@ def test_measurement_tells_the_decision(page):
         "9,000 820 10.98×",
         "160 JPEGs, 500-500 × 375-375 px",
         "The baseline of every block was your DataLoader.",
-    ):
-        assert expected in text
+    ),
+    "proven": (
+        "Different images 12,160",
+        "64, 1 of them failed",
+        "As recorded: 64 full; texture 0.94 to 1.00, worst block 0.81",
+        "attempt number 3",
+        "delivered 1.18× the images of our own PyTorch loader on this host",
+        "nobody fails on it",
+        "look 5 of 5, the one after the extension,",
+        "Measure what this host can show 4.5 s",
+        "never less than 80% of our reference at your settings",
+    ),
+    "lost_arm": ("not measured", "its pod ended: out of memory"),
+}
+"""The decision with its ratio, rule, arms, claims and settings; content, host and attempt; an arm without a rate."""
+
+
+@pytest.mark.parametrize(("name", "expected"), TOLD.items(), ids=TOLD)
+def test_everything_that_was_measured_is_told(page, name, expected):
+    """In words and numbers, whatever a measurement holds."""
+    text = page(name).text
+    assert [part for part in expected if part not in text] == []
 
 
 def test_every_block_has_a_row(page):
@@ -287,23 +305,6 @@ def test_outcome_is_that_of_the_check():
     assert [item.text for item in chips] == ["≈ inconclusive"]
 
 
-def test_content_host_attempt_and_gpu_are_told(page):
-    """Everything that a measurement can hold beside its rates is there in words and numbers."""
-    text = page("proven").text
-    for expected in (
-        "Different images 12,160",
-        "64, 1 of them failed",
-        "As recorded: 64 full; texture 0.94 to 1.00, worst block 0.81",
-        "attempt number 3",
-        "delivered 1.18× the images of our own PyTorch loader on this host",
-        "nobody fails on it",
-        "look 5 of 5, the one after the extension,",
-        "Measure what this host can show 4.5 s",
-        "never less than 80% of our reference at your settings",
-    ):
-        assert expected in text
-
-
 def test_use_of_the_gpu_has_a_row_for_each_arm(page):
     """Means of each arm; what the driver does not say is a dash, not zero."""
     rows = _table(page("proven"), "Means over the windows of each arm")
@@ -329,22 +330,8 @@ def test_flags_stand_at_the_end_for_staff(page):
 
 
 def test_decision_of_the_check_comes_first(page):
-    """A check that judged by another threshold or other blocks is the one that is explained."""
+    """The check's decision is explained, not the measurement's; its 1.0997 is not rounded onto the threshold of 1.1."""
     assert "DALI delivered 1.0997×" in page("spoiled").text
-
-
-def test_ratio_close_to_the_threshold_is_not_rounded_onto_it(page):
-    """1.0997 is not shown as 1.10 beside a threshold of 1.1."""
-    text = page("spoiled").text
-    assert "1.0997×" in text
-    assert "delivered 1.10×" not in text
-
-
-def test_lost_arm_is_not_measured(page):
-    """An arm without a rate says so and keeps its note."""
-    text = page("lost_arm").text
-    assert "not measured" in text
-    assert "its pod ended: out of memory" in text
 
 
 def test_one_block_has_no_interval(page):

@@ -20,6 +20,9 @@ TEXT = [
     ("surface", "failed"),
     ("surface", "open"),
     ("surface", "error"),
+    # Only on the pages of `grader web`, whose colours these are as well.
+    *[("link", "band"), ("surface", "link"), ("ink", "band"), ("ink", "failed-soft")],
+    *[("failed", "sunken"), ("failed", "page"), ("open", "page")],
 ]
 MARKS = [
     (f"arm-{arm}", ground)

@@ -1,40 +1,37 @@
 """Nothing that a learner writes becomes markup, and nothing that he writes reorders ours."""
 
+import json
 import re
 import zlib
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader_service.report.html import render_report
 from grader_service.report.shown import shown
-from tests.report.factories import ATTRIBUTE, BIDI, CLOSERS, HOSTILE, SCRIPT, check, hostile, provenance, verdict
+from tests.report.factories import (
+    ATTRIBUTE,
+    BIDI,
+    CLOSERS,
+    HOSTILE,
+    SCRIPT,
+    TEMPLATE,
+    check,
+    hostile,
+    provenance,
+    verdict,
+)
 from tests.report.page import Page
 
+PIECES = st.sampled_from([*HOSTILE, "<", ">", '"', "'", "&", "--", "]]", "\\", "/"])
 REORDERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def test_hostile_text_adds_no_element(page):
-    """Scripts, images, frames and handlers of the learner stay text."""
-    shown_page = page("hostile")
-    tags = {element.tag for element in shown_page.elements}
-    assert not tags & {"script", "iframe", "img", "object"}
-    for element in shown_page.elements:
-        assert not any(name.startswith("on") for name in element.attributes)
-
-
 def test_hostile_text_is_shown_as_it_was_written(page):
-    """Escaping changes nothing that a reader sees."""
+    """Escaping changes nothing that a reader sees, and no braces are evaluated."""
     text = page("hostile").text
-    for attack in (SCRIPT, ATTRIBUTE, CLOSERS):
+    for attack in (SCRIPT, ATTRIBUTE, CLOSERS, TEMPLATE):
         assert attack in text
-
-
-def test_template_syntax_of_a_learner_is_text(page):
-    """Braces are not evaluated."""
-    text = page("hostile").text
-    assert "{{ 7*7 }}" in text
-    assert "{{ verdict.__class__ }}" in text
 
 
 def test_control_and_bidi_characters_are_replaced(rendered):
@@ -58,20 +55,11 @@ def test_structure_of_the_page_is_ours(rendered):
     assert _tags(rendered("hostile")) == _tags(render_report(_tamed(hostile())))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.text(min_size=1, max_size=120))
+@settings(max_examples=90)
+@given(text=st.text(min_size=1, max_size=120) | st.lists(PIECES, min_size=1, max_size=6).map("".join))
 def test_any_text_leaves_the_structure_alone(text):
-    """Whatever characters a learner chooses, the page has the same elements."""
-    assert _tags(render_report(_with(text))) == _tags(render_report(_with("plain")))
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    parts=st.lists(st.sampled_from([*HOSTILE, "<", ">", '"', "'", "&", "--", "]]", "\\", "/"]), min_size=1, max_size=6)
-)
-def test_any_mix_of_attacks_leaves_the_structure_alone(parts):
-    """Pieces of attacks do not make a whole one when they meet."""
-    assert _tags(render_report(_with("".join(parts)[:190]))) == _tags(render_report(_with("plain")))
+    """Whatever characters a learner chooses, and however pieces of attacks meet, the page has the same elements."""
+    assert _tags(render_report(_with(text[:190]))) == _tags(render_report(_with("plain")))
 
 
 def test_details_that_look_like_a_decision_are_ignored():
@@ -106,8 +94,7 @@ def _tags(html):
 
 def _tamed(value):
     """The same verdict with plain words in place of every text that holds anything but ASCII words."""
-    as_json = value.model_dump(mode="json")
-    return type(value).model_validate_json(_dumps(_plain(as_json)))
+    return type(value).model_validate_json(json.dumps(_plain(value.model_dump(mode="json"))))
 
 
 def _plain(value, key=""):
@@ -123,9 +110,3 @@ def _plain(value, key=""):
 
 def _word(name, number):
     return name if re.fullmatch(r"\w{1,60}", name) else f"plain{number}"
-
-
-def _dumps(value):
-    import json
-
-    return json.dumps(value)

@@ -9,20 +9,15 @@ import pytest
 
 from tests.conftest import missing
 from tests.service.bench import Bench, containers_of, volumes_of
-from tests.service.harness import Service
+from tests.service.harness import Service, served
 from tests.services.redis_server import redis_server
 
 
 @pytest.fixture
-def service(redis, postgres_url, tmp_path, request):
-    """A service without workers; the logs of those that a test starts are shown when it fails."""
-    state_dir = Path(tempfile.mkdtemp(prefix="grader-svc-", dir="/var/tmp"))
-    made = Service(redis, postgres_url, state_dir, tmp_path)
-    yield made
-    made.stop()
-    for worker in made.workers:
-        print(f"--- {worker.log.name}\n{worker.log.read_text(errors='replace')[-4000:]}")
-    shutil.rmtree(state_dir, ignore_errors=True)
+def service(redis, postgres_url, tmp_path):
+    """A service without workers."""
+    with served(redis, postgres_url, tmp_path, kind=Service) as made:
+        yield made
 
 
 @pytest.fixture
@@ -56,17 +51,12 @@ def graded(postgres, tmp_path_factory):
     name = f"shared_{uuid.uuid4().hex[:8]}"
     with admin.connect() as connection:
         connection.exec_driver_sql(f"create database {name} template template_grader")
-    state_dir = Path(tempfile.mkdtemp(prefix="grader-svc-", dir="/var/tmp"))
-    with redis_server() as redis:
-        made = Service(redis, url.format(name=name), state_dir, tmp_path_factory.mktemp("logs"))
-        made.environment["GRADER_ARTIFACT_SOURCES"] = f"file://{state_dir}/outbox/"
+    logs = tmp_path_factory.mktemp("logs")
+    with redis_server() as redis, served(redis, url.format(name=name), logs, kind=Service) as made:
+        made.environment["GRADER_ARTIFACT_SOURCES"] = f"file://{made.state_dir}/outbox/"
         made.environment["GRADER_LEASE_S"] = "60"  # nobody waits for the end of one; a lost one would be a try more
         made.judge()
         made.runner()
         yield made
-        made.stop()
-        for worker in made.workers:
-            print(f"--- {worker.log.name}\n{worker.log.read_text(errors='replace')[-4000:]}")
-    shutil.rmtree(state_dir, ignore_errors=True)
     with admin.connect() as connection:
         connection.exec_driver_sql(f"drop database {name} with (force)")

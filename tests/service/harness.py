@@ -3,13 +3,17 @@
 import base64
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 from celery import Celery
@@ -42,6 +46,7 @@ while not os.path.exists({opened!r}):
     time.sleep(0.05)
 """
 STEPS = ("reflection",)
+ServiceT = TypeVar("ServiceT", bound="Service")
 
 
 @dataclass
@@ -167,6 +172,11 @@ class Service:
         self.workers.append(worker)
         return worker
 
+    def command(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """Runs `grader …` to its end, as an operator types it."""
+        env = self.env(COLUMNS="160", **environment)
+        return subprocess.run([GRADER, *words], env=env, check=False, capture_output=True, text=True, timeout=120)
+
     def judge(self, **environment: str) -> Worker:
         """Starts a judge."""
         return self.start("worker", "judge", **environment)
@@ -250,3 +260,17 @@ class Service:
                     worker.process.kill()
                 worker.process.wait(20)
         self.store.close()
+
+
+@contextmanager
+def served(redis: RedisServer, url: str, logs: Path, *, kind: type[ServiceT], **environment: str) -> Iterator[ServiceT]:
+    """A service with a state folder of its own; the logs of its workers are shown when the test fails."""
+    state_dir = Path(tempfile.mkdtemp(prefix="grader-svc-", dir="/var/tmp"))
+    made = kind(redis, url, state_dir, logs, environment)
+    try:
+        yield made
+    finally:
+        made.stop()
+        for worker in made.workers:
+            print(f"--- {worker.log.name}\n{worker.log.read_text(errors='replace')[-4000:]}")
+        shutil.rmtree(state_dir, ignore_errors=True)

@@ -29,11 +29,18 @@ def database(service, tmp_path):
     made.close()
 
 
-def test_a_broker_whose_connections_break_every_second(service):
-    """(C13) Workers go on by themselves, and each submission that was posted meanwhile has its one verdict."""
-    broker = StreamProxy(("127.0.0.1", service.redis.port))
-    service.environment["GRADER_REDIS_URL"] = service.redis.url.replace(f":{service.redis.port}/", f":{broker.port}/")
+@pytest.fixture
+def broker(service):
+    """A proxy before Redis, through which every worker goes; nobody waits for the end of a lease."""
+    made = StreamProxy(("127.0.0.1", service.redis.port))
+    service.environment["GRADER_REDIS_URL"] = service.redis.url.replace(f":{service.redis.port}/", f":{made.port}/")
     service.environment["GRADER_LEASE_S"] = "60"
+    yield made
+    made.close()
+
+
+def test_a_broker_whose_connections_break_every_second(service, broker):
+    """(C13) Workers go on by themselves, and each submission that was posted meanwhile has its one verdict."""
     workers = [service.judge(), service.runner()]
     first, _ = service.post()
     service.one_verdict(first)
@@ -49,14 +56,10 @@ def test_a_broker_whose_connections_break_every_second(service):
         assert {(run["attempts"], run["fence"]) for run in service.runs(submission_id)} == {(0, 2)}
     assert wait_for(lambda: not service.undelivered(), 30)
     assert [worker.process.poll() for worker in workers] == [None, None]
-    broker.close()
 
 
-def test_a_broker_behind_connections_that_went_silent(service):
+def test_a_broker_behind_connections_that_went_silent(service, broker):
     """(C14) No error ever comes from a half-open connection; within a minute the workers notice and go on."""
-    broker = StreamProxy(("127.0.0.1", service.redis.port))
-    service.environment["GRADER_REDIS_URL"] = service.redis.url.replace(f":{service.redis.port}/", f":{broker.port}/")
-    service.environment["GRADER_LEASE_S"] = "60"
     workers = [service.judge(), service.runner()]
     first, _ = service.post()
     service.one_verdict(first)
@@ -65,7 +68,6 @@ def test_a_broker_behind_connections_that_went_silent(service):
     verdict = service.one_verdict(later, 60)
     assert service.result(task_id, 60)["verdict_id"] == verdict["verdict_id"]
     assert [worker.process.poll() for worker in workers] == [None, None]
-    broker.close()
 
 
 def test_a_result_is_kept_until_the_database_is_back(service, database):

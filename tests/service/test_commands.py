@@ -1,20 +1,13 @@
 """What people type at a service that runs: submit, status, queue, retry, devices, store."""
 
 import json
-import subprocess
 
 import pytest
 
-from tests.service.harness import GRADER, QUICK, SLOW
+from tests.service.harness import QUICK, SLOW
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
-
-
-def grader(service, *arguments):
-    return subprocess.run(
-        [GRADER, *arguments], env=service.env(COLUMNS="160"), check=False, capture_output=True, text=True, timeout=90
-    )
 
 
 def test_a_submission_from_the_command_line(service, tmp_path):
@@ -23,36 +16,36 @@ def test_a_submission_from_the_command_line(service, tmp_path):
     service.judge()
     service.runner()
     verdict = tmp_path / "verdict.json"
-    done = grader(
-        service, "submit", str(tmp_path / "s.py"), "--submission-id", "cli:1", "--learner", "lea",
+    done = service.command(
+        "submit", str(tmp_path / "s.py"), "--submission-id", "cli:1", "--learner", "lea",
         "--steps", "reflection", "--wait", "60", "--json", str(verdict),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "PASSED" in done.stdout
     assert json.loads(verdict.read_text())["submission_id"] == "cli:1"
-    assert grader(service, "verify", str(verdict)).returncode == 0
-    story = grader(service, "status", "cli:1")
+    assert service.command("verify", str(verdict)).returncode == 0
+    story = service.command("status", "cli:1")
     assert story.returncode == 0
     for word in ("accepted", "run_claimed", "run_done", "judge_claimed", "verdict", "PASSED"):
         assert word in story.stdout
-    everything = json.loads(grader(service, "status", "cli:1", "--json").stdout)
+    everything = json.loads(service.command("status", "cli:1", "--json").stdout)
     assert everything["verdict"] == json.loads(verdict.read_text())
-    queue = grader(service, "queue")
+    queue = service.command("queue")
     assert (queue.returncode, "done" in queue.stdout) == (0, True)
-    assert "ready" in grader(service, "devices", "list").stdout
-    assert grader(service, "store", "check").returncode == 0
+    assert "ready" in service.command("devices", "list").stdout
+    assert service.command("store", "check").returncode == 0
 
 
 def test_what_is_not_there_is_said(service):
     """Unknown submissions, runs and devices; a verdict that does not come in time; files that are missing."""
-    assert grader(service, "status", "nobody").returncode == 1
-    missing_run = grader(service, "retry", "0" * 32)
+    assert service.command("status", "nobody").returncode == 1
+    missing_run = service.command("retry", "0" * 32)
     assert (missing_run.returncode, "does not need attention" in missing_run.stderr) == (2, True)
-    assert grader(service, "retry").returncode == 2
-    assert grader(service, "devices", "ready", "GPU-none").returncode == 2
-    assert grader(service, "submit", "/nonexistent.py").returncode == 2
+    assert service.command("retry").returncode == 2
+    assert service.command("devices", "ready", "GPU-none").returncode == 2
+    assert service.command("submit", "/nonexistent.py").returncode == 2
     service.redis.kill()
-    away = grader(service, "worker", "judge")
+    away = service.command("worker", "judge")
     assert (away.returncode, "Redis does not answer" in away.stderr) == (3, True)
 
 
@@ -62,13 +55,8 @@ def test_a_place_in_the_queue(service, tmp_path):
     for number in range(3):
         service.post(service.message(f"w:{number}", source=SLOW.format(seconds=0)))
         wait_for(lambda n=number: service.state(f"w:{n}") == "run_queued", 20)
-    story = grader(service, "status", "w:2")
+    story = service.command("status", "w:2")
     assert "2 before it" in story.stdout
-    late = grader(service, "submit", str(_file(tmp_path)), "--wait", "0.5", "--steps", "reflection")
+    (tmp_path / "s.py").write_text(QUICK)
+    late = service.command("submit", str(tmp_path / "s.py"), "--wait", "0.5", "--steps", "reflection")
     assert (late.returncode, "no verdict came within" in late.stderr) == (3, True)
-
-
-def _file(folder):
-    path = folder / "s.py"
-    path.write_text(QUICK)
-    return path

@@ -194,7 +194,7 @@ def test_a_device_has_one_worker_and_obeys_the_operator(service):
     assert second.process.wait(30) == 2
     assert "another grader of this host holds" in second.log.read_text()
 
-    subprocess.run([GRADER, "devices", "drain", name], env=service.env(), check=True, capture_output=True)
+    assert service.command("devices", "drain", name).returncode == 0
     wait_for(lambda: first.said("leaving_hints_to_others"), 10)
     waiting = [service.post()[0] for _ in range(2)]
     for one in waiting:
@@ -207,7 +207,7 @@ def test_a_device_has_one_worker_and_obeys_the_operator(service):
 
     last, _ = service.post()
     service.await_state(last, "run_queued")
-    subprocess.run([GRADER, "devices", "ready", name], env=service.env(), check=True, capture_output=True)
+    assert service.command("devices", "ready", name).returncode == 0
     service.one_verdict(last, timeout_s=15)
     rows = sorted(service.rows(EventRow, EventRow.kind == "run_claimed"), key=lambda row: row["id"])
     claims = [row["actor"] for row in rows]

@@ -13,6 +13,7 @@ from grader_service.queue import intake_loop
 from grader_service.queue.envelope import MAX_BYTES, Unreadable, open_envelope
 from grader_service.queue.intake_loop import IntakeLoop
 from grader_service.service.message import MAX_INLINE_BYTES
+from grader_service.signing import signed_by
 from grader_service.store.tables import EventRow, SubmissionRow
 from tests.service.faults import body, envelope, explained, push
 from tests.service.harness import QUICK, SLOW
@@ -150,12 +151,15 @@ def test_everybody_who_asks_for_a_submission_gets_the_same_verdict(graded):
         for n, task_id in enumerate(["asked-1", "asked-2", "asked-2"])
     ]
     verdict = graded.result(early[0])
+    assert signed_by(verdict) is not None
     late = graded.post({**message, "reply_to": {"queue": "inbox-late", "task": "lab.ready"}})[1]
     assert [graded.result(task_id) for task_id in (early[1], late)] == [verdict, verdict]
     for queue in ("inbox-0", "inbox-1", "inbox-2", "inbox-late"):
         wait_for(lambda queue=queue: client.llen(queue), 10)
-        sent = json.loads(base64.b64decode(json.loads(client.lindex(queue, 0))["body"]))
-        assert sent[1]["verdict"] == verdict
+        told = json.loads(client.lindex(queue, 0))
+        assert told["headers"]["task"] == "lab.ready"
+        assert f"verdict-{verdict['verdict_id']}" in told["headers"]["id"]
+        assert json.loads(base64.b64decode(told["body"]))[1]["verdict"] == verdict
     submission_id = message["submission_id"]
     assert graded.one_verdict(submission_id) == verdict
     assert [run["fence"] for run in graded.runs(submission_id)] == [2]

@@ -1,26 +1,21 @@
 """Nothing that was accepted is lost, whatever dies and whatever the broker forgets (group A of the fault list)."""
 
-import shutil
 import signal
-import tempfile
 import threading
 import time
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from kombu.exceptions import OperationalError
 
-from grader_service import verdicts
-from grader_service.model.evidence import Need, RunPlan
-from grader_service.model.submission import Submission
 from grader_service.queue.chores import announce_waiting
 from grader_service.store import acceptance, leases, outbox, results
-from grader_service.store.acceptance import Arrival, IntakeLimits, Repeated, Waiter
+from grader_service.store.acceptance import Arrival, Repeated, Waiter
 from grader_service.store.tables import RunRow, SubmissionRow
 from tests.service.faults import continue_all, explained, frozen, no_writes, stop_all, writer_waits
-from tests.service.harness import Service
+from tests.service.harness import Service, served
 from tests.services.redis_server import redis_server
+from tests.store.test_store import LIMITS, PLAN, a_submission, a_verdict, accept
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -193,41 +188,36 @@ def test_a_broker_that_forgets_everything_loses_nothing(service):
 
 def test_a_broker_without_a_file_may_die_too(postgres_url, tmp_path):
     """Redis that keeps nothing dies with hints in it: runs are announced again (A6), and operators were warned (G1)."""
-    state_dir = Path(tempfile.mkdtemp(prefix="grader-svc-", dir="/var/tmp"))
-    with redis_server("--appendonly", "no", "--maxmemory-policy", "allkeys-lru") as redis:
-        service = Service(redis, postgres_url, state_dir, tmp_path)
-        try:
-            workers = [service.judge(), service.runner()]
-            _, gate, tasks = gated_and_quick(service)
-            pids = [worker.pid for worker in workers]
-            stop_all(*pids)  # or they might announce anew before anybody has looked
-            redis.kill()
-            redis.start()
-            assert redis.client().keys("grader.run.*") == []
-            continue_all(*pids)
-            gate.open()
-            settled(service, tasks)
-            for worker in workers:
-                problems = " ".join(line["problem"] for line in worker.said("unsafe_redis"))
-                assert "append-only" in problems
-                assert "allkeys-lru" in problems
-        finally:
-            service.stop()
-            shutil.rmtree(state_dir, ignore_errors=True)
+    with (
+        redis_server("--appendonly", "no", "--maxmemory-policy", "allkeys-lru") as redis,
+        served(redis, postgres_url, tmp_path, kind=Service) as service,
+    ):
+        workers = [service.judge(), service.runner()]
+        _, gate, tasks = gated_and_quick(service)
+        pids = [worker.pid for worker in workers]
+        stop_all(*pids)  # or they might announce anew before anybody has looked
+        redis.kill()
+        redis.start()
+        assert redis.client().keys("grader.run.*") == []
+        continue_all(*pids)
+        gate.open()
+        settled(service, tasks)
+        for worker in workers:
+            problems = " ".join(line["problem"] for line in worker.said("unsafe_redis"))
+            assert "append-only" in problems
+            assert "allkeys-lru" in problems
 
 
 def test_who_asks_while_the_verdict_is_written_is_answered(service):
     """A repetition and a verdict in the same instant see one another, whichever comes first."""
-    store, limits, plan = service.store, IntakeLimits(), RunPlan(needs=(Need.DISCOVERY,))
-    submission = Submission(submission_id="r:1", lab="dali-pipelines", filename="s.py", sha256="0" * 64, size_bytes=3)
-    acceptance.accept(store, submission, plan, "live", Waiter("first"), limits, "test")
+    store, submission = service.store, a_submission()
+    accept(store, submission, waiter=Waiter("first"))
     assert results.store_evidence(store, leases.claim(store, "run", "r", 60), "evidence", b"{}", {})
     claim = leases.claim(store, "judge", "j", 60)
-    verdict = verdicts.refused("r:1", "dali-pipelines", "archive.link", "no links")
-    judging = threading.Thread(target=results.store_verdict, args=(store, claim, verdict))
+    judging = threading.Thread(target=results.store_verdict, args=(store, claim, a_verdict()))
     with store.transaction() as connection:
         asked = acceptance._accept_all(
-            connection, [Arrival(submission, plan, "live", Waiter("second"))], limits, "test"
+            connection, [Arrival(submission, PLAN, "live", Waiter("second"))], LIMITS, "test"
         )
         assert asked == [Repeated(claim.run_id, None)]
         judging.start()

@@ -1,8 +1,6 @@
 """Nothing counts twice: one run at a time, one verdict in force, however often and by whomever (group B)."""
 
 import signal
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,6 +11,7 @@ from grader_service.store.sweep import expire_leases, to_announce
 from grader_service.store.tables import EventRow, OutboxRow, RunRow
 from tests.service.faults import continue_all, explained, no_writes, stop_all, writer_waits
 from tests.service.harness import SLOW
+from tests.store.threads import at_once
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -23,18 +22,6 @@ _time = time.time
 time.time = lambda: _time() + {shift}
 open(__file__ + ".used", "a").close()
 """
-
-
-def at_once(count, work):
-    """What `work` returns from this many threads that start together."""
-    barrier = threading.Barrier(count)
-
-    def one(number):
-        barrier.wait()
-        return work(number)
-
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(one, range(count)))
 
 
 def test_a_message_that_comes_five_times_is_one_run(service):

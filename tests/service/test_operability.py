@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 import urllib.error
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,19 +11,11 @@ from grader_service.queue.redis_check import unsafe
 from grader_service.store import leases, operations
 from grader_service.store.tables import RunState
 from tests.service.faults import continue_all, envelope, explained, no_writes, push, scrape, stop_all, writer_waits
-from tests.service.harness import GRADER
 from tests.services.kept_port import kept_port
 from tests.services.redis_server import redis_server
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
-
-
-def grader(service, *command, **environment):
-    """Runs a command of the service to its end."""
-    return subprocess.run(
-        [GRADER, *command], env=service.env(**environment), check=False, capture_output=True, text=True, timeout=60
-    )
 
 
 def test_an_unsafe_redis_is_refused_in_production(service):
@@ -34,7 +25,7 @@ def test_an_unsafe_redis_is_refused_in_production(service):
         url = f"redis://127.0.0.1:{redis.port}/0"
         with ThreadPoolExecutor() as pool:
             ends = [
-                pool.submit(grader, service, "worker", role, GRADER_PRODUCTION="true", GRADER_REDIS_URL=url)
+                pool.submit(service.command, "worker", role, GRADER_PRODUCTION="true", GRADER_REDIS_URL=url)
                 for role in ("judge", "run")
             ]
         for end in ends:
@@ -113,7 +104,7 @@ def test_figures_follow_what_happens(service, port):
     shows(parked=1, needs_attention=1)
     assert [run["submission_id"] for run in operations.queue_state(service.store).stuck] == [submission_id]
     away.rename(artifacts)
-    assert grader(service, "retry", "--all").returncode == 0
+    assert service.command("retry", "--all").returncode == 0
     service.one_verdict(submission_id)
     shows(parked=0, needs_attention=1, passed=3)
     events = explained(service, submission_id)
@@ -121,7 +112,7 @@ def test_figures_follow_what_happens(service, port):
         *("accepted", "run_claimed", "needs_attention", "retried"),
         *("run_claimed", "run_done", "judge_claimed", "verdict"),
     ]
-    told = json.loads(grader(service, "status", submission_id, "--json").stdout)
+    told = json.loads(service.command("status", submission_id, "--json").stdout)
     assert [event["kind"] for event in told["events"]] == events
     assert told["verdict"]["status"] == "passed"
 
@@ -168,7 +159,7 @@ def test_a_restart_goes_on_from_every_state(service):
     ids = [done, judging, judge_queued, running, run_queued, parked]
     assert {service.state(one) for one, _ in ids} == {state.value for state in RunState} - {"cancelled"}  # of re-grades
 
-    assert grader(service, "store", "migrate").returncode == 0
+    assert service.command("store", "migrate").returncode == 0
     service.judge()
     service.runner()
     for submission_id, task_id in ids[:-1]:
@@ -176,6 +167,6 @@ def test_a_restart_goes_on_from_every_state(service):
         service.one_verdict(submission_id)
         explained(service, submission_id)
     assert service.state(parked[0]) == "needs_attention"
-    assert grader(service, "retry", service.runs(parked[0])[0]["run_id"]).returncode == 0
+    assert service.command("retry", service.runs(parked[0])[0]["run_id"]).returncode == 0
     assert service.result(parked[1])["status"] == "passed"
     assert explained(service, parked[0])[-1] == "verdict"

@@ -13,7 +13,8 @@ from grader_service.labs.catalogue import load_lab
 from grader_service.model.measurement import Arm, LoaderSettings, Window
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.runner import RunEnd
-from tests.service.bench import Bench, OpenGate
+from tests.service.bench import OpenGate
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
 
@@ -61,12 +62,6 @@ class Gate(OpenGate):
     def release(self):
         """See `Gate.release`."""
         self.released += 1
-
-
-@pytest.fixture
-def bench(tmp_path):
-    """A store of its own."""
-    return Bench(tmp_path)
 
 
 @pytest.fixture
@@ -123,10 +118,7 @@ def test_a_closed_device_is_not_knocked_at_while_nothing_runs(bench, log):
     time.sleep(0.5)
     assert gate.opened == opened
     gate.closed = False
-    deadline = time.monotonic() + 20.0
-    while "reference" not in log and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert "reference" in log
+    wait_for(lambda: "reference" in log, 20.0)
     gate.closed = True  # its thread ends with the process only
 
 
@@ -159,10 +151,7 @@ def test_it_is_kept_fresh_while_nothing_runs_and_never_beside_a_run(bench, log):
     gate = Gate()
     turns = keeping(bench, log, gate, fresh_s=0.2, look_s=0.05)
     turns.run_next(log.after)
-    deadline = time.monotonic() + 20.0
-    while log.count("reference") < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert log.count("reference") >= 2
+    wait_for(lambda: log.count("reference") >= 2, 20.0)
 
     bench.submit()
     seen = []

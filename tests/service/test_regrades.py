@@ -37,6 +37,19 @@ def planned(service, *words):
     return regrades.batches(service.store)[0].batch_id
 
 
+def waiting_for_a_runner(service, count=COUNT, **environment):
+    """A running batch whose first runs no device has begun; `environment` is the judge's."""
+    service.judge(**environment)
+    runner = service.runner()
+    graded(service, count)
+    runner.end()
+    batch_id = planned(service)
+    service.start("worker", "regrade")
+    operate(service, "start", batch_id)
+    wait_for(lambda: runs_of_batch(service), 20)
+    return batch_id
+
+
 def state(service, batch_id):
     return regrades.batch(service.store, batch_id).state
 
@@ -98,15 +111,8 @@ def test_a_spent_budget_pauses_the_batch(service):
 def test_learners_go_first(service):
     """A batch that waits for the device is overtaken by a learner, although it was there before."""
     # A sweep that looks at a row holds it for an instant, in which a claim passes it by.
-    service.judge(GRADER_SWEEP_S="60")
-    runner = service.runner()
-    graded(service, 4)
-    runner.end()
-    batch_id = planned(service)
-    service.start("worker", "regrade")
-    operate(service, "start", batch_id)
-    released = wait_for(lambda: runs_of_batch(service), 20)
-    assert len(released) <= 2, "few at a time, so that the queue stays short"
+    batch_id = waiting_for_a_runner(service, 4, GRADER_SWEEP_S="60")
+    assert len(runs_of_batch(service)) <= 2, "few at a time, so that the queue stays short"
     service.post(service.message("live:1", cohort="autumn"))
     wait_for(lambda: service.runs("live:1"), 20)
     service.runner(GRADER_SWEEP_S="60")
@@ -120,14 +126,7 @@ def test_learners_go_first(service):
 
 def test_a_pause_takes_runs_back(service):
     """Runs that no device has begun are cancelled, and made anew when the batch goes on."""
-    service.judge()
-    runner = service.runner()
-    graded(service)
-    runner.end()
-    batch_id = planned(service)
-    service.start("worker", "regrade")
-    operate(service, "start", batch_id)
-    wait_for(lambda: runs_of_batch(service), 20)
+    batch_id = waiting_for_a_runner(service)
     operate(service, "pause", batch_id)
     assert {run["state"] for run in runs_of_batch(service)} == {RunState.CANCELLED}
     assert regrades.progress(service.store, batch_id).counts == {ItemState.WAITING: COUNT}
@@ -156,14 +155,8 @@ def test_a_runner_that_dies_costs_a_try(service):
 def test_parked_runs_show_on_their_batch(service):
     """A run of a batch that fails through us is an item that needs attention; trying it again finishes the batch."""
     service.environment["GRADER_MAX_ATTEMPTS"] = "1"
-    service.judge()
-    runner = service.runner()
-    (one,) = graded(service, 1)
-    runner.end()
-    batch_id = planned(service)
-    service.start("worker", "regrade")
-    operate(service, "start", batch_id)
-    (run,) = wait_for(lambda: runs_of_batch(service), 20)
+    batch_id = waiting_for_a_runner(service, 1)
+    (run,) = runs_of_batch(service)
     artifact = next(path for path in (service.state_dir / "artifacts").rglob("*") if path.is_file())
     hidden = artifact.rename(artifact.with_suffix(".hidden"))
     service.runner()
@@ -171,9 +164,8 @@ def test_parked_runs_show_on_their_batch(service):
     operate(service, "watch", batch_id, status=1)
     text = operate(service, "show", batch_id)
     assert "needs attention" in text
-    assert one in text
+    assert run["submission_id"] in text
     hidden.rename(artifact)
-    worker = service.start("retry", run["run_id"])
-    assert worker.process.wait(60) == 0
+    assert service.command("retry", run["run_id"]).returncode == 0
     wait_for(lambda: regrades.progress(service.store, batch_id).done == 1, 60)
     wait_for(lambda: state(service, batch_id) is BatchState.FINISHED, 60)

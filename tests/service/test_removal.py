@@ -22,7 +22,6 @@ def proxied(lab_image, proxy, state_dir):
     client.close()
 
 
-@pytest.mark.integration
 def test_it_goes_after_those_who_wait_are_told(docker_runner, bench, engine):
     """By then its verdict is there and its pods have ended; when the next run may come, nothing of it is left."""
     submission_id, seen = bench.submit(), []
@@ -37,7 +36,6 @@ def test_it_goes_after_those_who_wait_are_told(docker_runner, bench, engine):
     assert nothing_left(engine, docker_runner._state_dir)
 
 
-@pytest.mark.integration
 def test_what_cannot_be_removed_is_no_failure_of_the_run(proxied, proxy, engine, bench, state_dir):
     """Its result counts, a sweep finds the rest, and the worker takes the next run."""
     first, second = bench.submit(), bench.submit()
@@ -74,7 +72,6 @@ def test_a_run_that_fails_is_gone_before_it_is_said(bench, tmp_path):
     assert folders[1] == (RunEnd.FAILED, False)
 
 
-@pytest.mark.integration
 def test_alone_a_pod_is_not_frozen(proxied, proxy, bench):
     """Nothing of the run comes after the learner's code, so that it cannot be in the way of anything."""
     bench.submit()

@@ -12,15 +12,9 @@ from grader_service.service.runner import RunEnd, run_next
 from grader_service.store import leases, results
 from sandbox.process_runner import ProcessRunner
 from tests.factories import a_measurement, a_run, an_evidence
-from tests.service.bench import QUICK, Bench
+from tests.service.harness import QUICK
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def bench(tmp_path):
-    """A store of its own."""
-    return Bench(tmp_path)
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from tests.waiting import wait_for
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
-@pytest.mark.integration
 def test_an_engine_that_goes_away_and_comes_back(docker_service, proxy, engine):
     """(C9) Gone while a run is at work: no verdict from half a run; it is executed again, and everything is removed."""
     service = docker_service
@@ -42,7 +41,6 @@ def test_an_engine_that_goes_away_and_comes_back(docker_service, proxy, engine):
     assert worker.process.poll() is None
 
 
-@pytest.mark.integration
 def test_a_container_that_was_made_in_silence(docker_service, proxy, engine):
     """(C10) The engine made it and its answer was lost: the next try has a container of its own, and none is left."""
     service = docker_service
@@ -60,7 +58,6 @@ def test_a_container_that_was_made_in_silence(docker_service, proxy, engine):
     assert wait_for(lambda: nothing_left(engine, service.state_dir), 15)
 
 
-@pytest.mark.integration
 def test_a_missing_image_is_an_operators_matter(docker_service, bench, lab_image, engine):
     """(C11) A worker does not start without it; one that loses it parks its runs, with what to do about it."""
     worker = docker_service.runner(GRADER_LAB_IMAGE="grader-nope")
@@ -84,7 +81,6 @@ def test_a_missing_image_is_an_operators_matter(docker_service, bench, lab_image
     assert "grader images build" in worker.log.read_text()
 
 
-@pytest.mark.integration
 def test_a_run_that_hangs_is_ended(docker_runner, bench, engine):
     """(C6) A pod that our own code waits for without end: its container is removed, and the failure is ours."""
     submission_id = bench.submit(SLOW.format(seconds=60))

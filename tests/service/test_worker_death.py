@@ -3,13 +3,12 @@
 import json
 import os
 import signal
-import subprocess
 import time
 
 import pytest
 
 from tests.service.bench import containers_of, nothing_left
-from tests.service.harness import GRADER, QUICK, SLOW
+from tests.service.harness import QUICK, SLOW
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -48,7 +47,6 @@ def graded_again(service, engine, submission_id):
     assert wait_for(lambda: nothing_left(engine, service.state_dir), 15)
 
 
-@pytest.mark.integration
 def test_a_killed_child_costs_a_try_of_ours_and_no_more(docker_service, engine):
     """(C1) Its container is reaped by the worker that is still there, and the run is executed again."""
     service = docker_service
@@ -63,7 +61,6 @@ def test_a_killed_child_costs_a_try_of_ours_and_no_more(docker_service, engine):
     assert worker.process.poll() is None
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("warned", [False, True], ids=["kill", "term-then-kill"])
 def test_a_killed_worker_is_replaced_on_its_device(docker_service, engine, warned):
     """(C2, C5, E2') The next worker gets the device, removes the dead one's container, and executes the run."""
@@ -84,7 +81,6 @@ def test_a_killed_worker_is_replaced_on_its_device(docker_service, engine, warne
     graded_again(service, engine, submission_id)
 
 
-@pytest.mark.integration
 def test_a_worker_that_is_told_to_stop_returns_a_long_run(docker_service, engine):
     """(C4) Within its patience plus 5 s, with nothing left behind, at no cost; another worker takes it at once."""
     service = docker_service
@@ -104,7 +100,6 @@ def test_a_worker_that_is_told_to_stop_returns_a_long_run(docker_service, engine
     assert service.runs(submission_id)[0]["attempts"] == 0
 
 
-@pytest.mark.integration
 def test_a_child_that_hangs_is_ended_with_its_container(docker_service, engine):
     """(C6) Beyond the hard limit: the stopped child is killed and replaced, and its container goes."""
     service = docker_service
@@ -158,11 +153,11 @@ def test_poison_is_parked_and_never_the_learners_failure(service):
     again, _ = service.post(service.message(learner="unlucky"))
     service.one_verdict(again)
 
-    listed = subprocess.run([GRADER, "queue", "--json"], env=service.env(), capture_output=True, text=True, check=False)
+    listed = service.command("queue", "--json")
     assert listed.returncode == 1
     assert [stuck["run_id"] for stuck in json.loads(listed.stdout)["needs_attention"]] == [run["run_id"]]
     cured.touch()
-    subprocess.run([GRADER, "retry", run["run_id"]], env=service.env(), check=True, capture_output=True)
+    assert service.command("retry", run["run_id"]).returncode == 0
     service.one_verdict(sick)
 
 

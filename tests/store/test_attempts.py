@@ -21,14 +21,6 @@ def test_the_first_is_the_first(store):
     assert attempt_number(store, "s:unknown") == 1
 
 
-def test_measured_submissions_count(store):
-    """Whether their verdict is out already or not: judging may be slower than the learner."""
-    measured(store, 1, sha="1")
-    measured(store, 2, sha="2")
-    accept(store, a_submission(3, sha="3"))
-    assert attempt_number(store, "s:3") == 3
-
-
 @pytest.mark.parametrize("kind", ["evidence", "rejection"])
 def test_what_was_not_measured_counts_nothing(store, kind):
     """Code that stopped early, or an unusable file, spends no error."""
@@ -46,7 +38,7 @@ def test_our_failures_count_nothing(store):
 
 
 def test_a_submission_keeps_its_number(store):
-    """Running one again, later, is the attempt that it was."""
+    """Running one again, later, is the attempt that it was, whether its verdict is out already or not."""
     for number in (1, 2, 3):
         measured(store, number, sha=str(number))
     assert [attempt_number(store, f"s:{number}") for number in (1, 2, 3)] == [1, 2, 3]

@@ -2,16 +2,15 @@
 
 import time
 
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from grader_service import verdicts
-from grader_service.model.evidence import Need, RunPlan
-from grader_service.model.submission import Submission
 from grader_service.service.event_figures import EventFigures
 from grader_service.service.metrics import StoreCollector
-from grader_service.store import acceptance, devices, leases, operations, results
-from grader_service.store.acceptance import IntakeLimits, Waiter
+from grader_service.store import devices, leases, operations, results
+from grader_service.store.acceptance import Waiter
 from grader_service.store.engine import Store
+from tests.store.test_store import a_submission, a_verdict, accept
 
 
 def text_of(store):
@@ -21,28 +20,29 @@ def text_of(store):
     return generate_latest(registry).decode()
 
 
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """Events are counted as soon as they are there."""
+    monkeypatch.setattr(operations, "_SETTLED_S", 0.0)
+
+
+def hand_in(store, number):
+    accept(store, a_submission(number, learner=None), waiter=Waiter(task_id="t"))
+
+
 def grade_one(store, number, gpu_held_s=None, timings_s=None):
     """Accept, run and judge."""
-    submission = Submission(
-        submission_id=f"s:{number}", lab="dali-pipelines", filename="s.py", sha256="0" * 64, size_bytes=1
-    )
-    plan = RunPlan(needs=(Need.DISCOVERY,))
-    acceptance.accept(store, submission, plan, "live", Waiter(task_id="t"), IntakeLimits(), "test")
+    hand_in(store, number)
     claim = leases.claim(store, "run", "host/GPU-1/abc", 60)
     results.store_evidence(store, claim, "evidence", b"{}", {})
     judge = leases.claim(store, "judge", "host/judge/abc", 60)
-    verdict = verdicts.refused(f"s:{number}", "dali-pipelines", "archive.link", "no")
-    if gpu_held_s is not None:
-        verdict = verdict.model_copy(
-            update={"provenance": verdict.provenance.model_copy(update={"gpu_held_s": gpu_held_s})}
-        )
-    provenance = verdict.provenance.model_copy(update={"timings_s": timings_s or {}})
+    verdict = a_verdict(f"s:{number}")
+    provenance = verdict.provenance.model_copy(update={"gpu_held_s": gpu_held_s, "timings_s": timings_s or {}})
     results.store_verdict(store, judge, verdict.model_copy(update={"provenance": provenance}))
 
 
-def test_figures(store, monkeypatch):
+def test_figures(store):
     """Counts, stages, devices, what waits and what was not delivered."""
-    monkeypatch.setattr(operations, "_SETTLED_S", 0.0)
     devices.see(store, "GPU-1", "host", "H100")
     for number in range(3):
         grade_one(store, number)
@@ -58,9 +58,8 @@ def test_figures(store, monkeypatch):
     assert 'grader_devices{state="ready"} 1.0' in text
 
 
-def test_what_a_verdict_costs(store, monkeypatch):
+def test_what_a_verdict_costs(store):
     """Seconds of a GPU are counted for the verdicts that had one."""
-    monkeypatch.setattr(operations, "_SETTLED_S", 0.0)
     for number, held_s in enumerate((12.0, 20.5, None)):
         grade_one(store, number, held_s)
     time.sleep(0.05)
@@ -69,9 +68,8 @@ def test_what_a_verdict_costs(store, monkeypatch):
     assert "grader_verdict_gpu_seconds_count 2.0" in text
 
 
-def test_where_the_time_of_runs_goes(store, monkeypatch):
+def test_where_the_time_of_runs_goes(store):
     """Stage by stage, as the report of each verdict draws it."""
-    monkeypatch.setattr(operations, "_SETTLED_S", 0.0)
     for number, measuring_s in enumerate((8.0, 12.0)):
         grade_one(store, number, timings_s={"learner": 5.0, "measure": measuring_s})
     time.sleep(0.05)
@@ -80,20 +78,15 @@ def test_where_the_time_of_runs_goes(store, monkeypatch):
     assert 'grader_run_stage_seconds_count{stage="learner"} 2.0' in text
 
 
-def test_time_on_a_device_counts_however_the_run_ended(store, monkeypatch):
+def test_time_on_a_device_counts_however_the_run_ended(store):
     """A run that failed by us held its device, too; and nothing is kept of runs that are over."""
-    monkeypatch.setattr(operations, "_SETTLED_S", 0.0)
     figures = EventFigures(store)
-    submission = Submission(submission_id="s:1", lab="dali-pipelines", filename="s.py", sha256="0" * 64, size_bytes=1)
-    plan, waiter = RunPlan(needs=(Need.DISCOVERY,)), Waiter(task_id="t")
-    acceptance.accept(store, submission, plan, "live", waiter, IntakeLimits(), "test")
+    hand_in(store, 1)
     claim = leases.claim(store, "run", "host/GPU-7/abc", 60)
     time.sleep(0.2)
     leases.fail(store, claim, "the engine fell over", max_attempts=1, delay_s=0.0)
     grade_one(store, 2)
-    acceptance.accept(
-        store, submission.model_copy(update={"submission_id": "s:2"}), plan, "live", waiter, IntakeLimits(), "t"
-    )
+    hand_in(store, 2)
     time.sleep(0.05)
     found = {
         sample.labels["device"]: sample.value
@@ -105,9 +98,8 @@ def test_time_on_a_device_counts_however_the_run_ended(store, monkeypatch):
     assert (figures._open, figures._on_device) == ({}, {})
 
 
-def test_each_event_is_counted_once(store, monkeypatch):
+def test_each_event_is_counted_once(store):
     """However often it is scraped."""
-    monkeypatch.setattr(operations, "_SETTLED_S", 0.0)
     collector = StoreCollector(store)
     registry = CollectorRegistry()
     registry.register(collector)

@@ -3,11 +3,9 @@
 import pytest
 from sqlalchemy import event
 
-from grader_service.model.evidence import Need, RunPlan
-from grader_service.store import acceptance, leases, results, sweep
-from grader_service.store.acceptance import IntakeLimits, Waiter
+from grader_service.store import leases, results, sweep
 from grader_service.store.engine import Store
-from tests.store.test_store import a_submission
+from tests.store.test_store import a_submission, accept
 
 
 @pytest.fixture
@@ -41,9 +39,7 @@ def whole_reads(store):
 def test_the_way_of_a_run_reads_no_whole_table(store, whole_reads):
     """What waits is found by its state, and states stand in the statements: a kept plan can use a partial index."""
     for number in range(3):
-        submission = a_submission(number, learner=f"l{number}")
-        plan = RunPlan(needs=(Need.DISCOVERY,))
-        acceptance.accept(store, submission, plan, "live", Waiter(), IntakeLimits(), "test")
+        accept(store, a_submission(number, learner=f"l{number}"))
     assert len(sweep.to_announce(store, silent_s=60.0)) == 3
     run = leases.claim(store, "run", "runner", 60)
     assert results.store_evidence(store, run, "evidence", b"{}", {})

@@ -1,22 +1,13 @@
 """An operator gives runs that failed through us fresh tries."""
 
-from grader_service.model.evidence import Need, RunPlan
-from grader_service.model.submission import Submission
 from grader_service.store import leases, operations, results
-from grader_service.store.acceptance import IntakeLimits, Waiter, accept
-
-
-def hand_in(store, number):
-    submission = Submission(
-        submission_id=f"s:{number}", lab="dali-pipelines", filename="s.py", sha256="0" * 64, size_bytes=1
-    )
-    accept(store, submission, RunPlan(needs=(Need.DISCOVERY,)), "live", Waiter(), IntakeLimits(), "intake")
+from tests.store.test_store import a_submission, accept
 
 
 def test_parked_runs_go_on_where_they_stopped(store):
     """One that has its evidence is judged, the other runs; both have fresh tries, and the audit trail says which."""
-    hand_in(store, 1)
-    hand_in(store, 2)
+    for number in (1, 2):
+        accept(store, a_submission(number, learner=None))
     executed, lost = (leases.claim(store, "run", "r", 60) for _ in range(2))
     results.store_evidence(store, executed, "evidence", b"{}", {})
     for claim in (leases.claim(store, "judge", "j", 60), lost):

@@ -1,6 +1,7 @@
 """The store keeps its promises on both databases: accepted once, claimed once, one current verdict, answers sent."""
 
 import threading
+import zlib
 from collections import Counter
 
 import pytest
@@ -14,8 +15,9 @@ from grader_service.model.submission import Submission
 from grader_service.store import acceptance, engine, leases, outbox, results, sweep
 from grader_service.store.acceptance import Accepted, Arrival, Conflicting, IntakeLimits, Refused, Repeated, Waiter
 from grader_service.store.engine import Store
-from grader_service.store.tables import EventRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
+from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
 from tests.services.postgres_server import somebody_waits
+from tests.store.threads import at_once
 from tests.waiting import wait_for
 
 PLAN = RunPlan(needs=(Need.DISCOVERY,))
@@ -89,15 +91,6 @@ def test_the_schema_is_that_of_the_tables(store):
         assert compare_metadata(context, Base.metadata) == []
 
 
-def test_a_submission_is_accepted_once(store):
-    """The same id with the same content is the same submission."""
-    first = accept(store, a_submission())
-    assert isinstance(first, Accepted)
-    again = accept(store, a_submission())
-    assert again == Repeated(first.run_id, None)
-    assert count(store, SubmissionRow) == count(store, RunRow) == 1
-
-
 def test_the_same_id_with_other_content_is_a_conflict(store):
     """The first content stands."""
     accept(store, a_submission())
@@ -107,39 +100,9 @@ def test_the_same_id_with_other_content_is_a_conflict(store):
 
 def test_many_at_once_are_accepted_once(store):
     """Twenty threads with one id make one run."""
-    outcomes = []
-    threads = [
-        threading.Thread(
-            target=lambda i=i: outcomes.append(accept(store, a_submission(), waiter=Waiter(task_id=f"t{i}")))
-        )
-        for i in range(20)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    outcomes = at_once(20, lambda number: accept(store, a_submission(), waiter=Waiter(task_id=f"t{number}")))
     assert Counter(type(outcome) for outcome in outcomes) == {Accepted: 1, Repeated: 19}
     assert count(store, RunRow) == 1
-
-
-def test_a_full_queue_says_so_and_stores_nothing(store):
-    """Beyond the limit the platform is told to come back."""
-    limits = IntakeLimits(max_queued=3, learner_per_hour=100)
-    for number in range(3):
-        accept(store, a_submission(number), limits=limits)
-    refused = accept(store, a_submission(9), limits=limits)
-    assert isinstance(refused, Refused)
-    assert refused.code == "queue.full"
-    assert count(store, SubmissionRow) == 3
-
-
-def test_a_learner_is_rate_limited_and_others_are_not(store):
-    """Flooding costs the flooder only."""
-    limits = IntakeLimits(learner_per_hour=2)
-    for number in range(2):
-        accept(store, a_submission(number), limits=limits)
-    assert accept(store, a_submission(3), limits=limits).code == "queue.rate_limited"
-    assert isinstance(accept(store, a_submission(4, learner="bob"), limits=limits), Accepted)
 
 
 def test_live_comes_before_regrade_and_older_before_newer(store):
@@ -167,21 +130,16 @@ def test_no_run_is_claimed_twice_at_once(store):
     limits = IntakeLimits(learner_per_hour=1000)
     for number in range(60):
         accept(store, a_submission(number, learner=f"l{number % 20}"), limits=limits)
-    claimed, lock = [], threading.Lock()
+    claimed = []
 
-    def work(name):
+    def work(number):
         while len(claimed) < 60:
-            claim = leases.claim(store, "run", name, 60)
+            claim = leases.claim(store, "run", f"w{number}", 60)
             if claim is not None:
-                with lock:
-                    claimed.append(claim.run_id)
+                claimed.append(claim.run_id)
                 results.store_evidence(store, claim, "evidence", b"{}", {})
 
-    threads = [threading.Thread(target=work, args=(f"w{i}",)) for i in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    at_once(10, work)
     assert len(claimed) == len(set(claimed)) == 60
 
 
@@ -282,6 +240,7 @@ def test_two_current_verdicts_are_impossible(store):
 def test_everybody_who_waits_is_answered(store):
     """Each waiter gets one letter when the verdict comes; one who asks later gets one at once."""
     accept(store, a_submission(), waiter=Waiter("t1", "platform", "lab.ready"))
+    accept(store, a_submission())  # nobody waits for this one
     accept(store, a_submission(), waiter=Waiter("t2"))
     accept(store, a_submission(), waiter=Waiter("t2"))
     verdict = finish(store)
@@ -330,10 +289,6 @@ def test_waiting_runs_are_announced_again(store):
 
 def test_evidence_is_checked_against_its_digest(store):
     """Damaged bytes are noticed."""
-    import zlib
-
-    from grader_service.store.tables import EvidenceRow
-
     accept(store, a_submission())
     claim = leases.claim(store, "run", "r", 60)
     results.store_evidence(store, claim, "evidence", b"document", {"ab" * 32: b"graph"})
@@ -361,8 +316,12 @@ def test_every_change_is_in_the_audit_trail_in_order(store):
 
 
 def test_many_that_come_together(store):
-    """One transaction gives each its own answer: new, repeated within the batch and before it, conflicting, refused."""
-    accept(store, a_submission(1))
+    """One transaction gives each its own answer: new, repeated within the batch and before it, conflicting, refused.
+
+    Limits count what is stored already and what came before in the batch; a refusal stores nothing, and one learner's
+    is nobody else's.
+    """
+    first = accept(store, a_submission(1))
     limits = IntakeLimits(max_queued=4, learner_per_hour=3)
     together = [
         a_submission(1),
@@ -387,7 +346,9 @@ def test_many_that_come_together(store):
         Refused,
     ]
     assert (outcomes[5].code, outcomes[7].code) == ("queue.rate_limited", "queue.full")
-    assert outcomes[2].run_id == outcomes[1].run_id
+    assert outcomes[0] == Repeated(first.run_id, None)
+    assert outcomes[2] == Repeated(outcomes[1].run_id, None)
+    assert outcomes[3] == Conflicting("0" * 64)
     assert count(store, SubmissionRow) == count(store, RunRow) == 4
     assert count(store, EventRow, EventRow.kind == "accepted") == 4
 
@@ -398,14 +359,6 @@ def test_many_of_whom_one_came_twice_at_once(store):
         [Arrival(a_submission(n, learner=f"l{n}"), PLAN, "live", Waiter(task_id=f"{name}{n}")) for n in range(20)]
         for name in "abcd"
     ]
-    outcomes = []
-    threads = [
-        threading.Thread(target=lambda b=batch: outcomes.extend(acceptance.accept_all(store, b, LIMITS, "t")))
-        for batch in batches
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert Counter(type(outcome) for outcome in outcomes) == {Accepted: 20, Repeated: 60}
+    found = at_once(4, lambda number: acceptance.accept_all(store, batches[number], LIMITS, "t"))
+    assert Counter(type(outcome) for outcomes in found for outcome in outcomes) == {Accepted: 20, Repeated: 60}
     assert count(store, SubmissionRow) == count(store, RunRow) == 20

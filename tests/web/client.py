@@ -3,7 +3,6 @@
 import http.client
 import re
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
@@ -11,6 +10,7 @@ from urllib.parse import urlencode
 from grader_service.web.access import Tokens
 from grader_service.web.app import make_app
 from grader_service.web.serving import listen, make_server, make_site
+from tests.waiting import wait_for
 
 VIEWER_TOKEN = "viewer-token-of-the-tests"  # noqa: S105
 OPERATOR_TOKEN = "operator-token-of-the-tests"  # noqa: S105
@@ -96,11 +96,7 @@ def served(store, tokens=OPERATOR_ONLY, names=(), **site_values):
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
-        end = time.monotonic() + 20
-        while not server.started:
-            assert thread.is_alive()
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        wait_for(lambda: server.started, 5, every_s=0.01)
         yield listening.getsockname()[1]
     finally:
         server.should_exit = True

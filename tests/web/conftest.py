@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from grader_service.store.engine import Store
+from grader_service.web.queries import SubmissionFilter, submissions, verdicts_of
 from tests.conftest import DATABASES
+from tests.report.window import Window, windows
 from tests.web.client import BOTH, OPERATOR_ONLY, OPERATOR_TOKEN, Client, served
 from tests.web.stock import stock
 
@@ -21,31 +23,10 @@ def folder():
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _fresh(request, folder):
-    """The URL of an empty, migrated database, and what removes it."""
-    name = f"web_{uuid.uuid4().hex[:8]}"
-    if request.param == "sqlite":
-        return f"sqlite:///{folder}/{name}.db", lambda: None
-    url, admin = request.getfixturevalue("postgres")
-    with admin.connect() as connection:
-        connection.exec_driver_sql(f"create database {name} template template_grader")
-
-    def drop():
-        with admin.connect() as connection:
-            connection.exec_driver_sql(f"drop database {name} with (force)")
-
-    return url.format(name=name), drop
-
-
 @pytest.fixture(params=DATABASES)
-def store(request, folder):
-    """An empty store."""
-    url, drop = _fresh(request, folder)
-    opened = Store(url, pool_size=5)
-    opened.migrate()
-    yield opened
-    opened.close()
-    drop()
+def store_url(request):
+    """Each database in turn."""
+    return request.getfixturevalue(f"{request.param}_url")
 
 
 @pytest.fixture
@@ -99,28 +80,29 @@ class Place:
         }
 
     def verdict(self, submission):
-        from grader_service.web.queries import verdicts_of
-
         return next(line.verdict_id for line in verdicts_of(self.store, submission) if line.current)
 
     def rejected(self):
         """A submission with a superseded verdict."""
-        from grader_service.web.queries import SubmissionFilter, submissions
-
         return submissions(self.store, SubmissionFilter(status="rejected"))[0].submission_id
 
 
 @pytest.fixture(scope="module", params=DATABASES)
 def place(request, folder):
     """The stocked page on each database in turn."""
-    url, drop = _fresh(request, folder)
+    url = f"sqlite:///{folder}/grader.db"
+    if request.param == "postgres":
+        pattern, admin = request.getfixturevalue("postgres")
+        name = f"web_{uuid.uuid4().hex[:8]}"
+        with admin.connect() as connection:
+            connection.exec_driver_sql(f"create database {name} template template_grader")
+        url = pattern.format(name=name)
     opened = Store(url, pool_size=5)
     opened.migrate()
     seen = stock(opened, folder)
     with served(opened, OPERATOR_ONLY) as port, served(opened, BOTH) as closed_port:
         yield Place(opened, port, closed_port, seen)
     opened.close()
-    drop()
 
 
 @pytest.fixture
@@ -137,15 +119,12 @@ def operator(place):
     return client
 
 
-class Visit:
-    """One open window, with what its console said."""
+class Visit(Window):
+    """One open window on a served page."""
 
-    def __init__(self, context, port):
-        self.page = context.new_page()
+    def __init__(self, page, port):
+        super().__init__(page)
         self.base = f"http://127.0.0.1:{port}"
-        self.console = []
-        self.page.on("console", lambda message: self.console.append(message.text))
-        self.page.on("pageerror", lambda problem: self.console.append(str(problem)))
 
     def go(self, path):
         answer = self.page.goto(self.base + path)
@@ -164,14 +143,5 @@ class Visit:
 @pytest.fixture
 def visit(chromium):
     """Opens windows of any size, scheme and port."""
-    contexts = []
-
-    def run(port, width=1280, scheme="light", **options):
-        context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
-        context.set_default_timeout(20_000)
-        contexts.append(context)
-        return Visit(context, port)
-
-    yield run
-    for context in contexts:
-        context.close()
+    with windows(chromium) as opened:
+        yield lambda port, *size_and_scheme, **options: Visit(opened(*size_and_scheme, **options), port)

@@ -3,7 +3,6 @@
 from sqlalchemy import insert, select, update
 
 from checks.registry import Registry
-from grader_service.labs.specs import lab_text
 from grader_service.model.regrade import ItemState, Selection
 from grader_service.regrade.bulk import BulkDesk, judge_chunk
 from grader_service.regrade.planning import PlanRequest, plan
@@ -12,7 +11,7 @@ from grader_service.store import devices, regrade_apply, regrade_states
 from grader_service.store.events import record
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import RunRow, RunState, SubmissionRow, table_of
-from tests.regrade.stored import LAB, fill
+from tests.regrade.stored import changed_lab, fill
 
 SCRIPT = "<script>window.pwned=1</script>"
 IMAGE = "\"'><img src=x onerror=window.pwned=1>"
@@ -33,13 +32,6 @@ class Worker:
     def finish(self):
         while self.judge():
             pass
-
-
-def stricter_lab(folder):
-    """The lab with a threshold of 1.3, as an author would hand it in."""
-    path = folder / "stricter.toml"
-    path.write_bytes(lab_text(LAB).content.replace(b"threshold = 1.1", b"threshold = 1.3"))
-    return path
 
 
 def plan_batch(store, *, reason="the threshold was too low", lab_files=(), repeats=1, **selection):
@@ -64,7 +56,7 @@ def stock(store, folder):
     devices.see(store, "GPU-1f0c3a52-77aa-4e0f-9d11-000000000001", "gpu-host-1", "NVIDIA H100 80GB HBM3")
     devices.see(store, "cpu:host:0", SCRIPT, IMAGE)
     devices.quarantine(store, "cpu:host:0", f"XID 79 {SCRIPT}", "host/watch")
-    finished = plan_batch(store, reason=f"too low {SCRIPT}", lab_files=(stricter_lab(folder),))
+    finished = plan_batch(store, reason=f"too low {SCRIPT}", lab_files=(changed_lab(folder),))
     regrade_states.start(store, finished.batch_id, "operator:tests")
     worker = Worker(store, folder)
     worker.finish()

@@ -62,18 +62,14 @@ def test_weak_tokens_are_refused(tmp_path, text, said):
 
 def test_missing_and_equal_tokens_are_refused(tmp_path):
     """A viewer must not hold an operator's token."""
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe\x00" * 20)
+    for unreadable in (tmp_path / "none", binary):
+        with pytest.raises(ConfigurationError, match="cannot be read"):
+            read_tokens(unreadable, None)
     one = written(tmp_path / "one", TOKEN)
-    with pytest.raises(ConfigurationError, match="cannot be read"):
-        read_tokens(tmp_path / "none", None)
-    with pytest.raises(ConfigurationError, match="cannot be read"):
-        read_tokens(written_bytes(tmp_path / "binary"), None)
     with pytest.raises(ConfigurationError, match="the same token"):
         read_tokens(one, one)
-
-
-def written_bytes(path):
-    path.write_bytes(b"\xff\xfe\x00" * 20)
-    return path
 
 
 def test_sessions_end_when_idle_old_or_closed(clock):

@@ -12,9 +12,9 @@ from grader_service.store import regrade_apply, regrade_states, regrades
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.web.queries import SubmissionFilter, submissions
-from tests.regrade.stored import fill
+from tests.regrade.stored import changed_lab, fill
 from tests.web.client import OPERATOR_TOKEN, Client, served
-from tests.web.stock import SCRIPT, Worker, plan_batch, stricter_lab
+from tests.web.stock import SCRIPT, Worker, plan_batch
 
 COUNT = 20
 
@@ -144,14 +144,12 @@ def test_hours_that_are_none_are_refused(operator, store, spent):
 
 def test_running_the_undecided_can_have_a_budget(operator, store, worker, tmp_path):
     """The form asks for one, a wrong one changes nothing, and the batch gets it."""
-    batch = plan_batch(store, lab_files=(stricter_lab(tmp_path),))
-    regrade_states.start(store, batch.batch_id, "operator:tests")
-    worker.finish()
-    assert 'name="gpu_hours"' in operator.get(f"/batches/{batch.batch_id}/do/escalate").text
-    assert act(operator, batch.batch_id, "escalate", gpu_hours="much").status == 400
-    assert regrades.batch(store, batch.batch_id).state is BatchState.FINISHED
-    assert act(operator, batch.batch_id, "escalate", gpu_hours="0.5").status == 303
-    found = regrades.batch(store, batch.batch_id)
+    batch_id = finished(store, worker, lab_files=(changed_lab(tmp_path),))
+    assert 'name="gpu_hours"' in operator.get(f"/batches/{batch_id}/do/escalate").text
+    assert act(operator, batch_id, "escalate", gpu_hours="much").status == 400
+    assert regrades.batch(store, batch_id).state is BatchState.FINISHED
+    assert act(operator, batch_id, "escalate", gpu_hours="0.5").status == 303
+    found = regrades.batch(store, batch_id)
     assert (found.state, found.gpu_budget_s) == (BatchState.RUNNING, 1800.0)
 
 
@@ -238,10 +236,7 @@ def parked(store, batch_id, repetition, count):
 
 def test_later_repetitions_that_need_attention_are_on_the_page(operator, store, worker):
     """With their number and their failure, bounded; the list of changes leads there."""
-    request = PlanRequest(Selection(), "how steady", repeats=4)
-    batch_id = plan(store, Registry(), request, "operator:tests").batch_id
-    regrade_states.start(store, batch_id, "operator:tests")
-    worker.finish()
+    batch_id = finished(store, worker, repeats=4)
     assert "Needs attention" not in operator.get(f"/batches/{batch_id}").text
     parked(store, batch_id, 2, 1)
     page = operator.get(f"/batches/{batch_id}").text

@@ -86,15 +86,10 @@ def test_tokens_come_from_files(environment, tmp_path):
         process.communicate()
 
 
-def test_it_refuses_to_show_everything_to_everybody(environment, tmp_path):
-    """Beyond this machine only with a viewer token; a weak token is none."""
-    assert "GRADER_WEB_VIEWER_TOKEN_FILE" in refused(environment, "--host", "::")
-    assert "GRADER_WEB_VIEWER_TOKEN_FILE" in refused(environment, "--name", "grader.example")
-    (tmp_path / "weak").write_text("1234\n")
-    environment["GRADER_WEB_OPERATOR_TOKEN_FILE"] = str(tmp_path / "weak")
-    assert "at least 16 characters" in refused(environment)
-    environment["GRADER_WEB_OPERATOR_TOKEN_FILE"] = str(tmp_path / "none")
-    assert "cannot be read" in refused(environment)
+@pytest.mark.parametrize("option", [("--host", "::"), ("--name", "grader.example")], ids=" ".join)
+def test_it_refuses_to_show_everything_to_everybody(environment, option):
+    """Beyond this machine only with a viewer token."""
+    assert "GRADER_WEB_VIEWER_TOKEN_FILE" in refused(environment, *option)
 
 
 def test_a_database_of_another_version_is_refused(environment, postgres):

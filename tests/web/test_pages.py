@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import pytest
 
-from tests.report.test_contrast import _colours, _contrast
 from tests.web.client import OPERATOR_TOKEN, served
 from tests.web.stock import IMAGE, SCRIPT
 
@@ -28,21 +27,6 @@ HEADINGS = """() => [...document.querySelectorAll("h1, h2, h3, h4")].map((e) => 
 CELLS = """() => [...document.querySelectorAll("th")].filter((e) => !e.getAttribute("scope")).length"""
 UNIQUE = """() => { const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
   return ids.filter((id, at) => ids.indexOf(id) !== at); }"""
-PAIRS = [
-    ("link", "band"),
-    ("surface", "link"),
-    ("failed", "surface"),
-    ("failed", "sunken"),
-    ("passed", "surface"),
-    ("open", "page"),
-    ("open", "surface"),
-    ("failed", "page"),
-    ("muted", "page"),
-    ("ink", "band"),
-    ("ink", "failed-soft"),
-    ("skipped", "surface"),
-    ("link", "sunken"),
-]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -76,14 +60,6 @@ def test_every_page_is_accessible(place, visit):
         assert window.page.locator("main").count() == 1, name
         assert window.page.get_by_role("navigation", name="Pages").count() == 1, name
         assert window.page.evaluate("document.documentElement.lang") == "en", name
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_contrast_of_pairs_that_only_the_page_has(scheme):
-    """WCAG 2.2 AA, as in the reports whose colours these are."""
-    colours = _colours(scheme)
-    poor = {pair: _contrast(colours[pair[0]], colours[pair[1]]) for pair in PAIRS}
-    assert not {pair: value for pair, value in poor.items() if value < 4.5}
 
 
 def test_the_keyboard_reaches_the_content(place, visit):

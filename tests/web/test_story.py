@@ -7,9 +7,9 @@ from grader_service.signing import Signer
 from grader_service.store import regrade_apply, regrade_states, regrades
 from grader_service.web.queries import EventFilter, SubmissionFilter, events, submissions
 from tests.regrade.kinds import kinds, transitions
-from tests.regrade.stored import fill
+from tests.regrade.stored import changed_lab, fill
 from tests.web.client import OPERATOR_TOKEN, Client, served
-from tests.web.stock import Worker, plan_batch, stricter_lab
+from tests.web.stock import Worker, plan_batch
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 COUNT = 80
@@ -22,7 +22,7 @@ def graded(store, tmp_path):
     """A cohort that was graded at 1.3 by mistake: what the installed lab says is 1.1."""
     fill(store, COUNT, signer=Signer.from_folder(tmp_path / "keys"))
     worker = Worker(store, tmp_path)
-    mistake = plan_batch(store, lab_files=(stricter_lab(tmp_path),))
+    mistake = plan_batch(store, lab_files=(changed_lab(tmp_path),))
     regrade_states.start(store, mistake.batch_id, "operator:tests")
     worker.finish()
     regrade_apply.apply(store, mistake.batch_id, "operator:tests", notify="none")

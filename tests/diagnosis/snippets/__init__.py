@@ -31,3 +31,16 @@ def good(num_shards=1, shard_id=0):
 
 
 """
+OPTIONS = "batch_size=4, num_threads=1, device_id=None"
+DECODED = "images = fn.decoders.image(jpegs)"
+
+
+def built(*lines, options=OPTIONS, reader="file_root=dataset_dir", then="pipeline().build()"):
+    """A graph that goes on with these lines behind its reader, and is built."""
+    head = f"@pipeline_def({options})\ndef pipeline():\n    jpegs, labels = fn.readers.file({reader})\n"
+    return head + "".join(f"    {line}\n" for line in lines) + then
+
+
+def ran(*lines, **changes):
+    """The same, and it runs once."""
+    return built(*lines, **changes, then="pipe = pipeline()\npipe.build()\npipe.run()")

@@ -1,5 +1,12 @@
 """Mistakes with PyTorch's DataLoader."""
 
+
+def items(*lines, then="next(iter(DataLoader(Items(), batch_size=4, num_workers=1)))"):
+    """A data set of ten whose items are what these lines make, and a loader of it."""
+    head = "class Items(Dataset):\n    def __len__(self):\n        return 10\n    def __getitem__(self, i):\n"
+    return head + "".join(f"        {line}\n" for line in lines) + then
+
+
 SNIPPETS = {
     "stack_sizes": """
 loader = DataLoader(datasets.ImageFolder(dataset_dir, transforms.ToTensor()), batch_size=4)
@@ -13,39 +20,14 @@ next(iter(loader))
 loader = DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4)
 next(iter(loader))
 """,
-    "grey_images": """
-class Grey(Dataset):
-    def __len__(self):
-        return 10
-    def __getitem__(self, i):
-        image = transforms.ToTensor()(Image.open(f"data/grey/a/{i}.jpg"))
-        return transforms.Normalize([0.5] * 3, [0.5] * 3)(image)
-next(iter(DataLoader(Grey(), batch_size=4)))
-""",
-    "worker_killed": """
-class Killing(Dataset):
-    def __len__(self):
-        return 10
-    def __getitem__(self, i):
-        os.kill(os.getpid(), 9)
-next(iter(DataLoader(Killing(), batch_size=4, num_workers=1)))
-""",
-    "worker_killed#3": """
-class Killing(Dataset):
-    def __len__(self):
-        return 10
-    def __getitem__(self, i):
-        os._exit(3)
-next(iter(DataLoader(Killing(), batch_size=4, num_workers=1)))
-""",
-    "worker_raised": """
-class Broken(Dataset):
-    def __len__(self):
-        return 10
-    def __getitem__(self, i):
-        raise KeyError("images")
-next(iter(DataLoader(Broken(), batch_size=4, num_workers=1)))
-""",
+    "grey_images": items(
+        'image = transforms.ToTensor()(Image.open(f"data/grey/a/{i}.jpg"))',
+        "return transforms.Normalize([0.5] * 3, [0.5] * 3)(image)",
+        then="next(iter(DataLoader(Items(), batch_size=4)))",
+    ),
+    "worker_killed": items("os.kill(os.getpid(), 9)"),
+    "worker_killed#3": items("os._exit(3)"),
+    "worker_raised": items('raise KeyError("images")'),
     "unpicklable": """
 data = datasets.ImageFolder(dataset_dir, lambda image: 1)
 loader = DataLoader(data, batch_size=4, num_workers=1, multiprocessing_context="spawn")
@@ -77,30 +59,14 @@ DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4, num_workers=0, persi
 data = datasets.ImageFolder(dataset_dir)
 DataLoader(data, batch_size=4, shuffle=True, sampler=torch.utils.data.SequentialSampler(data))
 """,
-    "no_class_folders": """
-datasets.ImageFolder("data/flat")
-""",
-    "no_class_folders#2": """
-datasets.ImageFolder("data/nothing")
-""",
-    "empty_class_folders": """
-datasets.ImageFolder("data/no_images")
-""",
-    "image_folder_missing": """
-datasets.ImageFolder("data/nowhere")
-""",
-    "empty_dataset": """
-DataLoader([], batch_size=4, shuffle=True)
-""",
-    "next_of_loader": """
-batch = next(DataLoader(datasets.ImageFolder(dataset_dir)))
-""",
-    "loader_subscripted": """
-batch = DataLoader(datasets.ImageFolder(dataset_dir))[0]
-""",
-    "old_iterator_next": """
-batch = iter(DataLoader(datasets.ImageFolder(dataset_dir))).next()
-""",
+    "no_class_folders": 'datasets.ImageFolder("data/flat")',
+    "no_class_folders#2": 'datasets.ImageFolder("data/nothing")',
+    "empty_class_folders": 'datasets.ImageFolder("data/no_images")',
+    "image_folder_missing": 'datasets.ImageFolder("data/nowhere")',
+    "empty_dataset": "DataLoader([], batch_size=4, shuffle=True)",
+    "next_of_loader": "batch = next(DataLoader(datasets.ImageFolder(dataset_dir)))",
+    "loader_subscripted": "batch = DataLoader(datasets.ImageFolder(dataset_dir))[0]",
+    "old_iterator_next": "batch = iter(DataLoader(datasets.ImageFolder(dataset_dir))).next()",
     "batch_is_a_list#3": """
 transform = transforms.Compose([transforms.Resize((32, 32)), transforms.ToTensor()])
 loader = DataLoader(datasets.ImageFolder(dataset_dir, transform))
@@ -124,44 +90,21 @@ class Images(Dataset):
         return 8
 next(iter(DataLoader(Images(), batch_size=4)))
 """,
-    "worker_timeout": """
-class Slow(Dataset):
-    def __len__(self):
-        return 8
-    def __getitem__(self, i):
-        time.sleep(1.5)
-next(iter(DataLoader(Slow(), batch_size=4, num_workers=1, timeout=1)))
-""",
-    "loader_argument": """
-DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4, workers=4)
-""",
-    "loader_number": """
-DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4, num_workers=-1)
-""",
-    "loader_number#2": """
-DataLoader(datasets.ImageFolder(dataset_dir), batch_size=0)
-""",
-    "random_crop_too_large": """
-transforms.RandomCrop(224)(Image.new("RGB", (60, 50)))
-""",
-    "shared_memory": """
-class Bus(Dataset):
-    def __len__(self):
-        return 10
-    def __getitem__(self, i):
-        os.kill(os.getpid(), 7)
-batches = iter(DataLoader(Bus(), batch_size=4, num_workers=1))
-time.sleep(20)
-""",
-    "worker_killed#2": """
-class Killing(Dataset):
-    def __len__(self):
-        return 10
-    def __getitem__(self, i):
-        os.kill(os.getpid(), 9)
-batches = iter(DataLoader(Killing(), batch_size=4, num_workers=1))
-time.sleep(20)
-""",
+    "worker_timeout": items(
+        "time.sleep(1.5)", then="next(iter(DataLoader(Items(), batch_size=4, num_workers=1, timeout=1)))"
+    ),
+    "loader_argument": "DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4, workers=4)",
+    "loader_number": "DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4, num_workers=-1)",
+    "loader_number#2": "DataLoader(datasets.ImageFolder(dataset_dir), batch_size=0)",
+    "random_crop_too_large": 'transforms.RandomCrop(224)(Image.new("RGB", (60, 50)))',
+    "shared_memory": items(
+        "os.kill(os.getpid(), 7)",
+        then="batches = iter(DataLoader(Items(), batch_size=4, num_workers=1))\ntime.sleep(20)",
+    ),
+    "worker_killed#2": items(
+        "os.kill(os.getpid(), 9)",
+        then="batches = iter(DataLoader(Items(), batch_size=4, num_workers=1))\ntime.sleep(20)",
+    ),
     "pil_truncated#3": """
 loader = DataLoader(datasets.ImageFolder("data/cut", transforms.ToTensor()), batch_size=2, num_workers=1)
 next(iter(loader))

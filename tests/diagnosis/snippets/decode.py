@@ -1,43 +1,29 @@
 """Files that cannot be decoded, places that cannot be written, memory that is not there."""
 
-_READ = """
-@pipeline_def(batch_size=4, num_threads=1, device_id=None)
-def pipeline():
-    jpegs, labels = fn.readers.file(file_root="data/{folder}")
-    images = fn.{decoder}(jpegs, device="cpu")
-    return fn.resize(images, size=(32, 32)), labels
-pipe = pipeline()
-pipe.build()
-pipe.run()
-"""
+from tests.diagnosis.snippets import ran
+
+
+def decoded(folder, decoder="decoders.image"):
+    """A graph that decodes the files of a folder."""
+    decoding = f'images = fn.{decoder}(jpegs, device="cpu")'
+    return ran(decoding, "return fn.resize(images, size=(32, 32)), labels", reader=f'file_root="data/{folder}"')
+
 
 SNIPPETS = {
-    "dali_decode": _READ.format(folder="text", decoder="decoders.image"),
-    "dali_decode#2": _READ.format(folder="cut", decoder="decoders.image"),
-    "file_not_readable#2": _READ.format(folder="empty", decoder="decoders.image"),
-    "dali_decode#4": _READ.format(folder="text", decoder="decoders.image_random_crop"),
-    "pil_unidentified": """
-Image.open("data/text/a/0.jpg")
-""",
-    "pil_truncated": """
-Image.open("data/cut/a/0.jpg").load()
-""",
+    "dali_decode": decoded("text"),
+    "dali_decode#2": decoded("cut"),
+    "file_not_readable#2": decoded("empty"),
+    "dali_decode#4": decoded("text", "decoders.image_random_crop"),
+    "pil_unidentified": 'Image.open("data/text/a/0.jpg")',
+    "pil_truncated": 'Image.open("data/cut/a/0.jpg").load()',
     "pil_truncated#2": """
 loader = DataLoader(datasets.ImageFolder("data/cut", transforms.ToTensor()), batch_size=2)
 next(iter(loader))
 """,
-    "pil_mode": """
-Image.new("RGBA", (8, 8)).save("a.jpg")
-""",
-    "array_to_image": """
-Image.fromarray(np.random.rand(8, 8, 3))
-""",
-    "host_memory": """
-torch.empty(1 << 60, dtype=torch.uint8)
-""",
-    "host_memory#2": """
-np.empty((1 << 46,), dtype=np.uint8)
-""",
+    "pil_mode": 'Image.new("RGBA", (8, 8)).save("a.jpg")',
+    "array_to_image": "Image.fromarray(np.random.rand(8, 8, 3))",
+    "host_memory": "torch.empty(1 << 60, dtype=torch.uint8)",
+    "host_memory#2": "np.empty((1 << 46,), dtype=np.uint8)",
     "open_files": """
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
@@ -47,9 +33,7 @@ files = [open("data/flat/0.jpg") for _ in range(100)]
 with open("/dev/full", "w") as file:
     file.write("x")
 """,
-    "not_writable": """
-open("/sys/kernel/made", "w")
-""",
+    "not_writable": 'open("/sys/kernel/made", "w")',
     "no_network": """
 import urllib.request
 urllib.request.urlopen("http://images.invalid/a.jpg")
@@ -58,15 +42,9 @@ urllib.request.urlopen("http://images.invalid/a.jpg")
 datasets.CIFAR10.url = "http://images.invalid/cifar.tar.gz"
 datasets.CIFAR10("cifar", download=True)
 """,
-    "folder_missing": """
-Image.open("data/images/class_0/gone.jpg")
-""",
-    "folder_missing#2": """
-os.listdir("/data/images")
-""",
-    "folder_exists": """
-os.makedirs("data/images")
-""",
+    "folder_missing": 'Image.open("data/images/class_0/gone.jpg")',
+    "folder_missing#2": 'os.listdir("/data/images")',
+    "folder_exists": 'os.makedirs("data/images")',
     "torchvision_decode": """
 from torchvision.io import read_image
 read_image("data/text/a/0.jpg")
@@ -78,19 +56,8 @@ resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20),) * 2)
 threading.stack_size(1 << 30)
 threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
 """,
-    "byte_overflow": """
-pixels = np.array([300, 20, 10], dtype=np.uint8)
-""",
-    "byte_overflow#2": """
-pixels = np.uint8(10) + 300
-""",
-    "numpy_alias": """
-pixels = np.zeros((8, 8, 3), dtype=np.float)
-""",
-    "pillow_name": """
-Image.new("RGB", (8, 8)).resize((4, 4), Image.ANTIALIAS)
-""",
-    "asks_for_input": """
-choice = input("Which folder? ")
-""",
+    "byte_overflow": "pixels = np.array([300, 20, 10], dtype=np.uint8)",
+    "numpy_alias": "pixels = np.zeros((8, 8, 3), dtype=np.float)",
+    "pillow_name": 'Image.new("RGB", (8, 8)).resize((4, 4), Image.ANTIALIAS)',
+    "asks_for_input": 'choice = input("Which folder? ")',
 }

@@ -1,24 +1,14 @@
 """Several processes and NCCL."""
 
 SNIPPETS = {
-    "rank_missing": """
-torch.distributed.init_process_group("gloo")
-""",
-    "local_rank_missing": """
-local_rank = int(os.environ["LOCAL_RANK"])
-""",
+    "rank_missing": 'torch.distributed.init_process_group("gloo")',
+    "local_rank_missing": 'local_rank = int(os.environ["LOCAL_RANK"])',
     "nccl_without_gpu": """
 torch.distributed.init_process_group("nccl", init_method="file:///tmp/none", rank=0, world_size=1)
 """,
-    "no_process_group": """
-torch.distributed.get_rank()
-""",
-    "no_process_group#2": """
-torch.distributed.barrier()
-""",
-    "no_process_group#3": """
-torch.utils.data.distributed.DistributedSampler([1, 2])
-""",
+    "no_process_group": "torch.distributed.get_rank()",
+    "no_process_group#2": "torch.distributed.barrier()",
+    "no_process_group#3": "torch.utils.data.distributed.DistributedSampler([1, 2])",
     "initialised_twice": """
 for _ in range(2):
     torch.distributed.init_process_group("gloo", init_method="file://" + os.path.abspath("store"), rank=0, world_size=1)
@@ -42,9 +32,7 @@ torch.distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=
     "rank_range": """
 torch.distributed.init_process_group("gloo", init_method="file://" + os.path.abspath("store"), rank=3, world_size=2)
 """,
-    "no_process_group#4": """
-nn.parallel.DistributedDataParallel(nn.Linear(2, 2))
-""",
+    "no_process_group#4": "nn.parallel.DistributedDataParallel(nn.Linear(2, 2))",
     "ddp_devices": """
 torch.distributed.init_process_group("gloo", init_method="file://" + os.path.abspath("store"), rank=0, world_size=1)
 nn.parallel.DistributedDataParallel(nn.Linear(2, 2), device_ids=[0])

@@ -15,41 +15,19 @@ SNIPPETS = {
     + """
 from nvidia.dali import pipeline_def
 """,
-    "dali_missing#2": _WITHOUT.format(names=["nvidia"])
-    + """
-import nvidia.dali.fn as fn
-""",
-    "dali_import_name": """
-import dali
-""",
-    "dali_import_name#2": """
-from nvidia_dali import fn
-""",
+    "dali_import_name": "import dali",
+    "dali_import_name#2": "from nvidia_dali import fn",
     "torch_missing": _WITHOUT.format(names=["torch", "torchvision"])
     + """
 import torch
 """,
-    "module_missing": """
-import albumentations
-""",
-    "module_missing#2": """
-import cv2
-""",
-    "plugin_module": """
-from nvidia.dali.plugin.torch import DALIGenericIterator
-""",
-    "plugin_module#2": """
-import nvidia.dali.pytorch
-""",
-    "iterator_import": """
-from nvidia.dali import DALIGenericIterator
-""",
-    "iterator_import#2": """
-from nvidia.dali.plugin.base_iterator import DALIClassificationIterator
-""",
-    "dali_import": """
-from nvidia.dali import operators
-""",
+    "module_missing": "import albumentations",
+    "module_missing#2": "import cv2",
+    "plugin_module": "from nvidia.dali.plugin.torch import DALIGenericIterator",
+    "plugin_module#2": "import nvidia.dali.pytorch",
+    "iterator_import": "from nvidia.dali import DALIGenericIterator",
+    "iterator_import#2": "from nvidia.dali.plugin.base_iterator import DALIClassificationIterator",
+    "dali_import": "from nvidia.dali import operators",
     "shared_library": """
 import ctypes
 ctypes.CDLL("libnvjpeg.so.99")
@@ -107,12 +85,8 @@ nvidia.dali.Pipelines
 def pipeline()
     return 1
 """,
-    "name_undefined#2": """
-images = fn.readers.file(file_root="data")
-""",
-    "name_undefined": """
-first_batch = next(dali_iterator)
-""",
+    "name_undefined#2": 'images = fn.readers.file(file_root="data")',
+    "name_undefined": "first_batch = next(dali_iterator)",
     "pip_inside": """
 import subprocess, sys
 index = ["--index-url", "http://127.0.0.1:9/simple", "--retries", "0", "--timeout", "1", "--no-input"]

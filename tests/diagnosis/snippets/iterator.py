@@ -1,12 +1,15 @@
 """Mistakes with a DALI iterator and its batches."""
 
+_ITERATOR = 'dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")'
+
+
+def with_iterator(*lines):
+    """What goes wrong with an iterator of the graph that is in order."""
+    return "\n".join((_ITERATOR, *lines))
+
+
 SNIPPETS = {
-    "epoch_over": """
-dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
-for batch in dali_iter:
-    pass
-first_batch = next(dali_iter)
-""",
+    "epoch_over": with_iterator("for batch in dali_iter:", "    pass", "first_batch = next(dali_iter)"),
     "output_map_short": """
 dali_iter = DALIGenericIterator(good(), ["data"], reader_name="Reader")
 first_batch = next(dali_iter)
@@ -15,18 +18,12 @@ first_batch = next(dali_iter)
 dali_iter = DALIGenericIterator(good(), ["data", "label", "index"], reader_name="Reader")
 first_batch = next(dali_iter)
 """,
-    "output_map_duplicate": """
-dali_iter = DALIGenericIterator(good(), ["data", "data"], reader_name="Reader")
-""",
-    "output_map_missing": """
-dali_iter = DALIGenericIterator(good(), reader_name="Reader")
-""",
+    "output_map_duplicate": 'dali_iter = DALIGenericIterator(good(), ["data", "data"], reader_name="Reader")',
+    "output_map_missing": 'dali_iter = DALIGenericIterator(good(), reader_name="Reader")',
     "size_beside_reader_name": """
 dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader", size=100)
 """,
-    "size_zero": """
-dali_iter = DALIGenericIterator(good(), ["data", "label"], size=0)
-""",
+    "size_zero": 'dali_iter = DALIGenericIterator(good(), ["data", "label"], size=0)',
     "padded_beside_reader_name": """
 dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader", last_batch_padded=True)
 """,
@@ -46,54 +43,20 @@ def pipeline():
     return fn.decoders.image(jpegs), labels
 dali_iter = DALIGenericIterator(pipeline(), ["data", "label"], reader_name="Reader")
 """,
-    "reader_name_unknown": """
-dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="reader")
-""",
-    "batch_is_a_list": """
-dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
-first_batch = next(dali_iter)
-print(first_batch.shape)
-""",
-    "batch_is_a_list#2": """
-dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
-for batch in dali_iter:
-    images = batch["data"]
-""",
-    "batch_is_a_dict": """
-dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
-first_batch = next(dali_iter)[0]
-assert first_batch.is_cuda
-""",
-    "batch_key#2": """
-dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
-images = next(dali_iter)[0][0]
-""",
-    "batch_not_a_pair": """
-dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
-for images, labels in dali_iter:
-    pass
-""",
-    "batch_not_a_pair#2": """
-dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
-images, labels = next(dali_iter)
-""",
+    "reader_name_unknown": 'dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="reader")',
+    "batch_is_a_list": with_iterator("first_batch = next(dali_iter)", "print(first_batch.shape)"),
+    "batch_is_a_list#2": with_iterator("for batch in dali_iter:", '    images = batch["data"]'),
+    "batch_is_a_dict": with_iterator("first_batch = next(dali_iter)[0]", "assert first_batch.is_cuda"),
+    "batch_key#2": with_iterator("images = next(dali_iter)[0][0]"),
+    "batch_not_a_pair": with_iterator("for images, labels in dali_iter:", "    pass"),
+    "batch_not_a_pair#2": with_iterator("images, labels = next(dali_iter)"),
     "batch_key": """
 dali_iter = DALIGenericIterator(good(), ["images", "labels"], reader_name="Reader")
 first_batch = next(dali_iter)[0]["data"]
 """,
-    "list_into_model": """
-dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
-model = nn.Conv2d(3, 8, 3)
-for batch in dali_iter:
-    model(batch)
-""",
-    "function_into_iterator": """
-dali_iter = DALIGenericIterator(good, ["data", "label"], reader_name="Reader")
-""",
-    "iterator_subscripted": """
-dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
-first_batch = dali_iter[0]
-""",
+    "list_into_model": with_iterator("model = nn.Conv2d(3, 8, 3)", "for batch in dali_iter:", "    model(batch)"),
+    "function_into_iterator": 'dali_iter = DALIGenericIterator(good, ["data", "label"], reader_name="Reader")',
+    "iterator_subscripted": with_iterator("first_batch = dali_iter[0]"),
     "iterator_length_zero": """
 dali_iter = DALIGenericIterator(good(), ["data", "label"])
 seconds_per_batch = 1.0 / len(dali_iter)
@@ -120,22 +83,15 @@ pipe.build()
 images, labels = pipe.run()
 print(images.asCPU())
 """,
-    "iterator_attribute": """
-dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
-first_batch = iter(dali_iter).next_batch()
-""",
+    "iterator_attribute": with_iterator("first_batch = iter(dali_iter).next_batch()"),
     "iterator_argument": """
 dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader", batch_size=32)
 """,
-    "classification_outputs": """
-dali_iter = DALIClassificationIterator(good(), ["data", "label"], reader_name="Reader")
-""",
+    "classification_outputs": 'dali_iter = DALIClassificationIterator(good(), ["data", "label"], reader_name="Reader")',
     "iterator_argument#2": """
 dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader", drop_last=True)
 """,
-    "size_needed": """
-dali_iter = DALIGenericIterator([good(), good()], ["data", "label"])
-""",
+    "size_needed": 'dali_iter = DALIGenericIterator([good(), good()], ["data", "label"])',
     "epoch_over#2": """
 batches = iter(DataLoader([1, 2]))
 while True:
@@ -153,15 +109,8 @@ def pipeline():
     return fn.external_source(source=lambda: [np.zeros((2, 2))] * 3)
 dali_iter = DALIGenericIterator(pipeline(), ["data"], size=12)
 """,
-    "tensor_indexed_by_text": """
-dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
-first_batch = next(dali_iter)[0]["data"]
-print(first_batch["label"])
-""",
-    "size_called": """
-dali_iter = DALIGenericIterator(good(), ["data", "label"], reader_name="Reader")
-count = next(dali_iter)[0]["data"].shape()
-""",
+    "tensor_indexed_by_text": with_iterator('first_batch = next(dali_iter)[0]["data"]', 'print(first_batch["label"])'),
+    "size_called": with_iterator('count = next(dali_iter)[0]["data"].shape()'),
     "tensor_indexed_by_text#2": """
 transform = transforms.Compose([transforms.Resize((32, 32)), transforms.ToTensor()])
 for batch in DataLoader(datasets.ImageFolder(dataset_dir, transform)):

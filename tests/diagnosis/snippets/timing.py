@@ -9,9 +9,7 @@ elapsed = time.time() - start
 start = time.perf_counter
 elapsed = time.perf_counter - start
 """,
-    "module_called": """
-start = time()
-""",
+    "module_called": "start = time()",
     "rate_division_by_zero": """
 images, elapsed = 100, 0.0
 dali_throughput = images / elapsed
@@ -49,9 +47,7 @@ images = len(x for x in loader)
 for i in range(100 / 4):
     pass
 """,
-    "tensor_formatted": """
-print(f"{torch.zeros(2):.1f}")
-""",
+    "tensor_formatted": 'print(f"{torch.zeros(2):.1f}")',
     "own_cuda_assertion": """
 first_batch = torch.zeros(4, 3, 8, 8)
 assert first_batch.is_cuda

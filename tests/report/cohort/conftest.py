@@ -7,6 +7,7 @@ import pytest
 from grader_service.report.cohort.pages import batch_page, cohort_page
 from tests.regrade.makers import MOMENT
 from tests.report.cohort.data import changes, entries, figures, measured_again
+from tests.report.window import Window, offline_windows
 
 
 @cache
@@ -35,16 +36,8 @@ def rendered():
     return _rendered
 
 
-class Visit:
-    """One open page, with what its console said and which requests it made."""
-
-    def __init__(self, page):
-        self.page = page
-        self.console = []
-        self.requests = []
-        page.on("console", lambda message: self.console.append(message.text))
-        page.on("pageerror", lambda problem: self.console.append(str(problem)))
-        page.on("request", lambda request: self.requests.append(request.url))
+class Visit(Window):
+    """One open page of submissions."""
 
     def ready(self):
         """Waits for the table."""
@@ -83,19 +76,5 @@ class Visit:
 @pytest.fixture
 def visit(chromium, tmp_path):
     """Opens a page from a file, offline."""
-    contexts = []
-
-    def run(html, width=1280, *, scheme="light", script=True):
-        file = tmp_path / f"page-{len(contexts)}.html"
-        file.write_text(html)
-        context = chromium.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=script, offline=True
-        )
-        contexts.append(context)
-        opened = Visit(context.new_page())
-        opened.page.goto(file.as_uri())
-        return opened
-
-    yield run
-    for context in contexts:
-        context.close()
+    with offline_windows(chromium, tmp_path, Visit) as run:
+        yield run

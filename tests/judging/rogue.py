@@ -1,0 +1,113 @@
+"""A check that does what its file is named after; the tests copy this file under the name of each of `ROGUES`."""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from checks.api import API_VERSION, CheckResult, passed
+from grader_service.model.base import Wire
+from grader_service.model.evidence import Need
+
+_asked = []
+
+
+def chats():
+    """Prints, and looks where it is."""
+    print("to whoever listens")
+    print("and here", file=sys.stderr)
+    return ",".join(sorted(os.environ))
+
+
+def counts():
+    """Remembers how often it was asked."""
+    _asked.append(1)
+    return str(len(_asked))
+
+
+def crashes():
+    """Kills its process without a word to Python."""
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def details():
+    """Has details that JSON does not have."""
+    return {"number": np.float64(1.5), "set": {1}, "bad": "\udce9"}
+
+
+def exits():
+    """Leaves the process."""
+    sys.exit(3)
+
+
+def hangs():
+    """Never answers."""
+    while True:
+        time.sleep(1)
+
+
+def hoards():
+    """Wants all memory that there is."""
+    return str(len([bytearray(1 << 28) for _ in range(1 << 10)]))
+
+
+def raises():
+    """Raises."""
+    return str(1 / 0)
+
+
+def shouts():
+    """Writes to the standard error of the process without end."""
+    for _ in range(64):
+        with contextlib.suppress(BlockingIOError):
+            os.write(2, b"x" * 65536)
+
+
+def spins():
+    """Computes for ever."""
+    while True:
+        pass
+
+
+def writes():
+    """Writes a file."""
+    Path("/tmp/written-by-a-check").write_text("x")
+
+
+ROGUES = {
+    rogue.__name__: rogue
+    for rogue in (chats, counts, crashes, details, exits, hangs, hoards, raises, shouts, spins, writes)
+}
+
+
+class Nothing(Wire):
+    """No fields."""
+
+
+class Rogue:
+    """See above."""
+
+    id: ClassVar[str] = Path(__file__).stem
+    version: ClassVar[str] = "1.0.0"
+    api_version: ClassVar[int] = API_VERSION
+    title: ClassVar[str] = "Rogue"
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    params_model = Nothing
+    observation_model = Nothing
+
+    def observe(self, evidence):
+        return Nothing()
+
+    def judge(self, observation, params) -> CheckResult:
+        said = ROGUES[self.id]()
+        if isinstance(said, dict):
+            return passed(f"{self.id}.ok", "", details=said)
+        return passed(f"{self.id}.ok", said or "")
+
+
+CHECK = Rogue()
