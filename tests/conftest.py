@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -156,16 +157,23 @@ def redis():
         yield server
 
 
-@pytest.fixture
-def postgres_url(postgres):
-    """A fresh, migrated database."""
+@contextmanager
+def fresh_database(postgres, template="template_grader"):
+    """The URL of a database of one's own, migrated unless another template is named; dropped at the end."""
     url, admin = postgres
     name = f"test_{next(_numbers)}"
     with admin.connect() as connection:
-        connection.exec_driver_sql(f"create database {name} template template_grader")
+        connection.exec_driver_sql(f"create database {name} template {template}")
     yield url.format(name=name)
     with admin.connect() as connection:
         connection.exec_driver_sql(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def postgres_url(postgres):
+    """A fresh, migrated database."""
+    with fresh_database(postgres) as url:
+        yield url
 
 
 @pytest.fixture

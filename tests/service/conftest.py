@@ -2,12 +2,11 @@
 
 import shutil
 import tempfile
-import uuid
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import missing
+from tests.conftest import fresh_database, missing
 from tests.service.bench import Bench, containers_of, volumes_of
 from tests.service.harness import Service, served
 from tests.services.redis_server import redis_server
@@ -47,16 +46,10 @@ def graded(postgres, tmp_path_factory):
     """A service with a judge and a runner, for all tests of a module that break nothing."""
     if shutil.which("redis-server") is None:
         missing("Redis is not installed (apt-get install redis-server)")
-    url, admin = postgres
-    name = f"shared_{uuid.uuid4().hex[:8]}"
-    with admin.connect() as connection:
-        connection.exec_driver_sql(f"create database {name} template template_grader")
     logs = tmp_path_factory.mktemp("logs")
-    with redis_server() as redis, served(redis, url.format(name=name), logs, kind=Service) as made:
+    with fresh_database(postgres) as url, redis_server() as redis, served(redis, url, logs, kind=Service) as made:
         made.environment["GRADER_ARTIFACT_SOURCES"] = f"file://{made.state_dir}/outbox/"
         made.environment["GRADER_LEASE_S"] = "60"  # nobody waits for the end of one; a lost one would be a try more
         made.judge()
         made.runner()
         yield made
-    with admin.connect() as connection:
-        connection.exec_driver_sql(f"drop database {name} with (force)")

@@ -1,5 +1,7 @@
 """A database of the first version, with everything in it, is brought to this version."""
 
+from contextlib import nullcontext
+
 import pytest
 from alembic import command
 from sqlalchemy import text
@@ -7,6 +9,7 @@ from sqlalchemy import text
 from grader_service.model.evidence import Need, RunPlan
 from grader_service.store import engine as engine_module
 from grader_service.store.engine import Store
+from tests.conftest import fresh_database
 
 COLUMNS = {
     "submission": "submission_id, lab, learner, received_at, filename, sha256, size_bytes, steps, content_key, queue",
@@ -20,27 +23,17 @@ COLUMNS = {
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
 def old_store(request, tmp_path):
     """A database with the schema of the first version."""
-    name = "migrated"
-    if request.param == "sqlite":
-        url, drop = f"sqlite:///{tmp_path}/{name}.db", lambda: None
-    else:
-        pattern, admin = request.getfixturevalue("postgres")
-        with admin.connect() as connection:
-            connection.exec_driver_sql(f"create database {name}")
-        url = pattern.format(name=name)
-
-        def drop():
-            with admin.connect() as connection:
-                connection.exec_driver_sql(f"drop database {name} with (force)")
-
-    opened = Store(url)
-    config = engine_module._alembic()
-    with opened.engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
-    yield opened
-    opened.close()
-    drop()
+    database = nullcontext(f"sqlite:///{tmp_path}/migrated.db")
+    if request.param == "postgres":
+        database = fresh_database(request.getfixturevalue("postgres"), template="template1")
+    with database as url:
+        opened = Store(url)
+        config = engine_module._alembic()
+        with opened.engine.begin() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "0001")
+        yield opened
+        opened.close()
 
 
 def insert(connection, table, **values):

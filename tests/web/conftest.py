@@ -2,14 +2,14 @@
 
 import shutil
 import tempfile
-import uuid
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from grader_service.store.engine import Store
 from grader_service.web.queries import SubmissionFilter, submissions, verdicts_of
-from tests.conftest import DATABASES
+from tests.conftest import DATABASES, fresh_database
 from tests.report.window import Window, windows
 from tests.web.client import BOTH, OPERATOR_ONLY, OPERATOR_TOKEN, Client, served
 from tests.web.stock import stock
@@ -90,19 +90,16 @@ class Place:
 @pytest.fixture(scope="module", params=DATABASES)
 def place(request, folder):
     """The stocked page on each database in turn."""
-    url = f"sqlite:///{folder}/grader.db"
+    database = nullcontext(f"sqlite:///{folder}/grader.db")
     if request.param == "postgres":
-        pattern, admin = request.getfixturevalue("postgres")
-        name = f"web_{uuid.uuid4().hex[:8]}"
-        with admin.connect() as connection:
-            connection.exec_driver_sql(f"create database {name} template template_grader")
-        url = pattern.format(name=name)
-    opened = Store(url, pool_size=5)
-    opened.migrate()
-    seen = stock(opened, folder)
-    with served(opened, OPERATOR_ONLY) as port, served(opened, BOTH) as closed_port:
-        yield Place(opened, port, closed_port, seen)
-    opened.close()
+        database = fresh_database(request.getfixturevalue("postgres"))
+    with database as url:
+        opened = Store(url, pool_size=5)
+        opened.migrate()
+        seen = stock(opened, folder)
+        with served(opened, OPERATOR_ONLY) as port, served(opened, BOTH) as closed_port:
+            yield Place(opened, port, closed_port, seen)
+        opened.close()
 
 
 @pytest.fixture
