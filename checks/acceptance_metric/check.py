@@ -63,7 +63,7 @@ class AcceptanceMetricCheck:
     is measured?
     Evidence: the learner's own text, its answer as a reflection is; nothing in it is executed or obeyed.
     Points: a third each for metric, threshold and conditions; a pass needs all three.
-    Errors: 0 false accepts of 24 and 1 false reject of 28 on the texts in
+    Errors: 0 false accepts on 24 failing and 1 false reject on 28 passing texts in
         `tests/builtin_claims/test_acceptance_metric.py`.
     Cannot detect: whether the threshold is sensible, or was chosen after measuring; texts in other languages than
         English, German, French, Spanish, Portuguese and Italian, of which few words are known; copies from elsewhere

@@ -81,7 +81,8 @@ class SameDataCheck:
         the learner's process (claims). Files of different paths are compared by content. Of several readers the one
         that fits the loader best counts.
     Points: share of files that both read; a pass needs `min_overlap`, and equal classes where the lab wants them.
-    Errors: 0 false accepts of 12 and 0 false rejects of 12 submissions in `tests/builtin_claims/test_same_data.py`.
+    Errors: 0 false accepts on 12 failing and 0 false rejects on 12 passing submissions in
+        `tests/builtin_claims/test_same_data.py`.
     Cannot detect: files that a dataset reads from elsewhere than its attributes say, and images that one side skips
         while it runs. A liar gains nothing: what is timed are the grader's own files on both sides.
     """

@@ -119,8 +119,9 @@ class TrainingLoopCheck:
         step: one step of (a copy of) the model on the grader's random batch, which has to give [N, classes], a finite
             loss and gradients.
     Points: all or nothing, at tier D: a list that was typed in passes, as long as a model that works lies beside it.
-    Errors: 0 false accepts of 15 and 0 false rejects of 15 loops in `tests/builtin_claims/test_training_loop.py`. Of
-        2,000 series of pure noise 4.2 % pass as falling; of 2,000 noisy falling ones 0.6 % do not.
+    Errors: 0 false accepts on 15 failing and 0 false rejects on 15 passing loops in
+        `tests/builtin_claims/test_training_loop.py`. Of 2,000 series of pure noise 4.2 % pass as falling; of
+        2,000 noisy falling ones 0.6 % do not.
     Cannot detect: losses that were invented, training on other data than the lab's, a loop inside a function that
         leaves nothing but its losses (its labels are not looked at then).
     """

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from checks.acceptance_metric.check import CHECK, Observation, Params
 from grader_service.model.verdict import Outcome
-from tests.builtin_claims.figures import figures
+from tests.checks.figures import figures
 from tests.checks.judged import judged
 
 GOOD = [

@@ -4,7 +4,7 @@ import pytest
 
 from checks.legacy_pipeline.check import CHECK
 from grader_service.model.verdict import Outcome, Tier
-from tests.builtin_claims.figures import figures
+from tests.checks.figures import figures
 from tests.checks.judged import judged
 
 IMPORTS = "from nvidia.dali import fn, ops, pipeline_def, types\nfrom nvidia.dali.pipeline import Pipeline\n"

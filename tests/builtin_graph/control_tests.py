@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builtin_graph.graphs import counted
+from tests.checks.figures import figures
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -20,4 +20,4 @@ def test_control(request, workshop, control):
 def test_figures_in_the_docstring(request):
     """The docstring counts these controls, of which none is an error while each passes the test above."""
     table = request.module.CONTROLS
-    assert counted(table.check) == (0, len(table.failing), 0, len(table.passing))
+    assert figures(table.check) == (0, len(table.failing), 0, len(table.passing))

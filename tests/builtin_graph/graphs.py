@@ -1,7 +1,6 @@
 """Pipelines given as source text, probed by the real probes, as the evidence that a check judges."""
 
 import json
-import re
 import subprocess
 import sys
 import tempfile
@@ -143,10 +142,3 @@ def judged_alone(check: Any, observation: dict[str, Any], **params: Any) -> Chec
 
 
 PIPELINE_FACTS = {"name": "train_iter", "batch_size": 4, "num_threads": 2, "graph": 0}
-
-
-def counted(check: Any) -> tuple[int, int, int, int]:
-    """What a check's docstring says of its controls: false accepts, failing, false rejects, passing."""
-    said = re.search(r"(\d+) false accepts on (\d+) failing and (\d+) false rejects on (\d+) passing", check.__doc__)
-    assert said is not None, "the docstring gives no figures"
-    return tuple(int(number) for number in said.groups())

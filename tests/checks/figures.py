@@ -5,8 +5,8 @@ from typing import Any
 
 
 def figures(check: Any) -> tuple[int, ...]:
-    """`N false accepts of K and M false rejects of L` in a check's docstring: N, K, M and L."""
+    """`N false accepts on K failing and M false rejects on L passing …` in a check's docstring: N, K, M and L."""
     text = " ".join((type(check).__doc__ or "").split())
-    said = re.search(r"(\d+) false accepts of (\d+) and (\d+) false rejects? of (\d+)", text)
+    said = re.search(r"(\d+) false accepts on (\d+) failing and (\d+) false rejects? on (\d+) passing", text)
     assert said is not None, "the docstring states no figures"
     return tuple(map(int, said.groups()))
