@@ -3,6 +3,7 @@
 import math
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -19,6 +20,7 @@ COPIES = 24
 """Images kept whole from each window, drawn by the system's generator after they came."""
 _COPY_BYTES = 24 << 20
 """Of all of them together; fewer are kept where images are larger than 1 MiB, so that a run's fit into our memory."""
+_CHANNELS = (1, 3, 4)
 _MOST_CHANNELS = 4
 """Whose means are taken: no image has more, and what has more is not recognised."""
 _ROWS = 48
@@ -47,8 +49,8 @@ class Arrival:
     images: int
     last_at: float
     """When the last image was here, host's monotonic seconds."""
-    shape: tuple[int, int, int]
-    """[H, W, C] of the images."""
+    shapes: frozenset[tuple[int, int, int]]
+    """[H, W, C] of the images; one, unless they changed meanwhile."""
     content: Delivered
 
 
@@ -63,7 +65,8 @@ def receive(pod: Pod, timeout_s: float, *, most_images: int) -> Arrival | Proble
     deadline = time.monotonic() + timeout_s
     means: list[NDArray[np.float32]] = []
     copies: list[tuple[int, NDArray[np.uint8]]] = []
-    count, last_at, shape = 0, time.monotonic(), (0, 0, 0)
+    shapes: set[tuple[int, int, int]] = set()
+    count, last_at = 0, time.monotonic()
     while True:
         message = hear(pod, max(0.01, deadline - time.monotonic()))
         if isinstance(message, Stopped):
@@ -77,20 +80,21 @@ def receive(pod: Pod, timeout_s: float, *, most_images: int) -> Arrival | Proble
         last_at = time.monotonic()
         if len(message.blob) != math.prod(answer.shape) or count + answer.shape[0] > most_images:
             return Stopped(pod.reject("images of another size or number than was said"))
-        batch = _channels_last(np.frombuffer(message.blob, np.uint8).reshape(answer.shape))
-        shape = (int(batch.shape[1]), int(batch.shape[2]), int(batch.shape[3]))
+        batch = np.frombuffer(message.blob, np.uint8).reshape(answer.shape)
+        batch = batch.transpose(0, *(axis + 1 for axis in channels_last(batch.shape[1:])))
+        shapes.add((int(batch.shape[1]), int(batch.shape[2]), int(batch.shape[3])))
         means.append(_means(batch))
         _keep(copies, batch, count)
         count += len(batch)
     channels = {part.shape[1] for part in means}
     if len(channels) != 1:
         return Problem(kind="arm_problem", text="It delivered no images, or images with changing numbers of channels.")
-    return Arrival(count, last_at, shape, Delivered(np.concatenate(means), tuple(copies)))
+    return Arrival(count, last_at, frozenset(shapes), Delivered(np.concatenate(means), tuple(copies)))
 
 
-def _channels_last(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    channels = (1, 3, 4)
-    return batch if batch.shape[3] in channels or batch.shape[1] not in channels else batch.transpose(0, 2, 3, 1)
+def channels_last(image: Sequence[int]) -> tuple[int, int, int]:
+    """Axes of an image's height, width and channels, by its shape."""
+    return (1, 2, 0) if image[0] in _CHANNELS and image[2] not in _CHANNELS else (0, 1, 2)
 
 
 def _means(batch: NDArray[np.uint8]) -> NDArray[np.float32]:

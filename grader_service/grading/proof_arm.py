@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from grader_service.grading.arms import ArmLost, Pace, lost, warm_reference
-from grader_service.grading.delivery import Arrival, receive
+from grader_service.grading.delivery import Arrival, channels_last, receive
 from grader_service.grading.dialogue import Mark, Problem, Stopped, ask, parse, trusted
 from grader_service.grading.gpu_use import Span
 from grader_service.grading.proof import Ledger, Spread, Tally
@@ -36,18 +36,22 @@ class ProofArm:
 
     arm = Arm.DALI
 
-    def __init__(self, pod: Pod, shards: TrialShards, guest_folder: str, batch_size: int, *, first_look: int) -> None:
+    def __init__(
+        self, pod: Pod, shards: TrialShards, guest_folder: str, shape: Sequence[int], *, first_look: int
+    ) -> None:
         """Takes over a frozen pod that has seen part 0 of the shards.
 
         Args:
             pod: the learner's.
             shards: what it will be shown.
             guest_folder: where the pod sees the folder of shards.
-            batch_size: as the iterator delivers it.
+            shape: of a batch as the iterator delivers it; all its images must be of that size.
             first_look: blocks before the first look of the test.
         """
         self.ledger = Ledger(shards.plan, shards.per_part)
         self.cold = False
+        batch_size, *image = min(shape[0], shards.per_part), *shape[1:]
+        self._image = tuple(image[axis] for axis in channels_last(image))
         self.least_batch = batch_size
         """Images that its batches hold at the least, as the host counted them; see `_batch_held`."""
         self._pod = pod
@@ -108,6 +112,8 @@ class ProofArm:
         if not isinstance(arrival, Arrival):
             return lost(arrival)
         self._last_s = seconds
+        if others := arrival.shapes - {self._image}:
+            return ArmLost(_other_size(min(others), self._image))
         self.least_batch = min(self.least_batch, _batch_held(arrival.images, self._batches, self._batch_size))
         return self.ledger.take(arrival.content, self._shards.shown, only_newest=self.cold), seconds
 
@@ -237,6 +243,11 @@ def _batch_held(images: int, batches: int, batch_size: int) -> int:
     The last batch of an epoch may be short, so a mean that is a little below the batch's size says nothing against it.
     """
     return batch_size if images >= _FULL_BATCHES * batches * batch_size else math.ceil(images / batches)
+
+
+def _other_size(found: tuple[int, ...], first: tuple[int, ...]) -> str:
+    sizes = " × ".join(map(str, found)), " × ".join(map(str, first))
+    return f"it delivered images of {sizes[0]}, and the first batch's are {sizes[1]}; all must have one size"
 
 
 def _nothing_new(tally: Tally) -> str:

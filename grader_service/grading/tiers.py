@@ -17,6 +17,7 @@ from pydantic import Field
 from grader_service.grading import arms, blocks, learner
 from grader_service.grading.comparison import claims_beside, declared_settings, fair_settings, reference_settings
 from grader_service.grading.contradictions import Setting, corroborate
+from grader_service.grading.delivery import channels_last
 from grader_service.grading.dialogue import Problem, Stopped, ask, parse
 from grader_service.grading.gpu_use import Span
 from grader_service.grading.lookout import Lookout
@@ -56,7 +57,6 @@ _WATCH_S = 2.0
 windows are often shorter than one of its samples."""
 _MOST_BATCH = 1024
 _USUAL_BATCH = 32
-_CHANNELS = (1, 3, 4)
 _NO_DRIVER = re.compile(r"CUDA driver|CUDA-capable|NVIDIA driver|libcuda\.so")
 
 
@@ -133,9 +133,7 @@ def measure_by_content(
             problem = "needs_gpu" if needs_gpu else "factory_failed"
             refused += [TierRefused(tier=tier, problem=problem, text=ready) for tier in ("B", "C")]
             return Proven(room, _nothing(bench, refused))
-        dali = ProofArm(
-            bench.learner, shards, bench.shards_path, min(ready.shape[0], per_part), first_look=bench.plan.looks[0]
-        )
+        dali = ProofArm(bench.learner, shards, bench.shards_path, ready.shape, first_look=bench.plan.looks[0])
         tier, tally = _probe(dali, refused)
         if tier is None or bench.reference is None:
             content = dali.ledger.conclude() if dali.ledger.total.delivered else None
@@ -307,9 +305,7 @@ def _measure(
 
 def _job(ready: DaliReady) -> dict[str, object]:
     """Decode and resize to the same output: the least that the learner's code can be doing."""
-    shape = ready.shape[1:]
-    first = shape[0] in _CHANNELS and shape[2] not in _CHANNELS
-    height, width, channels = (shape[1], shape[2], shape[0]) if first else shape
+    height, width, channels = (ready.shape[1:][axis] for axis in channels_last(ready.shape[1:]))
     return {
         "steps": [],
         "interpolation": "bilinear",

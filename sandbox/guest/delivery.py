@@ -37,7 +37,13 @@ class Packer:
             self._low, self._step = low - margin, (high - low + 2 * margin) / 255.0
 
     def pack(self, images: Any) -> Any:
-        """uint8 array of the same shape, contiguous, in the memory of this process."""
+        """uint8 array of the same shape, contiguous, in the memory of this process.
+
+        Raises:
+            NoImages: its values are of another type than those of the first batch.
+        """
+        if str(images.dtype).rpartition(".")[2] != self.dtype:
+            raise NoImages(f"the first batch holds {self.dtype} values, a later one {images.dtype}")
         if self.dtype != "uint8":
             images = ((images.float() - self._low) / self._step).round_().clamp_(0, 255)
         return images.to(sys.modules["torch"].uint8).contiguous().cpu().numpy()

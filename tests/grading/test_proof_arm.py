@@ -20,6 +20,7 @@ from tests.grading.delivering_pod import BATCH, DeliveringPod, Honest
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 SIZES = (ImageSize(width=176, height=144, size_bytes=9000),)
+SHAPE = (144, 176, 3)
 PER_PART = 4 * BATCH
 WINDOWS = 4
 
@@ -37,7 +38,7 @@ def serve(tmp_path):
         shards.make_next()
         shards.show()
         pod = DeliveringPod(folder, behaviour)
-        arm = ProofArm(pod, shards, str(folder), BATCH, first_look=WINDOWS)
+        arm = ProofArm(pod, shards, str(folder), (BATCH, *SHAPE), first_look=WINDOWS)
         for _ in range(probes):
             assert not isinstance(arm.probe(cold=cold, timeout_s=20.0), ArmLost)
         pod._extra = extra or []
@@ -222,6 +223,27 @@ def test_batches_have_the_size_that_windows_show(serve):
     assert serve(Honest())[0].least_batch == BATCH
     assert serve(short_last)[0].least_batch == BATCH
     assert serve(singles)[0].least_batch == 1
+
+
+@pytest.mark.parametrize("smaller", [lambda batch: batch[:, ::2, ::2], lambda batch: batch.transpose(0, 2, 1, 3)])
+def test_images_keep_the_size_of_the_first_batch(serve, smaller):
+    """A large first batch would have the references send more pixels than the code that they are compared with."""
+
+    def show(folder, batches):
+        return map(smaller, Honest()(folder, batches))
+
+    arm, pod = serve(Honest())
+    pod._behaviour = show
+    lost = arm.window(4, timeout_s=20.0)
+    assert isinstance(lost, ArmLost)
+    assert "144 × 176 × 3" in lost.reason
+
+
+def test_channels_may_come_first(serve):
+    """The size is the same, however the axes are ordered."""
+    arm, pod = serve(Honest())
+    pod._behaviour = lambda folder, batches: (batch.transpose(0, 3, 1, 2) for batch in Honest()(folder, batches))
+    assert credited(arm) == WINDOWS * PER_PART
 
 
 def test_extra_images_after_the_window_count_nothing(serve):

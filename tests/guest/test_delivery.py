@@ -73,6 +73,8 @@ def test_floats_keep_one_scale():
     assert np.all(np.diff(packed.ravel().astype(int)) >= 0)
     assert np.array_equal(packer.pack(first[:1]), packed[:1])
     assert packer.pack(first * 10).max() == 255
+    with pytest.raises(delivery.NoImages, match="float32 values, a later one"):
+        packer.pack(first.byte())
 
 
 def test_bytes_stay_as_they_are():
