@@ -69,7 +69,7 @@ class ThroughputRatioCheck:
         "ratio.not_measured": "error: the throughput was not measured",
         "ratio.independent": "the images do not depend on the files",
         "ratio.unlike": "the images differ from what the whole files give",
-        "ratio.unclear": "inconclusive: some images do not depend on their files",
+        "ratio.unclear": "inconclusive: images do not depend on their own files as they should",
         "ratio.not_examined": "inconclusive: what the graph does could not be told",
         "ratio.replayed": "images came again instead of being decoded",
         "ratio.partial_decode": "images were decoded at reduced resolution",

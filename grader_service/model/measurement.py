@@ -202,6 +202,8 @@ class GraphSeen(Frozen):
     """Share of all pixels of the files that is decoded."""
     low: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Share of all pixels in pictures whose window reaches their lowest third."""
+    scant: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the images of which less than a sixteenth is decoded."""
     credits: Mapping[str, float] = Field(default_factory=dict)
     """Kind of work (`turn`, `colour`, `blur`) to the share of images that it changed; the reference does as much."""
     seconds: Annotated[float, Field(ge=0)] = 0.0

@@ -117,6 +117,7 @@ def graph_findings(proof: GraphProof) -> tuple[tuple[str, str], ...]:
     if proof.windows:
         low, standard = percent(proof.low, 3), percent(proof.standard_low, 3)
         facts.append(("Windows that reach the lowest third of the rows", f"{low} (of the standard ones {standard})"))
+        facts.append(("Images of which less than a sixteenth is decoded", percent(proof.scant, 3)))
     if proof.problem is None or proof.credits:
         name = "The references did as well" if proof.problem is None else "Augmentation seen"
         facts.append((name, _credits(proof.credits)))

@@ -242,7 +242,7 @@ def named_files() -> Any:
 CHEATS = {
     "independent": (noise, noise_in_disguise, noise_beside_an_image, stamp, tricks.dimmed),
     "unclear": (one_for_all, neighbours, shuffled),
-    "lesser": (tiny_window, computed_tiny_window, top_rows, top_half, tricks.whole_beside_a_window, tricks.strips),
+    "lesser": (tiny_window, computed_tiny_window, top_rows, top_half, *tricks.LESSER),
     "not_examined": (permuted_number, named_files, *tricks.TELLING),
 }
 

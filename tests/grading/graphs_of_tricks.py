@@ -46,6 +46,15 @@ def whole_beside_a_window() -> Any:
     return fn.resize(_corner(jpegs, 16), size=SIZE) + _of_its_own(jpegs) * 0.0
 
 
+def two_in_five() -> Any:
+    """Of two images in five all is decoded, and of the others a few pixels of their end."""
+    jpegs, _ = read()
+    whole = fn.cast(fn.random.uniform(range=[0.0, 1.0]) < 0.4, dtype=types.FLOAT)
+    share = fn.reshape(0.04 + 0.96 * whole, shape=[1])
+    share = fn.cat(share, share)
+    return fn.resize(fn.decoders.image_slice(jpegs, 1.0 - share, share), size=SIZE)
+
+
 def strips() -> Any:
     """The upper 37 % of all rows, and beside them a column of a pixel that reaches the end."""
     jpegs, _ = read()
@@ -53,6 +62,9 @@ def strips() -> Any:
     column = fn.decoders.image_slice(jpegs, [0.0, 0.0], [0.01, 1.0])
     top, column = (fn.cast(fn.resize(part, size=SIZE), dtype=types.FLOAT) for part in (top, column))
     return top + column * 0.01
+
+
+LESSER = (whole_beside_a_window, strips, two_in_five)
 
 
 def _largest_in_the_batch(number: Any) -> Any:
@@ -212,6 +224,12 @@ def fused_crop() -> Any:
     return fn.resize_crop_mirror(decoded(), resize_shorter=480, crop=SIZE)
 
 
+def framed() -> Any:
+    """Small images, made of frames of a video of one image, within a large border."""
+    frames = fn.expand_dims(decoded(), axes=[0], new_axis_names="F")
+    return fn.crop(fn.squeeze(fn.resize(frames, size=(16, 16)), axes=[0]), crop=(512, 512), out_of_bounds_policy="pad")
+
+
 def one_row() -> Any:
     """One row of the image, repeated by an operator on numbers."""
     rows = fn.resize(decoded(), size=(8, 512))
@@ -260,6 +278,6 @@ def one_channel() -> Any:
 
 LITTLE_WORK = (
     tall_or_wide, tall_or_wide_crop, padded_again_and_again, branch_never_taken, enlarged_by_nearest, wired_filter,
-    filtered_small, warped_large, warped_small, fused_crop, one_row, mean_colour, grey_threefold,
+    filtered_small, warped_large, warped_small, framed, fused_crop, one_row, mean_colour, grey_threefold,
     turned_into_a_stamp, one_in_full, one_channel,
 )  # fmt: skip

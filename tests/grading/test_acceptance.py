@@ -36,6 +36,7 @@ def test_a_graph_that_does_its_work_has_no_problem():
         {"area": 0.01, "low": 0.0},
         {"seconds": 170.0},
         {"windows": 1, "area": 1.0, "low": 1.0},
+        {"windows": 200, "area": 0.5, "low": 1.0, "scant": 0.1},
     ],
 )
 def test_nothing_else_is_held_against_a_graph(seen):
@@ -61,7 +62,10 @@ def test_a_graph_that_ended_its_process_is_not_examined():
     [
         ({"stayed": 91, "own": 9, "alike": 0, **LESS}, "independent"),
         ({"own": 10, "alike": 9, **LESS}, "unlike"),
-        ({"own": 94, "alike": 10, **LESS}, "unclear"),
+        ({"alike": 10, **LESS}, "unclear"),
+        ({"own": 74, **LESS}, "unclear"),
+        ({"own": 75}, None),
+        ({"stayed": 6, "own": 94}, "unclear"),
         ({"own": 95, "alike": 95, **LESS}, "lesser"),
         ({"own": 95, "alike": 95}, None),
         ({"own": 0}, "unclear"),
@@ -101,13 +105,19 @@ def test_few_windows_are_no_reason(windows, problem):
     assert judged(windows=windows, area=1.0, low=0.6 * LOW).problem == problem
 
 
+def test_whole_images_do_not_make_up_for_others_that_are_hardly_decoded():
+    """However much of all pixels is decoded: each image is one that was asked for."""
+    assert judged(windows=200, area=0.9, low=0.9, scant=0.11).problem == "lesser"
+
+
 @pytest.mark.parametrize(
     ("seen", "figures"),
     [
         ({"stayed": 97, "own": 3}, ("97 of 100 images", "stayed")),
         ({"alike": 7}, ("93 of 100 images", "whole")),
-        ({"own": 80, "alike": 90}, ("100 images", "80 changed", "90 were")),
+        ({"own": 80, "stayed": 15, "alike": 90}, ("100 images", "80 changed", "15 stayed", "90 were")),
         (LESS, ("decodes 10% of each image", f"{AREA:.0%}")),
+        ({"windows": 200, "scant": 0.64}, ("64% of the images", "a sixteenth")),
         ({**LESS, "area": 0.6}, ("10% of the windows", f"{LOW:.0%}")),
     ],
 )

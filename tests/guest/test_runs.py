@@ -1,5 +1,6 @@
 """Runs of one graph: what is random in it is the grader's, so that the same files give the same images."""
 
+import math
 import random
 from concurrent.futures import ThreadPoolExecutor
 
@@ -104,16 +105,36 @@ def test_a_still_graph_has_one_output_and_reads_in_order(lab_child, graphs):
     assert operators == ["readers__File", "decoders__Image", "Resize"]
 
 
-@pytest.mark.parametrize("shape", [(200, 300, 3), (3, 200, 300)])
+@pytest.mark.parametrize("shape", [(200, 300, 3), (3, 200, 300), (200, 300), (2, 100, 300, 3), (1, 3, 200, 300)])
 def test_sizes_are_height_and_width_wherever_channels_stand(shape):
     """A normalised image often has its channels first, and its size is what the reference takes."""
-    assert experiments._mean_size([runs.Seen(shape, b"")] * 2) == [200.0, 300.0]
+    assert experiments._mean_size([runs.Seen(shape, b"")] * 2, [1.0, 1.0]) == [200.0, 300.0]
 
 
 def test_a_mean_size_has_the_mean_area():
     """Images that are tall or wide by lot are no large square."""
-    found = experiments._mean_size([runs.Seen((96, 2400, 3), b""), runs.Seen((2400, 96, 3), b"")])
+    found = experiments._mean_size([runs.Seen((96, 2400, 3), b""), runs.Seen((2400, 96, 3), b"")], [1.0, 1.0])
     assert found == [pytest.approx(480.0, abs=0.1)] * 2
+
+
+def test_a_rare_large_image_counts_as_rare():
+    """Of the files that are looked at the largest stand for themselves, the others for all that are not looked at."""
+    found = experiments._mean_size([runs.Seen((1000, 1000, 3), b""), runs.Seen((100, 100, 3), b"")], [1.0, 98.0])
+    assert found == [pytest.approx(math.sqrt((1e6 + 98e4) / 99), abs=0.1)] * 2
+
+
+def test_what_files_stand_for_adds_up_to_all(tmp_path):
+    """The largest are always among those that are looked at."""
+    files = [tmp_path / str(size) for size in range(1, 101)]
+    for file in files:
+        file.write_bytes(b"-" * int(file.name))
+    chosen = experiments._chosen([str(file) for file in files], 20, random.Random(3))
+    assert len(chosen) == 20
+    assert sum(chosen.values()) == pytest.approx(100)
+    assert all(chosen[str(file)] == 1.0 for file in files[-4:])
+    assert experiments._chosen([str(file) for file in files[:3]], 3, random.Random(3)).keys() == set(
+        map(str, files[:3])
+    )
 
 
 def seen(*rows, shape=(1, 4, 1)):
@@ -127,21 +148,29 @@ PICTURES = seen([0, 10, 0, 10], [10, 0, 0, 10], [10, 10, 0, 0])
 
 def test_images_are_alike_by_what_they_differ_from_others():
     """A large constant that all images have is no reason to take them for the same."""
-    assert runs.alike(PICTURES, PICTURES, 0.0) == [True] * 3
+    assert runs.alike([PICTURES], [PICTURES], 0.0) == [True] * 3
     near = seen([1, 10, 0, 10], [10, 0, 0, 10], [0, 0, 10, 10])
-    assert runs.alike(near, PICTURES, 0.1) == [True, True, False]
-    assert runs.alike(near, PICTURES, 0.0) == [False, True, False]
+    assert runs.alike([near], [PICTURES], 0.1) == [True, True, False]
+    assert runs.alike([near], [PICTURES], 0.0) == [False, True, False]
     large = [[value + 1e5 * (n == 3) for n, value in enumerate(one.thinned)] for one in near]
-    assert runs.alike(seen(*large), seen(*([*one.thinned[:3], one.thinned[3] + 1e5] for one in PICTURES)), 0.1) == [
-        True, True, False,
-    ]  # fmt: skip
+    others = seen(*([*one.thinned[:3], one.thinned[3] + 1e5] for one in PICTURES))
+    assert runs.alike([seen(*large)], [others], 0.1) == [True, True, False]
 
 
 def test_images_of_other_shapes_are_not_alike():
     """However small they are, and where there is no other image to compare with."""
     other = seen([0, 10, 0, 10], [10, 0, 0, 10], [10, 10, 0, 1], shape=(4, 1, 1))
-    assert runs.alike(other, PICTURES, 0.5) == [True, True, False]
-    assert runs.alike(seen([0, 1, 1, 1]), seen([0, 1, 1, 2]), 0.5) == [False]
+    assert runs.alike([other], [PICTURES], 0.5) == [False] * 3
+    assert runs.alike([seen([0, 1, 1, 1])], [seen([0, 1, 1, 2])], 0.5) == [False]
+
+
+def test_equal_images_of_other_windows_are_not_alike():
+    """A graph may cut the same thumbnail out of less: what decoders gave it and sizes on the way are compared too."""
+    near = seen([0, 10.5, 0, 10], [10, 0, 0, 10], [0, 0, 10, 10])
+    assert runs.alike([PICTURES, near], [PICTURES, PICTURES], 0.1) == [True, True, False]
+    assert runs.alike([PICTURES, near], [PICTURES, PICTURES], 0.0) == [False, True, False]
+    sizes = [runs.Seen((40, 30, 3)), runs.Seen((40, 30, 3)), runs.Seen((8, 8, 3))]
+    assert runs.alike([PICTURES, sizes], [PICTURES, [sizes[0]] * 3], 0.5) == [True, True, False]
 
 
 def test_an_image_resembles_the_cpus_on_files_and_twins():
@@ -152,3 +181,4 @@ def test_an_image_resembles_the_cpus_on_files_and_twins():
     cpu = [PICTURES + PICTURES]
     assert both.resembling([decoded + PICTURES], cpu) == 3
     assert both.resembling([PICTURES + decoded], cpu) == 2
+    assert both.resembling([*cpu, PICTURES + PICTURES[::-1]], [*cpu, *cpu]) == 1

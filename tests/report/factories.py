@@ -333,6 +333,7 @@ def graph_proof(**changes):
             "standard_area": 0.5121,
             "low": 0.7344,
             "standard_low": 0.7512,
+            "scant": 0.0156,
             "credits": {"colour": 1.0, "turn": 0.5},
             "seconds": 2.25,
         }

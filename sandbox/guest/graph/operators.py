@@ -70,7 +70,7 @@ _TABLE: tuple[tuple[Kind, str], ...] = (
     (Kind(work="resize_crop"), "ResizeCropMirror FastResizeCropMirror"),
     (Kind(work="crop"), "Crop CropMirrorNormalize"),
     (Kind(work="random_resized_crop", random=True), "RandomResizedCrop"),
-    (Kind(random=True), "RandomCropGenerator ROIRandomCrop"),
+    (Kind(random=True), "RandomCropGenerator ROIRandomCrop RandomBBoxCrop"),
     (Kind(), "Slice Pad Paste"),
     (Kind(takes=_ALL, mixes=True), "MultiPaste"),
     # The image as it is, changed

@@ -9,7 +9,8 @@ A graph gives the same images for the same files and seeds. What it does can be 
 * what changes without an operator is what the operator did (`credits`).
 
 This happens on the CPU, where the same work gives the same bits. On a GPU the graph runs once more meanwhile, and
-if its images are not those of the CPU, all of it happens there as well, and counts.
+if its images, their sizes on the way or what decoders cut out are not those of the CPU, all of it happens there as
+well, and counts: a graph can tell the two apart by their arithmetic.
 """
 
 import copy
@@ -40,7 +41,9 @@ _HALVINGS = 2
 _MOSTLY = 0.95
 _LEAST_CREDIT = 0.01
 _LARGEST = 4
-"""Files that are always among those that are looked at."""
+"""Files that are always among those that are looked at; they count for themselves, the others for all others."""
+_SCANT = 1 / 16
+"""Share of a picture of which less is no window of the standard augmentation."""
 
 
 def examine(
@@ -69,8 +72,9 @@ def examine(
             chosen = _chosen(files, min(len(files), samples, _MOST_FILES), draw)
             decoder = ready.operators[decoders[0]]
             grey = decoder.scalar("output_type") == flow.GRAY and not flow.asks_for_shapes(ready)
-            with Pictures(chosen, decoder, threads, cpu, grey=grey) as pictures:
-                found |= _on_device(Experiments(pictures, samples, draw, cpu), ready, device)
+            with Pictures(list(chosen), decoder, threads, cpu, grey=grey) as pictures:
+                weights = [chosen[file] for file in pictures.files]
+                found |= _on_device(Experiments(pictures, weights, samples, draw, cpu), ready, device)
         except Exception as error:
             found["doubt"] = f"Running the graph on other pictures failed: {error}"[:500]
     return found | {"seconds": round(time.monotonic() - started, 3)}
@@ -93,13 +97,16 @@ def _on_device(experiments: "Experiments", graph: Graph, device: str) -> dict[st
     return found
 
 
-def _chosen(files: Sequence[str], count: int, draw: random.Random) -> list[str]:
-    """Files by lot, the largest ones among them: what is seldom may be most of the work."""
+def _chosen(files: Sequence[str], count: int, draw: random.Random) -> dict[str, float]:
+    """Files by lot, the largest among them, in any order, and how many each stands for.
+
+    What is seldom may be most of the work, but is no more of it than it is.
+    """
     by_size = sorted(files, key=os.path.getsize)
     cut = len(files) - min(_LARGEST, count)
-    chosen = [*draw.sample(by_size[:cut], count - len(files) + cut), *by_size[cut:]]
-    draw.shuffle(chosen)
-    return chosen
+    drawn = draw.sample(by_size[:cut], count - len(files) + cut)
+    chosen = dict.fromkeys(drawn, cut / max(1, len(drawn))) | dict.fromkeys(by_size[cut:], 1.0)
+    return {file: chosen[file] for file in draw.sample(list(chosen), len(chosen))}
 
 
 class Experiments:
@@ -107,28 +114,31 @@ class Experiments:
 
     Args:
         pictures: of the files.
+        weights: how many files each of these stands for.
         samples: images in a run.
         draw: random numbers that no graph can know.
         cpu: where graphs for the CPU run.
     """
 
-    def __init__(self, pictures: Pictures, samples: int, draw: random.Random, cpu: Executor) -> None:
+    def __init__(
+        self, pictures: Pictures, weights: Sequence[float], samples: int, draw: random.Random, cpu: Executor
+    ) -> None:
         self.samples = samples
         self._pictures = pictures
         self._draw = draw
         self._runs = Runs(draw.choices(range(1000), k=samples), cpu)
         self._places = [place % len(pictures.files) for place in range(samples)]
         self._files = [pictures.files[place] for place in self._places]
+        self._weights = [weights[place] for place in self._places]
         self._twins = self._named(pictures.twins)
 
     def images(self, graph: Graph) -> Outputs:
-        """What a graph makes of the files and then of their twins, and what they are on their way."""
+        """What a graph makes of the files and then of their twins, what decoders cut out, and sizes on the way."""
         return self._with_steps(graph, [*self._files, *self._twins])
 
     def resembling(self, on_gpu: Outputs, on_cpu: Outputs) -> int:
         """How many images are those of the CPU, of the files as well as of the twins, whose pixels are the same."""
-        pairs = on_gpu[0], on_cpu[0]
-        decoded, worked = (alike(*pairs, within) for within in (DECODED, WORKED))
+        decoded, worked = (alike(on_gpu, on_cpu, within) for within in (DECODED, WORKED))
         return sum(map(min, decoded[: self.samples], worked[self.samples :]))
 
     def facts(self, graph: Graph, both: Outputs, within: float) -> dict[str, Any]:
@@ -146,17 +156,13 @@ class Experiments:
         of_files = [seen[: self.samples] for seen in both]
         of_twins = self._with_steps(graph, self._twins)
         twin, *inner = of_twins
-        steps = dict(zip(_inner_edges(graph), inner, strict=False))
-        same = [
-            same and all(one[n].shape == other[n].shape for one, other in zip(of_files, of_twins, strict=True))
-            for n, same in enumerate(alike(of_files[0], twin, within))
-        ]
+        steps = dict(zip([*_windows(graph), *_sized(graph)], inner, strict=False))
         return {
-            "alike": sum(same),
+            "alike": sum(alike(of_files, of_twins, within)),
             **self._own(graph, twin),
             "credits": self._credits(graph, twin, steps),
-            "sizes": {name: _mean_size(seen) for name, seen in steps.items()},
-            **self._windows(graph),
+            "sizes": {name: _mean_size(seen, self._weights) for name, seen in steps.items()},
+            **self._decoded(graph),
         }
 
     def _own(self, graph: Graph, twin: list[Seen]) -> dict[str, int]:
@@ -181,28 +187,35 @@ class Experiments:
                 not_own |= stays(half) | stays(files - half)
         return {"stayed": len(stayed), "own": self.samples - len(not_own)}
 
-    def _windows(self, graph: Graph) -> dict[str, Any]:
-        """Share of all pixels that is decoded, and share in pictures whose window reaches their lowest third."""
-        decoders = [graph.operators[place] for place in flow.path_decoders(graph, 0)]
-        if any(row is None or not row.window for row in (kind(decoder.name) for decoder in decoders)):
+    def _decoded(self, graph: Graph) -> dict[str, Any]:
+        """How much is decoded, by pixels and by images, and share of the pixels in pictures read to their end."""
+        windows = _windows(graph)
+        if not windows:
             return {}
         alone = copy.deepcopy(graph)
-        alone.outputs = [decoder.outputs[0] for decoder in decoders]
+        edges = {edge.name: edge for operator in alone.operators for edge in operator.outputs}
+        alone.outputs = [edges[name] for name in windows]
         flow.drop_idle(alone)
         rounds = -(-_WINDOWS // self.samples)
-        seen = self._runs.run(alone, self._twins * rounds)
-        changed = self._runs.run(alone, self._named(self._pictures.changed_below()) * rounds)
-        all_pixels = squares = decoded = low = 0
-        for n, place in enumerate(self._places * rounds):
-            pixels = _pixels(self._pictures.pixels[place].shape)
-            windows = [_pixels(part[n].shape) for part in seen]
-            largest = windows.index(max(windows))
-            all_pixels += pixels
-            squares += pixels**2
-            decoded += windows[largest]
-            if seen[largest][n].digest != changed[largest][n].digest:
-                low += pixels
-        return {"windows": all_pixels**2 // squares, "area": min(1.0, decoded / all_pixels), "low": low / all_pixels}
+        seen = self._runs.run(alone, self._twins * rounds, windows[1:])
+        changed = self._runs.run(alone, self._named(self._pictures.changed_below()) * rounds, windows[1:])
+        images = pixels = squares = decoded = low = scant = 0.0
+        for n, (place, weight) in enumerate(zip(self._places * rounds, self._weights * rounds, strict=True)):
+            whole = _pixels(self._pictures.pixels[place].shape)
+            shown = [_pixels(part[n].shape) for part in seen]
+            largest = shown.index(max(shown))
+            images += weight
+            pixels += weight * whole
+            squares += (weight * whole) ** 2
+            decoded += weight * shown[largest]
+            scant += weight * (shown[largest] < _SCANT * whole)
+            low += weight * whole * (seen[largest][n].digest != changed[largest][n].digest)
+        return {
+            "windows": int(pixels**2 / squares),
+            "area": min(1.0, decoded / pixels),
+            "low": low / pixels,
+            "scant": scant / images,
+        }
 
     def _credits(self, graph: Graph, twin: list[Seen], steps: dict[str, list[Seen]]) -> dict[str, float]:
         """Share of the images that each kind of work changed, by how large they are where it is done.
@@ -219,38 +232,53 @@ class Experiments:
                 run = self._runs.run(neutral.without(graph, places), self._twins)[0]
             except RuntimeError:
                 continue  # it does more to an image than can be left out
-            found[work] = fmean(
+            shares = (
                 min(1.0, *(_values(steps[name][n]) / _values(image) for name in edges))
                 * (run[n].digest != image.digest)
                 for n, image in enumerate(twin)
             )
+            found[work] = fmean(shares, self._weights)
         return {work: round(share, 2) for work, share in found.items() if share >= _LEAST_CREDIT}
 
     def _with_steps(self, graph: Graph, files: Sequence[str]) -> Outputs:
-        """The images, and what they are on their way; only the images where DALI does not give those out."""
+        """The images, what decoders cut out, and sizes on the way; no sizes where DALI does not give those out."""
         try:
-            return self._runs.run(graph, files, _inner_edges(graph))
+            return self._runs.run(graph, files, _windows(graph), _sized(graph))
         except RuntimeError:
-            return self._runs.run(graph, files)
+            return self._runs.run(graph, files, _windows(graph))
 
     def _named(self, made: Sequence[int]) -> list[str]:
         return [path_of(made[place]) for place in self._places]
 
 
-def _inner_edges(graph: Graph) -> list[str]:
-    """Names of the images on their way to the output, where every sample of a batch passes."""
-    images = flow.image_edges(graph) - flow.branches(graph)
+def _windows(graph: Graph) -> list[str]:
+    """Names of what decoders give, where none of them decodes whole files."""
+    decoders = [graph.operators[place] for place in flow.path_decoders(graph, 0)]
+    cut = all(row is not None and row.window for row in (kind(decoder.name) for decoder in decoders))
+    return [decoder.outputs[0].name for decoder in decoders] if cut else []
+
+
+def _sized(graph: Graph) -> list[str]:
+    """Names of the other images on their way to the output, where every sample of a batch passes."""
+    images = flow.image_edges(graph) - flow.branches(graph) - set(_windows(graph))
     operators = [graph.operators[place] for place in sorted(flow.behind(graph, 0))]
     return [edge.name for operator in operators for edge in operator.outputs if edge.name in images]
 
 
-def _mean_size(seen: list[Seen]) -> list[float]:
+def _mean_size(seen: list[Seen], weights: Sequence[float]) -> list[float]:
     """Height and width of images: in their mean proportion, and of their mean area; empty where there are none."""
-    if not seen or any(len(sample.shape) != 3 for sample in seen):
+    shapes = [_image(sample.shape) for sample in seen]
+    if not shapes or any(len(shape) != 3 for shape in shapes):
         return []
-    height, width = (fmean(side) for side in zip(*(spatial(sample.shape) for sample in seen), strict=True))
-    scale = math.sqrt(fmean(math.prod(spatial(sample.shape)) for sample in seen) / (height * width or 1.0))
+    height, width = (fmean(side, weights) for side in zip(*map(spatial, shapes), strict=True))
+    area = fmean((math.prod(spatial(shape)) for shape in shapes), weights)
+    scale = math.sqrt(area / (height * width or 1.0))
     return [round(height * scale, 1), round(width * scale, 1)]
+
+
+def _image(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Shape of an image of one channel, or of frames one below the other, as one of an image with channels."""
+    return (*shape, 1) if len(shape) == 2 else (shape[0] * shape[1], *shape[2:]) if len(shape) == 4 else shape
 
 
 def _values(sample: Seen) -> int:

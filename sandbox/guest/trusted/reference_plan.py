@@ -81,15 +81,15 @@ def least(seen: list[Step], height: int, width: int) -> list[Step]:
 
 
 def _worked_for(path: list[Operator], sizes: Mapping[str, view.Size], height: int, width: int) -> tuple[int, int]:
-    """The final size, or a smaller one of the same shape where no decoder or resize made nearly as many pixels.
+    """The final size, or a smaller one of the same shape where the last decoder or resize made far fewer pixels.
 
     What is put around an image, or repeated, is no work that a loader has to match.
     """
     made = [op for op in path if op.name in DECODERS or _resizes(op)]
-    largest = max((math.prod(sizes.get(op.outputs[0].name) or (math.inf,)) for op in made), default=math.inf)
-    if largest >= _OF_IMAGE * height * width:
+    pixels = math.prod(sizes.get(made[-1].outputs[0].name) or (math.inf,)) if made else math.inf
+    if pixels >= _OF_IMAGE * height * width:
         return height, width
-    scale = math.sqrt(largest / (height * width))
+    scale = math.sqrt(pixels / (height * width))
     return max(1, round(height * scale)), max(1, round(width * scale))
 
 

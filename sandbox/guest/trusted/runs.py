@@ -24,7 +24,7 @@ class Seen(NamedTuple):
 
     shape: tuple[int, ...]
     digest: bytes = b""
-    """Of all its values; empty for what is given out inside the graph."""
+    """Of all its values; empty where only the shape was asked for."""
     thinned: Any = None
     """Some of an image's values as a float32 vector; None where they were not kept."""
 
@@ -45,13 +45,16 @@ class Runs:
         self._labels = labels
         self._cpu = cpu
 
-    def run(self, graph: Graph, files: Sequence[str], inner: Sequence[str] = ()) -> Outputs:
+    def run(
+        self, graph: Graph, files: Sequence[str], windows: Sequence[str] = (), sized: Sequence[str] = ()
+    ) -> Outputs:
         """What the graph makes of these files, in their order, whole batches of them.
 
         Args:
             graph: from `still`.
             files: a multiple of the batch size.
-            inner: names of edges inside the graph that are given out as well.
+            windows: names of edges inside the graph that are given out as well.
+            sized: names of those of which only the shapes are.
         """
         ready = copy.deepcopy(graph)
         for reader in ready.operators:
@@ -60,8 +63,8 @@ class Runs:
                 labels = [self._labels[place % len(self._labels)] for place in range(len(files))]
                 reader.put(model.argument("labels", labels))
         made = {edge.name: edge for operator in ready.operators for edge in operator.outputs}
-        ready.outputs += [made[name] for name in inner]
-        job = (ready, len(files) // graph.batch_size, len(graph.outputs))
+        ready.outputs += [made[name] for name in (*windows, *sized)]
+        job = (ready, len(files) // graph.batch_size, len(graph.outputs) + len(windows))
         return self._cpu.submit(_run, *job).result() if graph.device_id is None else _run(*job)
 
 
@@ -75,7 +78,7 @@ def _run(graph: Graph, batches: int, whole: int) -> Outputs:
                 found[place] += [Seen(tuple(shape)) for shape in output.shape()]
                 continue
             batch = output.as_cpu() if hasattr(output, "as_cpu") else output
-            found[place] += [_seen(batch.at(n), _VALUES // len(batch) if place == 0 else 0) for n in range(len(batch))]
+            found[place] += [_seen(batch.at(n), _VALUES // len(batch)) for n in range(len(batch))]
     return found
 
 
@@ -103,19 +106,26 @@ def reseed(graph: Graph, draw: random.Random) -> None:
             operator.put(model.argument("seed", draw.randrange(1 << 31)))
 
 
-def alike(one: list[Seen], other: list[Seen], within: float) -> list[bool]:
-    """Of each image whether both runs gave the same one.
+def alike(one: Outputs, other: Outputs, within: float) -> list[bool]:
+    """Of each image whether both runs gave the same one, made of the same windows and by way of the same sizes.
 
     Args:
-        one: images of a run.
-        other: of another one.
-        within: by how much they may differ, as a share of what each differs from the next image of its run; 0 for
-            nothing.
+        one: outputs of a run, images first.
+        other: those of another one.
+        within: by how much images may differ, as a share of what each differs from the next image of its run, and
+            windows, as a share of their contrast; 0 for nothing.
     """
+    images = other[0]
     return [
-        a.digest == b.digest or _distance(a, b) < within * _distance(b, other[n - 1])
-        for n, (a, b) in enumerate(zip(one, other, strict=True))
+        all(a[n].shape == b[n].shape for a, b in zip(one, other, strict=True))
+        and _close(one[0][n], images[n], within * _distance(images[n], images[n - 1]))
+        and all(_close(a[n], b[n], within * _contrast(b[n])) for a, b in zip(one[1:], other[1:], strict=True))
+        for n in range(len(images))
     ]
+
+
+def _close(one: Seen, other: Seen, limit: float) -> bool:
+    return one.digest == other.digest or _distance(one, other) < limit
 
 
 def _distance(one: Seen, other: Seen) -> float:
@@ -125,13 +135,16 @@ def _distance(one: Seen, other: Seen) -> float:
     return math.sqrt(float(((one.thinned - other.thinned) ** 2).mean()))
 
 
+def _contrast(seen: Seen) -> float:
+    """The distance of two images that have nothing in common but their contrast."""
+    return math.nan if seen.thinned is None else math.sqrt(2) * float(seen.thinned.std())
+
+
 def _seen(sample: Any, kept: int) -> Seen:
     import numpy as np
 
     values = np.asarray(sample)
-    thinned = None
-    if kept:
-        flat = values.reshape(-1)
-        thinned = np.nan_to_num(flat[:: max(1, flat.size // kept)].astype(np.float32))
+    flat = values.reshape(-1)
+    thinned = np.nan_to_num(flat[:: max(1, flat.size // max(1, kept))].astype(np.float32)) if flat.size else None
     digest = hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=16).digest()
     return Seen(tuple(values.shape), digest, thinned)

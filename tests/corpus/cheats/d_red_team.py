@@ -51,6 +51,48 @@ def overworked(id_: str, title: str, lines: str, *, size: tuple[int, int], out: 
     return timed_cheat(id_, title, made, SLOW, threshold=threshold, plan=STRICT)
 
 
+RARE = f"""{DATASET}
+for place in ("c0/0000", "c1/0051"):
+    Image.fromarray(noise.integers(0, 256, (90, 120, 3), dtype=np.uint8)).resize((1920, 1440)).save(
+        f"dataset/{{place}}.jpg"
+    )
+"""
+"""The data set, with two images a hundred times as large."""
+
+WHOLE_OR_SPECK = """
+whole = fn.reshape(0.04 + 0.96 * fn.cast(CHOSEN, dtype=types.FLOAT), shape=[1])
+share = fn.cat(whole, whole)
+images = fn.decoders.image_slice(jpegs, 1.0 - share, share, device="mixed", output_type=types.RGB)
+images = fn.resize(images, size=(96, 96))
+"""
+"""A twenty-fifth of each side of an image, at its end, or all of it."""
+
+
+def specks(id_: str, title: str, chosen: str, *, dataset: str = DATASET) -> Cheat:
+    """A graph that decodes some images whole, and next to nothing of the others."""
+    made = joined(dataset, graph(WHOLE_OR_SPECK.replace("CHOSEN", chosen)))
+    return arm(id_, title, made, ("ratio.small_area",))
+
+
+LARGE_FIRST = """
+class Show:
+    def __init__(self, folder, batch):
+        self.batches = build_small(folder, batch)
+        self.shown = False
+
+    def __iter__(self):
+        for batch in self.batches:
+            images = batch[0]["data"]
+            if self.shown:
+                images = images[:, :, ::2, ::2]
+            self.shown = True
+            yield [{"data": images}]
+
+
+build_small, build_dali_iterator = build_dali_iterator, Show
+"""
+
+
 CASES = (
     overworked(
         "D28",
@@ -149,5 +191,22 @@ images = part + const(np.concatenate([np.zeros((48, 96, 3)), np.full((48, 96, 3)
         "a DataLoader with a worker for each core, handed out as a DALI iterator",
         joined(COMMON, LOADER, external(), COSTUME, END),
         ("ratio.not_seen",),
+    ),
+    specks(
+        "D35",
+        "two images in five are decoded whole, and a speck of each other one",
+        "fn.random.uniform(range=[0.0, 1.0]) < 0.4",
+    ),
+    specks(
+        "D36",
+        "rare images that are a hundred times as large are decoded whole, and a speck of all others",
+        "fn.peek_image_shape(jpegs)[0] > 1000",
+        dataset=RARE,
+    ),
+    arm(
+        "D37",
+        "the first batch holds images four times as large as those of all later ones",
+        joined(COMMON, external(), LARGE_FIRST, END),
+        ("ratio.not_carried",),
     ),
 )

@@ -203,4 +203,14 @@ images = normalise(fn.resize(images, size=(96, 96)))
         dataset=PORTRAITS,
         branches=True,
     ),
+    # D35, D36
+    neighbour(
+        "K13-rare-large",
+        "random windows from a twentieth of an image on, and two images are a hundred times as large as the others",
+        """
+images = fn.decoders.image_random_crop(jpegs, device="mixed", random_area=[0.05, 1.0])
+images = normalise(fn.resize(images, size=(96, 96)))
+""",
+        dataset=ROOM.replace("size=(160, 200, 3)", "size=(160, 200, 3) if k else (1600, 2000, 3)"),
+    ),
 )
