@@ -27,7 +27,7 @@ def geometry_difference(
     """
     if len(dali_shape) != 4 or len(loader_shape) != 4 or 0 in (*dali_shape, *loader_shape):
         return None
-    ours, theirs = _height_width_channels(dali_shape), _height_width_channels(loader_shape)
+    ours, theirs = height_width_channels(dali_shape[1:]), height_width_channels(loader_shape[1:])
     told = []
     if any(abs(math.log(a / b)) > math.log1p(_SIDE_TOLERANCE) for a, b in zip(ours[:2], theirs[:2], strict=True)):
         share = ours[0] * ours[1] / (theirs[0] * theirs[1])
@@ -43,11 +43,15 @@ def geometry_difference(
     return "; ".join(told) or None
 
 
-def _height_width_channels(shape: Sequence[int]) -> tuple[int, int, int]:
-    _, *image = shape
-    if image[0] in _CHANNELS and image[2] not in _CHANNELS:
-        return image[1], image[2], image[0]
-    return image[0], image[1], image[2]
+def image_axes(image: Sequence[int]) -> tuple[int, int, int]:
+    """Axes of height, width and channels in an image of this shape, `[C, H, W]` or `[H, W, C]`."""
+    return (1, 2, 0) if image[0] in _CHANNELS and image[2] not in _CHANNELS else (0, 1, 2)
+
+
+def height_width_channels(image: Sequence[int]) -> tuple[int, int, int]:
+    """Lengths of these axes."""
+    height, width, channels = (image[axis] for axis in image_axes(image))
+    return height, width, channels
 
 
 def _dali_name(dtype: str) -> str:

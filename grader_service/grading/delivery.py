@@ -3,7 +3,6 @@
 import math
 import random
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from grader_service.batch_geometry import image_axes
 from grader_service.grading.contents import Delivered
 from grader_service.grading.dialogue import Problem, Stopped, hear, parse
 from grader_service.model.base import Wire
@@ -20,7 +20,6 @@ COPIES = 24
 """Images kept whole from each window, drawn by the system's generator after they came."""
 _COPY_BYTES = 24 << 20
 """Of all of them together; fewer are kept where images are larger than 1 MiB, so that a run's fit into our memory."""
-_CHANNELS = (1, 3, 4)
 _MOST_CHANNELS = 4
 """Whose means are taken: no image has more, and what has more is not recognised."""
 _ROWS = 48
@@ -80,8 +79,7 @@ def receive(pod: Pod, timeout_s: float, *, most_images: int) -> Arrival | Proble
         last_at = time.monotonic()
         if len(message.blob) != math.prod(answer.shape) or count + answer.shape[0] > most_images:
             return Stopped(pod.reject("images of another size or number than was said"))
-        batch = np.frombuffer(message.blob, np.uint8).reshape(answer.shape)
-        batch = batch.transpose(0, *(axis + 1 for axis in channels_last(batch.shape[1:])))
+        batch = _channels_last(np.frombuffer(message.blob, np.uint8).reshape(answer.shape))
         shapes.add((int(batch.shape[1]), int(batch.shape[2]), int(batch.shape[3])))
         means.append(_means(batch))
         _keep(copies, batch, count)
@@ -92,9 +90,8 @@ def receive(pod: Pod, timeout_s: float, *, most_images: int) -> Arrival | Proble
     return Arrival(count, last_at, frozenset(shapes), Delivered(np.concatenate(means), tuple(copies)))
 
 
-def channels_last(image: Sequence[int]) -> tuple[int, int, int]:
-    """Axes of an image's height, width and channels, by its shape."""
-    return (1, 2, 0) if image[0] in _CHANNELS and image[2] not in _CHANNELS else (0, 1, 2)
+def _channels_last(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return batch.transpose(0, *(axis + 1 for axis in image_axes(batch.shape[1:])))
 
 
 def _means(batch: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -9,8 +9,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from grader_service.batch_geometry import height_width_channels
 from grader_service.grading.arms import ArmLost, Pace, lost, warm_reference
-from grader_service.grading.delivery import Arrival, channels_last, receive
+from grader_service.grading.delivery import Arrival, receive
 from grader_service.grading.dialogue import Mark, Problem, Stopped, ask, parse, trusted
 from grader_service.grading.gpu_use import Span
 from grader_service.grading.proof import Ledger, Spread, Tally
@@ -50,8 +51,8 @@ class ProofArm:
         """
         self.ledger = Ledger(shards.plan, shards.per_part)
         self.cold = False
-        batch_size, *image = min(shape[0], shards.per_part), *shape[1:]
-        self._image = tuple(image[axis] for axis in channels_last(image))
+        self._image = height_width_channels(shape[1:])
+        batch_size = min(shape[0], shards.per_part)
         self.least_batch = batch_size
         """Images that its batches hold at the least, as the host counted them; see `_batch_held`."""
         self._pod = pod

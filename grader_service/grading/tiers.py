@@ -14,10 +14,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from grader_service.batch_geometry import height_width_channels
 from grader_service.grading import arms, blocks, learner
 from grader_service.grading.comparison import claims_beside, declared_settings, fair_settings, reference_settings
 from grader_service.grading.contradictions import Setting, corroborate
-from grader_service.grading.delivery import channels_last
 from grader_service.grading.dialogue import Problem, Stopped, ask, parse
 from grader_service.grading.gpu_use import Span
 from grader_service.grading.lookout import Lookout
@@ -305,7 +305,7 @@ def _measure(
 
 def _job(ready: DaliReady) -> dict[str, object]:
     """Decode and resize to the same output: the least that the learner's code can be doing."""
-    height, width, channels = (ready.shape[1:][axis] for axis in channels_last(ready.shape[1:]))
+    height, width, channels = height_width_channels(ready.shape[1:])
     return {
         "steps": [],
         "interpolation": "bilinear",
