@@ -193,12 +193,11 @@ class Experiments:
         if not windows:
             return {}
         alone = copy.deepcopy(graph)
-        edges = {edge.name: edge for operator in alone.operators for edge in operator.outputs}
-        alone.outputs = [edges[name] for name in windows]
+        alone.outputs = [edge for operator in alone.operators for edge in operator.outputs if edge.name in windows]
         flow.drop_idle(alone)
         rounds = -(-_WINDOWS // self.samples)
-        seen = self._runs.run(alone, self._twins * rounds, windows[1:])
-        changed = self._runs.run(alone, self._named(self._pictures.changed_below()) * rounds, windows[1:])
+        seen = self._runs.run(alone, self._twins * rounds)
+        changed = self._runs.run(alone, self._named(self._pictures.changed_below()) * rounds)
         images = pixels = squares = decoded = low = scant = 0.0
         for n, (place, weight) in enumerate(zip(self._places * rounds, self._weights * rounds, strict=True)):
             whole = _pixels(self._pictures.pixels[place].shape)
