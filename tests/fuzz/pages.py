@@ -5,6 +5,7 @@ import atexit
 import functools
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from starlette.applications import Starlette
@@ -22,6 +23,8 @@ from tests.web.stock import plan_batch
 
 _HOST = "127.0.0.1:8080"
 _ESCAPES = "surrogateescape"
+_LOOPS = ThreadPoolExecutor(1, thread_name_prefix="fuzz-page")
+"""A thread of its own: where a test has started a browser, a loop of Playwright's already runs in the main thread."""
 
 
 def page(data: bytes) -> object:
@@ -33,7 +36,7 @@ def page(data: bytes) -> object:
     if not isinstance(asked, dict):
         return None
     place = _place()
-    status, body = asyncio.run(place.ask(asked))
+    status, body = _LOOPS.submit(asyncio.run, place.ask(asked)).result()
     assert status < 500, (status, body[-300:])
     return status
 
