@@ -27,6 +27,7 @@ from tests.corpus.catalogue import selected
 from tests.corpus.result import Finding, shortened
 
 ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "tests" / "corpus" / "defences.d"
 _CARRIED = ("grader_service", "sandbox", "checks", "images", "tests", "examples")
 _SECONDS_FOR_START = 60.0
 _PLAYS = 3
@@ -79,13 +80,17 @@ def defences() -> tuple[Defence, ...]:
         ValueError: an entry is wrong, or an id stands twice.
     """
     found: dict[str, Defence] = {}
-    for path in sorted((Path(__file__).parent / "defences.d").glob("*.toml")):
-        for entry in tomllib.loads(path.read_text())["defence"]:
-            defence = Defence.model_validate(entry)
+    for path in sorted(FOLDER.glob("*.toml")):
+        for defence in defences_in(path):
             if defence.id in found:
                 raise ValueError(f"{path.name}: the defence {defence.id} is there twice")
             found[defence.id] = defence
     return tuple(found[one] for one in sorted(found))
+
+
+def defences_in(path: Path) -> tuple[Defence, ...]:
+    """Those of one file."""
+    return tuple(Defence.model_validate(entry) for entry in tomllib.loads(path.read_text())["defence"])
 
 
 def switched_off(defence: Defence, root: Path) -> dict[Path, str]:

@@ -4,6 +4,7 @@
     python -m tests.levels test
     python -m tests.levels all [--shard K/N]
     python -m tests.levels ci [--base COMMIT]
+    python -m tests.levels engine          # the Docker engine of the tests, until Ctrl-C, for a test by hand
     python -m tests.levels record          # keeps what units took in the newest reports, for the shards
 
 A part that fails ends nothing but the parts that need it; with FAILFAST=1 it ends the run. With CI=true a component
@@ -31,7 +32,7 @@ SHARDS = 6
 def main() -> int:
     """Exit status: 0 when everything passed, 1 when something failed, 2 for wrong arguments."""
     parser = argparse.ArgumentParser(prog="python -m tests.levels")
-    parser.add_argument("level", choices=("check", "test", "all", "ci", "record"))
+    parser.add_argument("level", choices=("check", "test", "all", "ci", "engine", "record"))
     parser.add_argument("--shard", default=os.environ.get("SHARD", ""), help="k/n: one of n parts of `all`.")
     parser.add_argument("--base", default=os.environ.get("BASE") or None, help="Commit that `ci` compares with.")
     options = parser.parse_args()
@@ -43,6 +44,8 @@ def main() -> int:
     if options.level == "record":
         shards.write([test for path in sorted(REPORTS.glob("*.xml")) for test in read_report(path)])
         return 0
+    if options.level == "engine":
+        return _engine_by_hand()
     record = Record({"all": "test-all"}.get(options.level, options.level))
     if options.level in {"check", "test", "ci"}:
         _run(record, levels.check())
@@ -94,10 +97,28 @@ def _stopped(record: Record) -> bool:
     return os.environ.get("FAILFAST") == "1" and not record.ok
 
 
+def _engine_by_hand() -> int:
+    """An engine with the images, until somebody ends it."""
+    _widen_path()
+    if (problem := missing_packages()) is not None:
+        say(problem)
+        return 1
+    with ensure_engine(say) as environment, contextlib.suppress(KeyboardInterrupt):
+        done = run(levels.images(), {**os.environ, **environment})
+        named = "".join(f"export {name}={value}; " for name, value in environment.items())
+        say(f"images {'ready' if done.ok else 'FAILED'}; in another shell: {named}.venv/bin/python -m pytest …")
+        signal.pause()
+    return 0
+
+
+def _widen_path() -> None:
+    """Where Debian keeps dockerd and debootstrap; not every way to become root brings these folders along."""
+    os.environ["PATH"] = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/local/sbin:/usr/sbin:/sbin"
+
+
 def _engine(record: Record, stack: contextlib.ExitStack) -> bool:
     """Starts what the services need; False where that cannot be had and nothing that needs it may run."""
-    # Where Debian keeps dockerd and debootstrap; not every way to become root brings these folders along.
-    os.environ["PATH"] = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/local/sbin:/usr/sbin:/sbin"
+    _widen_path()
     if (problem := missing_packages()) is not None:
         record.broken.append(problem)
         return False

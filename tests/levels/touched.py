@@ -33,7 +33,7 @@ def touched(paths: Iterable[str], units: Iterable[str]) -> list[str]:
 
     A test's file is touched by itself, by a change of a module that it imports by name, by whatever lies beside it
     and is no test (a conftest, recorded data), and, where it grades examples, by these. A case of the corpus is touched
-    by its own module; a defence by the files that it is switched off in.
+    by its own module; a defence by its entry and by the files that it is switched off in.
     """
     from tests.corpus import defences
 
@@ -42,8 +42,16 @@ def touched(paths: Iterable[str], units: Iterable[str]) -> list[str]:
     if any(path.startswith("examples/") for path in changed):
         modules.add("tests.e2e.conftest.EXAMPLES")
     folders = {str(Path(path).parent) for path in changed if path.startswith("tests/") and not _is_test(path)}
+    entered = {
+        defence.id
+        for path in defences.FOLDER.glob("*.toml")
+        if str(path.relative_to(ROOT)) in changed
+        for defence in defences.defences_in(path)
+    }
     found = {
-        defence_unit(defence.id) for defence in defences.defences() if {edit.file for edit in defence.edits} & changed
+        defence_unit(defence.id)
+        for defence in defences.defences()
+        if defence.id in entered or {edit.file for edit in defence.edits} & changed
     }
     found |= {case_unit(case) for case in _cases_of(changed)}
     for unit in units:
