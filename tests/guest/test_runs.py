@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from sandbox.guest.graph import edit, model
 from sandbox.guest.graph.edit import Budget
@@ -124,17 +125,40 @@ def test_a_rare_large_image_counts_as_rare():
 
 
 def test_what_files_stand_for_adds_up_to_all(tmp_path):
-    """The largest are always among those that are looked at."""
+    """Also where not all that were chosen could be looked at, of which the largest come first."""
     files = [tmp_path / str(size) for size in range(1, 101)]
     for file in files:
         file.write_bytes(b"-" * int(file.name))
-    chosen = experiments._chosen([str(file) for file in files], 20, random.Random(3))
-    assert len(chosen) == 20
-    assert sum(chosen.values()) == pytest.approx(100)
-    assert all(chosen[str(file)] == 1.0 for file in files[-4:])
-    assert experiments._chosen([str(file) for file in files[:3]], 3, random.Random(3)).keys() == set(
-        map(str, files[:3])
-    )
+    largest, others = experiments._chosen([str(file) for file in files], 20, random.Random(3))
+    assert largest == [str(file) for file in files[-4:]]
+    assert len({*largest, *others}) == 20
+    for looked_at in (20, 9):
+        weights = experiments._weights([*largest, *others][:looked_at], largest, 100)
+        assert sum(weights) == pytest.approx(100)
+        assert weights[:4] == [1.0] * 4
+    few = [str(file) for file in files[:3]]
+    assert experiments._chosen(few, 3, random.Random(3)) == (few, [])
+
+
+def test_large_files_leave_no_room_for_the_least_important(lab_child, tmp_path):
+    """The largest come first; and in whatever order they stand then, each has its own picture."""
+    files = [tmp_path / f"{number}.png" for number in range(40)]
+    for number, file in enumerate(files):
+        Image.new("RGB", (8, 8), (number, number, number)).save(file)
+
+    def looked_at():
+        from sandbox.guest.trusted import twins
+
+        twins._MOST_BYTES = 20 * 8 * 8 * 3
+        decoder = model.Operator("decoders__Image")
+        with twins.Pictures([str(file) for file in files], decoder, 1, ThreadPoolExecutor(1), grey=False) as pictures:
+            pictures.shuffle(random.Random(3))
+            return pictures.files, [int(pixels[0, 0, 0]) for pixels in pictures.pixels]
+
+    found, shown = lab_child(looked_at)
+    assert sorted(found) == sorted(str(file) for file in files[:32])
+    assert found != [str(file) for file in files[:32]]
+    assert [f"{number}.png" for number in shown] == [file.rpartition("/")[2] for file in found]
 
 
 def seen(*rows, shape=(1, 4, 1)):

@@ -18,7 +18,7 @@ import math
 import os
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Executor, ThreadPoolExecutor
 from statistics import fmean
@@ -69,11 +69,12 @@ def examine(
         found |= {"alike": samples, "stayed": samples}  # no picture of a file gets there at all
     elif not found["doubt"]:
         try:
-            chosen = _chosen(files, min(len(files), samples, _MOST_FILES), draw)
+            largest, others = _chosen(files, min(len(files), samples, _MOST_FILES), draw)
             decoder = ready.operators[decoders[0]]
             grey = decoder.scalar("output_type") == flow.GRAY and not flow.asks_for_shapes(ready)
-            with Pictures(list(chosen), decoder, threads, cpu, grey=grey) as pictures:
-                weights = [chosen[file] for file in pictures.files]
+            with Pictures([*largest, *others], decoder, threads, cpu, grey=grey) as pictures:
+                pictures.shuffle(draw)
+                weights = _weights(pictures.files, largest, len(files))
                 found |= _on_device(Experiments(pictures, weights, samples, draw, cpu), ready, device)
         except Exception as error:
             found["doubt"] = f"Running the graph on other pictures failed: {error}"[:500]
@@ -97,16 +98,25 @@ def _on_device(experiments: "Experiments", graph: Graph, device: str) -> dict[st
     return found
 
 
-def _chosen(files: Sequence[str], count: int, draw: random.Random) -> dict[str, float]:
-    """Files by lot, the largest among them, in any order, and how many each stands for.
-
-    What is seldom may be most of the work, but is no more of it than it is.
-    """
+def _chosen(files: Sequence[str], count: int, draw: random.Random) -> tuple[list[str], list[str]]:
+    """The largest files, and others by lot."""
     by_size = sorted(files, key=os.path.getsize)
     cut = len(files) - min(_LARGEST, count)
-    drawn = draw.sample(by_size[:cut], count - len(files) + cut)
-    chosen = dict.fromkeys(drawn, cut / max(1, len(drawn))) | dict.fromkeys(by_size[cut:], 1.0)
-    return {file: chosen[file] for file in draw.sample(list(chosen), len(chosen))}
+    return by_size[cut:], draw.sample(by_size[:cut], count - len(files) + cut)
+
+
+def _weights(seen: Sequence[str], largest: Collection[str], files: int) -> list[float]:
+    """How many files each of these stands for: the largest for itself, the others for all others.
+
+    What is seldom may be most of the work, but is no more of it than it is.
+
+    Args:
+        seen: that are looked at.
+        largest: that are among them.
+        files: in all.
+    """
+    others = sum(file not in largest for file in seen)
+    return [1.0 if file in largest else (files - len(largest)) / others for file in seen]
 
 
 class Experiments:

@@ -112,7 +112,7 @@ def alike(one: Outputs, other: Outputs, within: float) -> list[bool]:
     Args:
         one: outputs of a run, images first.
         other: those of another one.
-        within: by how much images may differ, as a share of what each differs from the next image of its run, and
+        within: by how much images may differ, as a share of what each differs from the image before it in its run, and
             windows, as a share of their contrast; 0 for nothing.
     """
     images = other[0]

@@ -18,7 +18,7 @@ class Pictures:
     """What decoders make of whole files, as files in memory; use as a context manager.
 
     Args:
-        files: JPEG files; only the first of them where all would need much memory.
+        files: JPEG files, the most important first: only as many as `_MOST_BYTES` of pixels hold, and some more.
         decoder: of the graph.
         threads: of the CPU.
         cpu: where files are decoded.
@@ -37,6 +37,13 @@ class Pictures:
     def __exit__(self, *_: object) -> None:
         for descriptor in self._made:
             os.close(descriptor)
+
+    def shuffle(self, draw: random.Random) -> None:
+        """Puts the files in an order that no graph can know."""
+        order = draw.sample(range(len(self.files)), len(self.files))
+        self.files = [self.files[place] for place in order]
+        self.pixels = [self.pixels[place] for place in order]
+        self.twins = [self.twins[place] for place in order]
 
     def others(self, draw: random.Random) -> list[int]:
         """For each file one of the same size that shows another picture: of another file, shifted, in its negative."""
