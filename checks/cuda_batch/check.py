@@ -44,8 +44,8 @@ class CudaBatchCheck:
     Evidence:
         batch.shape: [N, C, H, W] or [N, H, W, C], counted in the grader's own process.
         batch.device: where that process found the batch; in a rehearsal, where the graph places it.
-        served: where the graph could not be carried (tier B, softer): shape and device as the learner's process says,
-            and how many different new images the host saw come.
+        served: where the graph could not be carried (tiers B and C, softer): shape and device as the learner's process
+            says, and how many different new images the host saw come.
     Points: all or nothing.
     Errors: 0 false accepts and 0 false rejects on the controls in `tests/checks/test_cuda_batch.py`.
     Cannot detect: whether the learner's own `first_batch` came from this pipeline; it is not used.

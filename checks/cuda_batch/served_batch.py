@@ -12,23 +12,24 @@ def judge(served: ServedBatch, first_batch: FirstBatch, min_batch: int, dimensio
     """
     shape = list(served.shape)
     seen = f"The first batch that `build_dali_iterator` delivered on other images is {served.dtype} {shape}"
+    tier = Tier(served.tier)
     details = {"served": served.model_dump(mode="json"), "first_batch": first_batch.model_dump(mode="json")}
     if len(shape) != dimensions:
         text = f"{seen}, which has {len(shape)} dimensions; expected {dimensions}: batch, channels, height and width."
-        return failed("batch.not_4d", text, tier=Tier.PROOF, details=details)
+        return failed("batch.not_4d", text, tier=tier, details=details)
     if shape[0] < min_batch:
         return failed(
             "batch.too_small",
             f"{seen}: {shape[0]} images per batch; at least {min_batch} are needed. "
             "Use the batch_size that `build_dali_iterator` is given.",
-            tier=Tier.PROOF,
+            tier=tier,
             details=details,
         )
     if served.device != "cuda":
         return failed(
             "batch.not_cuda",
             f"{seen}, but it lies on the CPU. Decode with device='mixed', or send the images on with .gpu().",
-            tier=Tier.PROOF,
+            tier=tier,
             details=details,
         )
     if served.distinct < min_batch:
@@ -43,8 +44,8 @@ def judge(served: ServedBatch, first_batch: FirstBatch, min_batch: int, dimensio
         )
     return passed(
         "batch.ok",
-        f"{seen}, on CUDA as your code says (tier B: your graph could not be carried, so your own code was asked), and "
-        f"at least {served.distinct} different new images came out of it.",
-        tier=Tier.PROOF,
+        f"{seen}, on CUDA as your code says (tier {tier}: your graph could not be carried, so your own code was "
+        f"asked), and at least {served.distinct} different new images came out of it.",
+        tier=tier,
         details=details,
     )

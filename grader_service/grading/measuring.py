@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader_service.grading import acceptance, clean_room, tiers
+from grader_service.grading.arms import TimedArm
 from grader_service.grading.dialogue import Stopped
 from grader_service.grading.graph_timing import not_timed, time_graph
 from grader_service.grading.host_effect import Job, measure_host, needs_host_effect, with_host
@@ -13,6 +14,7 @@ from grader_service.held_out.plan import plan_shard
 from grader_service.held_out.shards import begin_shard
 from grader_service.model.evidence import CleanRoom
 from grader_service.model.measurement import Measurement
+from sandbox.api import Pod
 
 LEAST_IMAGES = 128
 
@@ -40,7 +42,7 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
     clock.start("clean_room", "rebuilding the DALI graph in the clean room")
     carried = clean_room.carry(room, session.found, files, len(crew.cpus), crew.device)
     if isinstance(carried, CleanRoom):
-        return _by_content(session, carried, files)
+        return _by_content(session, room, carried, files)
     if crew.reference is None:
         return carried.facts, None
 
@@ -53,20 +55,30 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
     if proof.problem is not None:
         return carried.facts, not_timed(session, proof)
     timed = time_graph(session, carried, files, shard)
-    measurement, plan = timed.measurement, crew.lab.measurement
-    if needs_host_effect(measurement.decision):
-        clock.start("host", "measuring what this host can show")
-        job = Job(files, carried.plan, carried.batch_size, len(crew.cpus), crew.device)
-        host = measure_host(room, timed.baselines.timed, job, plan, clock.progress.note)
-        measurement = with_host(measurement, host)
+    job = Job(files, carried.plan, carried.batch_size, len(crew.cpus), crew.device)
+    measurement = _allowing_for_host(session, room, timed.measurement, job, timed.baselines.timed)
     return carried.facts, measurement.model_copy(update={"graph": proof})
 
 
-def _by_content(session: Session, room: CleanRoom, files: Sequence[str]) -> tuple[CleanRoom, Measurement | None]:
+def _allowing_for_host(
+    session: Session, room: Pod, measurement: Measurement, job: Job, references: Sequence[TimedArm]
+) -> Measurement:
+    """The measurement; where it is no pass, with what this host can show."""
+    if not needs_host_effect(measurement.decision):
+        return measurement
+    clock = session.clock
+    clock.start("host", "measuring what this host can show")
+    host = measure_host(room, references, job, session.crew.lab.measurement, clock.progress.note)
+    return with_host(measurement, host)
+
+
+def _by_content(
+    session: Session, room: Pod, facts: CleanRoom, files: Sequence[str]
+) -> tuple[CleanRoom, Measurement | None]:
     """What the learner's own code proves by delivering images, where its graph could not be carried."""
     crew, clock = session.crew, session.clock
-    if not tiers.worth_trying(room):
-        return room, None
+    if not tiers.worth_trying(facts):
+        return facts, None
     clock.start("proof", "measuring your own DALI code by what it delivers")
     if crew.reference is not None:
         session.versions.update(clean_room.await_ready(crew.reference))
@@ -86,5 +98,9 @@ def _by_content(session: Session, room: CleanRoom, files: Sequence[str]) -> tupl
             lookout=watched,
         )
         sizes = session.inventory.sizes if session.inventory else ()
-        proven = tiers.measure_by_content(bench, session.found.discovery, room, sizes, session.seed)
-    return proven.room, proven.measurement
+        proven = tiers.measure_by_content(bench, session.found.discovery, facts, sizes, session.seed)
+    measurement, served = proven.measurement, proven.room.served
+    if proven.job is not None and served is not None and room.alive():
+        job = Job(files, proven.job, served.shape[0], len(crew.cpus), crew.device)
+        measurement = _allowing_for_host(session, room, measurement, job, proven.references)
+    return proven.room, measurement

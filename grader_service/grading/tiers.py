@@ -7,8 +7,8 @@ and where neither shows new images the measurement says what was tried and has n
 import math
 import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -99,6 +99,10 @@ class Proven:
     room: CleanRoom
     """As it was, with the batch that was served beside it."""
     measurement: Measurement
+    job: Mapping[str, object] | None = None
+    """Of the references; None where none was timed."""
+    references: Sequence[arms.TimedArm] = ()
+    """Those that were timed, without the transfer that delivering costs."""
 
 
 def worth_trying(room: CleanRoom) -> bool:
@@ -137,13 +141,19 @@ def measure_by_content(
         tier, tally = _probe(dali, refused)
         if tier is None or bench.reference is None:
             content = dali.ledger.conclude() if dali.ledger.total.delivered else None
-            measurement = _nothing(bench, refused, content=content)
+            proven = Proven(room, _nothing(bench, refused, content=content))
         else:
-            measurement = _measure(bench, discovery, shards, dali, own, ready, tier, refused)
+            proven = _measure(bench, discovery, room, shards, dali, own, ready, tier=tier, refused=refused)
         # The size of a batch is what all windows held to: the first batch alone may be a show.
         distinct = min(tally.fresh, ready.shape[0], dali.least_batch)
-        served = ServedBatch(shape=ready.shape, dtype=ready.dtype, device=ready.device, distinct=distinct)
-        return Proven(room.model_copy(update={"served": served}), measurement)
+        served = ServedBatch(
+            shape=ready.shape,
+            dtype=ready.dtype,
+            device=ready.device,
+            distinct=distinct,
+            tier="C" if proven.measurement.tier == "C" else "B",
+        )
+        return replace(proven, room=room.model_copy(update={"served": served}))
 
 
 def _wanted_batch(discovery: Discovery) -> int:
@@ -248,20 +258,26 @@ def watch(lookout: Lookout, dali: ProofArm, reference: arms.TimedArm) -> tuple[G
 def _measure(
     bench: Bench,
     discovery: Discovery,
+    room: CleanRoom,
     shards: TrialShards,
     dali: ProofArm,
     own: _OwnLoader,
     ready: DaliReady,
+    *,
     tier: Literal["B", "C"],
     refused: Sequence[TierRefused],
-) -> Measurement:
+) -> Proven:
     assert bench.reference is not None  # noqa: S101 - asked before
     fair = fair_settings(bench.plan, bench.cpus, ready.shape[0])
     declared = own.settings or fair
     wanted = reference_settings(declared, fair)
+    job = _job(ready)
+    senders = [
+        prepare_sender(bench.reference, arm, settings, bench.files, job, bench.device)
+        for arm, settings in wanted.items()
+    ]
     timed_arms: list[arms.TimedArm] = [own.arm] if own.arm is not None else []
-    for arm, settings in wanted.items():
-        timed_arms.append(prepare_sender(bench.reference, arm, settings, bench.files, _job(ready), bench.device))
+    timed_arms += senders
     # Queued images are charged to the blocks of the first look (`Spread`), so nothing may end before it.
     floors = {"declared_floor": _DECLARED_FLOOR, "fair_floor": _FAIR_FLOOR}
     plan = bench.plan.model_copy(update={**floors, "glaring": None})
@@ -282,7 +298,7 @@ def _measure(
         pixels_per_image=shards.plan.mean_pixels,
         decodes_on_gpu=False,  # without a graph nobody knows where the learner's code decodes
     )
-    return Measurement(
+    measurement = Measurement(
         device=bench.device,
         plan=plan,
         images=shards.per_part,
@@ -301,6 +317,8 @@ def _measure(
         attempt=bench.attempt,
         unsteady=timed.unsteady,
     )
+    references = [arms.ReferenceArm(sender.pod, sender.arm, sender.settings, sender.queue_depth) for sender in senders]
+    return Proven(room, measurement, job, references)
 
 
 def _job(ready: DaliReady) -> dict[str, object]:

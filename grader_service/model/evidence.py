@@ -273,6 +273,8 @@ class ServedBatch(Wire):
     device: Literal["cuda", "cpu"]
     distinct: Count
     """Different new images that were proved to come, counted up to the size of a batch as all windows held to it."""
+    tier: Literal["B", "C"] = "B"
+    """Of the measurement that showed it."""
 
 
 class CleanRoom(Wire):

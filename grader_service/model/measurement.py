@@ -13,7 +13,7 @@ ImagesPerSecond = Annotated[float, Field(gt=0)]
 
 
 class Arm(StrEnum):
-    """One side of the comparison; each runs in a pod of its own."""
+    """One side of the comparison; nothing of one runs while another is timed."""
 
     DALI = "dali"
     """The learner's graph in the clean room."""
@@ -194,7 +194,8 @@ class GraphSeen(Frozen):
     own: Count
     """Images that changed whenever their own file showed another picture."""
     on_gpu: Count | None = None
-    """Images that on the GPU resemble those of the CPU; null in a rehearsal."""
+    """Images that on the GPU resemble those of the CPU; null in a rehearsal, for graphs that a CPU cannot run, and
+    where nothing was tried out."""
     windows: Count = 0
     """Windows of decoders that were measured: as many as would tell as much of files that are all of one size. 0 where
     whole files are decoded."""

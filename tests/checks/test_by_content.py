@@ -216,11 +216,12 @@ def served(**changes):
         ({}, "passed", "batch.ok", "B"),
         ({"shape": (8, 3, 224, 224)}, "failed", "batch.too_small", "B"),
         ({"device": "cpu"}, "failed", "batch.not_cuda", "B"),
+        ({"tier": "C"}, "passed", "batch.ok", "C"),
         ({"distinct": 3}, "unverified", "batch.not_proved", "D"),
     ],
 )
 def test_a_served_batch_is_judged_softly(changes, outcome, code, tier):
-    """Shape and device are claims, new images are facts, and a pass says tier B."""
+    """Shape and device are claims, new images are facts, and a pass says its tier."""
     result = served(**changes)
     assert (result.outcome, result.code, result.tier) == (outcome, code, tier)
 

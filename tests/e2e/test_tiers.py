@@ -129,6 +129,16 @@ def test_files_kept_in_memory_are_measured_cold(graded):
 
 
 @pytest.mark.slow
+def test_code_that_is_too_slow_is_held_against_what_the_host_can_show(graded):
+    """Our own graph is timed on the same job, as for graphs: where nobody could pass, nobody fails."""
+    slow = external(opened="(time.sleep(0.02), np.fromfile({}, dtype=np.uint8))[1]")
+    checks, evidence = graded("import time", COMMON, slow, END, threshold=1.1)
+    ratio, host = checks["throughput_ratio"], evidence.measurement.host
+    assert (ratio.outcome, ratio.code, ratio.tier) == ("failed", "ratio.too_low", "B"), ratio.feedback
+    assert host.ratio > 2 * evidence.measurement.decision.interval.high
+
+
+@pytest.mark.slow
 def test_a_replayed_ring_of_batches_fails(graded):
     """Four batches that are decoded once and delivered over and over are not the images of an epoch."""
     checks, evidence = graded(COMMON, external(), REPLAY, END)
