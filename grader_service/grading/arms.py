@@ -60,6 +60,15 @@ class Settled(Protocol):
     settled: bool
 
 
+@runtime_checkable
+class Discarding(Protocol):
+    """An arm whose windows hang together."""
+
+    def discarded(self) -> None:
+        """The host spoiled the block of the last window, so that it counts nowhere."""
+        ...
+
+
 def window_timeout_s(seconds: float) -> float:
     """How long to wait for a window that is meant to last so many seconds."""
     return max(MIN_WINDOW_TIMEOUT_S, _SLOWEST * seconds)

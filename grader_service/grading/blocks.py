@@ -7,7 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from grader_service.grading.arms import MIN_WINDOW_TIMEOUT_S, ArmLost, Settled, TimedArm, window_timeout_s
+from grader_service.grading.arms import (
+    MIN_WINDOW_TIMEOUT_S,
+    ArmLost,
+    Discarding,
+    Settled,
+    TimedArm,
+    window_timeout_s,
+)
 from grader_service.grading.gpu_use import Span
 from grader_service.grading.lookout import Lookout
 from grader_service.grading.progress import Progress
@@ -159,6 +166,9 @@ def _timed(
         if spoiled is not None:
             progress.note(f"block {block.index + 1} discarded: {spoiled}")
             timed.unsteady = _too_many_spoiled(timed.blocks, plan)
+            for arm in arms:
+                if isinstance(arm, Discarding):
+                    arm.discarded()
             continue
         latest = rates
         log_ratios.append(block.log_ratio)

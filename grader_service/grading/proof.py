@@ -143,14 +143,18 @@ class Spread:
 
     A pipeline that was warmed up delivers what it had queued first. Those images cost time and count nothing; charged
     to one block alone they would make that block an outlier. By the first look every one of them has been charged.
+    What a discarded block held costs nobody anything.
     """
 
     blocks: int
     _owed: float = 0.0
     _left: int = -1
+    _before: tuple[float, int] = (0.0, -1)
+    """Both before the last window."""
 
     def credit(self, tally: Tally) -> int:
         """Images to credit for the next window; may be below zero."""
+        self._before = (self._owed, self._left)
         if self._left < 0:
             self._owed = tally.stale / self.blocks
             self._left = self.blocks
@@ -159,3 +163,7 @@ class Spread:
             images = tally.fresh - (self._owed if self._left > 0 else 0.0)
         self._left = max(0, self._left - 1)
         return round(images)
+
+    def discard(self) -> None:
+        """The last window counts nowhere."""
+        self._owed, self._left = self._before

@@ -94,6 +94,10 @@ class ProofArm:
         del seconds
         return self._batches
 
+    def discarded(self) -> None:
+        """See `Discarding.discarded`."""
+        self._spread.discard()
+
     def go_on(self, seconds: float, *, timeout_s: float) -> Span:
         """Lets the iterator run for about so long without counting anything, since windows are too short to be watched.
 

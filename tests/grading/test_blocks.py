@@ -163,6 +163,24 @@ def test_a_spoiled_block_is_kept_repeated_and_not_counted():
     assert timed.decision.blocks_used == 4
 
 
+def test_an_arm_whose_windows_hang_together_hears_of_a_discarded_one():
+    """Before its next window begins; nobody else's block is any of its business."""
+
+    class Hanging(SteadyArm):
+        """Remembers after how many windows it was told."""
+
+        told = ()
+
+        def discarded(self):
+            self.told = (*self.told, self.windows)
+
+    dali = Hanging(Arm.DALI, 1000)
+    dali.settled = True
+    timed = run(dali, SteadyArm(Arm.DECLARED, 500), lookout=Lookout(ScriptedHost((None, "heat", "heat", None))))
+    assert [block.spoiled for block in timed.blocks][:4] == [None, "heat", "heat", None]
+    assert dali.told == (2, 3)
+
+
 @pytest.mark.parametrize("rate", [1.0, 1e6])
 def test_a_throttled_block_cannot_decide(rate):
     """A rate that would change the decision is gone with its block, upwards and downwards."""
