@@ -128,17 +128,22 @@ def _screen(session: Session, carried: Carried, baselines: Baselines, kept: Kept
         )
 
 
-def _known(session: Session, key: JobKey, shard: ShardPlan) -> KeptReference | None:
-    """The rate that is kept for this job, for a first attempt, where no test looks at as few blocks as a screen has."""
+def _keeps(session: Session) -> bool:
+    """Whether a kept rate is of use: for a first attempt, where no test looks at as few blocks as a screen has."""
     plan = session.crew.lab.measurement
-    if session.references is None or session.attempt > 1 or plan.glaring is None or plan.looks[0] <= GLARING_BLOCKS:
+    return session.attempt == 1 and plan.glaring is not None and plan.looks[0] > GLARING_BLOCKS
+
+
+def _known(session: Session, key: JobKey, shard: ShardPlan) -> KeptReference | None:
+    """The rate that is kept for this job."""
+    if session.references is None or not _keeps(session):
         return None
     return session.references.rate(key, shard.mean_pixels)
 
 
 def _note(session: Session, key: JobKey, carried: Carried, shard: ShardPlan, measurement: Measurement) -> None:
     """The job, for the next runs; a first attempt that was decided speaks for its learner."""
-    if session.references is None or session.attempt > 1 or measurement.decision is None:
+    if session.references is None or not _keeps(session) or measurement.decision is None:
         return
     crew = session.crew
     sizes = session.inventory.sizes if session.inventory else ()
