@@ -18,7 +18,7 @@ _OTHER_IMAGES = (
 )
 _CERTAIN = {
     "replayed": ("replayed", "most of the images that came had come before, so they were not decoded again"),
-    "repeated_images": ("replayed", "images came again before the others had come once"),
+    "repeated_images": ("replayed", "images came again before the others had come once"),  # in earlier evidence
     "partial_decode": (
         "partial_decode",
         "they lack the finest texture of the files, so they were decoded at reduced resolution",

@@ -26,7 +26,7 @@ Sizes = Sequence[tuple[int, int]]
 def standard_work(sizes: Sizes) -> tuple[float, float]:
     """Share of all pixels that the standard job shows, and share of them in images whose window reaches their end.
 
-    About 0.45 and 0.8. The end is the lowest third of an image.
+    About 0.43 and 0.89 for 500 × 375. The end is the lowest third of an image.
     """
     shapes = np.maximum([width / height for width, height in sizes], _TALLEST)
     aspects, which = np.unique(np.round(shapes, 3), return_inverse=True)
