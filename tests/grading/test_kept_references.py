@@ -1,17 +1,21 @@
 """The reference's rate from between runs: kept for one job, for minutes, and only where it cannot flatter a graph."""
 
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 from checks.registry import Registry
 from grader_service.errors import SandboxUnavailable
+from grader_service.grading import graph_timing
 from grader_service.grading.kept_references import LEAST_LEARNERS, JobKey, KeptReferences
 from grader_service.grading.reference_run import ReferenceTask, TimedReference
 from grader_service.labs.catalogue import load_lab
+from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, LoaderSettings, Window
 from tests.hand_clock import HandClock
 
+TWO_LOOKS = MeasurementPlan(looks=(2,), extension_blocks=0, glaring=2.0)
 SETTINGS = LoaderSettings(batch_size=32, num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=2)
 PIXELS = 500 * 375
 
@@ -187,3 +191,18 @@ def test_a_bug_is_not_repeated_at_once_either(bench):
     bench.clock.now += 1.0
     assert bench.kept.refresh()
     assert bench.kept.rate(bench.key(), PIXELS) is not None
+
+
+@pytest.mark.parametrize(
+    ("plan", "attempt", "keeps"),
+    [
+        (MeasurementPlan(), 1, True),
+        (MeasurementPlan(), 2, False),
+        (MeasurementPlan(glaring=None), 1, False),
+        (TWO_LOOKS, 1, False),
+    ],
+)
+def test_rates_are_kept_where_they_may_be_used(plan, attempt, keeps):
+    """A job that no plan may end by is not measured between runs either."""
+    session = SimpleNamespace(attempt=attempt, crew=SimpleNamespace(lab=SimpleNamespace(measurement=plan)))
+    assert graph_timing._keeps(session) is keeps
