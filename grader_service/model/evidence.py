@@ -1,9 +1,8 @@
 """What a run left behind: host-seen facts and pod-claimed facts, kept apart by type.
 
-`PodRecord` and everything in `RunRecord` was seen by the host. `Discovery` was said by a process that the
-learner's code shared, so each of its values may be invented; it is validated, bounded and never believed where a
-grade depends on it. `Scan` and `CleanRoom` come from pods that run only our code, over the learner's files and graph.
-Lists are refused at their first wrong value: a reason for each of a million would cost the host gigabytes.
+The host saw `PodRecord` and all of `RunRecord`. `Discovery` was said by a process that the learner's code shared: it is
+validated, bounded and never believed where a grade depends on it. `Scan` and `CleanRoom` come from pods of ours, over
+the learner's files and graph. Lists are refused at their first wrong value: a million reasons would cost gigabytes.
 """
 
 from collections.abc import Mapping
@@ -263,7 +262,7 @@ class BatchFacts(Wire):
 
 
 class ServedBatch(Wire):
-    """The first batch of the learner's own code on held-out images, where its graph could not be carried.
+    """The first batch of the learner's own code on held-out images, where its graph could not be carried (tiers B, C).
 
     Shape, type and device are claims of the learner's process; that images were new was seen by the host.
     """
@@ -271,10 +270,9 @@ class ServedBatch(Wire):
     shape: Shape
     dtype: ShortText
     device: Literal["cuda", "cpu"]
+    tier: Literal["B", "C"] = "B"
     distinct: Count
     """Different new images that were proved to come, counted up to the size of a batch as all windows held to it."""
-    tier: Literal["B", "C"] = "B"
-    """Of the measurement that showed it."""
 
 
 class CleanRoom(Wire):
