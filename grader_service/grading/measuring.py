@@ -100,7 +100,7 @@ def _by_content(
         sizes = session.inventory.sizes if session.inventory else ()
         proven = tiers.measure_by_content(bench, session.found.discovery, facts, sizes, session.seed)
     measurement, served = proven.measurement, proven.room.served
-    if proven.job is not None and served is not None and room.alive():
+    if served is not None and room.alive():
         job = Job(files, proven.job, served.shape[0], len(crew.cpus), crew.device)
         measurement = _allowing_for_host(session, room, measurement, job, proven.references)
     return proven.room, measurement

@@ -8,7 +8,7 @@ import math
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -23,7 +23,7 @@ from grader_service.grading.gpu_use import Span
 from grader_service.grading.lookout import Lookout
 from grader_service.grading.progress import Progress
 from grader_service.grading.proof import Tally
-from grader_service.grading.proof_arm import HeldArm, ProofArm, hold_loader, prepare_sender
+from grader_service.grading.proof_arm import HeldArm, ProofArm, ReferenceSender, hold_loader, prepare_sender
 from grader_service.grading.trial_shards import TrialShards
 from grader_service.held_out.plan import MAX_IMAGES
 from grader_service.model.base import ShortText, Wire
@@ -99,8 +99,8 @@ class Proven:
     room: CleanRoom
     """As it was, with the batch that was served beside it."""
     measurement: Measurement
-    job: Mapping[str, object] | None = None
-    """Of the references; None where none was timed."""
+    job: Mapping[str, object] = field(default_factory=dict)
+    """Of the references; empty where nothing was served."""
     references: Sequence[arms.TimedArm] = ()
     """Those that were timed, without the transfer that delivering costs."""
 
@@ -139,11 +139,17 @@ def measure_by_content(
             return Proven(room, _nothing(bench, refused))
         dali = ProofArm(bench.learner, shards, bench.shards_path, ready.shape, first_look=bench.plan.looks[0])
         tier, tally = _probe(dali, refused)
+        job, references = _job(ready), []
         if tier is None or bench.reference is None:
             content = dali.ledger.conclude() if dali.ledger.total.delivered else None
-            proven = Proven(room, _nothing(bench, refused, content=content))
+            measurement = _nothing(bench, refused, content=content)
         else:
-            proven = _measure(bench, discovery, room, shards, dali, own, ready, tier=tier, refused=refused)
+            fair = fair_settings(bench.plan, bench.cpus, ready.shape[0])
+            references = [
+                prepare_sender(bench.reference, arm, settings, bench.files, job, bench.device)
+                for arm, settings in reference_settings(own.settings or fair, fair).items()
+            ]
+            measurement = _measure(bench, discovery, shards, dali, own, ready, references, tier=tier, refused=refused)
         # The size of a batch is what all windows held to: the first batch alone may be a show.
         distinct = min(tally.fresh, ready.shape[0], dali.least_batch)
         served = ServedBatch(
@@ -151,9 +157,10 @@ def measure_by_content(
             dtype=ready.dtype,
             device=ready.device,
             distinct=distinct,
-            tier="C" if proven.measurement.tier == "C" else "B",
+            tier="C" if measurement.tier == "C" else "B",
         )
-        return replace(proven, room=room.model_copy(update={"served": served}))
+        plain = [arms.ReferenceArm(one.pod, one.arm, one.settings, one.queue_depth) for one in references]
+        return Proven(room.model_copy(update={"served": served}), measurement, job, plain)
 
 
 def _wanted_batch(discovery: Discovery) -> int:
@@ -258,26 +265,16 @@ def watch(lookout: Lookout, dali: ProofArm, reference: arms.TimedArm) -> tuple[G
 def _measure(
     bench: Bench,
     discovery: Discovery,
-    room: CleanRoom,
     shards: TrialShards,
     dali: ProofArm,
     own: _OwnLoader,
     ready: DaliReady,
+    references: Sequence[ReferenceSender],
     *,
     tier: Literal["B", "C"],
     refused: Sequence[TierRefused],
-) -> Proven:
-    assert bench.reference is not None  # noqa: S101 - asked before
-    fair = fair_settings(bench.plan, bench.cpus, ready.shape[0])
-    declared = own.settings or fair
-    wanted = reference_settings(declared, fair)
-    job = _job(ready)
-    senders = [
-        prepare_sender(bench.reference, arm, settings, bench.files, job, bench.device)
-        for arm, settings in wanted.items()
-    ]
-    timed_arms: list[arms.TimedArm] = [own.arm] if own.arm is not None else []
-    timed_arms += senders
+) -> Measurement:
+    timed_arms: list[arms.TimedArm] = [*([own.arm] if own.arm is not None else []), *references]
     # Queued images are charged to the blocks of the first look (`Spread`), so nothing may end before it.
     floors = {"declared_floor": _DECLARED_FLOOR, "fair_floor": _FAIR_FLOOR}
     plan = bench.plan.model_copy(update={**floors, "glaring": None})
@@ -289,7 +286,9 @@ def _measure(
         watched = watch(bench.lookout, dali, timed_arms[-1])
         uses = tuple({use.arm: use for use in (*uses, *watched)}.values())
     notes = {Arm.LEARNER: [own.note], Arm.DALI: [f"{FACTORY}, tier {tier}: images that were proved to be new"]}
-    used = wanted if own.settings is None else {**wanted, Arm.LEARNER: own.settings}
+    used = {reference.arm: reference.settings for reference in references}
+    if own.settings is not None:
+        used[Arm.LEARNER] = own.settings
     reports = blocks.reports(timed, used, notes)
     rates = {report.arm: report.images_per_s for report in reports}
     setting = Setting(
@@ -298,7 +297,7 @@ def _measure(
         pixels_per_image=shards.plan.mean_pixels,
         decodes_on_gpu=False,  # without a graph nobody knows where the learner's code decodes
     )
-    measurement = Measurement(
+    return Measurement(
         device=bench.device,
         plan=plan,
         images=shards.per_part,
@@ -317,8 +316,6 @@ def _measure(
         attempt=bench.attempt,
         unsteady=timed.unsteady,
     )
-    references = [arms.ReferenceArm(sender.pod, sender.arm, sender.settings, sender.queue_depth) for sender in senders]
-    return Proven(room, measurement, job, references)
 
 
 def _job(ready: DaliReady) -> dict[str, object]:
