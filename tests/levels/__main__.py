@@ -99,8 +99,7 @@ def _stopped(record: Record) -> bool:
 
 def _engine_by_hand() -> int:
     """An engine with the images, until somebody ends it."""
-    _widen_path()
-    if (problem := missing_packages()) is not None:
+    if (problem := _lacking()) is not None:
         say(problem)
         return 1
     with ensure_engine(say) as environment, contextlib.suppress(KeyboardInterrupt):
@@ -111,15 +110,16 @@ def _engine_by_hand() -> int:
     return 0
 
 
-def _widen_path() -> None:
-    """Where Debian keeps dockerd and debootstrap; not every way to become root brings these folders along."""
+def _lacking() -> str | None:
+    """What the services need and cannot get here; widens the path for what they have."""
+    # Where Debian keeps dockerd and debootstrap; not every way to become root brings these folders along.
     os.environ["PATH"] = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/local/sbin:/usr/sbin:/sbin"
+    return missing_packages()
 
 
 def _engine(record: Record, stack: contextlib.ExitStack) -> bool:
     """Starts what the services need; False where that cannot be had and nothing that needs it may run."""
-    _widen_path()
-    if (problem := missing_packages()) is not None:
+    if (problem := _lacking()) is not None:
         record.broken.append(problem)
         return False
     os.environ.update(stack.enter_context(ensure_engine(say)))
