@@ -1,5 +1,6 @@
 """Fixtures for every tier. What is missing is skipped at home and fails with CI=true."""
 
+import gc
 import itertools
 import os
 import shutil
@@ -42,6 +43,11 @@ def missing(what: str) -> None:
     if os.environ.get("CI", "").lower() == "true":
         pytest.fail(f"{what}, and CI=true allows no skips")
     pytest.skip(what, allow_module_level=True)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: looking through it for garbage again and again takes some percent of a run."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

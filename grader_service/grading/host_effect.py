@@ -12,7 +12,7 @@ from grader_service.grading.arms import ArmLost, DaliArm, GraphRefusedAnswer, Ti
 from grader_service.grading.dialogue import ask, awake, parse
 from grader_service.model.base import Wire
 from grader_service.model.lab import MeasurementPlan
-from grader_service.model.measurement import Arm, Decision, HostBlock, HostEffect, Measurement
+from grader_service.model.measurement import Arm, HostBlock, HostEffect, Measurement
 from grader_service.sequential_test import allow_for_host
 from sandbox.api import Pod
 
@@ -44,9 +44,11 @@ class Job:
     device: Literal["cuda", "cpu"]
 
 
-def needs_host_effect(decision: Decision | None) -> bool:
-    """Whether the host's own ratio can still change the outcome."""
-    return decision is not None and decision.outcome != "passed"
+def needs_host_effect(measurement: Measurement) -> bool:
+    """Whether the host's own ratio can still change the outcome: images that do not count have none to change."""
+    decision, content = measurement.decision, measurement.content
+    counted = content is None or content.problem is None
+    return counted and decision is not None and decision.outcome != "passed"
 
 
 def measure_host(

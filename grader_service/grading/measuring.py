@@ -64,7 +64,7 @@ def _allowing_for_host(
     session: Session, room: Pod, measurement: Measurement, job: Job, references: Sequence[TimedArm]
 ) -> Measurement:
     """The measurement; where it is no pass, with what this host can show."""
-    if not needs_host_effect(measurement.decision):
+    if not needs_host_effect(measurement):
         return measurement
     clock = session.clock
     clock.start("host", "measuring what this host can show")

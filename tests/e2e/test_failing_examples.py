@@ -30,18 +30,29 @@ def test_each_failing_example_fails_for_its_reason(forked_runner, grade_with, na
     assert (result.outcome, result.code) == (outcome, code), result.feedback
 
 
-@pytest.mark.parametrize(
-    "codes",
-    [
-        pytest.param(SLOW, id="beside-others"),
-        pytest.param(SLOW[:1], id="alone", marks=(pytest.mark.alone, pytest.mark.slow)),
-    ],
-)
-@pytest.mark.parametrize("name", ["slow_pipeline", "sandbagged_baseline"])
-def test_examples_that_are_too_slow_never_pass(forked_runner, grade_with, name, codes):
-    """On a host that others use their ratio may stay open, for such a host fails nobody; alone they fail by it."""
-    graded = grade_with(
-        forked_runner, EXAMPLES / "failing" / f"{name}.py", ["benchmark"], measurement=LONGER, threshold=BETWEEN
-    )
-    result = check_of(graded, "throughput_ratio")
-    assert result.code in codes, result.feedback
+SLOW_EXAMPLES = pytest.mark.parametrize("name", ["slow_pipeline", "sandbagged_baseline"])
+
+
+def grade_slow(forked_runner, grade_with, source):
+    graded = grade_with(forked_runner, source, ["benchmark"], measurement=LONGER, threshold=BETWEEN)
+    return check_of(graded, "throughput_ratio")
+
+
+@SLOW_EXAMPLES
+def test_examples_that_are_too_slow_never_pass(forked_runner, grade_with, name):
+    """On a host that others use their ratio may stay open, for such a host fails nobody; their pictures are smaller."""
+    source = (EXAMPLES / "failing" / f"{name}.py").read_text()
+    for size, smaller in (("(500, 375)", "(250, 188)"), ("(448, 448)", "(336, 336)")):
+        assert size in source
+        source = source.replace(size, smaller)
+    result = grade_slow(forked_runner, grade_with, source)
+    assert result.code in SLOW, result.feedback
+
+
+@pytest.mark.alone
+@pytest.mark.slow
+@SLOW_EXAMPLES
+def test_alone_they_fail_by_their_ratio(forked_runner, grade_with, name):
+    """As they are handed out."""
+    result = grade_slow(forked_runner, grade_with, EXAMPLES / "failing" / f"{name}.py")
+    assert result.code == SLOW[0], result.feedback

@@ -4,7 +4,7 @@ import pytest
 
 from grader_service.grading.host_effect import BLOCKS, host_ratio, needs_host_effect, with_host
 from grader_service.model.lab import MeasurementPlan
-from grader_service.model.measurement import Arm, HostBlock, HostEffect
+from grader_service.model.measurement import Arm, ContentProof, HostBlock, HostEffect
 from tests.factories import a_measurement
 from tests.grading.test_blocks import SteadyArm
 
@@ -42,10 +42,15 @@ def test_a_lost_arm_gives_no_number(lost_at):
 
 
 def test_only_what_is_no_pass_needs_it():
-    """A pass needs no excuse, and without a decision there is none to excuse."""
-    assert not needs_host_effect(a_measurement().decision)
-    assert not needs_host_effect(None)
-    assert needs_host_effect(a_measurement((0.8, 0.8, 0.82, 0.81)).decision)
+    """A pass needs no excuse; without a decision, or with images that do not count, there is none to excuse."""
+    slow = a_measurement((0.8, 0.8, 0.82, 0.81))
+    assert needs_host_effect(slow)
+    content = ContentProof(delivered=96, identified=96, distinct=96, audited=8)
+    assert needs_host_effect(slow.model_copy(update={"content": content}))
+    replayed = content.model_copy(update={"problem": "replayed"})
+    assert not needs_host_effect(slow.model_copy(update={"content": replayed}))
+    assert not needs_host_effect(slow.model_copy(update={"decision": None}))
+    assert not needs_host_effect(a_measurement())
 
 
 def test_the_measurement_keeps_what_the_host_showed():

@@ -149,7 +149,7 @@ def test_a_run_that_is_just_being_made_is_not_dead(state_dir):
             taken.extend(dead_runs(state_dir))
 
     sweepers = [threading.Thread(target=sweep) for _ in range(3)]
-    folders = [RunFolder(state_dir, f"busy-{number}") for number in range(80)]
+    folders = [RunFolder(state_dir, f"busy-{number}") for number in range(30)]
     for sweeper in sweepers:
         sweeper.start()
     try:

@@ -146,5 +146,5 @@ def _seen(sample: Any, kept: int) -> Seen:
     values = np.asarray(sample)
     flat = values.reshape(-1)
     thinned = np.nan_to_num(flat[:: max(1, flat.size // max(1, kept))].astype(np.float32)) if flat.size else None
-    digest = hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=16).digest()
+    digest = hashlib.sha256(np.ascontiguousarray(values).data).digest()
     return Seen(tuple(values.shape), digest, thinned)

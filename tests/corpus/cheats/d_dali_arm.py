@@ -96,7 +96,7 @@ CASES = (
     ),
     arm(
         "D04",
-        "a prefetch queue of 64 batches, filled while the others have their turn",
+        "a prefetch queue of 24 batches, filled while the others have their turn",
         joined(
             DATASET,
             LOADER,
@@ -107,11 +107,11 @@ CASES = (
                 images = fn.resize(images, size=(96, 96))
                 """,
                 threads=1,
-            ).replace("device_id=0", "device_id=0, prefetch_queue_depth=64"),
+            ).replace("device_id=0", "device_id=0, prefetch_queue_depth=24"),
         ),
         SLOW,
         threshold=0.8,
-        plan={"block_s": 0.1, "looks": (8,)},
+        plan={"block_s": 0.1, "looks": (5,)},
     ),
     arm(
         "D05",
@@ -269,6 +269,6 @@ CASES = (
         ),
         SLOW,
         threshold=0.7,
-        plan={"block_s": 0.3, "looks": (8,)},
+        plan={"block_s": 0.15, "looks": (5,)},
     ),
 )

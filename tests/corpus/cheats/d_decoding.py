@@ -141,7 +141,7 @@ CASES = (
                     kept.setdefault(hashlib.sha256(data[strip : strip + 256]).digest(), None)
                 key = hashlib.sha256(data).digest()
                 if key not in kept:
-                    kept[key] = [decoded([path])[0] for _ in range(6)][0]
+                    kept[key] = [decoded([path])[0] for _ in range(4)][0]
                 return kept[key]
             """,
             )

@@ -70,8 +70,8 @@ AUGMENTING = LOADER.replace("(96, 96))", "(224, 224)), *turned").replace(
 )
 """Transforms that turn, colour and blur each image in earnest."""
 
-MEASURED = {"block_s": 0.2, "looks": (6,)}
-"""Longer than others: what is tried is to be on one side of the threshold, whatever else the host does."""
+MEASURED = {"block_s": 0.1, "looks": (5,)}
+"""More blocks than others: what is tried is to be on one side of the threshold, whatever else the host does."""
 
 
 BETWEEN = 1.0
