@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from sqlalchemy import select
 
 from checks.registry import Registry
 from grader_service.model.regrade import ItemState
 from grader_service.regrade.bulk import BulkDesk
+from grader_service.regrade.releasing import ReleaseDesk
 from grader_service.service.retry import RetryPolicy
 from grader_service.signing import Signer
 from grader_service.store import regrade_work, regrades
+from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.regrade_work import Chunk
-from grader_service.store.tables import OutboxRow, VerdictRow, table_of
+from grader_service.store.tables import OutboxRow, VerdictRow
 from tests.conftest import DATABASES
 from tests.regrade.desk import COUNT
 from tests.regrade.stored import changed_lab, fill
@@ -94,8 +95,7 @@ class Room(Service):
 
     def outbox(self) -> list[str]:
         """Ids of the verdicts that were queued as answers, one for each answer."""
-        with self.store.transaction() as connection:
-            return list(connection.execute(select(table_of(OutboxRow).c.verdict_id)).scalars())
+        return [row["verdict_id"] for row in self.rows(OutboxRow)]
 
 
 @pytest.fixture(params=DATABASES)
@@ -123,6 +123,12 @@ def desk(store, registry):
     fill(store, COUNT)
     signer = Signer(Ed25519PrivateKey.generate())
     return BulkDesk(store, registry, signer, "worker", retry=RetryPolicy(max_attempts=2, delay_s=0.0))
+
+
+@pytest.fixture
+def releasing(desk, tmp_path):
+    """Whoever makes runs of items."""
+    return ReleaseDesk(desk.store, ArtifactStore(f"file://{tmp_path}/artifacts"), desk.registry, "worker")
 
 
 @pytest.fixture

@@ -1,10 +1,11 @@
 """Somebody who judges batches in this process, over a cohort of known kinds; and what a test does with the store."""
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, select, update
 
 from grader_service.model.regrade import BatchState, Selection
 from grader_service.model.verdict import Outcome
 from grader_service.regrade.bulk import CHUNK, judge_chunk
+from grader_service.regrade.diff import diff_of
 from grader_service.regrade.planning import PlanRequest, plan
 from grader_service.store import regrade_states, regrades
 from grader_service.store.tables import EvidenceRow, OutboxRow, VerdictRow, WaiterRow, table_of
@@ -39,34 +40,51 @@ def state(desk, batch_id):
     return regrades.batch(desk.store, batch_id).state
 
 
+def diff(desk, batch_id):
+    """What a batch changes, as its operator is told."""
+    batch, progress = regrades.batch(desk.store, batch_id), regrades.progress(desk.store, batch_id)
+    return diff_of(batch, progress, regrades.changes(desk.store, batch_id))
+
+
 def counts(desk, batch_id):
     return {key: n for key, n in regrades.progress(desk.store, batch_id).counts.items() if n}
 
 
+def read(store, *columns, where=()):
+    """What stands in these columns, row by row, where all conditions hold."""
+    with store.transaction() as connection:
+        return connection.execute(select(*columns).where(*where)).all()
+
+
+def overwrite(store, table, *where, **values):
+    """Puts these values into the rows of a table for which all conditions hold."""
+    with store.transaction() as connection:
+        connection.execute(update(table).where(*where).values(values))
+
+
 def in_force(desk):
-    with desk.store.transaction() as connection:
-        rows = connection.execute(select(VerdictRow.submission_id, VerdictRow.verdict_id).where(VerdictRow.current))
-        return {row.submission_id: row.verdict_id for row in rows}
+    rows = read(desk.store, VerdictRow.submission_id, VerdictRow.verdict_id, where=[VerdictRow.current])
+    return {row.submission_id: row.verdict_id for row in rows}
 
 
 def answers(desk):
-    with desk.store.transaction() as connection:
-        return sorted(connection.execute(select(table_of(OutboxRow).c.verdict_id)).scalars())
+    return sorted(row.verdict_id for row in read(desk.store, table_of(OutboxRow).c.verdict_id))
 
 
 def waiting(desk, submission_ids):
     """How many answers somebody waits for, over these submissions."""
-    with desk.store.transaction() as connection:
-        return connection.execute(
-            select(func.count()).select_from(WaiterRow).where(WaiterRow.submission_id.in_(submission_ids))
-        ).scalar_one()
+    return len(read(desk.store, WaiterRow.id, where=[WaiterRow.submission_id.in_(submission_ids)]))
+
+
+def runs_of(*submission_ids):
+    """Whether evidence is that of the verdicts of these submissions."""
+    return EvidenceRow.run_id.in_(select(VerdictRow.run_id).where(VerdictRow.submission_id.in_(submission_ids)))
 
 
 def lose(desk, *submission_ids):
     """Takes evidence away, as a clean-up that went too far would."""
     with desk.store.transaction() as connection:
-        runs = select(VerdictRow.run_id).where(VerdictRow.submission_id.in_(submission_ids))
-        connection.execute(delete(EvidenceRow).where(EvidenceRow.run_id.in_(runs)))
+        connection.execute(delete(EvidenceRow).where(runs_of(*submission_ids)))
 
 
 def undecided(standing, outcome="inconclusive", **changes):
@@ -78,9 +96,6 @@ def undecided(standing, outcome="inconclusive", **changes):
 
 def rewrite(store, *standings):
     """Puts these in the place of what their verdicts say."""
-    with store.transaction() as connection:
-        for standing in standings:
-            text = standing.model_dump_json(exclude_defaults=True)
-            connection.execute(
-                update(VerdictRow).where(VerdictRow.verdict_id == standing.verdict_id).values(standing=text)
-            )
+    for standing in standings:
+        text = standing.model_dump_json(exclude_defaults=True)
+        overwrite(store, VerdictRow, VerdictRow.verdict_id == standing.verdict_id, standing=text)

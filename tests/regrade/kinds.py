@@ -12,16 +12,13 @@ from grader_service.model.evidence import Ending, Evidence, ImageSize, OperatorF
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import (
     Arm,
-    ArmReport,
     Block,
     ClaimBesideMeasurement,
     ContentKind,
     ContentProof,
     HostBlock,
     HostEffect,
-    LoaderSettings,
     Measurement,
-    Window,
 )
 from grader_service.sequential_test import replay
 from tests.factories import (
@@ -35,32 +32,23 @@ from tests.factories import (
     a_scan,
     an_evidence,
 )
+from tests.report import factories
 
 OLD_THRESHOLD, NEW_THRESHOLD = 1.1, 1.3
-TRANSITIONS = {
-    "above": ("passed", "passed"),
-    "between": ("passed", "failed"),
-    "near": ("passed", "inconclusive"),
-    "border": ("inconclusive", "failed"),
-    "below": ("failed", "failed"),
-    "few_images": ("failed", "failed"),
-    "thin_reflection": ("failed", "failed"),
-    "stopped": ("failed", "failed"),
-    "rejected": ("rejected", "rejected"),
+_KINDS = {
+    "above": (44, "passed", "passed"),
+    "between": (20, "passed", "failed"),
+    "near": (4, "passed", "inconclusive"),
+    "border": (4, "inconclusive", "failed"),
+    "below": (14, "failed", "failed"),
+    "few_images": (5, "failed", "failed"),
+    "thin_reflection": (4, "failed", "failed"),
+    "stopped": (2, "failed", "failed"),
+    "rejected": (3, "rejected", "rejected"),
 }
-"""Kind to the status at the old threshold and at the new one."""
-MIX = {
-    "above": 44,
-    "between": 20,
-    "near": 4,
-    "border": 4,
-    "below": 14,
-    "few_images": 5,
-    "thin_reflection": 4,
-    "stopped": 2,
-    "rejected": 3,
-}
-"""Kind to its share, per cent."""
+"""Kind to its share, per cent, and to its status at the old threshold and at the new one."""
+MIX = {kind: share for kind, (share, *_) in _KINDS.items()}
+TRANSITIONS = {kind: (old, new) for kind, (_, old, new) in _KINDS.items()}
 MEASURED = frozenset({"above", "between", "near", "border", "below", "few_images", "thin_reflection"})
 """Kinds in which the ratio was put to the test: an attempt of the learner."""
 DIGESTS = (f"sha256:{'1d' * 32}", f"sha256:{'2e' * 32}")
@@ -88,7 +76,7 @@ _OPERATORS = (
 )
 
 
-def kinds(count: int, seed: int = 1) -> list[str]:
+def kinds(count: int) -> list[str]:
     """The kind of each submission: the exact shares of `MIX`, shuffled."""
     exact = {kind: count * share / 100 for kind, share in MIX.items()}
     whole = {kind: math.floor(number) for kind, number in exact.items()}
@@ -96,13 +84,13 @@ def kinds(count: int, seed: int = 1) -> list[str]:
     for kind in by_rest[: count - sum(whole.values())]:
         whole[kind] += 1
     found = [kind for kind, number in whole.items() for _ in range(number)]
-    random.Random(seed).shuffle(found)
+    random.Random(1).shuffle(found)
     return found
 
 
-def transitions(count: int, seed: int = 1) -> Counter[tuple[str, str]]:
+def transitions(count: int) -> Counter[tuple[str, str]]:
     """How many of so many submissions go from which status to which when the threshold moves from 1.1 to 1.3."""
-    return Counter(TRANSITIONS[kind] for kind in kinds(count, seed))
+    return Counter(TRANSITIONS[kind] for kind in kinds(count))
 
 
 def evidence_of(kind: str | float, attempt: int, run_id: str, draw: random.Random) -> Evidence:
@@ -163,22 +151,14 @@ def measured_at(logs: list[float], attempt: int, baseline: float, draw: random.R
     rates = {Arm.LEARNER: baseline, Arm.DECLARED: baseline * 0.98, Arm.FAIR: baseline * 0.95}
     blocks = tuple(_block(index, log, rates, draw) for index, log in enumerate(logs[: decision.blocks_used]))
     host = HostEffect(ratio=2.2, blocks=(HostBlock(dali=baseline * 2.2, pytorch=baseline),))
-    settings = LoaderSettings(batch_size=32, num_workers=2, pin_memory=True, persistent_workers=True, prefetch_factor=2)
     arms = []
     for arm in Arm:
-        seen = [window.images_per_s for block in blocks for window in block.windows if window.arm is arm]
-        middle = sorted(seen)[len(seen) // 2]
-        own = None if arm is Arm.DALI else settings
-        arms.append(ArmReport(arm=arm, images_per_s=middle, low=min(seen), high=max(seen), settings=own))
-    return Measurement(
-        device="cuda",
-        plan=_PLAN,
-        images=160,
-        image_sizes="500 × 375 px",
-        arms=tuple(arms),
+        seen = sorted(window.images_per_s for block in blocks for window in block.windows if window.arm is arm)
+        arms.append(factories.arm(arm, images_per_s=seen[len(seen) // 2], low=seen[0], high=seen[-1]))
+    return factories.measurement(
         blocks=blocks,
+        arms=tuple(arms),
         decision=decision,
-        dali_settings={"batch_size": 32, "num_threads": 4, "prefetch_queue_depth": [2, 2]},
         claims=(ClaimBesideMeasurement(name="dali_throughput", claimed=9000.0, measured=arms[0].images_per_s),),
         measured_s=4.0 * len(blocks),
         content=ContentProof(
@@ -193,12 +173,8 @@ def measured_at(logs: list[float], attempt: int, baseline: float, draw: random.R
 def _block(index: int, log_ratio: float, rates: dict[Arm, float], draw: random.Random) -> Block:
     drift = draw.uniform(0.97, 1.03)
     rates = {Arm.DALI: rates[Arm.LEARNER] * math.exp(log_ratio), **rates}
-    windows = tuple(
-        Window(arm=arm, images=max(1, round(rate * drift)), seconds=max(1, round(rate * drift)) / (rate * drift))
-        for arm, rate in rates.items()
-    )
-    order = tuple(rates) if index % 2 == 0 else tuple(rates)[::-1]
-    return Block(index=index, order=order, windows=windows, log_ratio=log_ratio, baseline=Arm.LEARNER)
+    drifted = {arm: rate * drift for arm, rate in rates.items()}
+    return factories.block(index, rates=drifted, log_ratio=log_ratio)
 
 
 def _run(run_id: str, draw: random.Random) -> Any:

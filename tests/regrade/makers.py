@@ -71,15 +71,11 @@ def a_standing(submission_id: str = "s:1", outcomes: dict[str, str] | None = Non
     """A verdict on the four checks of the lab: all passed but those in `outcomes`; status and points follow."""
     given = dict.fromkeys(CHECKS, "passed") | (outcomes or {})
     checks = changes.pop("checks", tuple(a_check(check, outcome) for check, outcome in given.items()))
-    steps = tuple(
-        StepVerdict(
-            id=step,
-            outcome=Outcome(worst([check for check in checks if check.step == step])),
-            score=total([check for check in checks if check.step == step]),
-            max_score=sum(check.max_score for check in checks if check.step == step) or POINTS,
-        )
-        for step in dict.fromkeys(check.step for check in checks)
-    )
+    steps = []
+    for step in dict.fromkeys(check.step for check in checks):
+        own = [check for check in checks if check.step == step]
+        most = sum(check.max_score for check in own) or POINTS
+        steps.append(StepVerdict(id=step, outcome=Outcome(worst(own)), score=total(own), max_score=most))
     found = worst(checks)
     values: dict[str, Any] = {
         "verdict_id": f"v:{submission_id}",
@@ -95,7 +91,7 @@ def a_standing(submission_id: str = "s:1", outcomes: dict[str, str] | None = Non
         "score": total(checks),
         "max_score": sum(check.max_score for check in checks) or 100.0,
         "created_at": MOMENT,
-        "steps": steps,
+        "steps": tuple(steps),
         "checks": checks,
         "ratio": a_ratio(),
         "rates": {"dali": a_rate(1500.0), "pytorch": a_rate(1000.0)},

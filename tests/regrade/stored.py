@@ -56,7 +56,7 @@ from grader_service.store.tables import (
 from sandbox.api import SandboxFacts
 from tests.regrade.kinds import MEASURED, evidence_of, kinds
 
-LAB = "dali-pipelines"
+LAB, COHORT = "dali-pipelines", "autumn"
 REPLY_QUEUE, REPLY_TASK = "lab-platform", "lab.verdict_ready"
 WAITING_EVERY = 3
 """Every third submission has somebody who waits for its verdict."""
@@ -94,14 +94,16 @@ class Place:
     attempt: int
     """Of the learner's measured ones; for a kind without a measurement, the one that would come next."""
 
+    @property
+    def submission_id(self) -> str:
+        """Of what is handed in here."""
+        return f"{COHORT}:1:{self.number:06d}"
+
 
 def fill(
     store: Store,
     count: int,
     *,
-    cohort: str = "autumn",
-    lab: str = LAB,
-    seed: int = 1,
     ratios: Sequence[float] | None = None,
     signer: Signer | None = None,
 ) -> list[str]:
@@ -111,28 +113,25 @@ def fill(
         ratios: true ratios, taken in turn, of submissions that are good in every other way; the mixture when absent.
         signer: of the service; a key of its own when absent.
     """
-    maker = Maker(lab, seed, signer or Signer(Ed25519PrivateKey.generate()))
+    maker = Maker(signer or Signer(Ed25519PrivateKey.generate()))
     now = time.time() - 600.0
     rows = _Rows()
     ids = []
-    for place in places(count, seed, ratios):
-        submission_id = f"{cohort}:{seed}:{place.number:06d}"
-        rows.add(maker, place, submission_id, cohort, now - _SPREAD_S * (1 - place.number / count))
-        ids.append(submission_id)
+    for place in places(count, ratios):
+        rows.add(maker, place, now - _SPREAD_S * (1 - place.number / count))
+        ids.append(place.submission_id)
         if len(ids) % _AT_ONCE == 0 or len(ids) == count:
             rows.insert(store)
     return ids
 
 
-def fill_through_service(
-    store: Store, count: int, *, cohort: str = "autumn", lab: str = LAB, seed: int = 1, signer: Signer | None = None
-) -> list[str]:
-    """The same cohort through the service's own code, one submission after another; returns the ids."""
-    maker = Maker(lab, seed, signer or Signer(Ed25519PrivateKey.generate()))
-    todo = {f"{cohort}:{seed}:{place.number:06d}": place for place in places(count, seed, None)}
+def fill_through_service(store: Store, count: int, signer: Signer) -> None:
+    """The same cohort through the service's own code, one submission after another."""
+    maker = Maker(signer)
+    todo = {place.submission_id: place for place in places(count)}
     arrivals = [
-        Arrival(maker.submission(submission_id, place, cohort), maker.plan, "live", maker.waiter(submission_id, place))
-        for submission_id, place in todo.items()
+        Arrival(maker.submission(place.submission_id, place), maker.plan, "live", maker.waiter(place))
+        for place in todo.values()
     ]
     limits = IntakeLimits(max_queued=10**6, learner_per_hour=10**6)
     accepted = accept_all(store, arrivals, limits, "intake")
@@ -146,13 +145,12 @@ def fill_through_service(
         assert judge_next(desk) is not None
     with store.transaction() as connection:
         connection.execute(delete(table_of(OutboxRow)))
-    return list(todo)
 
 
-def places(count: int, seed: int, ratios: Sequence[float] | None = None) -> Iterator[Place]:
+def places(count: int, ratios: Sequence[float] | None = None) -> Iterator[Place]:
     """Who hands in what, in the order in which it came: most learners once, some again, a few without a name."""
-    draw = random.Random(seed)
-    found: Sequence[str | float] = kinds(count, seed) if ratios is None else ratios
+    draw = random.Random(1)
+    found: Sequence[str | float] = kinds(count) if ratios is None else ratios
     handed_in: dict[str, int] = {}
     names: list[str] = []
     for number in range(count):
@@ -207,19 +205,17 @@ class _Shared:
         return self.kind, self.document.filled({"run_id": json.dumps(run_id)}).encode()
 
 
-_GRADED: dict[tuple[object, ...], tuple[EvidenceKind, str, Verdict]] = {}
-"""What this process judged before, by lab, seed and variant: judging is most of filling a store."""
+_GRADED: dict[tuple[str | float, int, int], tuple[EvidenceKind, str, Verdict]] = {}
+"""What this process judged before, by kind, attempt and variant: judging is most of filling a store."""
 
 
 class Maker:
     """Judges each shared piece of evidence once, when it is first wanted."""
 
-    def __init__(self, lab: str, seed: int, signer: Signer) -> None:
+    def __init__(self, signer: Signer) -> None:
         self.registry = Registry()
         self.signer = signer
-        self._lab = load_lab(lab, self.registry)
-        self._lab_text = self._lab.model_dump_json()
-        self._seed = seed
+        self._lab = load_lab(LAB, self.registry)
         self._shared: dict[tuple[str | float, int, int], _Shared] = {}
         steps = self._lab.steps
         self.plan = RunPlan(
@@ -228,46 +224,38 @@ class Maker:
             probes=tuple(task.ref for task in wanted_probes(steps, self.registry, ProbeFiles())),
         )
 
-    def submission(self, submission_id: str, place: Place, cohort: str, at: float | None = None) -> Submission:
+    def submission(self, submission_id: str, place: Place, at: float | None = None) -> Submission:
         """What the learner handed in."""
         return Submission(
             submission_id=submission_id,
             lab=self._lab.id,
             learner=place.learner,
-            cohort=cohort,
+            cohort=COHORT,
             submitted_at=datetime.fromtimestamp(at, UTC) if at is not None else None,
             filename="submission.ipynb" if place.number % 4 else "<i>my submission</i>.ipynb",
             sha256=hashlib.sha256(submission_id.encode()).hexdigest(),
             size_bytes=20_000 + place.number % 5000,
         )
 
-    def waiter(self, submission_id: str, place: Place) -> Waiter:
+    def waiter(self, place: Place) -> Waiter:
         """Who waits for the verdict; nobody for two of three."""
         if place.number % WAITING_EVERY:
             return Waiter()
-        return Waiter(f"task-{submission_id}", REPLY_QUEUE, REPLY_TASK)
+        return Waiter(f"task-{place.submission_id}", REPLY_QUEUE, REPLY_TASK)
 
     def shared(self, place: Place) -> _Shared:
         """The evidence of this place and what was judged from it."""
         variant = place.number % _VARIANTS
         key = (place.kind, place.attempt, variant)
         if key not in self._shared:
-            known = (self._lab_text, self._seed, *key)
-            if known not in _GRADED:
-                _GRADED[known] = self._graded(place, random.Random(f"{self._seed} {key}"))
-            self._shared[key] = self._signed(*_GRADED[known])
+            if key not in _GRADED:
+                _GRADED[key] = self._graded(place, random.Random(f"1 {key}"))
+            self._shared[key] = self._signed(*_GRADED[key])
         return self._shared[key]
 
     def _graded(self, place: Place, draw: random.Random) -> tuple[EvidenceKind, str, Verdict]:
-        marked = Submission(
-            submission_id="mark:submission",
-            lab=self._lab.id,
-            learner="mark:learner",
-            cohort="mark:cohort",
-            filename="submission.ipynb",
-            sha256="a1" * 32,
-            size_bytes=1,
-        )
+        marks = {"learner": "mark:learner", "cohort": "mark:cohort", "sha256": "a1" * 32}
+        marked = self.submission("mark:submission", place).model_copy(update={"filename": "submission.ipynb"} | marks)
         steps = self._lab.steps
         kind: EvidenceKind
         if place.kind == "rejected":
@@ -313,10 +301,10 @@ class _Rows:
 
     by_table: dict[type, list[dict[str, Any]]] = field(default_factory=dict)
 
-    def add(self, maker: Maker, place: Place, submission_id: str, cohort: str, at: float) -> None:
+    def add(self, maker: Maker, place: Place, at: float) -> None:
         """Adds those of one submission that came at this time, in seconds since 1970."""
-        shared = maker.shared(place)
-        submission = maker.submission(submission_id, place, cohort, at - 1.0)
+        shared, submission_id = maker.shared(place), place.submission_id
+        submission = maker.submission(submission_id, place, at - 1.0)
         run_id, verdict_id = uuid.uuid4().hex, uuid.uuid4().hex
         kind, document = shared.evidence(run_id)
         ran, judged = at + 60.0, datetime.fromtimestamp(at + 61.0, UTC)
@@ -325,7 +313,7 @@ class _Rows:
             "submission_id": json.dumps(submission_id),
             "run_id": json.dumps(run_id),
             "learner": json.dumps(place.learner, ensure_ascii=False),
-            "cohort": json.dumps(cohort, ensure_ascii=False),
+            "cohort": json.dumps(COHORT),
             "sha256": json.dumps(submission.sha256),
             "created_at": json.dumps(judged.isoformat(timespec="microseconds").replace("+00:00", "Z")),
             "created_s": json.dumps(judged.timestamp()),
@@ -383,7 +371,7 @@ class _Rows:
             standing=shared.standing.filled(values),
             created_at=judged.timestamp(),
         )
-        waiter = maker.waiter(submission_id, place)
+        waiter = maker.waiter(place)
         if waiter.task_id is not None:
             self._row(
                 WaiterRow,

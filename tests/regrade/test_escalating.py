@@ -4,17 +4,10 @@ import pytest
 
 from grader_service.errors import UsageError
 from grader_service.model.regrade import BatchState, Level, Selection
-from grader_service.regrade.diff import diff_of
 from grader_service.regrade.escalating import escalate
 from grader_service.regrade.filters import lost_a_decision
 from grader_service.store import regrade_apply, regrades
-from tests.regrade.desk import rewrite, state, undecided, worked_off
-
-
-def offered(desk, batch_id):
-    """What the batch's diff offers to run."""
-    batch, progress = regrades.batch(desk.store, batch_id), regrades.progress(desk.store, batch_id)
-    return diff_of(batch, progress, regrades.changes(desk.store, batch_id)).undecided_by_evidence
+from tests.regrade.desk import diff, rewrite, state, undecided, worked_off
 
 
 def test_as_many_are_run_as_the_diff_says(desk, stricter):
@@ -33,7 +26,7 @@ def test_as_many_are_run_as_the_diff_says(desk, stricter):
     outdated = noisy[0].submission_id
     regrade_apply.apply(desk.store, worked_off(desk, selection=Selection(submissions=(outdated,))), "ann")
     expected = {change.submission_id for change in (*noisy[1:], steady[0])}
-    assert offered(desk, batch_id) == len(expected)
+    assert diff(desk, batch_id).undecided_by_evidence == len(expected)
     assert escalate(desk.store, batch_id, "ann") == len(expected)
     run = {change.submission_id for change in regrades.changes(desk.store, batch_id) if change.level is Level.RUN}
     assert run == expected
@@ -44,7 +37,7 @@ def test_nothing_is_run_for_what_apply_would_leave_aside(desk, stricter):
     batch_id = worked_off(desk, stricter)
     lost = tuple(change.submission_id for change in regrades.changes(desk.store, batch_id) if lost_a_decision(change))
     regrade_apply.apply(desk.store, worked_off(desk, selection=Selection(submissions=lost)), "ann")
-    assert offered(desk, batch_id) == 0
+    assert diff(desk, batch_id).undecided_by_evidence == 0
     with pytest.raises(UsageError, match="nothing to run"):
         escalate(desk.store, batch_id, "ann")
     assert state(desk, batch_id) is BatchState.FINISHED

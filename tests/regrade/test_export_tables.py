@@ -232,12 +232,6 @@ def test_parquet_without_its_library_says_what_to_install(tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_parquet_does_not_go_to_standard_output():
-    """It cannot be read there."""
-    with pytest.raises(UsageError, match="name a file"):
-        write_table("-", Form.PARQUET, iter(()), COHORT_COLUMNS)
-
-
 @pytest.mark.parametrize("form", Form)
 def test_a_failure_leaves_what_was_there(form, tmp_path):
     """A table takes its name when it is whole."""

@@ -3,7 +3,6 @@
 from collections import Counter
 
 import pytest
-from sqlalchemy import select, update
 
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.model.evidence import Need, ProbeRef, ProbeSite, RunPlan
@@ -18,7 +17,7 @@ from grader_service.store import devices, regrades
 from grader_service.store.cohorts import candidates, cohorts, entries
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import RunRow, SubmissionRow, VerdictRow
-from tests.regrade.desk import rewrite
+from tests.regrade.desk import overwrite, read, rewrite
 from tests.regrade.kinds import DIGESTS, kinds
 from tests.regrade.stored import LAB, changed_lab, fill
 
@@ -28,6 +27,10 @@ COUNT = 60
 ALL = Selection()
 MEASURED = frozenset({Need.DISCOVERY, Need.MEASUREMENT})
 PROBE = ProbeRef(id="p", version="1.0.0", site=ProbeSite.GRAPH, sha256="0" * 64, budget_s=5.0, params={"c": {"n": 1}})
+OTHER_SOURCE = PROBE.model_copy(update={"sha256": "1" * 64})
+OTHER_PARAMS = PROBE.model_copy(update={"params": {"c": {"n": 2}}})
+NO_PASS = (Status.FAILED, Status.REJECTED)
+UNPROVEN = (Outcome.FAILED, Outcome.INCONCLUSIVE)
 
 
 @pytest.fixture
@@ -45,9 +48,7 @@ def planned(store, registry, selection=ALL, **changes):
 def collected_less(store, *standings):
     """Lets the runs of these have been asked for the discovery alone."""
     bare = RunPlan(needs=(Need.DISCOVERY,)).model_dump(mode="json")
-    runs = [standing.run_id for standing in standings]
-    with store.transaction() as connection:
-        connection.execute(update(RunRow).where(RunRow.run_id.in_(runs)).values(plan=bare))
+    overwrite(store, RunRow, RunRow.run_id.in_([standing.run_id for standing in standings]), plan=bare)
 
 
 def two_devices(store):
@@ -112,22 +113,8 @@ def test_what_a_run_did_not_collect_has_to_run(filled, registry):
         pytest.param("rejection", (), (PROBE,), Level.JUDGE, "evidence.rejection", id="rejected"),
         pytest.param("measured", (), (PROBE,), Level.RUN, "evidence.probe_missing", id="new-probe"),
         pytest.param("measured", (PROBE,), (PROBE,), Level.JUDGE, "evidence.sufficient", id="same-probe"),
-        pytest.param(
-            "measured",
-            (PROBE.model_copy(update={"sha256": "1" * 64}),),
-            (PROBE,),
-            Level.RUN,
-            "evidence.probe_changed",
-            id="other-source",
-        ),
-        pytest.param(
-            "measured",
-            (PROBE.model_copy(update={"params": {"c": {"n": 2}}}),),
-            (PROBE,),
-            Level.RUN,
-            "evidence.probe_changed",
-            id="other-parameters",
-        ),
+        pytest.param("measured", (OTHER_SOURCE,), (PROBE,), Level.RUN, "evidence.probe_changed", id="other-source"),
+        pytest.param("measured", (OTHER_PARAMS,), (PROBE,), Level.RUN, "evidence.probe_changed", id="other-parameters"),
     ],
 )
 def test_the_level_follows_from_the_evidence(kind, collected, wanted_probes, level, reason):
@@ -245,10 +232,7 @@ def test_a_batch_keeps_its_lab(filled, registry, tmp_path):
 def test_a_lab_that_is_gone_leaves_its_submissions_out(filled, registry):
     """Nothing to grade by is said, and does not stop the others."""
     chosen = [entry.standing.submission_id for entry in entries(filled, Selection(statuses=(Status.PASSED,)))][:2]
-    with filled.transaction() as connection:
-        connection.execute(
-            update(SubmissionRow).where(SubmissionRow.submission_id == chosen[0]).values(steps=["nothing"])
-        )
+    overwrite(filled, SubmissionRow, SubmissionRow.submission_id == chosen[0], steps=["nothing"])
     batch = planned(filled, registry, Selection(submissions=tuple(chosen)))
     assert {count.reason: count.submissions for count in batch.estimate.counts} == {
         "lab.step_missing": 1,
@@ -287,33 +271,24 @@ def test_a_wrong_lab_file_is_refused(filled, registry, tmp_path):
         planned(filled, registry, lab_files=(path,))
 
 
+def of_ratio(*outcomes):
+    """Asks whether the ratio of a standing came out in one of these ways."""
+    return lambda one: any(check.id == "throughput_ratio" and check.outcome in outcomes for check in one.checks)
+
+
 @pytest.mark.parametrize(
     ("selection", "wanted"),
     [
         pytest.param(Selection(cohorts=("autumn",)), lambda one: True, id="cohort"),
         pytest.param(Selection(labs=("other",)), lambda one: False, id="other-lab"),
-        pytest.param(
-            Selection(statuses=(Status.FAILED, Status.REJECTED)),
-            lambda one: one.status in {Status.FAILED, Status.REJECTED},
-            id="status",
-        ),
+        pytest.param(Selection(statuses=NO_PASS), lambda one: one.status in NO_PASS, id="status"),
         pytest.param(Selection(checks={"reflections": None}), lambda one: bool(one.checks), id="check"),
-        pytest.param(
-            Selection(checks={"throughput_ratio": Outcome.FAILED}),
-            lambda one: any(c.id == "throughput_ratio" and c.outcome is Outcome.FAILED for c in one.checks),
-            id="outcome",
-        ),
+        pytest.param(Selection(checks={"throughput_ratio": Outcome.FAILED}), of_ratio(Outcome.FAILED), id="outcome"),
         pytest.param(
             Selection(codes=("ratio.too_low",)), lambda one: "ratio.too_low" in {c.code for c in one.checks}, id="code"
         ),
         pytest.param(Selection(image_digests=(DIGESTS[0],)), lambda one: one.image_digest == DIGESTS[0], id="image"),
-        pytest.param(
-            Selection(checks={"throughput_ratio": (Outcome.FAILED, Outcome.INCONCLUSIVE)}),
-            lambda one: any(
-                c.id == "throughput_ratio" and c.outcome in {Outcome.FAILED, Outcome.INCONCLUSIVE} for c in one.checks
-            ),
-            id="outcomes",
-        ),
+        pytest.param(Selection(checks={"throughput_ratio": UNPROVEN}), of_ratio(*UNPROVEN), id="outcomes"),
         pytest.param(Selection(check_versions={"reflections": "0.0.1"}), lambda one: False, id="version"),
         pytest.param(
             Selection(check_versions={"reflections": ("0.0.1", "1.1.0")}), lambda one: bool(one.checks), id="versions"
@@ -334,9 +309,8 @@ def test_an_item_names_the_verdict_in_force_and_the_run_behind_it(filled, regist
     """What is judged again is the evidence of that run; each repetition has an item of its own."""
     batch = planned(filled, registry, repeats=2)
     item = RegradeItemRow
-    columns = select(item.submission_id, item.base_verdict_id, item.base_run_id, item.repetition)
-    with filled.transaction() as connection:
-        rows = connection.execute(columns.where(item.batch_id == batch.batch_id)).all()
+    columns = (item.submission_id, item.base_verdict_id, item.base_run_id, item.repetition)
+    rows = read(filled, *columns, where=[item.batch_id == batch.batch_id])
     standings = [entry.standing for entry in entries(filled, ALL)]
     expected = {(one.submission_id, one.verdict_id, one.run_id, n) for one in standings for n in (1, 2)}
     assert {tuple(row) for row in rows} == expected
@@ -349,8 +323,7 @@ def test_planning_is_told_what_the_standing_says(filled, selection, kept):
     """Whether it reads all of it, only what is about the run, or the verdict of a row from before standings."""
     expected = {entry.standing.submission_id: entry.standing for entry in entries(filled, selection)}
     if not kept:
-        with filled.transaction() as connection:
-            connection.execute(update(VerdictRow).values(standing=None))
+        overwrite(filled, VerdictRow, standing=None)
     found = {one.submission_id: one for one in candidates(filled, selection)}
     assert found.keys() == expected.keys()
     for submission_id, standing in expected.items():
@@ -384,13 +357,9 @@ def test_the_latest_is_the_one_that_was_handed_in_last(filled):
     """Not the one that came in last, since it had been refused for a full queue; of two at the same time one counts."""
     first, second, third = sorted(entry.standing.submission_id for entry in entries(filled, ALL))[:3]
     times = {first: (900.0, 1000.0), second: (800.0, 2000.0), third: (900.0, 1000.0)}
-    with filled.transaction() as connection:
-        for submission_id, (submitted, received) in times.items():
-            connection.execute(
-                update(SubmissionRow)
-                .where(SubmissionRow.submission_id == submission_id)
-                .values(learner="solo", submitted_at=submitted, received_at=received)
-            )
+    for submission_id, (submitted, received) in times.items():
+        of_one = SubmissionRow.submission_id == submission_id
+        overwrite(filled, SubmissionRow, of_one, learner="solo", submitted_at=submitted, received_at=received)
     latest = [entry.standing for entry in entries(filled, Selection(latest_only=True))]
     assert times.keys() & {one.submission_id for one in latest} == {third}
 

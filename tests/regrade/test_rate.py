@@ -1,30 +1,26 @@
 """How fast a batch goes, and how long it will take."""
 
 import pytest
-from sqlalchemy import select, update
 
 from grader_service.store import regrades
 from grader_service.store.clock import db_now
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
-from tests.regrade.desk import COUNT, in_force, started
+from tests.regrade.desk import COUNT, in_force, overwrite, read, started
 
 
 def one_a_minute(desk, submission_ids, now):
     """Lets the items of these have ended in the last minutes, one in each."""
-    item = RegradeItemRow
-    with desk.store.transaction() as connection:
-        for number, submission_id in enumerate(submission_ids):
-            ended = {"state": "done", "finished_at": now - 60.0 * (number + 1)}
-            connection.execute(update(item).where(item.submission_id == submission_id).values(ended))
+    for number, submission_id in enumerate(submission_ids, 1):
+        of_one = RegradeItemRow.submission_id == submission_id
+        overwrite(desk.store, RegradeItemRow, of_one, state="done", finished_at=now - 60.0 * number)
 
 
 def test_the_rate_of_runs_that_take_a_minute(desk):
     """It comes from the last ones that ended, since hardly one ended in the last seconds."""
     batch_id = started(desk)
     ids = sorted(in_force(desk))
-    with desk.store.transaction() as connection:
-        now = connection.execute(select(db_now())).scalar_one()
-        connection.execute(update(RegradeBatchRow).values(started_at=now - 3600.0))
+    ((now,),) = read(desk.store, db_now())
+    overwrite(desk.store, RegradeBatchRow, started_at=now - 3600.0)
     one_a_minute(desk, ids[:3], now)
     assert regrades.progress(desk.store, batch_id).rate == pytest.approx(3 / 3600, rel=0.01)
     one_a_minute(desk, ids[:12], now)

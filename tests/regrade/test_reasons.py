@@ -1,14 +1,13 @@
 """Who did what with a batch, and why: what stands in the audit trail; on both databases."""
 
 import pytest
-from sqlalchemy import select
 
 from grader_service.errors import UsageError
 from grader_service.model.regrade import BatchState
 from grader_service.store import regrade_apply, regrade_states, regrades
 from grader_service.store.regrade_apply import MOST_REASON, checked_reason
 from grader_service.store.tables import EventRow
-from tests.regrade.desk import COUNT, in_force, started, state, worked_off
+from tests.regrade.desk import COUNT, in_force, read, started, state, worked_off
 
 
 def last_event(desk, batch_id):
@@ -19,14 +18,10 @@ def last_event(desk, batch_id):
 
 def of_a_submission(desk, batch_id):
     """What the first submission's own history says of the batch, but for what was judged aside."""
-    statement = (
-        select(EventRow.kind, EventRow.actor, EventRow.detail)
-        .where(EventRow.submission_id == min(in_force(desk)), EventRow.batch_id == batch_id)
-        .where(EventRow.kind.in_(("regraded", "regrade_undone")))
-        .order_by(EventRow.id)
-    )
-    with desk.store.transaction() as connection:
-        return [tuple(row) for row in connection.execute(statement)]
+    of_one = (EventRow.submission_id == min(in_force(desk)), EventRow.batch_id == batch_id)
+    kinds = EventRow.kind.in_(("regraded", "regrade_undone"))
+    rows = read(desk.store, EventRow.id, EventRow.kind, EventRow.actor, EventRow.detail, where=[*of_one, kinds])
+    return [(kind, actor, detail) for _, kind, actor, detail in sorted(rows, key=lambda row: row.id)]
 
 
 def test_apply_and_revert_say_why(desk):

@@ -3,9 +3,8 @@
 import pytest
 
 from grader_service.labs.specs import lab_text
-from grader_service.regrade.diff import diff_of
 from grader_service.store import regrade_apply, regrades
-from tests.regrade.desk import COUNT, worked_off
+from tests.regrade.desk import COUNT, diff, worked_off
 from tests.regrade.stored import LAB
 
 
@@ -27,10 +26,9 @@ def reordered(tmp_path):
 def test_nobody_is_told_of_another_order(desk, reordered):
     """Nothing changes, and nobody who waits gets an equal verdict."""
     batch_id = worked_off(desk, reordered)
-    batch, progress = regrades.batch(desk.store, batch_id), regrades.progress(desk.store, batch_id)
-    changes = list(regrades.changes(desk.store, batch_id))
+    changes = regrades.changes(desk.store, batch_id)
     assert any([check.id for check in c.old.checks] != [check.id for check in c.new.checks] for c in changes)
-    diff = diff_of(batch, progress, changes)
-    assert (diff.changed, diff.compared) == (0, COUNT)
+    found = diff(desk, batch_id)
+    assert (found.changed, found.compared) == (0, COUNT)
     done = regrade_apply.apply(desk.store, batch_id, "ann")
     assert (done.in_force, done.notified) == (COUNT, 0)

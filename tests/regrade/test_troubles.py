@@ -4,13 +4,13 @@ import json
 import threading
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import update
 
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.model.regrade import BatchState, ItemState, Selection
 from grader_service.regrade import bulk
 from grader_service.regrade.bulk import LabNotHere, judge_chunk
-from grader_service.regrade.releasing import ReleaseDesk, release_due
+from grader_service.regrade.releasing import release_due
 from grader_service.service.judge import JudgeDesk, judge_next
 from grader_service.store import (
     leases,
@@ -23,11 +23,23 @@ from grader_service.store import (
     results,
     sweep,
 )
-from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.attempts import attempt_number
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import EvidenceRow, RunRow, RunState, SubmissionRow, VerdictRow
-from tests.regrade.desk import COUNT, answers, counts, in_force, judge_all, lose, started, state, worked_off
+from tests.regrade.desk import (
+    COUNT,
+    answers,
+    counts,
+    in_force,
+    judge_all,
+    lose,
+    overwrite,
+    read,
+    runs_of,
+    started,
+    state,
+    worked_off,
+)
 from tests.services.postgres_server import somebody_waits
 from tests.waiting import wait_for
 
@@ -39,12 +51,6 @@ ENDED = {
     "discard": regrade_states.discard,
     "apply": lambda *arguments: regrade_apply.apply(*arguments, unfinished=True),
 }
-
-
-@pytest.fixture
-def releasing(desk, tmp_path):
-    """Whoever makes runs of items."""
-    return ReleaseDesk(desk.store, ArtifactStore(f"file://{tmp_path}/artifacts"), desk.registry, "worker")
 
 
 @pytest.fixture
@@ -61,19 +67,32 @@ def judged(desk):
 
 def evidence_for(desk, claim):
     """Kind and document as the first run of the claimed submission left them, under the name of the new run."""
-    with desk.store.transaction() as connection:
-        run_id = connection.execute(
-            select(VerdictRow.run_id).where(VerdictRow.submission_id == claim.submission_id, VerdictRow.current)
-        ).scalar_one()
+    of_one = (VerdictRow.submission_id == claim.submission_id, VerdictRow.current)
+    ((run_id,),) = read(desk.store, VerdictRow.run_id, where=of_one)
     stored = results.load_evidence(desk.store, run_id)
     return stored.kind, stored.document.replace(run_id.encode(), claim.run_id.encode())
 
 
 def run_states(desk):
     """Run to state, of runs that a batch asked for."""
-    with desk.store.transaction() as connection:
-        rows = connection.execute(select(RunRow.run_id, RunRow.state).where(RunRow.item_id.is_not(None)))
-        return {row.run_id: row.state for row in rows}
+    rows = read(desk.store, RunRow.run_id, RunRow.state, where=[RunRow.item_id.is_not(None)])
+    return {row.run_id: row.state for row in rows}
+
+
+def give_back(desk, claim):
+    return leases.give_back(desk.store, claim, "told to stop")
+
+
+def fail(desk, claim):
+    return leases.fail(desk.store, claim, "our fault", max_attempts=3, delay_s=0.0)
+
+
+def fail_for_good(desk, claim):
+    return leases.fail(desk.store, claim, "our fault", max_attempts=1, delay_s=0.0)
+
+
+def retry(desk, _):
+    return operations.retry(desk.store, "bob")
 
 
 def test_what_was_not_sent_in_time_is_not_sent_at_all(desk, stricter):
@@ -117,13 +136,10 @@ def test_one_damaged_row_stops_nobody_else(desk, what):
     """Evidence that cannot be unpacked, or a verdict that cannot be read, is one item that needs attention."""
     first, *others = sorted(in_force(desk))
     batch_id = started(desk)
-    with desk.store.transaction() as connection:
-        if what == "evidence":
-            run = select(VerdictRow.run_id).where(VerdictRow.submission_id == first).scalar_subquery()
-            connection.execute(update(EvidenceRow).where(EvidenceRow.run_id == run).values(document=b"damaged"))
-        else:
-            broken = {"standing": None, "document": "{}"}
-            connection.execute(update(VerdictRow).where(VerdictRow.submission_id == first).values(broken))
+    if what == "evidence":
+        overwrite(desk.store, EvidenceRow, runs_of(first), document=b"damaged")
+    else:
+        overwrite(desk.store, VerdictRow, VerdictRow.submission_id == first, standing=None, document="{}")
     judge_all(desk)
     assert state(desk, batch_id) is BatchState.FINISHED
     assert counts(desk, batch_id) == {ItemState.DONE: len(others), ItemState.NEEDS_ATTENTION: 1}
@@ -132,10 +148,10 @@ def test_one_damaged_row_stops_nobody_else(desk, what):
 def test_odd_bytes_in_a_failure_are_kept_readable(desk, monkeypatch):
     """A check that fails with a NUL in its message costs its own item a try, and is said."""
 
-    def fail(*_):
+    def broken(*_):
         raise InfrastructureError("one\x00two")
 
-    monkeypatch.setattr(bulk, "verdict_on", fail)
+    monkeypatch.setattr(bulk, "verdict_on", broken)
     batch_id = started(desk)
     judge_all(desk)
     assert counts(desk, batch_id) == {ItemState.NEEDS_ATTENTION: COUNT}
@@ -154,44 +170,30 @@ def test_a_worker_without_the_lab_leaves_the_batch_to_others(desk, monkeypatch):
         with pytest.raises(LabNotHere, match="no check `depth` is installed"):
             judge_chunk(desk, size=10)
     assert counts(desk, batch_id) == {ItemState.WAITING: COUNT}
-    with desk.store.transaction() as connection:
-        tries = connection.execute(select(RegradeItemRow.attempts)).scalars().all()
-        connection.execute(update(RegradeItemRow).values(not_before=0.0))
-    assert sum(tries) == 1
+    assert sum(row.attempts for row in read(desk.store, RegradeItemRow.attempts)) == 1
+    overwrite(desk.store, RegradeItemRow, not_before=0.0)
     judge_all(desk)
     assert counts(desk, batch_id) == {ItemState.DONE: COUNT}
 
 
-@pytest.mark.parametrize("end", ["given_back", "failed"])
+@pytest.mark.parametrize("end", [give_back, fail])
 @pytest.mark.parametrize("operation", AT_REST)
 def test_a_run_that_comes_back_to_a_batch_at_rest_is_not_made(desk, released, operation, end):
     """Given back or failed through us, it is taken back; only a batch that goes on has it made anew."""
     batch_id, claim = released
     AT_REST[operation](desk.store, batch_id, "ann")
-    if end == "given_back":
-        assert leases.give_back(desk.store, claim, "told to stop")
-    else:
-        leases.fail(desk.store, claim, "our fault", max_attempts=3, delay_s=0.0)
+    assert end(desk, claim)
     assert leases.claim(desk.store, "run", "runner", 60.0) is None
     assert regrades.progress(desk.store, batch_id).gpu_used_s > 0, "the device was held"
     if operation == "pause":
         assert counts(desk, batch_id) == {ItemState.WAITING: COUNT}
 
 
-def test_a_parked_run_of_a_batch_at_rest_is_not_retried(desk, released):
-    """`grader retry --all` leaves runs of batches alone that do not go on."""
-    batch_id, claim = released
-    leases.fail(desk.store, claim, "our fault", max_attempts=1, delay_s=0.0)
-    regrade_states.discard(desk.store, batch_id, "ann")
-    assert operations.retry(desk.store, "ann") == 0
-    assert leases.claim(desk.store, "run", "runner", 60.0) is None
-
-
 @pytest.mark.parametrize("operation", ENDED)
 def test_a_batch_that_ends_leaves_no_parked_run(desk, released, operation):
     """A run that nobody could try again is cancelled, and its item goes on to say what failed."""
     batch_id, claim = released
-    leases.fail(desk.store, claim, "our fault", max_attempts=1, delay_s=0.0)
+    fail_for_good(desk, claim)
     assert [run["run_id"] for run in operations.queue_state(desk.store).stuck] == [claim.run_id]
     ENDED[operation](desk.store, batch_id, "ann")
     assert operations.queue_state(desk.store).stuck == []
@@ -209,12 +211,10 @@ def test_a_run_that_fails_for_the_last_time_after_its_batch_ended_is_cancelled(d
         claim = leases.claim(desk.store, "judge", "judge", 60.0)
     regrade_states.discard(desk.store, batch_id, "ann")
     if failure == "vanished":
-        with desk.store.transaction() as connection:
-            connection.execute(update(RunRow).where(RunRow.run_id == claim.run_id).values(lease_until=0.0))
+        overwrite(desk.store, RunRow, RunRow.run_id == claim.run_id, lease_until=0.0)
         assert sweep.expire_leases(desk.store, max_attempts=1, delay_s=0.0) == 1
     else:
-        ended = leases.fail(desk.store, claim, "our fault", max_attempts=1, delay_s=0.0)
-        assert ended is RunState.CANCELLED
+        assert fail_for_good(desk, claim) is RunState.CANCELLED
     assert operations.queue_state(desk.store).stuck == []
     assert run_states(desk)[claim.run_id] == RunState.CANCELLED
 
@@ -223,8 +223,7 @@ def test_a_run_that_is_parked_while_its_batch_is_paused_can_be_tried_again(desk,
     """The batch may go on, so that an operator is asked."""
     batch_id, claim = released
     regrade_states.pause(desk.store, batch_id, "ann")
-    parked = leases.fail(desk.store, claim, "our fault", max_attempts=1, delay_s=0.0)
-    assert parked is RunState.NEEDS_ATTENTION
+    assert fail_for_good(desk, claim) is RunState.NEEDS_ATTENTION
     assert regrade_states.retry(desk.store, batch_id, "ann") == 1
     assert operations.queue_state(desk.store).stuck == []
     assert counts(desk, batch_id) == {ItemState.WAITING: COUNT}
@@ -238,7 +237,7 @@ def test_what_was_executed_is_not_executed_again(desk, releasing):
     executed, lost = (leases.claim(desk.store, "run", "runner", 60.0) for _ in both)
     assert results.store_evidence(desk.store, executed, *evidence_for(desk, executed), {})
     for claim in (leases.claim(desk.store, "judge", "judge", 60.0), lost):
-        leases.fail(desk.store, claim, "our fault", max_attempts=1, delay_s=0.0)
+        fail_for_good(desk, claim)
     regrade_work.settle_all(desk.store, "sweeper")
     assert state(desk, batch_id) is BatchState.FINISHED
     assert regrade_states.retry(desk.store, batch_id, "ann") == 2
@@ -254,33 +253,16 @@ def test_what_was_executed_is_not_executed_again(desk, releasing):
     assert leases.claim(desk.store, "run", "runner", 60.0).submission_id == lost.submission_id
 
 
-def _give_back(desk, claim):
-    return leases.give_back(desk.store, claim, "told to stop")
-
-
-def _fail(desk, claim):
-    return leases.fail(desk.store, claim, "our fault", max_attempts=3, delay_s=0.0)
-
-
-def _fail_for_good(desk, claim):
-    return leases.fail(desk.store, claim, "our fault", max_attempts=1, delay_s=0.0)
-
-
-def _retry(desk, _):
-    return operations.retry(desk.store, "bob")
-
-
 @pytest.mark.parametrize(
     ("act", "expected"),
-    [(_give_back, True), (_fail, RunState.RUN_QUEUED), (_fail_for_good, RunState.CANCELLED), (_retry, 0)],
+    [(give_back, True), (fail, RunState.RUN_QUEUED), (fail_for_good, RunState.CANCELLED), (retry, 0)],
 )
 def test_who_waits_for_a_batch_holds_nothing_of_it(desk, released, act, expected):
     """Whoever brings a run back, or tries it again, while an operator ends the batch waits without a deadlock."""
     batch_id, claim = released
-    if act is _retry:
-        leases.fail(desk.store, claim, "our fault", max_attempts=1, delay_s=0.0)
-        with desk.store.transaction() as connection:
-            connection.execute(update(RegradeBatchRow).values(state=BatchState.FINISHED.value))
+    if act is retry:
+        fail_for_good(desk, claim)
+        overwrite(desk.store, RegradeBatchRow, state=BatchState.FINISHED.value)
     done = []
     if desk.store.is_sqlite:  # where transactions come one after another anyway
         regrade_states.discard(desk.store, batch_id, "ann")
@@ -330,10 +312,8 @@ def test_a_regrade_is_nobodys_attempt(desk, released):
     batch_id, claim = released
     other = max(in_force(desk))
     both = [other, claim.submission_id]
-    with desk.store.transaction() as connection:
-        connection.execute(update(SubmissionRow).where(SubmissionRow.submission_id.in_(both)).values(learner="solo"))
-        first = select(RunRow.run_id).where(RunRow.submission_id.in_(both), RunRow.item_id.is_(None))
-        connection.execute(update(EvidenceRow).where(EvidenceRow.run_id.in_(first)).values(kind="evidence"))
+    overwrite(desk.store, SubmissionRow, SubmissionRow.submission_id.in_(both), learner="solo")
+    overwrite(desk.store, EvidenceRow, runs_of(*both), kind="evidence")
     assert results.store_evidence(desk.store, claim, "measured", evidence_for(desk, claim)[1], {})
     assert attempt_number(desk.store, other) == 1
     assert judged(desk) is not None
@@ -346,8 +326,7 @@ def test_an_item_without_a_lab_stops_no_other(desk, releasing):
     broken = started(desk, level="run", selection=Selection(submissions=(min(in_force(desk)),)))
     sound = started(desk, level="run", selection=Selection(submissions=(max(in_force(desk)),)))
     labs = [{**regrades.batch(desk.store, broken).labs[0].model_dump(mode="json"), "sha256": "0" * 64}]
-    with desk.store.transaction() as connection:
-        connection.execute(update(RegradeBatchRow).where(RegradeBatchRow.batch_id == broken).values(labs=labs))
+    overwrite(desk.store, RegradeBatchRow, RegradeBatchRow.batch_id == broken, labs=labs)
     release_due(releasing)
     assert counts(desk, broken) == {ItemState.NEEDS_ATTENTION: 1}
     assert counts(desk, sound) == {ItemState.WORKING: 1}
@@ -358,8 +337,7 @@ def test_a_batch_that_gets_work_again_does_not_end(desk):
     batch_id = started(desk)
     lose(desk, min(in_force(desk)))
     judge_all(desk)
-    with desk.store.transaction() as connection:
-        connection.execute(update(RegradeBatchRow).values(state="running"))
+    overwrite(desk.store, RegradeBatchRow, state="running")
     if desk.store.is_sqlite:  # where transactions come one after another anyway
         assert regrade_states.retry(desk.store, batch_id, "ann") == 1
         assert regrade_work.settle_all(desk.store, "sweeper") == 0

@@ -10,26 +10,16 @@ from tests.report.page import Page
 from tests.report.window import offline_windows
 
 
-@cache
-def _rendered(name):
-    return render_report(CASES[name]())
-
-
-@cache
-def _page(name):
-    return Page(_rendered(name))
-
-
-@pytest.fixture
+@pytest.fixture(scope="session")
 def rendered():
     """The page of a named case."""
-    return _rendered
+    return cache(lambda name: render_report(CASES[name]()))
 
 
-@pytest.fixture
-def page():
+@pytest.fixture(scope="session")
+def page(rendered):
     """The parsed page of a named case."""
-    return _page
+    return cache(lambda name: Page(rendered(name)))
 
 
 @pytest.fixture(params=sorted(CASES))

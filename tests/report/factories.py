@@ -188,6 +188,7 @@ def rehearsed():
 
 
 def without_run(status, code, feedback):
+    kept = {"submission_sha256", "filename", "lab_version", "grader_version", "sandbox", "isolated"}
     return verdict(
         status=status,
         code=code,
@@ -197,18 +198,7 @@ def without_run(status, code, feedback):
         checks=(),
         measurement=None,
         signature=None,
-        provenance=provenance(
-            entry_point=None,
-            check_versions={},
-            host={},
-            gpu=None,
-            versions={},
-            seed=None,
-            timings_s={},
-            image=None,
-            image_digest=None,
-            engine=None,
-        ),
+        provenance=Provenance(**provenance().model_dump(include=kept)),
     )
 
 
@@ -445,15 +435,10 @@ def nothing_timed():
 def unsteady():
     """The host spoiled all blocks but one."""
     blocks = [block(index, 1.4, spoiled="the host slept") for index in range(12)]
-    open_check = check(
-        "throughput_ratio", "benchmark", Outcome.INCONCLUSIVE, code="ratio.host_unsteady", tier=Tier.GRAPH
-    )
-    return verdict(
-        status=Status.INCONCLUSIVE,
-        code="ratio.host_unsteady",
-        score=None,
-        checks=(check(), open_check),
-        measurement=measurement(
+    return not_passed(
+        Outcome.INCONCLUSIVE,
+        "ratio.host_unsteady",
+        measurement(
             blocks=(*blocks, block(12, 1.4)),
             decision=None,
             unsteady="12 of 13 blocks were discarded: the host slept (12 blocks)",
@@ -461,16 +446,17 @@ def unsteady():
     )
 
 
-def many_blocks(count=500):
-    return verdict(measurement=measurement(tuple(1.2 + 0.2 * math.sin(index) for index in range(count))))
+def many_blocks():
+    return verdict(measurement=measurement(tuple(1.2 + 0.2 * math.sin(index) for index in range(500))))
 
 
-def hostile():
-    """Attacks in every field that takes text, many of them as long as the models allow."""
-    short = [text[:200] for text in HOSTILE]
-    long = (ALL_HOSTILE * 20)[:8192]
-    details = {text: [text, {text: text}] for text in HOSTILE} | {"bulk": [ALL_HOSTILE] * 50, "decision": {"a": SCRIPT}}
-    marked = {SCRIPT[:40]: ALL_HOSTILE, BIDI: BIDI, LONG: LONG}
+def hostile(texts=HOSTILE):
+    """Attacks, or other texts in their place, in every field that takes text, many as long as the models allow."""
+    short = [text[:200] for text in texts]
+    together = " ".join(texts)
+    long = (together * 20)[:8192]
+    details = {text: [text, {text: text}] for text in texts} | {"bulk": [together] * 50, "decision": {"a": texts[0]}}
+    marked = {short[0][:40]: together, short[4]: short[4], short[8]: short[8]}
     checks = tuple(
         check(f"check_{number}", "benchmark", Outcome.FAILED, feedback=long, details=details, version=text)
         for number, text in enumerate(short)
@@ -500,7 +486,7 @@ def hostile():
                 TierRefused(tier="B", problem=short[0], text=long[1:]),
             ),
             content=content(problem=short[0], note=long),
-            graph=graph_proof(problem=short[0], note=long, credits=dict.fromkeys(HOSTILE, 0.5)),
+            graph=graph_proof(problem=short[0], note=long, credits=dict.fromkeys(texts, 0.5)),
             corroboration=corroboration(flags=(*short, long)),
             attempt=2**40,
             unsteady=long,
@@ -514,8 +500,8 @@ def hostile():
             host=marked,
             gpu=marked,
             versions={key: value[:500] for key, value in marked.items()},
-            check_versions={SCRIPT: SCRIPT},
-            timings_s={SCRIPT: 1.0, LONG: 2.0},
+            check_versions={short[0]: short[0]},
+            timings_s={short[0]: 1.0, short[8]: 2.0},
         ),
     )
 

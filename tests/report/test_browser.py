@@ -1,24 +1,12 @@
 """The page in a real browser: no console message, no script, no page wider than a phone."""
 
-import re
-
 import pytest
+
+from tests.report.window import without_policy
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 TURN_DETAILS = "open => { for (const details of document.querySelectorAll('details')) details.open = open; }"
 PLOT_WIDTHS = "[...document.querySelectorAll('svg.plot')].map((e) => e.getBoundingClientRect().width)"
-
-
-def without_policy(html):
-    """The same page without what forbids scripts and requests."""
-    bare = re.sub(r"<meta http-equiv=[^>]*>", "", html)
-    assert bare != html
-    return bare
-
-
-def pwned(seen):
-    """Whether a script of somebody else ran."""
-    return seen.page.evaluate("Boolean(window.pwned)")
 
 
 @pytest.mark.parametrize("open_details", [False, True])
@@ -47,7 +35,7 @@ def test_hostile_text_does_not_run(visit, rendered):
     html = rendered("hostile")
     for text in (html, without_policy(html)):
         seen = visit(text)
-        assert not pwned(seen)
+        assert not seen.pwned
         assert seen.console == []
 
 
@@ -57,10 +45,10 @@ def test_console_messages_and_scripts_would_be_seen(visit, rendered):
         "</main>", '<img src="https://reports.invalid/x.png" alt=""><script>window.pwned = 1</script></main>'
     )
     seen = visit(html)
-    assert not pwned(seen)
+    assert not seen.pwned
     assert seen.console
     seen = visit(without_policy(html))
-    assert pwned(seen)
+    assert seen.pwned
     assert not seen.stayed_offline
 
 

@@ -12,7 +12,7 @@ from tests.report.factories import (
     decision,
     graph_proof,
     measurement,
-    rehearsed,
+    provenance,
     step,
     verdict,
     without_run,
@@ -147,8 +147,10 @@ TOLD = {
         "never less than 80% of our reference at your settings",
     ),
     "lost_arm": ("not measured", "its pod ended: out of memory"),
+    "spoiled": ("DALI delivered 1.0997×",),
 }
-"""The decision with its ratio, rule, arms, claims and settings; content, host and attempt; an arm without a rate."""
+"""The decision with its ratio, rule, arms, claims and settings; content, host and attempt; an arm without a rate; the
+decision of the check, not the measurement's, whose 1.0997 is not rounded onto the threshold of 1.1."""
 
 
 @pytest.mark.parametrize(("name", "expected"), TOLD.items(), ids=TOLD)
@@ -329,11 +331,6 @@ def test_flags_stand_at_the_end_for_staff(page):
     ]
 
 
-def test_decision_of_the_check_comes_first(page):
-    """The check's decision is explained, not the measurement's; its 1.0997 is not rounded onto the threshold of 1.1."""
-    assert "DALI delivered 1.0997×" in page("spoiled").text
-
-
 def test_one_block_has_no_interval(page):
     """One block gives a value, no decision, and the problem."""
     text = page("one_block").text
@@ -381,11 +378,8 @@ def test_missing_signature_and_isolation_are_said(page):
     """A page of an unsigned or unisolated verdict says so outside the disclosure."""
     assert "Not signed" in page("rejected").text
     assert "Not signed" not in page("official").text
-    unisolated = rehearsed()
-    unisolated = unisolated.model_copy(
-        update={"provenance": unisolated.provenance.model_copy(update={"isolated": False})}
-    )
-    assert "Not isolated" in Page(render_report(unisolated)).text
+    unisolated = Page(render_report(verdict(provenance=provenance(isolated=False))))
+    assert "Not isolated" in unisolated.text
 
 
 def _section(page, name):

@@ -27,8 +27,7 @@ REFERENCES = {
     "ping",
 }
 RENDER = """
-import hashlib, sys
-sys.path.insert(0, sys.argv[1])
+import hashlib
 from tests.report.factories import CASES
 from grader_service.report.html import render_report
 print(hashlib.sha256(render_report(CASES["official"]()).encode()).hexdigest())
@@ -132,10 +131,9 @@ def test_same_page_in_another_process(rendered, tmp_path, seed):
     """Neither hash seeds, time zones nor a user's matplotlib configuration show."""
     configuration = tmp_path / "matplotlibrc"
     configuration.write_text("svg.fonttype: path\naxes.facecolor: red\nlines.linewidth: 9\nsavefig.dpi: 33\n")
-    folder = str(Path(__file__).parents[2])
     environment = os.environ | {"PYTHONHASHSEED": seed, "MATPLOTLIBRC": str(configuration), "TZ": "Asia/Tokyo"}
-    command = [sys.executable, "-c", RENDER, folder]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    command, folder = [sys.executable, "-c", RENDER], Path(__file__).parents[2]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == hashlib.sha256(rendered("official").encode()).hexdigest()
 
 

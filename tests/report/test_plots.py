@@ -40,18 +40,14 @@ def test_left_out_blocks_have_no_value():
     assert "9.50×" not in texts
 
 
-def test_colours_are_the_pages():
-    """No colour is fixed in a plot: each is a variable that light, dark and print set."""
+def test_colours_and_fonts_are_the_pages():
+    """No colour is fixed in a plot: each is a variable that light, dark and print set; no font is named to look for."""
     for svg in (ratio_plot(shown(spoiled())), rate_plot(shown(lost_arm()))):
         assert not re.search(r"#[0-9a-fA-F]{3,8}\b(?!\))", re.sub(r'href="#[^"]*"', "", svg))
         used = set(re.findall(r"var\((--[\w-]+)\)", svg))
         assert used <= {paint.variable for paint in Paint}
         assert "--ink" in used
-
-
-def test_fonts_are_the_pages():
-    """No font is named, so none is looked for."""
-    assert "font-family" not in ratio_plot(shown(verdict()))
+        assert "font-family" not in svg
 
 
 def test_every_colour_variable_is_set(rendered):

@@ -1,10 +1,18 @@
 """Windows of a real Chromium: what their console said, what they asked for, and what is wider than they are."""
 
+import re
 from contextlib import contextmanager
 
 _WIDE = """() => [...document.querySelectorAll("body *")].filter(
   (e) => !e.closest(".scroll, pre, svg, .hidden, .skip") && e.getBoundingClientRect().right > innerWidth + 0.5
 ).map((e) => e.tagName + "." + e.className)"""
+
+
+def without_policy(html):
+    """The same page without what forbids scripts and requests."""
+    bare = re.sub(r"<meta http-equiv=[^>]*>", "", html)
+    assert bare != html
+    return bare
 
 
 class Window:
@@ -27,6 +35,11 @@ class Window:
     def too_wide(self):
         """Elements that end beyond the window's right edge, but for those in boxes that scroll."""
         return self.page.evaluate(_WIDE)
+
+    @property
+    def pwned(self):
+        """Whether a script of somebody else ran."""
+        return self.page.evaluate("Boolean(window.pwned)")
 
     @property
     def stayed_offline(self):

@@ -1,12 +1,13 @@
 """Cohorts and batches as a course has them: mostly passing, some failing, a few that could not be decided."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import replace
 
 from grader_service.model.diff import Diff
-from grader_service.model.standing import RateStanding, RatioStanding, Standing
+from grader_service.model.standing import RateStanding, RatioStanding
 from grader_service.model.verdict import Status
 from grader_service.regrade.diff import diff_of
+from grader_service.store.cohorts import CohortEntry
 from tests.regrade.makers import CHECKS, MOMENT, a_batch, a_check, a_progress, a_standing, repeated
 
 HOSTILE = (
@@ -25,16 +26,6 @@ OUTCOMES = {
 """Fifty chances of each check that is not measured."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A verdict in force and how its submission came."""
-
-    standing: Standing
-    received_at: float
-    submitted_at: float | None
-    filename: str
-
-
 def entries(count, *, seed=1, hostile=True):
     """So many submissions, the same ones for the same seed."""
     chance = random.Random(seed)
@@ -42,10 +33,10 @@ def entries(count, *, seed=1, hostile=True):
         standing = graded(number, chance, threshold=1.1, hostile=hostile)
         received = MOMENT - 86400 * 14 + chance.random() * 86400 * 14
         name = "<b>lab</b>.ipynb" if hostile and number == 3 else f"submission-{number}.ipynb"
-        yield Entry(standing, received, received - 2.0 if number % 7 else None, name)
+        yield CohortEntry(standing, received, received - 2.0 if number % 7 else None, name)
 
 
-def graded(number, chance, *, threshold, hostile=True, ratio=None, spread=0.0):
+def graded(number, chance, *, threshold, hostile=True, spread=0.0):
     """One verdict: the ratio decides its check by the threshold, where its interval allows."""
     submission = f"sub-{number:05d}"
     fields = {
@@ -63,8 +54,7 @@ def graded(number, chance, *, threshold, hostile=True, ratio=None, spread=0.0):
     if outcomes["cuda_batch"] != "passed" or chance.random() < 0.04:
         outcomes["throughput_ratio"] = chance.choice(("skipped", "unverified"))
         return a_standing(submission, outcomes, ratio=None, rates={}, **fields)
-    drawn = chance.lognormvariate(0.36, 0.25)
-    ratio = (ratio or drawn) * chance.lognormvariate(0, spread)
+    ratio = chance.lognormvariate(0.36, 0.25) * chance.lognormvariate(0, spread)
     width = 1 + chance.lognormvariate(-3.0, 0.5)
     low, high = ratio / width, ratio * width
     outcomes["throughput_ratio"] = "passed" if low > threshold else "failed" if high <= threshold else "inconclusive"
@@ -77,28 +67,24 @@ def graded(number, chance, *, threshold, hostile=True, ratio=None, spread=0.0):
     return a_standing(submission, outcomes, ratio=measured, rates=rates, **fields)
 
 
-def changes(count, *, repeats=1, seed=1, **others):
+def changes(count, *, repeats=1):
     """A batch that raises the threshold from 1.1 to 1.3, or one that runs everything again several times."""
     for number in range(count):
-        old = graded(number, random.Random(f"{seed} {number}"), threshold=1.1)
+        old = graded(number, random.Random(f"1 {number}"), threshold=1.1)
         again = [
-            graded(number, random.Random(f"{seed} {number}"), threshold=1.3, spread=0.02 * (place > 0))
+            graded(number, random.Random(f"1 {number}"), threshold=1.3, spread=0.02 * (place > 0))
             for place in range(repeats)
         ]
-        fields = dict(others)
-        if number % 60 == 59:
-            fields["outdated"] = True
-        if number % 45 == 0:
-            fields["newer"] = 1
+        fields = {"outdated": number % 60 == 59, "newer": int(number % 45 == 0)}
         change = repeated(old.submission_id, *again, old=old, **fields)
         yield change if repeats > 1 else change.model_copy(update={"repeats": ()})
 
 
-def measured_again(given, *, spread=0.1, seed=1):
+def measured_again(given):
     """The same changes as if each submission had been run again: DALI came out otherwise, the loaders as before."""
-    chance = random.Random(seed)
+    chance = random.Random(1)
     for change in given:
-        new, factor = change.new, chance.lognormvariate(0.0, spread)
+        new, factor = change.new, chance.lognormvariate(0.0, 0.1)
         if new is not None and new.ratio is not None:
             ratio = RatioStanding(**{name: value * factor for name, value in new.ratio})
             dali = RateStanding(**{name: value * factor for name, value in new.rates["dali"]})
@@ -111,16 +97,14 @@ def figures(given, **batch) -> Diff:
     return diff_of(a_batch(**batch), a_progress(counts={"done": len(given)}), iter(given))
 
 
-def wide(count, checks=16):
+def wide(count):
     """Submissions to a lab with many checks, each with long ids and points of its own: the largest tables there are."""
     chance = random.Random(2)
     for entry in entries(count, seed=2, hostile=False):
         extra = tuple(
             a_check(f"extra_check_{number}", "failed" if chance.random() < 0.2 else "passed", step=f"step_{number % 5}")
-            for number in range(checks - len(CHECKS))
+            for number in range(16 - len(CHECKS))
         )
         submission = f"platform:course-2026:{chance.getrandbits(64):016x}"
-        standing = entry.standing.model_copy(
-            update={"checks": entry.standing.checks + extra, "submission_id": submission}
-        )
-        yield Entry(standing, entry.received_at, entry.submitted_at, entry.filename)
+        changed = {"checks": entry.standing.checks + extra, "submission_id": submission}
+        yield replace(entry, standing=entry.standing.model_copy(update=changed))

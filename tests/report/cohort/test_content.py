@@ -17,9 +17,10 @@ from grader_service.regrade.filters import rows_of
 from grader_service.report.cohort import columns, wording
 from grader_service.report.cohort.pages import batch_page, cohort_page
 from grader_service.report.cohort.selection import described
+from grader_service.store.cohorts import CohortEntry
 from tests.regrade.makers import a_batch, a_change, a_progress, a_standing, pending
 from tests.report.cohort.conftest import PAGES
-from tests.report.cohort.data import HOSTILE, Entry, changes, entries, figures, wide
+from tests.report.cohort.data import HOSTILE, changes, entries, figures, wide
 from tests.report.page import Page
 
 
@@ -31,7 +32,7 @@ def island(html):
 
 def entry(number=0, **changes):
     """One submission of a cohort."""
-    return Entry(a_standing(f"s:{number}", **changes), 1_790_000_000.0, None, "submission.py")
+    return CohortEntry(a_standing(f"s:{number}", **changes), 1_790_000_000.0, None, "submission.py")
 
 
 def table(html, region):
@@ -181,7 +182,7 @@ def test_odd_verdicts_make_a_page():
         "odd", checks=(), steps=(), learner=None, cohort=None, score=None, max_score=None, created_at=1e300,
         rates={"<arm>": rate, "dali": rate}, gpu=None, image_digest=None, run_s=None, lab_version=None, status="error",
     )  # fmt: skip
-    html = cohort_page([Entry(odd, 1e300, -1e300, "\ud800" + "x" * 10_000)], title="")
+    html = cohort_page([CohortEntry(odd, 1e300, -1e300, "\ud800" + "x" * 10_000)], title="")
     assert "&lt;arm&gt;" in html
     assert "<arm>" not in html
     assert len(island(html)["rows"]["filename"][0]) == 300
