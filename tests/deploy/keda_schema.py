@@ -3,38 +3,20 @@
 Metadata of a trigger is text throughout: KEDA refuses numbers there.
 """
 
-_METADATA = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "namespace": {"type": "string"}},
-    "required": ["name", "namespace"],
-    "additionalProperties": False,
-}
+
+def _object(properties, required=()):
+    """An object with these properties and no others."""
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
 def _kind(name, spec):
-    return {
-        "type": "object",
-        "properties": {
-            "apiVersion": {"const": "keda.sh/v1alpha1"},
-            "kind": {"const": name},
-            "metadata": _METADATA,
-            "spec": spec,
-        },
-        "required": ["apiVersion", "kind", "metadata", "spec"],
-        "additionalProperties": False,
-    }
-
-
-def _object(properties, required=()):
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
+    """A whole document of a kind, of which no part may be missing."""
+    told = {"apiVersion": {"const": "keda.sh/v1alpha1"}, "kind": {"const": name}, "metadata": _METADATA, "spec": spec}
+    return _object(told, told)
 
 
 _TEXT = {"type": "string", "minLength": 1}
+_METADATA = _object({"name": _TEXT, "namespace": _TEXT}, ("name", "namespace"))
 _COUNT = {"type": "integer", "minimum": 0}
 _NUMBER = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"}
 _POSTGRESQL = _object(

@@ -3,6 +3,7 @@
 By strict schemas, against each other, and against our own settings, commands and database.
 """
 
+import copy
 import re
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from sqlalchemy import text
 from grader_service.cli.app import app
 from grader_service.settings import Settings
 from grader_service.signing import _KEY_FILE
-from grader_service.store import devices, leases
+from grader_service.store import devices, leases, results
 from sandbox.docker_options import GUEST_UID
 from sandbox.kubernetes_runner import denies_all
 from tests.deploy.keda_schema import SCHEMAS
@@ -41,12 +42,20 @@ SECRETS = {
 """Made by hand, as docs/scaling.md tells; each with its keys."""
 
 
+def of_kind(kind):
+    """All objects of a kind."""
+    return [one for one in OBJECTS if one["kind"] == kind]
+
+
+def the(kind, name):
+    """The one object of this kind and name."""
+    (found,) = [one for one in of_kind(kind) if one["metadata"]["name"] == name]
+    return found
+
+
 def names(kind, namespace=None):
-    return {
-        one["metadata"]["name"]
-        for one in OBJECTS
-        if one["kind"] == kind and one["metadata"].get("namespace") == namespace
-    }
+    """Names of the objects of a kind in this namespace."""
+    return {one["metadata"]["name"] for one in of_kind(kind) if one["metadata"].get("namespace") == namespace}
 
 
 def workloads():
@@ -85,11 +94,8 @@ def environment(namespace, container):
     found = {}
     for source in container.get("envFrom", ()):
         name = source["configMapRef"]["name"]
-        found |= next(
-            one["data"]
-            for one in OBJECTS
-            if one["kind"] == "ConfigMap" and one["metadata"] == {"name": name, "namespace": namespace}
-        )
+        where = {"name": name, "namespace": namespace}
+        found |= next(one["data"] for one in of_kind("ConfigMap") if one["metadata"] == where)
     return found | {one["name"]: one.get("value") for one in container.get("env", ())}
 
 
@@ -111,13 +117,11 @@ def test_a_document_is_valid(path, document):
 @pytest.mark.parametrize("field", ["metricTyp", "query"])
 def test_kedas_schema_is_strict(field):
     """A misspelt field, or a number where KEDA wants text, is found."""
-    document = next(one for one in OBJECTS if one["kind"] == "ScaledObject")
-    trigger = document["spec"]["triggers"][0]
-    broken = {**trigger, field: "x"} if field != "query" else {**trigger, "metadata": {**trigger["metadata"], field: 1}}
+    document = copy.deepcopy(of_kind("ScaledObject")[0])
+    (trigger,) = document["spec"]["triggers"]
+    (trigger["metadata"] if field == "query" else trigger)[field] = 1
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft202012Validator(SCHEMAS["ScaledObject"]).validate(
-            {**document, "spec": {**document["spec"], "triggers": [broken]}}
-        )
+        jsonschema.Draft202012Validator(SCHEMAS["ScaledObject"]).validate(document)
 
 
 def test_nothing_is_there_twice_and_every_namespace_exists():
@@ -208,19 +212,17 @@ def test_commands_exist():
 
 def test_services_find_their_pods():
     """A selector that matches nothing, or a port that no container names, is a service that answers nobody."""
-    for one in OBJECTS:
-        if one["kind"] == "Service":
-            namespace = one["metadata"]["namespace"]
-            (name,) = labelled(namespace, one["spec"]["selector"])
-            ports = {
-                port["name"]: port["containerPort"]
-                for owner, _, _, container in containers()
-                if owner["metadata"]["name"] == name
-                for port in container.get("ports", ())
-            }
-            for port in one["spec"]["ports"]:
-                assert ports[port["targetPort"]] == port["port"]
-            assert name == one["metadata"]["name"]
+    for one in of_kind("Service"):
+        (name,) = labelled(one["metadata"]["namespace"], one["spec"]["selector"])
+        ports = {
+            port["name"]: port["containerPort"]
+            for owner, _, _, container in containers()
+            if owner["metadata"]["name"] == name
+            for port in container.get("ports", ())
+        }
+        for port in one["spec"]["ports"]:
+            assert ports[port["targetPort"]] == port["port"]
+        assert name == one["metadata"]["name"]
 
 
 def test_addresses_name_services():
@@ -243,9 +245,7 @@ def test_selectors_find_their_pods():
 def test_all_is_denied_first():
     """In each namespace; in that of learners' pods there is no other policy."""
     for namespace in names("Namespace"):
-        policies = [
-            one for one in OBJECTS if one["kind"] == "NetworkPolicy" and one["metadata"]["namespace"] == namespace
-        ]
+        policies = [one for one in of_kind("NetworkPolicy") if one["metadata"]["namespace"] == namespace]
         assert any(denies_all(policy) for policy in policies)
         assert namespace != "grader-sandbox" or len(policies) == 1
 
@@ -254,7 +254,7 @@ def test_the_runners_role():
     """Is what the fake API server allows, to the letter, and is bound to the runner alone."""
     verbs = {"GET": {"get", "list"}, "POST": {"create"}, "DELETE": {"delete"}}
     groups = {"api/v1": ""} | {group: group.split("/")[1] for group in _GROUPS.values() if group != "api/v1"}
-    (role,) = [one for one in OBJECTS if one["kind"] == "Role"]
+    (role,) = of_kind("Role")
     allowed = {
         (group, kind, verb)
         for rule in role["rules"]
@@ -267,7 +267,7 @@ def test_the_runners_role():
     }
     expected -= {("networking.k8s.io", "networkpolicies", "get")}
     assert allowed == expected | {("", "pods/log", "get")}
-    (binding,) = [one for one in OBJECTS if one["kind"] == "RoleBinding"]
+    (binding,) = of_kind("RoleBinding")
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
     (subject,) = binding["subjects"]
     assert subject["name"] in names("ServiceAccount", subject["namespace"])
@@ -296,8 +296,7 @@ def test_tokens():
 
 def test_a_runner_finishes_before_it_is_killed():
     """And holds one GPU, the folder of the node under the same path, and mounts that the node sees."""
-    (template,) = [template for one, _, template in workloads() if one["metadata"]["name"] == "runner"]
-    pod = template["spec"]
+    pod = the("Deployment", "runner")["spec"]["template"]["spec"]
     (runner,) = pod["containers"]
     values = environment("grader-runners", runner)
     assert pod["terminationGracePeriodSeconds"] > float(values["GRADER_SOFT_SHUTDOWN_S"])
@@ -315,8 +314,7 @@ def test_a_runner_finishes_before_it_is_killed():
 
 def test_learners_come_before_re_grades():
     """In the scheduler's eyes, too."""
-    value = {one["metadata"]["name"]: one["value"] for one in OBJECTS if one["kind"] == "PriorityClass"}
-    assert value["grader-live"] > value["grader-bulk"]
+    assert the("PriorityClass", "grader-live")["value"] > the("PriorityClass", "grader-bulk")["value"]
     for one, _, template in workloads():
         bulk = template["spec"]["priorityClassName"] == "grader-bulk"
         assert bulk == (one["metadata"]["name"] == "regrade")
@@ -324,7 +322,7 @@ def test_learners_come_before_re_grades():
 
 def test_both_namespaces_have_the_same_configuration():
     """A runner that read another database than the judge would wait for ever."""
-    first, second = (one["data"] for one in OBJECTS if one["kind"] == "ConfigMap")
+    first, second = (one["data"] for one in of_kind("ConfigMap"))
     assert first == second
 
 
@@ -337,10 +335,11 @@ class TestScaling:
 
     @staticmethod
     def value(store, target):
+        """What the query says that scales this Deployment."""
         (trigger,) = next(
             one["spec"]["triggers"]
-            for one in OBJECTS
-            if one["kind"] == "ScaledObject" and one["spec"]["scaleTargetRef"]["name"] == target
+            for one in of_kind("ScaledObject")
+            if one["spec"]["scaleTargetRef"]["name"] == target
         )
         with store.transaction() as connection:
             return connection.execute(text(trigger["metadata"]["query"])).scalar_one()
@@ -372,8 +371,6 @@ class TestScaling:
 
     def test_judges(self, store):
         """What was run and is not judged."""
-        from grader_service.store import results
-
         accept(store, a_submission(1))
         assert self.value(store, "judge") == 0
         claim = leases.claim(store, "run", "runner", 60)
@@ -384,13 +381,12 @@ class TestScaling:
 
     def test_what_is_scaled_exists(self):
         """In the same namespace, with the Secret's key; a judge is always there."""
-        for one in OBJECTS:
-            if one["kind"] == "ScaledObject":
-                namespace = one["metadata"]["namespace"]
-                assert one["spec"]["scaleTargetRef"]["name"] in names("Deployment", namespace)
-                (trigger,) = one["spec"]["triggers"]
-                assert trigger["authenticationRef"]["name"] in names("TriggerAuthentication", namespace)
-                assert (one["spec"]["minReplicaCount"] > 0) == (one["metadata"]["name"] == "judge")
-            if one["kind"] == "TriggerAuthentication":
-                for reference in one["spec"]["secretTargetRef"]:
-                    assert reference["key"] in SECRETS[reference["name"]]
+        for one in of_kind("ScaledObject"):
+            namespace = one["metadata"]["namespace"]
+            assert one["spec"]["scaleTargetRef"]["name"] in names("Deployment", namespace)
+            (trigger,) = one["spec"]["triggers"]
+            assert trigger["authenticationRef"]["name"] in names("TriggerAuthentication", namespace)
+            assert (one["spec"]["minReplicaCount"] > 0) == (one["metadata"]["name"] == "judge")
+        for one in of_kind("TriggerAuthentication"):
+            for reference in one["spec"]["secretTargetRef"]:
+                assert reference["key"] in SECRETS[reference["name"]]

@@ -5,7 +5,7 @@ import copy
 import kubernetes_validate
 import yaml
 
-from tests.deploy.test_kubernetes import OBJECTS, ROOT
+from tests.deploy.test_kubernetes import ROOT, the
 from tests.kubernetes_api.objects import VERSION
 
 FOLDER = ROOT / "deploy" / "kubernetes-mig"
@@ -23,8 +23,7 @@ def place(document, path):
 
 def patched(kind, name):
     """The one object of this name, with the overlay's patches."""
-    (found,) = [one for one in OBJECTS if (one["kind"], one["metadata"]["name"]) == (kind, name)]
-    found = copy.deepcopy(found)
+    found = copy.deepcopy(the(kind, name))
     for patch in OVERLAY["patches"]:
         if patch["target"] == {"kind": kind, "name": name}:
             for step in yaml.safe_load(patch["patch"]):
@@ -50,11 +49,11 @@ def test_it_stands_on_the_other_manifests():
 
 def test_a_runner_asks_for_one_instance_and_for_no_gpu():
     """Whatever else it asks for stays."""
-    (before,) = [one for one in OBJECTS if (one["kind"], one["metadata"]["name"]) == ("Deployment", "runner")]
+    runners = the("Deployment", "runner"), patched("Deployment", "runner")
+    was, now = (one["spec"]["template"]["spec"]["containers"][0]["resources"] for one in runners)
     for part in ("requests", "limits"):
-        was = before["spec"]["template"]["spec"]["containers"][0]["resources"][part]
-        now = patched("Deployment", "runner")["spec"]["template"]["spec"]["containers"][0]["resources"][part]
-        assert now == {name: value for name, value in was.items() if name != "nvidia.com/gpu"} | {PROFILE: "1"}
+        kept = {name: value for name, value in was[part].items() if name != "nvidia.com/gpu"}
+        assert now[part] == kept | {PROFILE: "1"}
 
 
 def test_pods_ask_for_neither():

@@ -22,8 +22,9 @@ from sandbox.kubernetes_manifests import Site
 from sandbox.kubernetes_runner import KubernetesRunner, KubernetesRunSpace
 from tests.kubernetes_api.cluster import DENY_ALL, NAMESPACE, connect
 from tests.kubernetes_api.objects import Refused, validate
-from tests.sandbox.owner import LIMITS, another_grader, ask, drill
+from tests.sandbox.owner import LIMITS, another_grader, ask, drill, talking
 from tests.sandbox.prepared_runs import FULL_S, pooled
+from tests.sandbox.test_docker_runner import gives_labs_their_images
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -40,12 +41,6 @@ def cluster(kubernetes_cluster):
 def runner(kubernetes_runner):
     """A runner on it, as patient as users' runners are with a node: a busy one takes seconds for a container."""
     return kubernetes_runner
-
-
-@pytest.fixture
-def soon_tired(runner):
-    """Of a server that says no again and again: two seconds are as good as thirty."""
-    runner._ground.cluster._patience_s = 2.0
 
 
 def pods(cluster):
@@ -153,18 +148,9 @@ class TestStart:
         assert nothing_left(cluster, state_dir, engine)
 
     def test_another_labs_image(self, runner, cluster, engine, lab_image, state_dir):
-        """A run gets its lab's image, unless the operator named one for all; one that is missing is said."""
-        engine.images.get(lab_image).tag("grader-test-kubernetes", "latest")
-        try:
-            other = runner.of_image("grader-test-kubernetes")
-            assert (other.facts.image, runner.facts.image) == ("grader-test-kubernetes", lab_image)
-            assert runner.of_image(lab_image) is runner
-            fixed = cluster.runner(lab_image, state_dir, any_lab=True)
-            assert fixed.of_image("grader-test-kubernetes") is fixed
-            with pytest.raises(SandboxUnavailable, match="no-such-image"):
-                runner.of_image("no-such-image")
-        finally:
-            engine.images.remove("grader-test-kubernetes")
+        """As with Docker: see `gives_labs_their_images`."""
+        fixed = cluster.runner(lab_image, state_dir, any_lab=True)
+        gives_labs_their_images(runner, fixed, engine, "grader-test-kubernetes", "no-such-image")
 
     def test_an_image_that_was_moved(self, runner):
         """A pod of other bytes than the facts name is not used."""
@@ -220,9 +206,9 @@ class TestBadDays:
 
     @pytest.mark.parametrize("action", [401, 403, 409, 410, 429, 500, 503, "drop", "garbage"])
     @pytest.mark.parametrize("call", ["POST .*/jobs", "GET .*/pods"])
-    @pytest.mark.usefixtures("soon_tired")
     def test_a_call_fails_at_the_start(self, runner, cluster, state_dir, engine, call, action):
         """Nothing is left when the server has recovered and the run is over."""
+        runner._ground.cluster._patience_s = 2.0  # it says no again and again: as good as thirty
         with pytest.raises(SandboxUnavailable), runner.open_run(RUN, LIMITS) as space:
             cluster.server.fail(call, action)
             try:
@@ -269,20 +255,14 @@ class TestBadDays:
     )
     def test_a_pod_that_the_cluster_ends(self, runner, cluster, reason, message):
         """Looks to the learner's guest like an end of its own, and is none."""
-        with (
-            pytest.raises(SandboxUnavailable, match=f"took pod .* away: {reason}: {message}"),
-            runner.open_run(RUN, LIMITS) as space,
-        ):
-            pod = space.start(drill())
-            ask(pod, kind="echo", value=1)
+        away = f"took pod .* away: {reason}: {message}"
+        with pytest.raises(SandboxUnavailable, match=away), talking(runner, RUN) as pod:
             cluster.kubelet.evict(pods(cluster)[0], reason, message)
             pod.receive(20)
 
     def test_a_pod_that_somebody_deletes(self, runner, cluster):
         """So does `kubectl delete pod`."""
-        with pytest.raises(SandboxUnavailable, match="somebody else"), runner.open_run(RUN, LIMITS) as space:
-            pod = space.start(drill())
-            ask(pod, kind="echo", value=1)
+        with pytest.raises(SandboxUnavailable, match="somebody else"), talking(runner, RUN) as pod:
             cluster.server.objects.delete("pods", NAMESPACE, pods(cluster)[0]["metadata"]["name"], {})
             pod.receive(20)
 
@@ -292,9 +272,8 @@ class TestBadDays:
         monkeypatch.setattr(kubernetes_vessel, "_REPORT_S", 3.0)
         with (
             pytest.raises(SandboxUnavailable, match="still there after 3 s: its node does not answer"),
-            runner.open_run(RUN, LIMITS) as space,
+            talking(runner, RUN),
         ):
-            ask(space.start(drill()), kind="echo", value=1)
             cluster.kubelet.deaf = True
         with pytest.raises(SandboxUnavailable, match="its node does not answer"):
             runner.sweep()
@@ -394,9 +373,7 @@ class TestFakeServer:
 
     def test_a_deletion_without_grace(self, runner, cluster):
         """Forgets a pod before its node has ended it, as a real server does: no runner may ask for it."""
-        with runner.open_run(RUN, LIMITS) as space:
-            pod = space.start(drill())
-            ask(pod, kind="echo", value=1)
+        with talking(runner, RUN) as pod:
             name = pods(cluster)[0]["metadata"]["name"]
             cluster.server.objects.delete("pods", NAMESPACE, name, {"gracePeriodSeconds": 0})
             assert pods(cluster) == []

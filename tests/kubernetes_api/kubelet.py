@@ -116,23 +116,22 @@ class Kubelet:
             options = self._options(pod, _denied(self.objects.find("networkpolicies", namespace)))
             container = self._engine.containers.create(**options)
         except ImageNotFound as error:
-            self._waits(pod, "ErrImagePull", f"failed to pull {image!r}: {error.explanation}")
+            self._refuse(pod, "ErrImagePull", f"failed to pull {image!r}: {error.explanation}")
         except (OSError, KeyError, ValueError, APIError) as error:
-            self._waits(pod, "CreateContainerError", str(error))
+            self._refuse(pod, "CreateContainerError", str(error))
         else:
             self._containers[uid] = container
             try:
                 container.start()
             except APIError as error:
-                self._waits(pod, "RunContainerError", str(error))
-                self._refused.add(uid)
-                return
-            self._report(uid, pod)
-            return
-        self._refused.add(uid)
+                self._refuse(pod, "RunContainerError", str(error))
+            else:
+                self._report(uid, pod)
 
-    def _waits(self, pod, reason, message):
-        _, namespace, name = _identity(pod)
+    def _refuse(self, pod, reason, message):
+        """Says why a pod waits, and tries no more."""
+        uid, namespace, name = _identity(pod)
+        self._refused.add(uid)
         state = {"waiting": {"reason": reason, "message": message}}
         self.objects.change_status(namespace, name, containerStatuses=[self._status(pod, state, None)])
 

@@ -8,11 +8,11 @@ import contextlib
 import json
 import re
 import threading
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 from tests.kubernetes_api.objects import Objects, Refused
+from tests.sandbox.engine_proxy import Faults
 
 TOKEN = "a-token-of-the-tests"  # noqa: S105
 _PATH = re.compile(
@@ -24,25 +24,17 @@ _VERBS = {"jobs": {"GET", "POST", "DELETE"}, "pods": {"GET", "DELETE"}, "network
 """What the runner's Role allows; the rest is answered with 403."""
 
 
-@dataclass
-class Fault:
-    """What happens to the next `times` requests whose method and path match."""
+class ApiServer(Faults):
+    """Listens on the loopback.
 
-    pattern: str
-    action: int | str
-    """An HTTP status · `drop`: the connection breaks, not carried out · `lose`: carried out, and the answer is lost ·
-    `hang`: not carried out, no answer · `garbage`: an answer that is no JSON."""
-    times: int = 1_000_000
-    met: int = field(default=0)
-
-
-class ApiServer:
-    """Listens on the loopback."""
+    Actions of faults: an HTTP status · `drop`, the connection breaks, not carried out · `lose`, carried out, and the
+    answer is lost · `hang`, not carried out, no answer · `garbage`, an answer that is no JSON.
+    """
 
     def __init__(self):
+        super().__init__()
         self.objects = Objects()
         self.kubelet = None
-        self._faults = []
         self._stopped = threading.Event()
         server = self
 
@@ -53,13 +45,9 @@ class ApiServer:
                 pass
 
             def do_GET(self):
-                server.answer(self, "GET")
+                server.answer(self, self.command)
 
-            def do_POST(self):
-                server.answer(self, "POST")
-
-            def do_DELETE(self):
-                server.answer(self, "DELETE")
+            do_POST = do_DELETE = do_GET  # noqa: N815 - the names of the standard library
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._http.daemon_threads = True
@@ -74,23 +62,10 @@ class ApiServer:
         self._http.server_close()
         self._thread.join()
 
-    def fail(self, pattern, action, times=1_000_000):
-        """Adds a fault; the newest one that matches counts."""
-        self._faults.insert(0, Fault(pattern, action, times))
-        return self._faults[0]
-
-    def heal(self):
-        """Removes every fault."""
-        self._faults.clear()
-
     def answer(self, handler, method):
         """One request."""
         body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
-        line = f"{method} {handler.path}"
-        fault = next((one for one in self._faults if one.met < one.times and re.search(one.pattern, line)), None)
-        if fault is not None:
-            fault.met += 1
-        action = fault.action if fault is not None else None
+        action = self.meet(f"{method} {handler.path}")
         if action == "hang":
             self._stopped.wait(60)
         if action in {"hang", "drop"}:

@@ -5,7 +5,7 @@ import os
 import re
 import socket
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 ENGINE = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://")
@@ -16,21 +16,51 @@ class Fault:
     """What happens to the next `times` requests whose method and path match."""
 
     pattern: str
-    action: str
-    """`refuse`: an error 500, not passed on · `drop`: the connection breaks, not passed on · `lose`: passed on, and the
-    answer is lost · `hang`: passed on, and no answer comes."""
+    action: int | str
     times: int = 1_000_000
-    met: int = field(default=0)
+    met: int = 0
 
 
-class EngineProxy:
-    """Listens on a socket of its own and passes on, request by request."""
+class Faults:
+    """Those of a server, which tests add and take away."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "engine.sock"
-        self.requests: list[str] = []
+    def __init__(self) -> None:
         self._faults: list[Fault] = []
         self._lock = threading.Lock()
+
+    def fail(self, pattern: str, action: int | str, times: int = 1_000_000) -> Fault:
+        """Adds a fault; the newest one that matches counts."""
+        fault = Fault(pattern, action, times)
+        with self._lock:
+            self._faults.insert(0, fault)
+        return fault
+
+    def heal(self) -> None:
+        """Takes every fault away."""
+        with self._lock:
+            self._faults.clear()
+
+    def meet(self, line: str) -> int | str | None:
+        """What happens to this request; None where nothing does."""
+        with self._lock:
+            for fault in self._faults:
+                if fault.met < fault.times and re.search(fault.pattern, line):
+                    fault.met += 1
+                    return fault.action
+        return None
+
+
+class EngineProxy(Faults):
+    """Listens on a socket of its own and passes on, request by request.
+
+    Actions of faults: `refuse`, an error 500, not passed on · `drop`, the connection breaks, not passed on · `lose`,
+    passed on, and the answer is lost · `hang`, passed on, and no answer comes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.path = folder / "engine.sock"
+        self.requests: list[str] = []
         self._stopped = threading.Event()
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(self.path))
@@ -42,18 +72,6 @@ class EngineProxy:
     def url(self) -> str:
         """For a client."""
         return f"unix://{self.path}"
-
-    def fail(self, pattern: str, action: str, times: int = 1_000_000) -> Fault:
-        """Adds a fault; the newest one that matches counts."""
-        fault = Fault(pattern, action, times)
-        with self._lock:
-            self._faults.insert(0, fault)
-        return fault
-
-    def heal(self) -> None:
-        """Takes every fault away."""
-        with self._lock:
-            self._faults.clear()
 
     def close(self) -> None:
         """Goes away, as an engine that is stopped."""
@@ -78,7 +96,8 @@ class EngineProxy:
             if not request:
                 return
             line = request.split(b"\r\n", 1)[0].decode()
-            action = self._action(line)
+            self.requests.append(line)
+            action = self.meet(line)
             if action == "drop":
                 return
             if action == "refuse":
@@ -95,15 +114,6 @@ class EngineProxy:
                         client.sendall(chunk)
             if action == "hang":
                 self._stopped.wait(60)
-
-    def _action(self, line: str) -> str | None:
-        with self._lock:
-            self.requests.append(line)
-            for fault in self._faults:
-                if fault.met < fault.times and re.search(fault.pattern, line):
-                    fault.met += 1
-                    return fault.action
-        return None
 
 
 def _read_request(client: socket.socket) -> bytes:

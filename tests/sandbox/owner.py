@@ -7,6 +7,7 @@ import contextlib
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from sandbox.api import Ending, PodRole, PodSpec, Scratch, SpaceLimits
@@ -33,6 +34,25 @@ def ask(pod, **request):
     answer = pod.receive(60)
     assert not isinstance(answer, Ending), pod.end()
     return answer
+
+
+@contextlib.contextmanager
+def talking(runner, run_id):
+    """A pod of an open run, which has answered once."""
+    with runner.open_run(run_id, LIMITS) as space:
+        pod = space.start(drill())
+        ask(pod, kind="echo", value=1)
+        yield pod
+
+
+def own_file(runner, run_id, size):
+    """Of a run: writes a file in its workspace, and returns the size that it finds a moment later."""
+    with runner.open_run(run_id, LIMITS) as space:
+        pod = space.start(drill())
+        path = f"{space.paths.workspace}/mine"
+        ask(pod, kind="write", path=path, size=size)
+        time.sleep(0.2)
+        return ask(pod, kind="size", path=path).body["value"]
 
 
 def main() -> None:

@@ -1,8 +1,7 @@
 """How a pod's end is named, with a real socket and a real process behind it."""
 
-import os
+import contextlib
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -12,9 +11,11 @@ import pytest
 from grader_service.errors import SandboxUnavailable
 from sandbox import pod as pod_module
 from sandbox.api import Ending, PodRole, PodSpec
-from sandbox.endpoint import SOCKET_NAME, Endpoint
+from sandbox.endpoint import Endpoint
 from sandbox.frames import FrameLimits, encode
 from sandbox.pod import ConnectedPod, VesselEnd
+from tests.sandbox.test_endpoint import dial as dial_into
+from tests.store.threads import at_once
 from tests.waiting import wait_for
 
 SPEC = PodSpec(role=PodRole.LEARNER, program="drill", memory_mib=100, pids=10, cpus=(0,))
@@ -68,16 +69,8 @@ def make(tmp_path):
 @pytest.fixture
 def dial(tmp_path):
     """Connects as the guest does."""
-    guest = socket.socket(socket.AF_UNIX)
-
-    def connect():
-        descriptor = os.open(tmp_path, os.O_RDONLY)
-        guest.connect(f"/proc/self/fd/{descriptor}/{SOCKET_NAME}")
-        os.close(descriptor)
-        return guest
-
-    yield connect
-    guest.close()
+    with contextlib.ExitStack() as guests:
+        yield lambda: guests.enter_context(dial_into(tmp_path))
 
 
 def test_a_conversation_and_a_good_end(make, dial):
@@ -256,12 +249,5 @@ def test_many_threads_may_end_it(make, dial):
     """All get the same record, of one end."""
     pod, vessel = make()
     dial()
-    records = []
-    threads = [threading.Thread(target=lambda: records.append(pod.end())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    assert len(records) == 8
-    assert all(record == records[0] for record in records)
+    assert at_once(8, lambda _: pod.end()) == [pod.end()] * 8
     assert vessel.destroyed == 1

@@ -213,27 +213,19 @@ class TestStillness:
             assert frozen == [True, True]
 
     @pytest.mark.parametrize("error", [None, ValueError("not ours")])
-    def test_a_pod_that_cannot_be_frozen(self, in_memory, error):
-        """Its prepared run goes, before the other run begins, which is not harmed."""
+    @pytest.mark.parametrize("verbs", [("pause",), ("pause", "remove")], ids=["not frozen", "nor removed"])
+    def test_a_pod_that_cannot_be_frozen(self, in_memory, verbs, error):
+        """Its prepared run goes, before the other run begins, which is not harmed; what stays is left to a sweep."""
         with full(in_memory, size=2) as (warm, pool):
             waited = in_memory.there
-            in_memory.refuse("pause", error)
+            for verb in verbs:
+                in_memory.refuse(verb, error)
             with warm.open_run("run", LIMITS) as space:
                 assert space.start(drill()) in waited
                 assert sum(one.gone for one in waited) == 1
-            in_memory.refused.clear()
+                in_memory.refused.clear()
             assert pool.waits(SOON_S)
             assert len(in_memory.there) == 2
-
-    @pytest.mark.parametrize("error", [None, ValueError("not ours")])
-    def test_nor_removed(self, in_memory, error):
-        """That is left to a sweep."""
-        with full(in_memory, size=2) as (warm, _):
-            in_memory.refuse("pause", error)
-            in_memory.refuse("remove", error)
-            with warm.open_run("run", LIMITS) as space:
-                assert space.start(drill()) in in_memory.there
-                in_memory.refused.clear()
 
     def test_a_pod_that_cannot_be_thawed_for_its_run(self, in_memory):
         """The run starts cold."""

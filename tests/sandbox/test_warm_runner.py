@@ -34,10 +34,10 @@ def test_containers_prepared_ahead(docker_runner, behaviour):
     shown_by_prepared(docker_runner, behaviour)
 
 
-def test_a_prepared_run_serves_one_submission(runner):
-    """No file, no process and no folder of one run is in the next."""
+def test_a_prepared_run_serves_one_submission(runner, state_dir):
+    """No file, no process and no folder of one run is in the next; a closed pool leaves nothing of what waits."""
     folders = []
-    with prepared(runner, drill()) as (warm, pool):
+    with prepared(runner, drill(), drill(PodRole.SCANNER, scratch=Scratch.READ_ONLY)) as (warm, pool):
         for number in range(3):
             with warm.open_run(f"run-{number}", LIMITS) as space:
                 pod = space.start(drill())
@@ -49,6 +49,8 @@ def test_a_prepared_run_serves_one_submission(runner):
             assert not folders[-1].parent.exists()
             assert pool.waits(FULL_S)
         assert len(set(folders)) == 3
+        assert list((state_dir / "runs").iterdir())
+    assert not list((state_dir / "runs").iterdir())
     assert runner.sweep() == 0
 
 
@@ -84,14 +86,6 @@ def test_a_waiting_pod_that_died_is_replaced(process_runner):
         psutil.wait_procs(guests, timeout=10)
         with warm.open_run("run", LIMITS) as space:
             assert not is_warm(space.start(drill()))
-
-
-def test_a_closed_pool_leaves_nothing(runner, state_dir):
-    """Whatever waits is ended and removed."""
-    with prepared(runner, drill(), drill(PodRole.SCANNER, scratch=Scratch.READ_ONLY)):
-        assert list((state_dir / "runs").iterdir())
-    assert not list((state_dir / "runs").iterdir())
-    assert runner.sweep() == 0
 
 
 def test_a_pods_time_begins_when_it_is_claimed(process_runner):

@@ -1,7 +1,6 @@
 """Real pods that wait beside an open run: they stand still, go on afterwards, and are replaced when they are dead."""
 
 import secrets
-import time
 
 import psutil
 import pytest
@@ -10,6 +9,7 @@ from sandbox.docker_engine import ContainerVessel
 from sandbox.docker_options import LABEL
 from tests.sandbox.owner import LIMITS, another_grader, ask, drill
 from tests.sandbox.prepared_runs import FULL_S, Counting, is_warm, prepared
+from tests.waiting import PATIENCE, wait_for
 
 pytestmark = pytest.mark.usefixtures("few_imports")
 
@@ -53,10 +53,7 @@ def test_a_dead_container_is_replaced_before_it_is_needed(docker_runner):
     with prepared(counting, drill(), look_s=0.2) as (warm, pool):
         dead = counting.pods[-1]
         dead._vessel._container.kill()
-        deadline = time.monotonic() + FULL_S
-        while counting.pods[-1] is dead or not pool.waits(FULL_S):
-            assert time.monotonic() < deadline, "nobody looks"
-            time.sleep(0.1)
+        wait_for(lambda: counting.pods[-1] is not dead and pool.waits(FULL_S), FULL_S / PATIENCE)
         with warm.open_run("run", LIMITS) as space:
             pod = space.start(drill())
             assert pod is counting.pods[-1]

@@ -1,8 +1,5 @@
 """Intake, runs and judging in this process, step by step: for faults that need no worker processes."""
 
-import base64
-import json
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +20,7 @@ from grader_service.store.tables import EventRow, RunRow
 from sandbox.api import SandboxRunner
 from sandbox.docker_options import STATE_LABEL
 from sandbox.process_runner import ProcessRunner
-from tests.service.harness import QUICK
+from tests.service.harness import QUICK, a_message
 
 
 class OpenGate:
@@ -54,20 +51,11 @@ class Bench:
         self.signer = Signer.from_folder(state_dir / "keys")
         self._intake = IntakeDesk(self.store, self.artifacts, self.registry, self.signer)
 
-    def submit(
-        self, source: str = QUICK, learner: str | None = None, lab: str = "dali-pipelines", step: str = "reflection"
-    ) -> str:
+    def submit(self, source: str = QUICK, **changes: Any) -> str:
         """Takes a submission in; returns its id."""
-        submission_id = f"b:{uuid.uuid4().hex[:12]}"
-        message = {
-            "submission_id": submission_id,
-            "lab": lab,
-            "learner": learner or f"learner-{uuid.uuid4().hex[:8]}",
-            "artifact": {"filename": "submission.py", "inline": base64.b64encode(source.encode()).decode()},
-            "steps": [step],
-        }
+        message = a_message(source=source, **changes)
         assert receive(self._intake, message, "live", None).kind == "accepted"
-        return submission_id
+        return str(message["submission_id"])
 
     def desk(self, gate: Gate | None = None, sandbox: SandboxRunner | None = None, **changes: Any) -> RunnerDesk:
         """A runner's desk; without a delay before another try."""
@@ -108,9 +96,7 @@ class Bench:
         statement = select(EventRow.kind, EventRow.detail).where(EventRow.submission_id == submission_id)
         with self.store.transaction() as connection:
             rows = connection.execute(statement.order_by(EventRow.id)).all()
-        return [
-            (row.kind, row.detail if isinstance(row.detail, dict) else json.loads(row.detail or "{}")) for row in rows
-        ]
+        return [(row.kind, row.detail) for row in rows]
 
 
 def containers_of(engine: Any, state_dir: Path) -> list[Any]:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,20 +23,12 @@ from grader_service.queue.app import make_app
 from grader_service.settings import Settings
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, OutboxRow, RunRow, VerdictRow
+from tests.corpus.parts_texts import lists
 from tests.services.redis_server import RedisServer
 from tests.waiting import PATIENCE, wait_for
 
 GRADER = str(Path(sys.executable).with_name("grader"))
-WINS = [
-    "ImageNet training with four CPU cores per GPU: JPEG decoding in the workers starves the card.",
-    "Video clips decoded on NVDEC, so that frames never pass through the CPU.",
-    "Eight GPUs on one host whose loader workers compete for the same cores.",
-]
-LOSES = [
-    "BERT on pre-tokenised text: there is nothing to decode, so the loader was never the bottleneck.",
-    "CIFAR-10, whose tiny images fit into memory and need no decoding at all.",
-]
-QUICK = f"where_dali_wins = {WINS!r}\nwhere_dali_loses = {LOSES!r}\n"
+QUICK = lists()
 """A submission whose step `reflection` passes, in about a second of run time."""
 SLOW = f"import time\ntime.sleep({{seconds}})\n{QUICK}"
 _GATED = """
@@ -45,8 +37,19 @@ open({begun!r}, "w").close()
 while not os.path.exists({opened!r}):
     time.sleep(0.05)
 """
-STEPS = ("reflection",)
 ServiceT = TypeVar("ServiceT", bound="Service")
+
+
+def a_message(submission_id: str | None = None, source: str = QUICK, **changes: Any) -> dict[str, Any]:
+    """A message as a platform posts it."""
+    return {
+        "submission_id": submission_id or f"t:{uuid.uuid4().hex[:12]}",
+        "lab": "dali-pipelines",
+        "learner": f"learner-{uuid.uuid4().hex[:8]}",
+        "artifact": {"filename": "submission.py", "inline": base64.b64encode(source.encode()).decode()},
+        "steps": ["reflection"],
+        **changes,
+    }
 
 
 @dataclass
@@ -75,19 +78,13 @@ class Worker:
             self.send(number)
         return self.process.wait(timeout_s)
 
-    def lines(self) -> list[dict[str, Any]]:
-        """Its log, JSON lines only."""
+    def said(self, event: str) -> list[dict[str, Any]]:
+        """Log lines of this event; those that are no JSON are passed over."""
         found = []
         for line in self.log.read_text(errors="replace").splitlines():
-            try:
+            with suppress(ValueError):
                 found.append(json.loads(line))
-            except ValueError:
-                continue
-        return [line for line in found if isinstance(line, dict)]
-
-    def said(self, event: str) -> list[dict[str, Any]]:
-        """Log lines of this event."""
-        return [line for line in self.lines() if line.get("event") == event]
+        return [line for line in found if isinstance(line, dict) and line.get("event") == event]
 
 
 class Gate:
@@ -185,20 +182,24 @@ class Service:
         """Starts a runner on a slot."""
         return self.start("worker", "run", "--slot", str(slot), **environment)
 
+    def both(self) -> tuple[Worker, Worker]:
+        """Starts a judge, and a runner."""
+        return self.judge(), self.runner()
+
     def gate(self) -> Gate:
         """A new one."""
         return Gate(self.state_dir)
 
+    def gated(self) -> tuple[Gate, str, str]:
+        """Posts a submission and waits until it stands before its gate; returns that, its id and its task's id."""
+        gate = self.gate()
+        sent = self.post(self.message(source=gate.source))
+        gate.await_begun()
+        return gate, *sent
+
     def message(self, submission_id: str | None = None, source: str = QUICK, **changes: Any) -> dict[str, Any]:
-        """A message as a platform posts it."""
-        return {
-            "submission_id": submission_id or f"t:{uuid.uuid4().hex[:12]}",
-            "lab": "dali-pipelines",
-            "learner": f"learner-{uuid.uuid4().hex[:8]}",
-            "artifact": {"filename": "submission.py", "inline": base64.b64encode(source.encode()).decode()},
-            "steps": list(STEPS),
-            **changes,
-        }
+        """See `a_message`."""
+        return a_message(submission_id, source, **changes)
 
     def post(self, message: Any = None, queue: str = "live", task_id: str | None = None) -> tuple[str, str]:
         """Posts a message; returns the submission's id and the task's id."""

@@ -39,33 +39,29 @@ def test_each_measured_submission_is_one_more(bench, asked):
     assert bench.judge() is not None
 
 
+def crashed(*blocks, **changes):
+    """A measurement whose pipeline ended after these blocks."""
+    return a_measurement(blocks=blocks, decision=None, problem="it crashed", **changes)
+
+
 @pytest.mark.parametrize(
-    "measurement",
+    ("measurement", "attempts"),
     [
-        None,
-        a_measurement(blocks=(), decision=None, problem="it crashed"),
-        a_measurement((2.0, 2.1), decision=None, unsteady="throttled"),
+        pytest.param(None, [1, 1], id="not measured"),
+        pytest.param(crashed(), [1, 1], id="no block"),
+        pytest.param(a_measurement((2.0, 2.1), decision=None, unsteady="throttled"), [1, 1], id="spoiled by the host"),
+        pytest.param(crashed(a_block(0, 2.0)), [1, 2], id="stopped after one"),
+        pytest.param(crashed(a_block(0, 2.0), a_block(1, 2.1)), [1, 2], id="stopped after two"),
+        pytest.param(crashed(screened=(a_block(0, 2.0),)), [1, 2], id="stopped beside a kept reference"),
     ],
-    ids=["not measured", "no block", "spoiled by the host"],
 )
-def test_what_was_not_put_to_the_test_is_free(bench, asked, measurement):
-    """Nothing was measured, or the host did not let it be."""
+def test_what_was_put_to_the_test_is_an_attempt_and_nothing_else(bench, asked, measurement, attempts):
+    """Free is what was not measured, or what the host did not let be.
+
+    A graph that ends when it likes has seen its own rate, so it gets no free tries after a bad block.
+    """
     asked["measurement"] = measurement
     for _ in range(2):
         bench.submit(learner="ann")
     bench.run_all(bench.desk())
-    assert asked["attempts"] == [1, 1]
-
-
-@pytest.mark.parametrize(
-    "seen",
-    [{"blocks": (a_block(0, 2.0),)}, {"blocks": (a_block(0, 2.0), a_block(1, 2.1))}, {"screened": (a_block(0, 2.0),)}],
-    ids=["one", "two", "beside a kept reference"],
-)
-def test_stopping_half_way_is_an_attempt(bench, asked, seen):
-    """A graph that ends when it likes has seen its own rate, so it gets no free tries after a bad block."""
-    asked["measurement"] = a_measurement(**{"blocks": (), **seen}, decision=None, problem="it crashed")
-    for _ in range(2):
-        bench.submit(learner="ann")
-    bench.run_all(bench.desk())
-    assert asked["attempts"] == [1, 2]
+    assert asked["attempts"] == attempts

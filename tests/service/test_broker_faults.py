@@ -41,7 +41,7 @@ def broker(service):
 
 def test_a_broker_whose_connections_break_every_second(service, broker):
     """(C13) Workers go on by themselves, and each submission that was posted meanwhile has its one verdict."""
-    workers = [service.judge(), service.runner()]
+    workers = service.both()
     first, _ = service.post()
     service.one_verdict(first)
     posted, broken = [], 0
@@ -60,7 +60,7 @@ def test_a_broker_whose_connections_break_every_second(service, broker):
 
 def test_a_broker_behind_connections_that_went_silent(service, broker):
     """(C14) No error ever comes from a half-open connection; within a minute the workers notice and go on."""
-    workers = [service.judge(), service.runner()]
+    workers = service.both()
     first, _ = service.post()
     service.one_verdict(first)
     assert broker.silence() >= 3
@@ -73,11 +73,8 @@ def test_a_broker_behind_connections_that_went_silent(service, broker):
 def test_a_result_is_kept_until_the_database_is_back(service, database):
     """(C15) Away while the run ends: the result waits in the worker, and nothing is executed a second time."""
     service.environment["GRADER_LEASE_S"] = "120"
-    service.judge()
-    worker = service.runner()
-    gate = service.gate()
-    submission_id, _ = service.post(service.message(source=gate.source))
-    gate.await_begun()
+    _, worker = service.both()
+    gate, submission_id, _ = service.gated()
     database.go_away()
     gate.open()
     late, _ = service.post()
@@ -98,9 +95,7 @@ def test_a_worker_stops_although_the_database_is_away(service, database):
     service.environment["GRADER_LEASE_S"] = "4"
     service.judge()
     worker = service.runner(GRADER_SOFT_SHUTDOWN_S="0")
-    gate = service.gate()
-    submission_id, _ = service.post(service.message(source=gate.source))
-    gate.await_begun()
+    gate, submission_id, _ = service.gated()
     database.go_away()
     assert worker.end(signal.SIGTERM) == 0
     gate.open()

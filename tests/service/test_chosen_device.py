@@ -14,7 +14,6 @@ from grader_service.errors import ConfigurationError
 from grader_service.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
 from grader_service.host import driver_gpus, find_gpus
 from grader_service.sandboxes import gpu_name, open_runner
-from grader_service.service.device_lock import hold_device
 from grader_service.settings import Settings
 from sandbox import docker_runner, gpu_access
 from sandbox.api import PodRole, PodSpec
@@ -50,13 +49,6 @@ def host(card, monkeypatch):
 
 def chosen(name):
     return wiring.chosen_gpu(Settings(gpu=name))
-
-
-@pytest.mark.parametrize("uuid", ["GPU-whole", "MIG-a", "MIG-b"])
-def test_each_is_taken_by_its_uuid(host, uuid):
-    """Which is the name of its lease, of its lock and of its row, too."""
-    gpu = chosen(uuid)
-    assert (gpu.uuid, wiring.device_id(gpu)) == (uuid, uuid)
 
 
 def test_a_partitioned_gpu_is_not_taken_as_a_whole(host):
@@ -98,30 +90,24 @@ def test_one_that_shares_memory_is_refused(host, card, tmp_path):
 
 
 def test_grade_takes_a_gpu_that_no_worker_holds(host, tmp_path):
-    """Beside a worker's measurement it would spoil both; with none left it says so."""
+    """Beside a worker's measurement it would spoil both; with none left it says so.
+
+    Instances of one GPU are held apart like any others: each by one grader, beside each other.
+    """
     settings = Settings(state_dir=tmp_path, lock_dir=tmp_path / "locks")
     first, *others = find_gpus(host)
     with wiring.held(settings, first), ExitStack() as stack:
         _, gpu = grade._device(stack, grade.DeviceChoice.AUTO, settings)
         assert gpu.uuid != first.uuid
-        with ExitStack() as held, pytest.raises(ConfigurationError, match="another grader of this host holds"):
+        with ExitStack() as held, pytest.raises(ConfigurationError, match="another grader of this host holds MIG-b"):
             for other in others:
                 if other.uuid != gpu.uuid:
                     held.enter_context(wiring.held(settings, other))
             grade._device(held, grade.DeviceChoice.AUTO, settings)
 
 
-def test_instances_of_one_gpu_are_held_apart(host, tmp_path):
-    """Two workers of a host never hold the same, and never hinder each other."""
-    settings = Settings(state_dir=tmp_path, lock_dir=tmp_path)
-    first, second = (wiring.lock_path(settings, wiring.device_id(chosen(uuid))) for uuid in ("MIG-a", "MIG-b"))
-    with hold_device(first, "MIG-a"), hold_device(second, "MIG-b"), pytest.raises(ConfigurationError) as refused:
-        hold_device(first, "MIG-a").__enter__()
-    assert "another grader of this host holds MIG-a" in str(refused.value)
-
-
 def test_its_name_for_engines(host):
-    """UUID, its GPU's number and device node, and its own number."""
+    """UUID, by which each is taken, its GPU's number and device node, and its own number."""
     assert gpu_name(chosen("GPU-whole")) == GpuName("GPU-whole", 0, 0)
     assert gpu_name(chosen("MIG-b")) == GpuName("MIG-b", 1, 1, 3)
 

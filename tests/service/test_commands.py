@@ -13,8 +13,7 @@ pytestmark = pytest.mark.integration
 def test_a_submission_from_the_command_line(service, tmp_path):
     """`submit --wait` ends as `grade` does; `status` tells the story; `queue` and `devices` show what is there."""
     (tmp_path / "s.py").write_text(QUICK)
-    service.judge()
-    service.runner()
+    service.both()
     verdict = tmp_path / "verdict.json"
     done = service.command(
         "submit", str(tmp_path / "s.py"), "--submission-id", "cli:1", "--learner", "lea",

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
@@ -35,6 +34,7 @@ from grader_service.store.results import load_evidence
 from grader_service.store.sweep import to_announce
 from grader_service.store.tables import EventRow
 from tests.service.harness import GRADER, QUICK
+from tests.store.threads import at_once
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
@@ -52,24 +52,27 @@ class Card:
         return run_next(self.desk)
 
 
+def desk_of(bench, facts, gpu, during=()):
+    """The desk of a worker on a GPU, which a steward watches; what happens during its runs may change until then."""
+    retire = functools.partial(devices.quarantine, bench.store, facts.uuid, actor="bench")
+    gate = DeviceGate(bench.store, facts.uuid, "host", facts.model, Steward(gpu, retire, patience_s=0.2))
+
+    def progress(_):
+        for change in during:
+            change()
+        return Silent()
+
+    return bench.desk(gate, gpu=facts, owner=f"host/{facts.uuid}", progress=progress)
+
+
 @pytest.fixture
 def card(bench):
     """Makes GPUs with a worker each."""
 
     def make(number):
-        uuid = f"GPU-{number:08d}"
-        gpu = InMemoryGpu(uuid)
-        steward = Steward(gpu, lambda reason: devices.quarantine(bench.store, uuid, reason, "bench"), patience_s=0.2)
-        gate = DeviceGate(bench.store, uuid, "host", "H100", steward)
-        during = []
-
-        def progress(_):
-            for change in during:
-                change()
-            return Silent()
-
-        facts = Gpu(number, "H100", uuid, "580.1", 80_000)
-        return Card(gpu, bench.desk(gate, gpu=facts, owner=f"host/{uuid}", progress=progress), during)
+        facts, during = Gpu(number, "H100", f"GPU-{number:08d}", "580.1", 80_000), []
+        gpu = InMemoryGpu(facts.uuid)
+        return Card(gpu, desk_of(bench, facts, gpu, during), during)
 
     return make
 
@@ -78,9 +81,10 @@ def device(bench, card):
     return next(found for found in devices.devices(bench.store) if found.device_id == card.gpu.uuid)
 
 
-def health(bench, submission_id):
+def gpu_of(bench, submission_id):
+    """What the evidence of a run says of its GPU."""
     stored = load_evidence(bench.store, bench.run(submission_id).run_id)
-    return json.loads(stored.document)["run"]["gpu"]["health"]
+    return json.loads(stored.document)["run"]["gpu"]
 
 
 @pytest.mark.parametrize(
@@ -130,13 +134,14 @@ def test_an_application_error_stays_with_its_run(bench, card):
     only.during.append(lambda: only.gpu.xids.append(31))
     submission_id = bench.submit()
     assert only.run() is RunEnd.STORED
-    assert health(bench, submission_id)["xids"] == [31]
-    assert "illegal address" in health(bench, submission_id)["notes"][0]
+    health = gpu_of(bench, submission_id)["health"]
+    assert health["xids"] == [31]
+    assert "illegal address" in health["notes"][0]
     assert bench.judge().status is Status.PASSED
     only.during.clear()
     next_id = bench.submit()
     assert only.run() is RunEnd.STORED
-    assert health(bench, next_id)["xids"] == []
+    assert gpu_of(bench, next_id)["health"]["xids"] == []
     assert device(bench, only).state == devices.READY
 
 
@@ -187,8 +192,7 @@ def test_when_the_last_gpu_is_gone_the_queue_waits(bench, card):
 
 def test_a_device_has_one_worker_and_obeys_the_operator(service):
     """(E1', E6') A second worker refuses to start; a drained device takes nothing, and goes on when it is put back."""
-    service.judge()
-    first = service.runner()
+    _, first = service.both()
     name = wait_for(lambda: [found.device_id for found in devices.devices(service.store)], 30)[0]
     second = service.runner()
     assert second.process.wait(30) == 2
@@ -271,13 +275,11 @@ def test_graders_that_start_at_once_choose_one_after_another(bench):
     folder, met = bench.state_dir / "devices", threading.Barrier(8)
 
     def hold(number):
-        met.wait(30)
         with hold_device(folder / f"GPU-{number}.lock", f"GPU-{number}", range(16), 2) as hold:
             met.wait(30)
             return hold.usable[:2], hold.neighbours
 
-    with ThreadPoolExecutor(8) as threads:
-        chosen = list(threads.map(hold, range(8)))
+    chosen = at_once(8, hold)
     assert sorted(cpu for cpus, _ in chosen for cpu in cpus) == list(range(16))
     assert {neighbours for _, neighbours in chosen} == {()}
 
@@ -341,23 +343,13 @@ def test_a_run_on_one_instance_beside_a_busy_and_failing_neighbour(bench):
     ours, neighbour = InMemoryInstance("MIG-ours"), InMemoryInstance("MIG-neighbour", gpu_instance=8, processes=[4711])
     card = InMemoryCard("GPU-parted", mig=True, instances={0: ours, 1: neighbour})
     nvml = InMemoryNvml(card)
-
-    def desk(gpu, during=lambda: None):
-        def progress(_):
-            during()
-            return Silent()
-
-        retire = functools.partial(devices.quarantine, bench.store, gpu.uuid, actor="bench")
-        steward = Steward(NvmlGpu(gpu.uuid, nvml), retire, patience_s=0.2)
-        gate = DeviceGate(bench.store, gpu.uuid, "host", gpu.model, steward)
-        return bench.desk(gate, gpu=gpu, owner=f"host/{gpu.uuid}", progress=progress)
-
     first, second = find_gpus(nvml)
+    faults = [lambda: card.report(48, 8, 0)]
+    desks = [desk_of(bench, facts, NvmlGpu(facts.uuid, nvml), faults) for facts in (second, first)]
     submission_id = bench.submit()
-    assert run_next(desk(second)) is RunEnd.CLOSED  # the neighbour's leftover is its own matter
-    assert run_next(desk(first, lambda: card.report(48, 8, 0))) is RunEnd.STORED
-    stored = load_evidence(bench.store, bench.run(submission_id).run_id)
-    gpu = json.loads(stored.document)["run"]["gpu"]
+    # The neighbour's leftover is its own matter.
+    assert [run_next(desk) for desk in desks] == [RunEnd.CLOSED, RunEnd.STORED]
+    gpu = gpu_of(bench, submission_id)
     assert gpu.pop("health") == {"memory_used_before_mib": 20, "xids": [], "notes": []}
     assert gpu == first.facts()
     assert (gpu["parent"], gpu["profile"], gpu["uuid"]) == ("GPU-parted", "1g.18gb", "MIG-ours")

@@ -47,7 +47,7 @@ def test_probes_come_with_their_source(bench, monkeypatch):
         return RunOutcome(an_evidence(run=a_run(run_id=run_id)), {})
 
     monkeypatch.setattr(runner, "execute", execute)
-    bench.submit(lab="dali-classification-training", step="train")
+    bench.submit(lab="dali-classification-training", steps=["train"])
     assert bench.run_all(bench.desk()) == [RunEnd.STORED]
     assert {"training_loop", "placement_table"} <= set(seen)
     assert seen == {name: ProbeFiles().load(name).source for name in seen}

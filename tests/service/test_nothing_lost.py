@@ -38,12 +38,10 @@ def in_hand(service):
 
 def gated_and_quick(service, quick=3):
     """One submission that runs until its gate opens, and some that wait behind it; returns id, gate and all tasks."""
-    gate = service.gate()
-    sent = [service.post(service.message(source=gate.source))]
-    gate.await_begun()
-    sent += [service.post() for _ in range(quick)]
-    wait_for(lambda: len(service.rows(RunRow)) >= len(sent), 20)
-    return sent[0][0], gate, [row[1] for row in sent]
+    gate, submission_id, task_id = service.gated()
+    tasks = [task_id, *(service.post()[1] for _ in range(quick))]
+    wait_for(lambda: len(service.rows(RunRow)) >= len(tasks), 20)
+    return submission_id, gate, tasks
 
 
 def lost_hint(service, runner):
@@ -108,7 +106,7 @@ def test_a_judge_that_dies_anywhere_between_message_and_answer_loses_nothing(ser
 
 def test_what_a_stopped_worker_took_from_the_broker_is_done_by_another(service):
     """A frozen worker's pending pop takes a hint out of Redis for good, and a message into a dead hand (A4)."""
-    judge, runner = service.judge(), service.runner()
+    judge, runner = service.both()
     _, warm = service.post()
     settled(service, [warm])
     client = service.redis.client()
@@ -118,15 +116,13 @@ def test_what_a_stopped_worker_took_from_the_broker_is_done_by_another(service):
     stop_all(judge.pid)
     second = service.post()[1]
     judge.end(signal.SIGKILL)
-    service.judge()
-    service.runner()
+    service.both()
     settled(service, [first, second])
 
 
 def test_a_broker_that_is_away_delays_and_loses_nothing(service):
     """Redis dies with its append-only file and comes back: the run goes on, the rest waits (A3, A7)."""
-    service.judge()
-    service.runner()
+    service.both()
     running, gate, tasks = gated_and_quick(service)
     service.redis.kill()
     gate.open()
@@ -157,8 +153,7 @@ def test_hints_are_repeated_when_they_are_gone_and_only_then(service):
 
 def test_a_broker_that_forgets_everything_loses_nothing(service):
     """FLUSHALL with runs in every hand (A5), bindings deleted (A8), and memory at its limit (A10)."""
-    service.judge()
-    service.runner()
+    service.both()
     client = service.redis.client()
     _, gate, tasks = gated_and_quick(service, quick=5)
     client.flushall()
@@ -192,7 +187,7 @@ def test_a_broker_without_a_file_may_die_too(postgres_url, tmp_path):
         redis_server("--appendonly", "no", "--maxmemory-policy", "allkeys-lru") as redis,
         served(redis, postgres_url, tmp_path, kind=Service) as service,
     ):
-        workers = [service.judge(), service.runner()]
+        workers = service.both()
         _, gate, tasks = gated_and_quick(service)
         pids = [worker.pid for worker in workers]
         stop_all(*pids)  # or they might announce anew before anybody has looked

@@ -62,11 +62,8 @@ def test_a_message_that_comes_five_times_is_one_run(service):
 
 def test_a_runner_that_wakes_up_late_is_fenced_off(service):
     """Stopped beyond its lease while another grades (B4), or killed between result and commit (B6): one verdict."""
-    service.judge()
-    sleeper = service.runner()
-    gate = service.gate()
-    submission_id, task_id = service.post(service.message(source=gate.source))
-    gate.await_begun()
+    _, sleeper = service.both()
+    gate, submission_id, task_id = service.gated()
     pids = sleeper.pid, sleeper.child()
     stop_all(*pids)
     gate.open()

@@ -135,7 +135,7 @@ _NAMES = {
 
 def test_a_restart_goes_on_from_every_state(service):
     """Workers die with a run in each state; after a migration new ones finish all but what is parked (G7, G5)."""
-    workers = [service.judge(), service.runner()]
+    workers = service.both()
     done = service.post()
     service.result(done[1])
     with no_writes(service, "verdict"):
@@ -143,9 +143,7 @@ def test_a_restart_goes_on_from_every_state(service):
         writer_waits(service, "verdict")
         judge_queued = service.post()
         service.await_state(judge_queued[0], "judge_queued")
-        gate = service.gate()
-        running = service.post(service.message(source=gate.source))
-        gate.await_begun()
+        gate, *running = service.gated()
         parked = service.post()
         service.await_state(parked[0], "run_queued")
         run_queued = service.post()
@@ -160,8 +158,7 @@ def test_a_restart_goes_on_from_every_state(service):
     assert {service.state(one) for one, _ in ids} == {state.value for state in RunState} - {"cancelled"}  # of re-grades
 
     assert service.command("store", "migrate").returncode == 0
-    service.judge()
-    service.runner()
+    service.both()
     for submission_id, task_id in ids[:-1]:
         assert service.result(task_id)["status"] == "passed"
         service.one_verdict(submission_id)

@@ -51,8 +51,7 @@ def test_live_comes_before_regrade_and_limits_are_said(service):
 def test_one_learner_has_one_run_at_a_time_and_the_next_follows_at_once(service):
     """Two runners: another learner overtakes, and the learner's next run starts when the one before it ends."""
     service.environment["GRADER_SWEEP_S"] = "60"  # what follows at once follows without a sweep
-    service.judge()
-    service.runner()
+    service.both()
     service.runner(slot=1)
     wait_for(lambda: len(devices.devices(service.store)) == 2, 60)
     gate = service.gate()

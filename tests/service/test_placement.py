@@ -12,8 +12,6 @@ from grader_service.store.tables import RunState
 pytestmark = pytest.mark.integration
 
 H100 = Gpu(0, "NVIDIA H100 80GB HBM3", "GPU-1", "580.1", 81_559)
-
-
 SEVENTH = Gpu(
     0,
     "NVIDIA H100 80GB HBM3 MIG 1g.10gb",

@@ -64,8 +64,7 @@ def runs_of_batch(service):
 
 def test_a_cohort_is_run_again(service):
     """New runs, new evidence, new verdicts that stay aside; applied, they are in force and their history says so."""
-    service.judge()
-    service.runner()
+    service.both()
     ids = graded(service)
     former = in_force(service)
     batch_id = planned(service, "--repeat", "2")
@@ -91,8 +90,7 @@ def test_a_cohort_is_run_again(service):
 
 def test_a_spent_budget_pauses_the_batch(service):
     """What has begun is finished and charged; the rest waits for a larger budget."""
-    service.judge()
-    service.runner()
+    service.both()
     graded(service)
     batch_id = planned(service, "--gpu-hours", "0.00001")
     service.start("worker", "regrade")
@@ -137,8 +135,7 @@ def test_a_pause_takes_runs_back(service):
 
 def test_a_runner_that_dies_costs_a_try(service):
     """The item's run is taken up again by another runner, and its device time is charged twice."""
-    service.judge()
-    first = service.runner()
+    _, first = service.both()
     graded(service, 1)
     batch_id = planned(service)
     service.start("worker", "regrade")

@@ -16,6 +16,10 @@ from tests.service.harness import QUICK
 
 pytestmark = pytest.mark.integration
 
+H200 = {"model": "NVIDIA H200", "uuid": "GPU-7", "driver": "580.1"}
+ON_H200 = {"device": "cuda", "gpu": Gpu(0, "NVIDIA H200", "GPU-1", "580.1", 143_771)}
+"""A desk of another GPU of that model."""
+
 
 @pytest.fixture
 def executed(monkeypatch):
@@ -75,22 +79,26 @@ def test_it_is_no_attempt(bench):
 
 
 @pytest.mark.parametrize(
-    "different",
+    ("here", "different"),
     [
-        pytest.param({"plan": MeasurementPlan(block_s=0.5)}, id="another measurement plan"),
-        pytest.param({"image_digest": "sha256:old"}, id="another image"),
-        pytest.param({"device": "cuda"}, id="a GPU instead of a rehearsal"),
-        pytest.param({"gpu": {"model": "NVIDIA A10"}}, id="another model of GPU"),
-        pytest.param({"isolated": True}, id="another sandbox"),
-        pytest.param({"grader_version": "0.0.9"}, id="another grader"),
-        pytest.param({"grader_version": None}, id="a grader that did not say which"),
+        pytest.param({}, {"plan": MeasurementPlan(block_s=0.5)}, id="another measurement plan"),
+        pytest.param({}, {"image_digest": "sha256:old"}, id="another image"),
+        pytest.param({}, {"device": "cuda"}, id="a GPU instead of a rehearsal"),
+        pytest.param({}, {"gpu": {"model": "NVIDIA A10"}}, id="a GPU where this host has none"),
+        pytest.param({}, {"isolated": True}, id="another sandbox"),
+        pytest.param({}, {"grader_version": "0.0.9"}, id="another grader"),
+        pytest.param({}, {"grader_version": None}, id="a grader that did not say which"),
+        pytest.param(ON_H200, {"gpu": {**H200, "model": "NVIDIA H100"}}, id="another model of GPU"),
+        pytest.param(ON_H200, {"gpu": {**H200, "driver": "590.1"}}, id="another driver"),
+        pytest.param(ON_H200, {"gpu": H200, "host": {"cpu": "another"}}, id="another processor"),
+        pytest.param(ON_H200, {"gpu": H200, "host": {"cpus_per_arm": 64}}, id="other cores for each arm"),
     ],
 )
-def test_what_a_run_here_and_now_would_not_find_is_not_taken(bench, executed, different):
-    """Rates of another host class, image or plan are not this run's: it is executed."""
-    measured(bench, **different)
+def test_what_a_run_here_and_now_would_not_find_is_not_taken(bench, executed, here, different):
+    """Rates of another kind of host, image or plan are not this run's: it is executed."""
+    measured(bench, **{"device": here.get("device", "cpu")} | different)
     second = bench.submit()
-    assert bench.run_all(bench.desk(reuse_days=1.0)) == [RunEnd.STORED]
+    assert bench.run_all(bench.desk(reuse_days=1.0, **here)) == [RunEnd.STORED]
     assert executed == [bench.run(second).run_id]
 
 
@@ -124,33 +132,11 @@ def test_a_spared_run_is_not_the_source_of_another(bench, executed):
     assert executed == []
 
 
-H200 = {"model": "NVIDIA H200", "uuid": "GPU-7", "driver": "580.1"}
-
-
 def test_the_gpus_model_is_compared(bench, executed):
     """The same model on another host is the same class; what is taken over holds no GPU."""
-    gpu = Gpu(0, "NVIDIA H200", "GPU-1", "580.1", 143_771)
     first = measured(bench, device="cuda", gpu=H200)
     bench.submit()
-    assert bench.run_all(bench.desk(reuse_days=1.0, device="cuda", gpu=gpu)) == [RunEnd.STORED]
+    assert bench.run_all(bench.desk(reuse_days=1.0, **ON_H200)) == [RunEnd.STORED]
     provenance = bench.judge().provenance
     assert (provenance.reused_from, provenance.gpu_held_s) == (first, 0.0)
     assert executed == []
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"device": "cuda", "gpu": {**H200, "model": "NVIDIA H100"}},
-        {"device": "cuda", "gpu": {**H200, "driver": "590.1"}},
-        {"device": "cuda", "gpu": H200, "host": {"cpu": "another"}},
-        {"device": "cuda", "gpu": H200, "host": {"cpus_per_arm": 64}},
-    ],
-)
-def test_findings_of_another_kind_of_host_are_not_taken(bench, executed, changes):
-    """Rates depend on it, and with them the verdict."""
-    measured(bench, **changes)
-    second = bench.submit()
-    gpu = Gpu(0, "NVIDIA H200", "GPU-1", "580.1", 143_771)
-    assert bench.run_all(bench.desk(reuse_days=1.0, device="cuda", gpu=gpu)) == [RunEnd.STORED]
-    assert executed == [bench.run(second).run_id]

@@ -22,8 +22,7 @@ def test_an_engine_that_goes_away_and_comes_back(docker_service, proxy, engine):
     """(C9) Gone while a run is at work: no verdict from half a run; it is executed again, and everything is removed."""
     service = docker_service
     service.environment["DOCKER_HOST"] = proxy.url
-    service.judge()
-    worker = service.runner()
+    _, worker = service.both()
     submission_id, _ = service.post(service.message(source=SLOW.format(seconds=2)))
     wait_for(lambda: [c for c in containers_of(engine, service.state_dir) if c.status == "running"], 30)
     proxy.fail(".*", "drop")
@@ -45,8 +44,7 @@ def test_a_container_that_was_made_in_silence(docker_service, proxy, engine):
     """(C10) The engine made it and its answer was lost: the next try has a container of its own, and none is left."""
     service = docker_service
     service.environment["DOCKER_HOST"] = proxy.url
-    service.judge()
-    service.runner()
+    service.both()
     lost = proxy.fail("POST .*/containers/create", "lose", times=1)
     submission_id, _ = service.post()
     service.one_verdict(submission_id)

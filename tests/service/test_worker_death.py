@@ -5,6 +5,7 @@ import os
 import signal
 import time
 
+import psutil
 import pytest
 
 from tests.service.bench import containers_of, nothing_left
@@ -28,10 +29,16 @@ if not os.path.exists({cured!r}):
 """
 
 
-def in_a_container(service, engine, submission_id):
-    """Waits until a submission's container runs; returns its id."""
+def at_work(service, engine, seconds, lease_s=None, **environment):
+    """A judge, a runner of this environment, and a submission whose container runs: runner, id, the container's id."""
+    if lease_s is not None:
+        service.environment["GRADER_LEASE_S"] = str(lease_s)
+    service.judge()
+    worker = service.runner(**environment)
+    submission_id, _ = service.post(service.message(source=SLOW.format(seconds=seconds)))
     service.await_state(submission_id, "running")
-    return wait_for(lambda: [c.id for c in containers_of(engine, service.state_dir) if c.status == "running"], 30)[0]
+    running = wait_for(lambda: [c.id for c in containers_of(engine, service.state_dir) if c.status == "running"], 30)
+    return worker, submission_id, running[0]
 
 
 def gone(service, engine, container_id):
@@ -50,11 +57,7 @@ def graded_again(service, engine, submission_id):
 def test_a_killed_child_costs_a_try_of_ours_and_no_more(docker_service, engine):
     """(C1) Its container is reaped by the worker that is still there, and the run is executed again."""
     service = docker_service
-    service.environment["GRADER_LEASE_S"] = "4"
-    service.judge()
-    worker = service.runner()
-    submission_id, _ = service.post(service.message(source=SLOW.format(seconds=2)))
-    container_id = in_a_container(service, engine, submission_id)
+    worker, submission_id, container_id = at_work(service, engine, 2, lease_s=4)
     os.kill(worker.child(), signal.SIGKILL)
     wait_for(lambda: gone(service, engine, container_id), 15)
     graded_again(service, engine, submission_id)
@@ -65,17 +68,13 @@ def test_a_killed_child_costs_a_try_of_ours_and_no_more(docker_service, engine):
 def test_a_killed_worker_is_replaced_on_its_device(docker_service, engine, warned):
     """(C2, C5, E2') The next worker gets the device, removes the dead one's container, and executes the run."""
     service = docker_service
-    service.environment["GRADER_LEASE_S"] = "4"
-    service.judge()
-    worker = service.runner()
-    submission_id, _ = service.post(service.message(source=SLOW.format(seconds=3)))
-    container_id = in_a_container(service, engine, submission_id)
+    worker, submission_id, container_id = at_work(service, engine, 3, lease_s=4)
     child = worker.child()
     if warned:
         worker.send(signal.SIGTERM)
         time.sleep(1)
     worker.end(signal.SIGKILL)
-    wait_for(lambda: not _alive(child), 5)
+    wait_for(lambda: not psutil.pid_exists(child), 5)
     service.runner()
     wait_for(lambda: gone(service, engine, container_id), 15)
     graded_again(service, engine, submission_id)
@@ -84,10 +83,7 @@ def test_a_killed_worker_is_replaced_on_its_device(docker_service, engine, warne
 def test_a_worker_that_is_told_to_stop_returns_a_long_run(docker_service, engine):
     """(C4) Within its patience plus 5 s, with nothing left behind, at no cost; another worker takes it at once."""
     service = docker_service
-    service.judge()
-    worker = service.runner(GRADER_SOFT_SHUTDOWN_S="1")
-    submission_id, _ = service.post(service.message(source=SLOW.format(seconds=4)))
-    in_a_container(service, engine, submission_id)
+    worker, submission_id, _ = at_work(service, engine, 4, GRADER_SOFT_SHUTDOWN_S="1")
     asked = time.monotonic()
     assert worker.end(signal.SIGTERM) == 0
     assert time.monotonic() - asked < 4 * (1 + 5), "a busy machine is given a multiple"
@@ -103,14 +99,10 @@ def test_a_worker_that_is_told_to_stop_returns_a_long_run(docker_service, engine
 def test_a_child_that_hangs_is_ended_with_its_container(docker_service, engine):
     """(C6) Beyond the hard limit: the stopped child is killed and replaced, and its container goes."""
     service = docker_service
-    service.environment["GRADER_LEASE_S"] = "3"
-    service.judge()
-    worker = service.runner(GRADER_RUN_LIMIT_S="15")
-    submission_id, _ = service.post(service.message(source=SLOW.format(seconds=1)))
-    container_id = in_a_container(service, engine, submission_id)
+    worker, submission_id, container_id = at_work(service, engine, 1, lease_s=3, GRADER_RUN_LIMIT_S="15")
     child = worker.child()
     os.kill(child, signal.SIGSTOP)
-    wait_for(lambda: not _alive(child), 60)
+    wait_for(lambda: not psutil.pid_exists(child), 60)
     wait_for(lambda: gone(service, engine, container_id), 15)
     graded_again(service, engine, submission_id)
     assert worker.process.poll() is None
@@ -133,8 +125,7 @@ def test_poison_is_parked_and_never_the_learners_failure(service):
     """(C7) After three tries an operator is asked; others are graded meanwhile; `grader retry` gives fresh tries."""
     cured = service.state_dir / "cured"
     service.environment |= {"GRADER_LEASE_S": "3", "GRADER_RETRY_DELAY_S": "0.5", "GRADER_LEARNER_PER_HOUR": "2"}
-    service.judge()
-    worker = service.runner()
+    _, worker = service.both()
     poison = POISON.format(cured=str(cured)) + QUICK
     sick, _ = service.post(service.message(source=poison, learner="unlucky"))
     service.await_state(sick, "running")
@@ -159,11 +150,3 @@ def test_poison_is_parked_and_never_the_learners_failure(service):
     cured.touch()
     assert service.command("retry", run["run_id"]).returncode == 0
     service.one_verdict(sick)
-
-
-def _alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True

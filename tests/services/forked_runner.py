@@ -48,16 +48,8 @@ class ForkedRunSpace(ProcessRunSpace):
     ) -> "_Forked":
         """See `ProcessRunSpace.launch`; of the command only the guest's file and program are of use."""
         *_, boot, program = command
-        return _server().fork(
-            {
-                "memory_mib": memory_mib,
-                "cpus": list(cpus),
-                "boot": boot,
-                "program": program,
-                "cwd": cwd,
-                "environment": environment,
-            }
-        )
+        guest = {"boot": boot, "program": program, "cwd": cwd, "environment": environment}
+        return _server().fork({"memory_mib": memory_mib, "cpus": list(cpus), **guest})
 
 
 class _Forked:

@@ -40,24 +40,8 @@ def postgres_server() -> Iterator[str]:
         shutil.chown(root, user)
         prefix = ["setpriv", "--reuid", user, "--regid", user, "--init-groups"]
     try:
-        subprocess.run(
-            [
-                *prefix,
-                str(folder / "initdb"),
-                "-D",
-                str(data),
-                "-U",
-                "grader",
-                "-A",
-                "trust",
-                "-E",
-                "UTF8",
-                "--no-locale",
-            ],
-            check=True,
-            capture_output=True,
-            cwd=root,
-        )
+        options = [f"--pgdata={data}", "--username=grader", "--auth=trust", "--encoding=UTF8", "--no-locale"]
+        subprocess.run([*prefix, str(folder / "initdb"), *options], check=True, capture_output=True, cwd=root)
         with (root / "log").open("wb") as log:
             process = subprocess.Popen(
                 [

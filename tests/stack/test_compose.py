@@ -7,9 +7,9 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,9 @@ import pytest
 from grader_service.signing import signed_by
 from tests.conftest import missing
 from tests.platform.node_platform import node_platform  # noqa: F401 - a fixture
+from tests.sandbox.engine_proxy import ENGINE
 from tests.service.bench import containers_of, nothing_left
+from tests.service.faults import scrape
 from tests.services.kept_port import kept_port
 from tests.waiting import wait_for
 
@@ -29,7 +31,7 @@ SERVICES = ("redis", "postgres", "judge", "regrade", "runner", "metrics", "web")
 class Stack:
     """A project of its own on this engine."""
 
-    def __init__(self, engine, folder: Path, redis_port: int, metrics_port: int, web_port: int) -> None:
+    def __init__(self, engine, folder: Path, ports: dict[str, str]) -> None:
         self.engine = engine
         self.name = f"gradertest{secrets.token_hex(3)}"
         self.environment = {
@@ -37,15 +39,11 @@ class Stack:
             "GRADER_PROJECT": self.name,
             "GRADER_STATE_DIR": str(folder / "state"),
             "GRADER_SECRETS_DIR": str(folder / "secrets"),
-            "GRADER_REDIS_PORT": str(redis_port),
-            "GRADER_METRICS_PORT": str(metrics_port),
-            "GRADER_WEB_PORT": str(web_port),
             "GRADER_RUNNER_NAME": self.name,
-            "GRADER_DOCKER_SOCKET": os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix(
-                "unix://"
-            ),
+            "GRADER_DOCKER_SOCKET": ENGINE,
             "GRADER_REDIS_IMAGE": "grader-redis:latest",
             "GRADER_POSTGRES_IMAGE": "grader-postgres:latest",
+            **ports,
         }
 
     def compose(self, *arguments: str) -> None:
@@ -64,9 +62,9 @@ class Stack:
 
 @pytest.fixture(scope="module")
 def ports():
-    """Those that the stack publishes."""
-    with kept_port() as redis, kept_port() as metrics, kept_port() as web:
-        yield redis, metrics, web
+    """Settings of those that the stack publishes."""
+    with ExitStack() as kept:
+        yield {f"GRADER_{name}_PORT": str(kept.enter_context(kept_port())) for name in ("REDIS", "METRICS", "WEB")}
 
 
 @pytest.fixture(scope="module")
@@ -78,18 +76,16 @@ def stack(engine, ports):
         missing("the state folder of a container's user can only be made by root")
     folder = Path(tempfile.mkdtemp(prefix="grader-stack-", dir="/var/tmp"))
     folder.chmod(0o755)
-    made = Stack(engine, folder, *ports)
+    made = Stack(engine, folder, ports)
     try:
         subprocess.run([str(ROOT / "images" / "up.sh")], env=made.environment, check=True, timeout=900)
-        deadline = time.monotonic() + 120
-        while not all(made.healthy(service) for service in SERVICES):
-            assert time.monotonic() < deadline, {name: made.container(name).status for name in SERVICES}
-            time.sleep(1)
+        wait_for(lambda: all(made.healthy(service) for service in SERVICES), 30, every_s=1.0)
         yield made
     finally:
         for service in SERVICES:
             if made.engine.containers.list(all=True, filters={"name": f"{made.name}_{service}"}):
-                print(f"--- {service}\n{made.container(service).logs(tail=40).decode(errors='replace')}")
+                found = made.container(service)
+                print(f"--- {service}, {found.status}\n{found.logs(tail=40).decode(errors='replace')}")
         made.compose("down", "-v", "--remove-orphans", "-t", "5")
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -128,16 +124,10 @@ def test_the_stack_grades_the_reference_over_the_queue(verdict, stack):
 @pytest.mark.usefixtures("verdict")
 def test_figures_are_served(stack):
     """The metrics container has seen the verdict and the device."""
-    url = f"http://127.0.0.1:{stack.environment['GRADER_METRICS_PORT']}/metrics"
-    deadline = time.monotonic() + 20
-    while True:  # events are read when they have settled
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            text = answer.read().decode()
-        if 'grader_verdicts_total{status="passed"} 1.0' in text:
-            break
-        assert time.monotonic() < deadline, text
-        time.sleep(1)
-    assert f'grader_device_seen_seconds{{device="cpu:{stack.name}:0"}}' in text
+    port = int(stack.environment["GRADER_METRICS_PORT"])
+    # Events are read when they have settled.
+    wait_for(lambda: scrape(port).get('grader_verdicts_total{status="passed"}') == 1.0, 5, every_s=1.0)
+    assert f'grader_device_seen_seconds{{device="cpu:{stack.name}:0"}}' in scrape(port)
 
 
 def networks(container) -> set[str]:

@@ -11,13 +11,7 @@ from grader_service.store import engine as engine_module
 from grader_service.store.engine import Store
 from tests.conftest import fresh_database
 
-COLUMNS = {
-    "submission": "submission_id, lab, learner, received_at, filename, sha256, size_bytes, steps, content_key, queue",
-    "run": "run_id, submission_id, learner, purpose, priority, state, plan, fence, attempts, not_before, created_at",
-    "evidence": "run_id, fence, kind, sha256, size_bytes, document, created_at",
-    "verdict": "verdict_id, submission_id, run_id, status, mode, code, current, document, created_at",
-    "event": "at, kind, actor, submission_id, run_id, detail",
-}
+TABLES = ("submission", "run", "evidence", "verdict", "event")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
@@ -37,10 +31,9 @@ def old_store(request, tmp_path):
 
 
 def insert(connection, table, **values):
-    names = COLUMNS[table].split(", ")
-    assert set(values) == set(names)
-    marks = ", ".join(f":{name}" for name in names)
-    connection.execute(text(f"insert into {table} ({COLUMNS[table]}) values ({marks})"), values)  # noqa: S608 - ours
+    """One row, of the columns that the first version had."""
+    names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
+    connection.execute(text(f"insert into {table} ({names}) values ({marks})"), values)  # noqa: S608 - ours
 
 
 def test_a_filled_database_is_brought_to_this_version(old_store):
@@ -67,7 +60,7 @@ def test_a_filled_database_is_brought_to_this_version(old_store):
     old_store.migrate()
     old_store.check_schema()
     with old_store.transaction() as connection:
-        for table in COLUMNS:
+        for table in TABLES:
             count = connection.execute(text(f"select count(*) from {table}")).scalar_one()  # noqa: S608 - ours
             assert count == 1
         if old_store.is_sqlite:

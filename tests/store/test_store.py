@@ -98,13 +98,6 @@ def test_the_same_id_with_other_content_is_a_conflict(store):
     assert accept(store, a_submission(steps=("baseline",))) == Conflicting("0" * 64)
 
 
-def test_many_at_once_are_accepted_once(store):
-    """Twenty threads with one id make one run."""
-    outcomes = at_once(20, lambda number: accept(store, a_submission(), waiter=Waiter(task_id=f"t{number}")))
-    assert Counter(type(outcome) for outcome in outcomes) == {Accepted: 1, Repeated: 19}
-    assert count(store, RunRow) == 1
-
-
 def test_live_comes_before_regrade_and_older_before_newer(store):
     """The claim order is priority, then age."""
     for number, purpose in ((1, "regrade"), (2, "live"), (3, "regrade"), (4, "live")):
@@ -213,26 +206,26 @@ def test_giving_back_costs_nothing(store):
     assert (again.run_id, again.attempts) == (claim.run_id, 0)
 
 
-def test_a_verdict_supersedes_and_never_overwrites(store):
-    """Two runs of a submission leave two verdicts, one of them in force."""
+def judged_twice(store):
+    """The verdicts of two runs of one submission."""
     accept(store, a_submission())
     first = finish(store)
     with store.transaction() as connection:
         acceptance.queue_run(connection, "s:1", "ann", PLAN, "regrade")
-    second = finish(store)
+    return first, finish(store)
+
+
+def test_a_verdict_supersedes_and_never_overwrites(store):
+    """Two runs of a submission leave two verdicts, one of them in force."""
+    first, second = judged_twice(store)
     with store.transaction() as connection:
         rows = connection.execute(select(VerdictRow.verdict_id, VerdictRow.current, VerdictRow.supersedes)).all()
-    assert {row.verdict_id: row.current for row in rows} == {first.verdict_id: False, second.verdict_id: True}
-    assert {row.verdict_id: row.supersedes for row in rows}[second.verdict_id] == first.verdict_id
+    assert set(map(tuple, rows)) == {(first.verdict_id, False, None), (second.verdict_id, True, first.verdict_id)}
 
 
 def test_two_current_verdicts_are_impossible(store):
     """The database itself refuses a second one."""
-    accept(store, a_submission())
-    finish(store)
-    with store.transaction() as connection:
-        acceptance.queue_run(connection, "s:1", "ann", PLAN, "regrade")
-    finish(store)
+    judged_twice(store)
     with pytest.raises(sqlalchemy.exc.IntegrityError), store.transaction() as connection:
         connection.execute(update(VerdictRow).values(current=True))
 
@@ -353,12 +346,15 @@ def test_many_that_come_together(store):
     assert count(store, EventRow, EventRow.kind == "accepted") == 4
 
 
-def test_many_of_whom_one_came_twice_at_once(store):
-    """A collision with another transaction costs the batch nothing but time."""
-    batches = [
-        [Arrival(a_submission(n, learner=f"l{n}"), PLAN, "live", Waiter(task_id=f"{name}{n}")) for n in range(20)]
-        for name in "abcd"
-    ]
-    found = at_once(4, lambda number: acceptance.accept_all(store, batches[number], LIMITS, "t"))
-    assert Counter(type(outcome) for outcomes in found for outcome in outcomes) == {Accepted: 20, Repeated: 60}
-    assert count(store, SubmissionRow) == count(store, RunRow) == 20
+@pytest.mark.parametrize(("threads", "size"), [(20, 1), (4, 20)], ids=["one id", "batches"])
+def test_what_comes_several_times_at_once_is_accepted_once(store, threads, size):
+    """Whoever collides with another transaction, alone or in a batch, is a repetition; it costs nothing but time."""
+
+    def take(number):
+        submissions = [a_submission(n, learner=f"l{n}") for n in range(size)]
+        came = [Arrival(one, PLAN, "live", Waiter(task_id=f"{number}-{one.submission_id}")) for one in submissions]
+        return acceptance.accept_all(store, came, LIMITS, "t")
+
+    outcomes = Counter(type(outcome) for found in at_once(threads, take) for outcome in found)
+    assert outcomes == {Accepted: size, Repeated: (threads - 1) * size}
+    assert count(store, SubmissionRow) == count(store, RunRow) == size
