@@ -110,11 +110,6 @@ def tried_out(measurement, **proof):
     return judged(CHECK, an_evidence(measurement=measurement.model_copy(update={"graph": seen})))
 
 
-def not_timed():
-    """The record of a graph that was not timed."""
-    return a_measurement().model_copy(update={"blocks": (), "decision": None, "arms": (), "images": 0})
-
-
 @pytest.mark.parametrize("problem", EARLIER)
 def test_an_earlier_doubt_of_a_graphs_pixels_fails_nobody(problem):
     """Tier A: what old evidence held against pixels is held against nobody, and passes nobody either."""
@@ -138,7 +133,8 @@ def test_an_earlier_doubt_of_a_graphs_pixels_fails_nobody(problem):
 )
 def test_a_graph_that_was_not_timed_says_why(problem, outcome, code):
     """Only what leaves no doubt fails; what was seen is said, and what to change."""
-    result = tried_out(not_timed(), problem=problem, note="Of 48 images 3 were seen.")
+    not_timed = a_measurement(blocks=(), decision=None, arms=(), images=0)
+    result = tried_out(not_timed, problem=problem, note="Of 48 images 3 were seen.")
     assert (result.outcome, result.code, result.tier) == (outcome, code, "A")
     assert "Of 48 images 3 were seen." in result.feedback
     assert result.details["graph"]["problem"] == problem
@@ -196,8 +192,7 @@ def test_an_interval_above_the_threshold_is_not_said_to_straddle_it():
 def test_what_was_tried_is_said():
     """Without blocks the result is that of the graph, with what was tried beside it."""
     tried = (REFUSED, TierRefused(tier="B", problem="factory_failed", text="`build_dali_iterator` raised KeyError."))
-    nothing = a_measurement(tier="B", refused=tried).model_copy(update={"blocks": (), "decision": None})
-    result = without_graph(nothing)
+    result = without_graph(a_measurement(tier="B", refused=tried, blocks=(), decision=None))
     assert (result.outcome, result.code, result.tier) == ("unverified", "ratio.not_carried", "D")
     assert "raised KeyError" in result.feedback
     assert result.details["tried"][1]["tier"] == "B"

@@ -5,10 +5,10 @@ from functools import partial
 import pytest
 
 from checks.cuda_batch.check import CHECK
-from grader_service.model.evidence import CleanRoom, Ending, FirstBatch
+from grader_service.model.evidence import CleanRoom, FirstBatch
 from grader_service.model.verdict import Outcome, Tier
 from tests.checks.judged import judged
-from tests.factories import a_batch, a_clean_room, a_discovery, a_graph, a_run, an_evidence, ended
+from tests.factories import a_batch, a_clean_room, a_discovery, a_graph, a_run, an_evidence
 
 judge = partial(judged, CHECK)
 
@@ -35,6 +35,7 @@ def test_sixteen_images_are_needed(size, code):
     [
         ({"shape": (32, 224, 224)}, "batch.not_4d"),
         ({"device": "cpu", "declared_device": "cpu"}, "batch.not_cuda"),
+        ({"device": "cpu", "declared_device": "gpu"}, "batch.not_cuda"),  # the label of the graph does not count
         ({"finite": False}, "batch.not_finite"),
         ({"constant": True, "low": 0.0, "high": 0.0}, "batch.constant"),
     ],
@@ -59,12 +60,6 @@ def test_a_rehearsal_goes_by_where_the_graph_places_the_batch():
     result = judge(an_evidence(**rehearsal, clean_room=on_cpu))
     assert result.code == "batch.not_cuda"
     assert "device='mixed'" in result.feedback
-
-
-def test_the_label_of_the_graph_does_not_count_on_a_gpu():
-    """In an official run the batch must really be on CUDA."""
-    result = judge(with_batch(device="cpu", declared_device="gpu"))
-    assert result.code == "batch.not_cuda"
 
 
 def test_the_learners_first_batch_is_a_claim():
@@ -100,8 +95,3 @@ def test_a_graph_that_was_not_carried_is_unverified_never_passed(problem, outcom
 def test_no_pipeline_at_all_fails():
     """Without DALI there is nothing to carry."""
     assert judge(an_evidence(discovery=a_discovery(pipelines=()), clean_room=None)).code == "batch.no_pipeline"
-
-
-def test_no_evidence_fails():
-    """A pod that ended without a word is no pass."""
-    assert judge(ended(Ending.EXITED, 0)).code == "batch.exited"

@@ -22,7 +22,7 @@ def a_record(**changes) -> ProbeRecord:
         "site": ProbeSite.GRAPH,
         "sha256": "0" * 64,
         "status": "ok",
-        "observations": {"count": 3},
+        "observations": None if "status" in changes else {"count": 3},
     }
     return ProbeRecord(**(values | changes))
 
@@ -39,19 +39,15 @@ def test_observations_come_as_the_model_of_the_check():
 @pytest.mark.parametrize(
     ("record", "outcome", "code"),
     [
-        (a_record(status="no_graph", text="python_function", observations=None), "unverified", "look.not_carried"),
-        (a_record(status="graph_failed", text="crop too large", observations=None), "unverified", "look.graph_failed"),
-        (a_record(status="raised", text="KeyError: 1", observations=None), "error", "look.probe_failed"),
-        (a_record(status="unreadable", text="a set", observations=None), "error", "look.probe_failed"),
-        (a_record(status="timed_out", text="12 s", observations=None), "unverified", "look.timed_out"),
-        (a_record(status="pod_ended", text="oom", observations=None), "unverified", "look.pod_ended"),
+        (a_record(status="no_graph", text="python_function"), "unverified", "look.not_carried"),
+        (a_record(status="graph_failed", text="crop too large"), "unverified", "look.graph_failed"),
+        (a_record(status="raised", text="KeyError: 1"), "error", "look.probe_failed"),
+        (a_record(status="unreadable", text="a set"), "error", "look.probe_failed"),
+        (a_record(status="timed_out", text="12 s"), "unverified", "look.timed_out"),
+        (a_record(status="pod_ended", text="oom"), "unverified", "look.pod_ended"),
         (a_record(observations={"count": "many"}), "error", "look.probe_failed"),
         (a_record(site=ProbeSite.LEARNER, observations={"count": "many"}), "unverified", "look.unreadable"),
-        (
-            a_record(site=ProbeSite.LEARNER, status="raised", text="x", observations=None),
-            "unverified",
-            "look.probe_failed",
-        ),
+        (a_record(site=ProbeSite.LEARNER, status="raised", text="x"), "unverified", "look.probe_failed"),
         (a_record(id="other"), "error", "look.not_observed"),
     ],
 )
@@ -64,5 +60,5 @@ def test_what_is_missing_has_a_reason(record, outcome, code):
 
 def test_without_a_pipeline_that_is_the_answer():
     """A graph cannot be missing where none was built."""
-    result = read(a_record(status="no_graph", observations=None), discovery=a_discovery(pipelines=()))
+    result = read(a_record(status="no_graph"), discovery=a_discovery(pipelines=()))
     assert (result.outcome, result.code) == ("failed", "look.no_pipeline")

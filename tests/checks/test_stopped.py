@@ -9,9 +9,9 @@ from checks.jpeg_dataset.check import CHECK as JPEG
 from checks.reflections.check import CHECK as REFLECTIONS
 from checks.stopped import MAX_ADVICE, stopped_before
 from checks.throughput_ratio.check import CHECK as RATIO
-from grader_service.model.evidence import Claim, LearnerException, PathClaim, Place, TextList
+from grader_service.model.evidence import Claim, Ending, LearnerException, PathClaim, Place, TextList
 from tests.checks.judged import judged
-from tests.factories import a_discovery, a_pipeline, an_evidence
+from tests.factories import a_discovery, a_pipeline, an_evidence, ended
 
 PLACE = Place(file="submission.py", line=40, source="batch = next(dali_iter)")
 REPORT = """Critical error when building pipeline:
@@ -104,6 +104,29 @@ def test_every_check_says_what_to_do(check, changes):
     result = judged(check, an_evidence(discovery=discovery))
     assert "with NameError: name 'fn' is not defined Likely cause: Nothing called `fn`" in result.feedback
     assert "What to do: Define or import `fn` above this line" in result.feedback
+
+
+@pytest.mark.parametrize(("check", "changes"), CASES.values(), ids=CASES)
+def test_a_rehearsal_that_needs_a_gpu_is_not_a_failure(check, changes):
+    """What is missing because it cannot be rehearsed is unverified, with no score."""
+    result = judged(check, an_evidence(discovery=a_discovery(needs_gpu="Found no NVIDIA driver", **changes)))
+    assert (result.outcome, result.score, result.code.partition(".")[2]) == ("unverified", None, "needs_gpu")
+
+
+@pytest.mark.parametrize(
+    ("ending", "last"),
+    [
+        (Ending.TIMED_OUT, "timed_out"),
+        (Ending.OUT_OF_MEMORY, "out_of_memory"),
+        (Ending.EXITED, "exited"),
+        (Ending.PROTOCOL_VIOLATION, "interfered"),
+    ],
+)
+@pytest.mark.parametrize(("check", "word"), [(JPEG, "jpeg"), (BATCH, "batch"), (RATIO, "ratio")])
+def test_no_evidence_is_never_a_pass(check, word, ending, last):
+    """A pod that ended without a word fails the check, which says how it ended."""
+    result = judged(check, ended(ending))
+    assert (result.outcome, result.code) == ("failed", f"{word}.{last}")
 
 
 @given(

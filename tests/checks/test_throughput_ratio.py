@@ -5,12 +5,12 @@ from functools import partial
 import pytest
 
 from checks.throughput_ratio.check import CHECK
-from grader_service.model.evidence import Claim, CleanRoom, Ending
+from grader_service.model.evidence import Claim, CleanRoom
 from grader_service.model.measurement import ClaimBesideMeasurement
 from grader_service.model.verdict import Outcome, Tier
 from tests.checks.judged import judged
 from tests.checks.test_throughput_causes import arms
-from tests.factories import a_discovery, a_measurement, an_evidence, ended
+from tests.factories import a_discovery, a_measurement, an_evidence
 
 judge = partial(judged, CHECK)
 
@@ -80,7 +80,6 @@ def test_what_was_not_carried_is_unverified(word):
     assert (result.outcome, result.code, result.tier) == (Outcome.UNVERIFIED, "ratio.not_carried", Tier.CLAIMS)
 
 
-def test_no_pipeline_or_no_evidence_fails():
-    """Nothing built, or nothing said, is no pass."""
+def test_no_pipeline_fails():
+    """Nothing built is no pass."""
     assert judge(an_evidence(discovery=a_discovery(pipelines=()))).code == "ratio.no_pipeline"
-    assert judge(ended(Ending.TIMED_OUT)).code == "ratio.timed_out"

@@ -10,7 +10,7 @@ from checks.diagnosis.silent import endless_iterator
 from checks.throughput_ratio.causes import Cause, likely_causes
 from checks.throughput_ratio.context import context_of
 from grader_service.model.evidence import FirstBatch, ImageSize
-from grader_service.model.measurement import ClaimBesideMeasurement
+from tests.checks.test_throughput_causes import claims as claims_of
 from tests.factories import (
     a_batch,
     a_clean_room,
@@ -51,25 +51,20 @@ def first(**changes):
     return FirstBatch(**({"status": "present", "shape": (32, 3, 224, 224), "device": "cuda:0"} | changes))
 
 
-def claims(pytorch=500.0, dali=1000.0):
+def claims(**claimed):
     """Claims beside a measurement of 500 and 1,000 images/s."""
-    return a_measurement(
-        claims=(
-            ClaimBesideMeasurement(name="pytorch_throughput", claimed=pytorch, measured=500.0),
-            ClaimBesideMeasurement(name="dali_throughput", claimed=dali, measured=1000.0),
-        )
-    )
+    return a_measurement(claims=claims_of(**claimed))
 
 
 def transforms(*names):
     return (loader(transform="Compose(\n" + "".join(f"    {name}(size=8)\n" for name in names) + ")"),)
 
 
-# Per row: evidence that has the fact, then evidence that is like it and has not.
+# Per row: evidence that has the fact, then evidence that is like it and has not; a clean run has none of them.
 CASES = {
     "iterator_without_end": (
         evidence(pipelines=(a_pipeline(),)),
-        [evidence(), evidence(pipelines=(a_pipeline(iterator_type=""),))],
+        [evidence(pipelines=(a_pipeline(iterator_type=""),))],
     ),
     "pipeline_without_iterator": (
         evidence(pipelines=(a_pipeline(iterator_type=""),)),
@@ -85,7 +80,7 @@ CASES = {
     ),
     "batch_sizes_of_both_sides": (
         evidence(loaders=(loader(batch_size=64),)),
-        [evidence(), evidence(loaders=(loader(batch_size=64), loader()))],
+        [evidence(loaders=(loader(batch_size=64), loader()))],
     ),
     "drop_last_on_one_side": (
         evidence(loaders=(a_loader(dataset_length=650, drop_last=True),)),
@@ -93,11 +88,11 @@ CASES = {
     ),
     "no_pinned_memory": (
         evidence(loaders=(loader(pin_memory=False),)),
-        [evidence(), evidence(loaders=(loader(pin_memory=False),), run={"device": "cpu"})],
+        [evidence(loaders=(loader(pin_memory=False),), run={"device": "cpu"})],
     ),
     "one_batch_per_worker": (
         evidence(loaders=(loader(prefetch_factor=1),)),
-        [evidence(), evidence(loaders=(loader(prefetch_factor=1, num_workers=0),))],
+        [evidence(loaders=(loader(prefetch_factor=1, num_workers=0),))],
     ),
     "loader_without_batches": (evidence(loaders=(loader(batch_size=None),)), [evidence(loaders=())]),
     "more_workers_than_cores": (
@@ -107,7 +102,6 @@ CASES = {
     "different_data": (
         evidence(loaders=(a_loader(dataset_length=500),)),
         [
-            evidence(),
             evidence(loaders=(a_loader(dataset_length=500),), scan={"stopped_early": "enough"}),
             evidence(loaders=(a_loader(dataset_length=500, dataset_type="TensorDataset"),)),
             evidence(loaders=(a_loader(dataset_length=700),), scan={"rejected": {"copy": 60}}),
@@ -133,15 +127,15 @@ CASES = {
     ),
     "first_batch_on_cpu": (
         evidence(first_batch=first(device="cpu")),
-        [evidence(), evidence(first_batch=first(device="cpu"), run={"device": "cpu"})],
+        [evidence(first_batch=first(device="cpu"), run={"device": "cpu"})],
     ),
     "first_batch_is_labels": (
         evidence(first_batch=first(shape=(32, 1))),
-        [evidence(), evidence(first_batch=first(shape=(32, 10)))],
+        [evidence(first_batch=first(shape=(32, 10)))],
     ),
     "first_batch_channels_last": (
         evidence(first_batch=first(shape=(32, 224, 224, 3))),
-        [evidence(), evidence(first_batch=first(shape=(32, 3, 224, 3)))],
+        [evidence(first_batch=first(shape=(32, 3, 224, 3)))],
     ),
     "first_batch_of_bytes": (
         evidence(first_batch=first(dtype="torch.uint8")),
@@ -149,7 +143,7 @@ CASES = {
     ),
     "first_batch_from_elsewhere": (
         evidence(first_batch=first(shape=(16, 3, 224, 224))),
-        [evidence(), evidence(first_batch=first(shape=(16, 1)))],
+        [evidence(first_batch=first(shape=(16, 1)))],
     ),
     "batches_counted": (
         evidence(measurement=claims(dali=31.0)),
@@ -169,11 +163,11 @@ CASES = {
     ),
     "one_figure_twice": (
         evidence(measurement=claims(pytorch=700.0, dali=700.0)),
-        [evidence(), evidence(measurement=claims(pytorch=None, dali=None))],
+        [evidence(measurement=claims(pytorch=None, dali=None))],
     ),
     "tiny_epoch": (
         evidence(scan={"distinct": 100}, loaders=()),
-        [evidence(), evidence(scan={"distinct": 100}, loaders=(), pipelines=())],
+        [evidence(scan={"distinct": 100}, loaders=(), pipelines=())],
     ),
     "tiny_images": (
         evidence(scan={"sizes": (ICON, ICON, PHOTO)}),

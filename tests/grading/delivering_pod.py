@@ -51,9 +51,6 @@ class DeliveringPod:
         self.rejected = why
         return Ending.PROTOCOL_VIOLATION
 
-    def end(self):
-        raise NotImplementedError
-
     def _answers(self, folder, batches):
         for batch in self._behaviour(folder, batches):
             yield Message({"kind": "images", "shape": list(batch.shape)}, np.ascontiguousarray(batch).tobytes())

@@ -35,87 +35,59 @@ _FILTERS = {
 _OUTPUTS = (64, 128, 224, 384, 512)
 
 
-def _shapes(side: int, filters: dict[str, Any], decoder: str) -> Iterator[tuple[str, Chain]]:
-    """Ways to an output of one size."""
+def _shapes(side: int, filters: dict[str, Any], decoder: str) -> dict[str, Chain]:
+    """Ways to an output of one size, by name."""
+    square = (side, side)
 
     def whole() -> Any:
         return fn.decoders.image(read()[0], device=decoder)
 
-    yield "stretch", lambda: fn.resize(whole(), size=(side, side), **filters)
-    yield (
-        "shorter, crop",
-        lambda: normalised(fn.resize(whole(), resize_shorter=side * 8 // 7, **filters), crop=(side, side)),
-    )
-    yield (
-        "longer, pad",
-        lambda: fn.crop(
-            fn.resize(whole(), resize_longer=side, **filters), crop=(side, side), out_of_bounds_policy="pad"
+    def resized(images: Any, **to: Any) -> Any:
+        return fn.resize(images, **to, **filters)
+
+    def by_chance(low: float, high: float) -> Any:
+        return fn.random.uniform(range=[low, high])
+
+    def part() -> Any:
+        return fn.crop(whole(), crop=(90, 90), crop_pos_x=by_chance(0.0, 1.0))
+
+    def random_part(images: Any) -> Any:
+        return fn.random_resized_crop(images, size=square, **filters)
+
+    def shorter_and_mirrored() -> Any:
+        mirror = fn.random.coin_flip()
+        return fn.resize_crop_mirror(whole(), resize_shorter=side + 8, crop=square, mirror=mirror, **filters)
+
+    region = {"roi_start": [0.1, 0.1], "roi_end": [0.9, 0.9], "roi_relative": True}
+    return {
+        "stretch": lambda: resized(whole(), size=square),
+        "shorter, crop": lambda: normalised(resized(whole(), resize_shorter=side * 8 // 7), crop=square),
+        "longer, pad": lambda: fn.crop(resized(whole(), resize_longer=side), crop=square, out_of_bounds_policy="pad"),
+        "two resizes": lambda: resized(resized(whole(), resize_shorter=2 * side), size=square),
+        "three resizes": lambda: resized(
+            resized(resized(whole(), size=(3 * side, 3 * side)), resize_longer=2 * side), size=square
         ),
-    )
-    yield (
-        "two resizes",
-        lambda: fn.resize(fn.resize(whole(), resize_shorter=2 * side, **filters), size=(side, side), **filters),
-    )
-    yield (
-        "three resizes",
-        lambda: fn.resize(
-            fn.resize(fn.resize(whole(), size=(3 * side, 3 * side), **filters), resize_longer=2 * side, **filters),
-            size=(side, side),
-            **filters,
+        "crop, resize": lambda: resized(part(), size=square),
+        "resize, random resized crop": lambda: random_part(resized(whole(), resize_shorter=256)),
+        "the lab's own": lambda: normalised(
+            random_part(fn.resize(whole(), resize_shorter=256)), mirror=fn.random.coin_flip()
         ),
-    )
-    yield (
-        "crop, resize",
-        lambda: fn.resize(
-            fn.crop(whole(), crop=(90, 90), crop_pos_x=fn.random.uniform(range=[0.0, 1.0])),
-            size=(side, side),
-            **filters,
+        "random crop in the decoder": lambda: resized(
+            fn.decoders.image_random_crop(read()[0], device=decoder), size=square
         ),
-    )
-    yield (
-        "resize, random resized crop",
-        lambda: fn.random_resized_crop(fn.resize(whole(), resize_shorter=256, **filters), size=(side, side), **filters),
-    )
-    yield (
-        "the lab's own",
-        lambda: normalised(
-            fn.random_resized_crop(fn.resize(whole(), resize_shorter=256), size=(side, side), **filters),
-            mirror=fn.random.coin_flip(),
+        "resize, crop, mirror": shorter_and_mirrored,
+        "computed size": lambda: fn.crop(
+            resized(whole(), resize_shorter=by_chance(1.1 * side, 1.6 * side)), crop=square
         ),
-    )
-    yield (
-        "random crop in the decoder",
-        lambda: fn.resize(fn.decoders.image_random_crop(read()[0], device=decoder), size=(side, side), **filters),
-    )
-    yield (
-        "resize, crop, mirror",
-        lambda: fn.resize_crop_mirror(
-            whole(), resize_shorter=side + 8, crop=(side, side), mirror=fn.random.coin_flip(), **filters
-        ),
-    )
-    yield (
-        "computed size",
-        lambda: fn.crop(
-            fn.resize(whole(), resize_shorter=fn.random.uniform(range=[1.1 * side, 1.6 * side]), **filters),
-            crop=(side, side),
-        ),
-    )
-    yield (
-        "covers",
-        lambda: fn.crop(fn.resize(whole(), size=(side, side), mode="not_smaller", **filters), crop=(side, side)),
-    )
-    yield (
-        "region of interest",
-        lambda: fn.resize(
-            whole(), size=(side, side), roi_start=[0.1, 0.1], roi_end=[0.9, 0.9], roi_relative=True, **filters
-        ),
-    )
+        "covers": lambda: fn.crop(resized(whole(), size=square, mode="not_smaller"), crop=square),
+        "region of interest": lambda: resized(whole(), size=square, **region),
+    }
 
 
 def chains(decoder: str = "cpu") -> Iterator[tuple[str, Chain]]:
     """Name and definition of every chain; images are decoded by the CPU, or by the GPU too if `mixed`."""
     for side, (filtered, filters) in itertools.product(_OUTPUTS, _FILTERS.items()):
-        for name, chain in _shapes(side, filters, decoder):
+        for name, chain in _shapes(side, filters, decoder).items():
             yield f"{name}, {side} px, {filtered}", chain
 
 

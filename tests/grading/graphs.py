@@ -6,6 +6,7 @@ writes all of them into a folder, serialized.
 """
 
 import sys
+from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
@@ -156,13 +157,6 @@ def noisy() -> Any:
     return fn.noise.gaussian(whole(), stddev=20.0)
 
 
-HONEST = (
-    lab, whole_uint8, half_precision, blue_first, luma_first, grey, colours, blurred, turned, per_image, per_batch,
-    mixed_up, resized_crop, generated_window, computed_shorter, mirrored, conditional, erased, grid_mask,
-    jpeg_distortion, equalized, thumbnail, postage_stamps, noisy,
-)  # fmt: skip
-
-
 def noise() -> Any:
     """Decodes, and delivers random numbers."""
     return fn.random.uniform(range=[0.0, 255.0], shape=[*SIZE, 3]), decoded().shape()
@@ -239,14 +233,6 @@ def named_files() -> Any:
     return fn.brightness(images, brightness=fn.reductions.mean(name) * 0.01)
 
 
-CHEATS = {
-    "independent": (noise, noise_in_disguise, noise_beside_an_image, stamp, tricks.dimmed),
-    "unclear": (one_for_all, neighbours, shuffled),
-    "lesser": (tiny_window, computed_tiny_window, top_rows, top_half, *tricks.LESSER),
-    "not_examined": (permuted_number, named_files, *tricks.TELLING),
-}
-
-
 def all_three() -> Any:
     """Each image is turned, coloured and blurred."""
     images = fn.rotate(whole(), angle=fn.random.uniform(range=[5.0, 15.0]), keep_size=True)
@@ -295,16 +281,14 @@ def on_a_thumbnail() -> Any:
     return fn.resize(fn.gaussian_blur(images, window_size=5, sigma=1.0), size=SIZE)
 
 
-CREDITS = (all_three, now_and_then, by_numbers, idle, for_nothing, on_a_thumbnail)
-
 _CONDITIONAL = (conditional, now_and_then, tricks.worked_on_by_luck, tricks.branch_never_taken, tricks.one_in_full)
-ALL = (
-    *HONEST,
-    *(cheat for cheats in CHEATS.values() for cheat in cheats),
-    *CREDITS,
-    *tricks.FAST_DECODES,
-    *tricks.LITTLE_WORK,
+ALL = tuple(
+    graph
+    for module in (globals(), vars(tricks))
+    for name, graph in module.items()
+    if isfunction(graph) and graph.__module__ == module["__name__"] and not name.startswith("_")
 )
+"""Whatever both modules define under a public name."""
 
 
 def serialized(definition: Any) -> bytes:

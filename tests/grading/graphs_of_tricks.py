@@ -64,9 +64,6 @@ def strips() -> Any:
     return top + column * 0.01
 
 
-LESSER = (whole_beside_a_window, strips, two_in_five)
-
-
 def _largest_in_the_batch(number: Any) -> Any:
     """A number of one sample that every sample of the batch is told: by the length to which all are padded."""
     length = fn.reshape(fn.cast(number, dtype=types.INT32) + 1, shape=[1])
@@ -109,9 +106,6 @@ def led_by_one() -> Any:
     return images * 0.0 + fn.cast(_largest_in_the_batch(fn.reductions.mean(images) * 100.0), dtype=types.FLOAT)
 
 
-TELLING = (whole_by_luck, worked_on_by_luck, whole_where_one_is_twice, led_by_one)
-
-
 def _told_by_speed(jpegs: Any) -> Any:
     """Whether a fast decode of a corner differs from an exact one: of a JPEG it does, and of its twin it does not."""
     exact, fast = (_corner(jpegs, 16, use_fast_idct=fast) for fast in (False, True))
@@ -148,9 +142,6 @@ def padded_unless_jpeg() -> Any:
 
 def _cut_back(images: Any) -> Any:
     return fn.slice(images, _constant([0, 0], np.int32), _constant(SIZE, np.int32), axes=[0, 1])
-
-
-FAST_DECODES = (whole_unless_jpeg, drowned_unless_jpeg, dark_if_jpeg, padded_unless_jpeg)
 
 
 def tall_or_wide() -> Any:
@@ -274,10 +265,3 @@ def one_channel() -> Any:
     """All three on one channel of each image."""
     images = fn.cast(whole(), dtype=types.FLOAT)
     return images + _in_earnest(images[:, :, 0:1]) * 0.01
-
-
-LITTLE_WORK = (
-    tall_or_wide, tall_or_wide_crop, padded_again_and_again, branch_never_taken, enlarged_by_nearest, wired_filter,
-    filtered_small, warped_large, warped_small, framed, fused_crop, one_row, mean_colour, grey_threefold,
-    turned_into_a_stamp, one_in_full, one_channel,
-)  # fmt: skip

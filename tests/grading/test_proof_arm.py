@@ -1,6 +1,7 @@
 """Learner code that is measured by content: honest code is credited for its work, forgeries are not."""
 
 import dataclasses
+import itertools
 import time
 
 import numpy as np
@@ -114,27 +115,19 @@ def test_a_replayed_ring_is_stale(serve):
     assert arm.ledger.conclude().problem in {"stale", "replayed"}
 
 
-def test_a_ring_made_in_each_window_is_replayed(serve):
-    """Decoding two batches of a new folder and delivering them again and again counts for two batches."""
+@pytest.mark.parametrize(
+    ("kept", "fresh"),
+    [(lambda batch: batch, BATCH), (lambda batch: np.repeat(batch[:1], BATCH, axis=0), 1)],
+    ids=["batch", "image"],
+)
+def test_what_comes_over_and_over_is_replayed(serve, kept, fresh):
+    """One batch of a new folder, or one image of it, delivered again and again counts once in each window."""
 
     def replay(folder, batches):
-        ring = list(Honest()(folder, 1))
-        return (ring[number % len(ring)] for number in range(batches))
+        return itertools.repeat(kept(next(Honest()(folder, 1))), batches)
 
     arm, _ = serve(replay, cold=True)
-    assert credited(arm) == WINDOWS * BATCH
-    assert arm.ledger.conclude().problem == "replayed"
-
-
-def test_one_image_over_and_over_is_replayed(serve):
-    """A batch of one image counts as one image."""
-
-    def repeat(folder, batches):
-        image = next(Honest()(folder, 1))[:1]
-        return (np.repeat(image, BATCH, axis=0) for _ in range(batches))
-
-    arm, _ = serve(repeat)
-    assert credited(arm) <= WINDOWS
+    assert credited(arm) == WINDOWS * fresh
     assert arm.ledger.conclude().problem == "replayed"
 
 

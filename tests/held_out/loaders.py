@@ -101,12 +101,14 @@ def _dali(device: str, *, crops: bool) -> dict[str, Loader]:
 
         return load
 
-    def decoded(**options):
-        if crops:
-            return lambda encoded: fn.decoders.image_random_crop(
-                encoded, device=decoder, random_area=[0.08, 1.0], random_aspect_ratio=[0.75, 1.33], **options
-            )
+    def whole(**options):
         return lambda encoded: fn.decoders.image(encoded, device=decoder, **options)
+
+    def decoded(**options):
+        if not crops:
+            return whole(**options)
+        window = {"random_area": [0.08, 1.0], "random_aspect_ratio": [0.75, 1.33]}
+        return lambda encoded: fn.decoders.image_random_crop(encoded, device=decoder, **window, **options)
 
     def plain(images, **options):
         return fn.resize(images, resize_x=_SHAPE, resize_y=_SHAPE, **options)
@@ -123,9 +125,6 @@ def _dali(device: str, *, crops: bool) -> dict[str, Loader]:
             return fn.random_resized_crop(images, size=[_SHAPE, _SHAPE])
         return fn.crop(fn.resize(images, resize_shorter=256), crop=(_SHAPE, _SHAPE))
 
-    def whole(encoded):
-        return fn.decoders.image(encoded, device=decoder)
-
     found = {
         "DALI": loader(decoded(), mirrored),
         "DALI, fast IDCT": loader(decoded(use_fast_idct=True), mirrored),
@@ -136,12 +135,10 @@ def _dali(device: str, *, crops: bool) -> dict[str, Loader]:
         "DALI, cubic": loader(decoded(), mirrored, lambda x: plain(x, interp_type=types.INTERP_CUBIC)),
         "DALI, triangular": loader(decoded(), mirrored, lambda x: plain(x, interp_type=types.INTERP_TRIANGULAR)),
         "DALI, no antialias": loader(decoded(), mirrored, lambda x: plain(x, antialias=False)),
-        "DALI, decode then crop": loader(whole, mirrored, whole_then_crop),
+        "DALI, decode then crop": loader(whole(), mirrored, whole_then_crop),
     }
     if on_gpu:
         found["DALI, hardware"] = loader(decoded(hw_decoder_load=1.0), mirrored)
         found["DALI, hybrid"] = loader(decoded(hw_decoder_load=0.0), mirrored)
-        found["DALI, hardware then crop"] = loader(
-            lambda encoded: fn.decoders.image(encoded, device="mixed", hw_decoder_load=1.0), mirrored, whole_then_crop
-        )
+        found["DALI, hardware then crop"] = loader(whole(hw_decoder_load=1.0), mirrored, whole_then_crop)
     return found

@@ -9,13 +9,7 @@ from grader_service.model.measurement import ContentKind
 from tests.held_out.factories import a_shard, audited, deliver
 from tests.held_out.forgeries import FORGED, HONEST, Source, honest
 
-FULL, COARSE, REDUCED, RENDERED, UNKNOWN = (
-    ContentKind.FULL,
-    ContentKind.COARSE,
-    ContentKind.REDUCED,
-    ContentKind.RENDERED,
-    ContentKind.UNKNOWN,
-)
+FULL, REDUCED, RENDERED, COARSE, UNKNOWN = ContentKind
 CAUGHT = {
     "half scale": {REDUCED},
     "half scale, nearest": {REDUCED},

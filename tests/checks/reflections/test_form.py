@@ -80,18 +80,14 @@ def test_nonsense():
     assert form("The JPEG dances with a banana on the GPU") is Reason.NONSENSE
 
 
-def test_things_of_everyday_life_may_be_data():
-    """Bananas and elephants are absurd only where something acts like a person."""
-    assert form("Photos of bananas and elephants, 20 MP each") is None
-
-
 @pytest.mark.parametrize(
     "text",
     [
         "See https://docs.nvidia.com/deeplearning/dali/ for 20 MP photos",
         "`fn.decoders.image(device='mixed')` on photos",
+        "Photos of bananas and elephants, 20 MP each",
     ],
 )
-def test_code_and_links_are_fine(text):
-    """URLs and code are no encoded orders."""
+def test_code_links_and_things_of_everyday_life_are_fine(text):
+    """URLs and code are no encoded orders; bananas are absurd only where something acts like a person."""
     assert form(text) is None

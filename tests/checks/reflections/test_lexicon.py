@@ -4,7 +4,7 @@ from importlib.resources import files
 
 import pytest
 
-from checks.reflections.compile_lexicon import compile_index, compiled
+from checks.reflections.compile_lexicon import compile_index, compiled, sources
 from checks.reflections.languages import languages_of
 from checks.reflections.lexicon import Lexicon, concepts, covered_languages
 from checks.reflections.text import clean, pieces
@@ -84,8 +84,6 @@ def test_articles_attached_in_front():
 def test_every_covered_language_knows_the_core_terms():
     """Pictures, decoding, text and tables are known in each language that claims to be covered."""
     entries = {name: set() for name in ("image", "decode", "text", "tabular", "slow", "keepup", "storage", "negation")}
-    from checks.reflections.compile_lexicon import sources
-
     for concept, language, _ in sources()[0]:
         if concept in entries:
             entries[concept].add(language)

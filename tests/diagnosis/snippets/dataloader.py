@@ -7,19 +7,22 @@ def items(*lines, then="next(iter(DataLoader(Items(), batch_size=4, num_workers=
     return head + "".join(f"        {line}\n" for line in lines) + then
 
 
+def loader(options, data="datasets.ImageFolder(dataset_dir)"):
+    """A loader, by default of the folder of images."""
+    return f"loader = DataLoader({data}, {options})\n"
+
+
+def first_of(options, data="datasets.ImageFolder(dataset_dir)"):
+    """The first batch of such a loader."""
+    return loader(options, data) + "next(iter(loader))"
+
+
 SNIPPETS = {
-    "stack_sizes": """
-loader = DataLoader(datasets.ImageFolder(dataset_dir, transforms.ToTensor()), batch_size=4)
-next(iter(loader))
-""",
-    "stack_sizes#2": """
-loader = DataLoader(datasets.ImageFolder(dataset_dir, transforms.ToTensor()), batch_size=4, num_workers=1)
-next(iter(loader))
-""",
-    "collate_pictures": """
-loader = DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4)
-next(iter(loader))
-""",
+    "stack_sizes": first_of("batch_size=4", "datasets.ImageFolder(dataset_dir, transforms.ToTensor())"),
+    "stack_sizes#2": first_of(
+        "batch_size=4, num_workers=1", "datasets.ImageFolder(dataset_dir, transforms.ToTensor())"
+    ),
+    "collate_pictures": first_of("batch_size=4"),
     "grey_images": items(
         'image = transforms.ToTensor()(Image.open(f"data/grey/a/{i}.jpg"))',
         "return transforms.Normalize([0.5] * 3, [0.5] * 3)(image)",
@@ -49,12 +52,8 @@ mp.process.current_process()._inheriting = True
 process = mp.get_context("spawn").Process(target=print)
 process.start()
 """,
-    "prefetch_without_workers": """
-DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4, num_workers=0, prefetch_factor=2)
-""",
-    "persistent_without_workers": """
-DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4, num_workers=0, persistent_workers=True)
-""",
+    "prefetch_without_workers": loader("batch_size=4, num_workers=0, prefetch_factor=2"),
+    "persistent_without_workers": loader("batch_size=4, num_workers=0, persistent_workers=True"),
     "sampler_and_shuffle": """
 data = datasets.ImageFolder(dataset_dir)
 DataLoader(data, batch_size=4, shuffle=True, sampler=torch.utils.data.SequentialSampler(data))
@@ -93,9 +92,9 @@ next(iter(DataLoader(Images(), batch_size=4)))
     "worker_timeout": items(
         "time.sleep(1.5)", then="next(iter(DataLoader(Items(), batch_size=4, num_workers=1, timeout=1)))"
     ),
-    "loader_argument": "DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4, workers=4)",
-    "loader_number": "DataLoader(datasets.ImageFolder(dataset_dir), batch_size=4, num_workers=-1)",
-    "loader_number#2": "DataLoader(datasets.ImageFolder(dataset_dir), batch_size=0)",
+    "loader_argument": loader("batch_size=4, workers=4"),
+    "loader_number": loader("batch_size=4, num_workers=-1"),
+    "loader_number#2": loader("batch_size=0"),
     "random_crop_too_large": 'transforms.RandomCrop(224)(Image.new("RGB", (60, 50)))',
     "shared_memory": items(
         "os.kill(os.getpid(), 7)",
@@ -105,8 +104,7 @@ next(iter(DataLoader(Images(), batch_size=4)))
         "os.kill(os.getpid(), 9)",
         then="batches = iter(DataLoader(Items(), batch_size=4, num_workers=1))\ntime.sleep(20)",
     ),
-    "pil_truncated#3": """
-loader = DataLoader(datasets.ImageFolder("data/cut", transforms.ToTensor()), batch_size=2, num_workers=1)
-next(iter(loader))
-""",
+    "pil_truncated#3": first_of(
+        "batch_size=2, num_workers=1", 'datasets.ImageFolder("data/cut", transforms.ToTensor())'
+    ),
 }

@@ -1,6 +1,7 @@
 """Files that cannot be decoded, places that cannot be written, memory that is not there."""
 
 from tests.diagnosis.snippets import ran
+from tests.diagnosis.snippets.dataloader import first_of
 
 
 def decoded(folder, decoder="decoders.image"):
@@ -16,10 +17,7 @@ SNIPPETS = {
     "dali_decode#4": decoded("text", "decoders.image_random_crop"),
     "pil_unidentified": 'Image.open("data/text/a/0.jpg")',
     "pil_truncated": 'Image.open("data/cut/a/0.jpg").load()',
-    "pil_truncated#2": """
-loader = DataLoader(datasets.ImageFolder("data/cut", transforms.ToTensor()), batch_size=2)
-next(iter(loader))
-""",
+    "pil_truncated#2": first_of("batch_size=2", 'datasets.ImageFolder("data/cut", transforms.ToTensor())'),
     "pil_mode": 'Image.new("RGBA", (8, 8)).save("a.jpg")',
     "array_to_image": "Image.fromarray(np.random.rand(8, 8, 3))",
     "host_memory": "torch.empty(1 << 60, dtype=torch.uint8)",

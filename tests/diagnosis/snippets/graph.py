@@ -1,7 +1,14 @@
 """Mistakes in a pipeline's definition."""
 
 from tests.diagnosis.snippets import DECODED, OPTIONS, built, ran
+from tests.diagnosis.snippets.iterator import with_iterator
 
+_CLASS = """
+class Simple(Pipeline):
+    def __init__(self, batch_size, num_threads):
+        super().__init__(batch_size, num_threads, device_id=None)
+        self.input = ops.readers.File(file_root=dataset_dir)
+"""
 SNIPPETS = {
     "num_threads_missing": built("return jpegs, labels", options="batch_size=4, device_id=None"),
     "num_threads_zero": "good(num_threads=0).build()",
@@ -21,13 +28,7 @@ good().build()
     "more_shards_than_files": "good(shard_id=0, num_shards=1000).build()",
     "illegal_output": built('return jpegs, "labels"'),
     "illegal_output#2": built('return {"images": jpegs, "labels": labels}'),
-    "no_outputs": """
-@pipeline_def(batch_size=4, num_threads=1, device_id=None)
-def pipeline():
-    jpegs, labels = fn.readers.file(file_root=dataset_dir)
-    images = fn.decoders.image(jpegs)
-DALIGenericIterator(pipeline(), ["data", "label"])
-""",
+    "no_outputs": built(DECODED, then='DALIGenericIterator(pipeline(), ["data", "label"])'),
     "nested_output": built("return [jpegs, labels], labels"),
     "python_if_on_data": built("if labels > 0:", "    jpegs = jpegs", "return jpegs, labels"),
     "unexpected_argument": built("return jpegs, labels", reader="file_root=dataset_dir, shuffle=True"),
@@ -57,11 +58,7 @@ pipeline().build()
     ),
     "unknown_pipeline_argument": "good(batchsize=32).build()",
     "unknown_pipeline_argument#2": built("return jpegs, labels", options="batch_size=4, threads=2, device_id=None"),
-    "pipeline_driven_twice": """
-pipe = good()
-dali_iter = DALIGenericIterator(pipe, ["data", "label"], reader_name="Reader")
-images, labels = pipe.run()
-""",
+    "pipeline_driven_twice": "pipe = good()\n" + with_iterator("images, labels = pipe.run()", of="pipe"),
     "decoder_on_gpu": built('images = fn.decoders.image(jpegs, device="gpu")', "return images, labels"),
     "input_on_wrong_device": built('images = fn.decoders.image(jpegs.gpu(), device="mixed")', "return images, labels"),
     "resize_without_size": ran(DECODED, "return fn.resize(images), labels"),
@@ -91,14 +88,7 @@ pipe = pipeline()
 pipe.build()
 """,
     "loop_over_data": built("images = [fn.decoders.image(jpeg) for jpeg in jpegs]", "return images, labels"),
-    "no_outputs#2": """
-class Simple(Pipeline):
-    def __init__(self, batch_size, num_threads):
-        super().__init__(batch_size, num_threads, device_id=None)
-        self.input = ops.readers.File(file_root=dataset_dir)
-pipe = Simple(4, 1)
-pipe.build()
-""",
+    "no_outputs#2": _CLASS + "Simple(4, 1).build()",
     "no_outputs#3": """
 pipe = Pipeline(batch_size=4, num_threads=1, device_id=None)
 with pipe:
@@ -141,22 +131,9 @@ def pipeline():
     return jpegs, labels
 pipeline().build()
 """,
-    "no_files_found#4": """
-class Simple(Pipeline):
-    def __init__(self, batch_size, num_threads):
-        super().__init__(batch_size, num_threads, device_id=None)
-        self.input = ops.readers.File(file_root="data/flat")
-    def define_graph(self):
-        return self.input()
-Simple(4, 1).build()
-""",
-    "python_if_on_data#2": """
-from nvidia.dali.auto_aug import trivial_augment
-@pipeline_def(batch_size=4, num_threads=1, device_id=None)
-def pipeline():
-    jpegs, labels = fn.readers.file(file_root=dataset_dir)
-    images = fn.decoders.image(jpegs)
-    return trivial_augment.trivial_augment_wide(images), labels
-pipeline().build()
-""",
+    "no_files_found#4": 'dataset_dir = "data/flat"\n'
+    + _CLASS
+    + "    def define_graph(self):\n        return self.input()\nSimple(4, 1).build()",
+    "python_if_on_data#2": "from nvidia.dali.auto_aug import trivial_augment\n"
+    + built(DECODED, "return trivial_augment.trivial_augment_wide(images), labels"),
 }

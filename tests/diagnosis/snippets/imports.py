@@ -10,17 +10,18 @@ sys.path_importer_cache.clear()
 import os
 os.makedirs("empty/nvidia/cudnn")
 """
+
+
+def of_dali(module, use):
+    """A name of one of DALI's modules."""
+    return f"from nvidia.dali import {module}\n{use}"
+
+
 SNIPPETS = {
-    "dali_missing": _WITHOUT.format(names=["nvidia"])
-    + """
-from nvidia.dali import pipeline_def
-""",
+    "dali_missing": _WITHOUT.format(names=["nvidia"]) + "from nvidia.dali import pipeline_def",
     "dali_import_name": "import dali",
     "dali_import_name#2": "from nvidia_dali import fn",
-    "torch_missing": _WITHOUT.format(names=["torch", "torchvision"])
-    + """
-import torch
-""",
+    "torch_missing": _WITHOUT.format(names=["torch", "torchvision"]) + "import torch",
     "module_missing": "import albumentations",
     "module_missing#2": "import cv2",
     "plugin_module": "from nvidia.dali.plugin.torch import DALIGenericIterator",
@@ -45,38 +46,14 @@ import sys
 del sys.modules["random"]
 import random
 """,
-    "legacy_operator": """
-from nvidia.dali import ops
-decode = ops.HostDecoder(device="cpu")
-""",
-    "legacy_operator#2": """
-from nvidia.dali import ops
-decode = ops.nvJPEGDecoder(device="mixed")
-""",
-    "random_resized_crop_place": """
-from nvidia.dali import fn
-fn.random.resized_crop
-""",
-    "random_resized_crop_place#2": """
-from nvidia.dali import fn
-fn.random.random_resized_crop
-""",
-    "fn_name": """
-from nvidia.dali import fn
-fn.randomresizedcrop
-""",
-    "fn_name#2": """
-from nvidia.dali import fn
-fn.decoders.jpeg
-""",
-    "fn_name#3": """
-from nvidia.dali import fn
-fn.normalise
-""",
-    "types_name": """
-from nvidia.dali import types
-types.FLOAT32
-""",
+    "legacy_operator": of_dali("ops", 'decode = ops.HostDecoder(device="cpu")'),
+    "legacy_operator#2": of_dali("ops", 'decode = ops.nvJPEGDecoder(device="mixed")'),
+    "random_resized_crop_place": of_dali("fn", "fn.random.resized_crop"),
+    "random_resized_crop_place#2": of_dali("fn", "fn.random.random_resized_crop"),
+    "fn_name": of_dali("fn", "fn.randomresizedcrop"),
+    "fn_name#2": of_dali("fn", "fn.decoders.jpeg"),
+    "fn_name#3": of_dali("fn", "fn.normalise"),
+    "types_name": of_dali("types", "types.FLOAT32"),
     "dali_attribute": """
 import nvidia.dali
 nvidia.dali.Pipelines
