@@ -26,31 +26,16 @@ class Observed:
     """Code of every other check that was graded."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cheat:
-    """A submission that must not pass its target, for a reason that is named."""
+@dataclass(frozen=True)
+class _Named:
+    """What all cases have."""
 
     id: str
-    """The attack of the catalogue (`V01`), with a suffix where it has several forms (`V01-literal`)."""
+    """The attack or the kind of the catalogue (`V01`, `K01` to `K60`), with a suffix where it has several forms
+    (`V01-literal`)."""
     title: str
-    """What is tried, in a few words."""
-    content: Content
-    filename: str = "submission.py"
-    steps: tuple[str, ...]
-    target: str
-    """Id of the check that is attacked, or `SUBMISSION`."""
-    codes: tuple[str, ...]
-    """The answers that are right. Several only where chance decides between them (a random image is nobody's, or the
-    same again) or where the noise of a busy machine may leave a slow graph undecided."""
-    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Codes that other checks must give, where the attack must not cost what is honest beside it."""
-    limits: Mapping[str, object] = field(default_factory=dict)
-    """Changes to the lab's limits."""
-    plan: Mapping[str, object] = field(default_factory=dict)
-    """Changes to the short measurement plan of the corpus."""
-    threshold: float = 1.1
-    lab: str = "dali-pipelines"
-    deadline_s: float = 120.0
+    """What is tried, or what it is, in a few words."""
+    deadline_s: float = field(default=120.0, kw_only=True)
     """Wall clock within which the verdict must be there, on two busy cores."""
 
     @property
@@ -58,57 +43,62 @@ class Cheat:
         """The catalogue's id."""
         return self.id[:3]
 
+
+@dataclass(frozen=True, kw_only=True)
+class _Submitted(_Named):
+    """What cheats and honest submissions have."""
+
+    content: Content
+    filename: str = "submission.py"
+    steps: tuple[str, ...]
+    limits: Mapping[str, object] = field(default_factory=dict)
+    """Changes to the lab's limits."""
+    plan: Mapping[str, object] = field(default_factory=dict)
+    """Changes to the short measurement plan of the corpus."""
+    lab: str = "dali-pipelines"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cheat(_Submitted):
+    """A submission that must not pass its target, for a reason that is named."""
+
+    target: str
+    """Id of the check that is attacked, or `SUBMISSION`."""
+    codes: tuple[str, ...]
+    """The answers that are right. Several only where chance decides between them (a random image is nobody's, or the
+    same again) or where the noise of a busy machine may leave a slow graph undecided."""
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Codes that other checks must give, where the attack must not cost what is honest beside it."""
+    threshold: float = 1.1
+
     def play(self, world: "World") -> Observed:
         """Grades it."""
         return world.observe(self)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Honest:
+class Honest(_Submitted):
     """A submission of good faith, which no form may cost a point."""
 
-    id: str
-    """`K01` to `K60`, the kinds of the catalogue, with a suffix where a kind has several forms."""
-    title: str
-    content: Content
-    filename: str = "submission.py"
-    steps: tuple[str, ...]
     codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Check id → right codes, where it is not a pass: a documented limit, or a rule that is honestly missed. Every
     check that is not named must pass."""
     says: Mapping[str, str] = field(default_factory=dict)
     """Check id → words that its feedback must have: advice that costs nothing."""
-    limits: Mapping[str, object] = field(default_factory=dict)
-    plan: Mapping[str, object] = field(default_factory=dict)
     threshold: float = 0.02
     """What is proved is that a form is accepted, not how fast this machine is."""
-    lab: str = "dali-pipelines"
-    deadline_s: float = 120.0
-
-    @property
-    def attack(self) -> str:
-        """The catalogue's id."""
-        return self.id[:3]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Procedure:
+@dataclass(frozen=True)
+class Procedure(_Named):
     """An attack that is no submission alone: messages, frames, repeated attempts, the pod's walls.
 
     `play` does it and says what came out; `passed` means that the attack got what it wanted.
     """
 
-    id: str
-    title: str
     play: Callable[["World"], Observed]
     codes: tuple[str, ...]
     target: str = "procedure"
-    deadline_s: float = 120.0
-
-    @property
-    def attack(self) -> str:
-        """The catalogue's id."""
-        return self.id[:3]
 
 
 Case = Cheat | Honest | Procedure

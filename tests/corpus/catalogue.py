@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from tests.corpus import cheats, honest
-from tests.corpus.case import Case, Cheat, Honest, Procedure
+from tests.corpus.case import Case
 
 FAMILIES = {
     "V": ("forged variables", 10),
@@ -85,11 +85,3 @@ def selected(only: Iterable[str]) -> tuple[Case, ...]:
             raise ValueError(f"no case's id begins with {text!r}; ids look like V01, S03-copies or K17")
         chosen |= found
     return tuple(case for case in cases() if case.id in chosen)
-
-
-def kind(case: Case) -> str:
-    """`cheat` or `honest`."""
-    return "honest" if isinstance(case, Honest) else "cheat"
-
-
-__all__ = ["Case", "Cheat", "Honest", "Procedure", "absent", "attacks", "cases", "honest_kinds", "kind", "selected"]

@@ -8,6 +8,7 @@ from jinja2 import Environment, FileSystemLoader
 
 from tests.corpus import catalogue
 from tests.corpus.result import Finding, Result
+from tests.corpus.table import cell, header
 
 _TITLE = "The grader's corpus"
 
@@ -16,7 +17,7 @@ def write(results: Sequence[Result], folder: Path, *, seconds: float, lanes: int
     """Writes `matrix.md`, `matrix.html` and `results.json`."""
     folder.mkdir(parents=True, exist_ok=True)
     told = {"seconds": seconds, "lanes": lanes, "whole": whole}
-    (folder / "matrix.md").write_text(markdown(results, seconds=seconds, lanes=lanes, whole=whole, every_case=True))
+    (folder / "matrix.md").write_text(markdown(results, **told, every_case=True))
     (folder / "matrix.html").write_text(_page(results, **told))
     (folder / "results.json").write_text(json.dumps([result.record() for result in results], indent=1))
 
@@ -30,10 +31,8 @@ def rows(results: Sequence[Result]) -> list[Mapping[str, object]]:
     """One row for each family: attacks covered, cases, and findings."""
     table: list[Mapping[str, object]] = []
     reasons = catalogue.absent()
-    for letter, name, number in [
-        *((letter, name, number) for letter, (name, number) in catalogue.FAMILIES.items()),
-        ("K", "honest kinds", catalogue.HONEST_KINDS),
-    ]:
+    families = {**catalogue.FAMILIES, "K": ("honest kinds", catalogue.HONEST_KINDS)}
+    for letter, (name, number) in families.items():
         own = [result for result in results if result.id.startswith(letter)]
         covered = {result.id[:3] for result in own}
         table.append(
@@ -45,7 +44,7 @@ def rows(results: Sequence[Result]) -> list[Mapping[str, object]]:
                 "elsewhere": sum(one.startswith(letter) for one in reasons),
                 "cases": len(own),
                 "seconds": sum(result.seconds for result in own),
-                **{finding.name.lower(): sum(result.finding is finding for result in own) for finding in Finding},
+                **{finding.name.lower(): number for finding, number in counts(own).items()},
             }
         )
     return table
@@ -75,24 +74,16 @@ def markdown(results: Sequence[Result], *, seconds: float, lanes: int, whole: bo
             f"| {row['cases']} | {row['right']} | {row['false_accept']} | {row['false_reject']} "
             f"| {row['other_reason']} | {troubles} | {row['seconds']:.0f} |"
         )
-    lines += [f"\n{result.id} was played again: {_cell(result.again[:600])}" for result in results if result.again]
+    lines += [f"\n{result.id} was played again: {cell(result.again[:600])}" for result in results if result.again]
     shown = [result for result in results if every_case or result.finding is not Finding.RIGHT]
     if shown:
+        lines += ["", *header("case", "tried", "target", "right answers", "answer", "finding")]
         lines += [
-            "",
-            "| case | tried | target | right answers | answer | finding |",
-            "| --- | --- | --- | --- | --- | --- |",
-        ]
-        lines += [
-            f"| {result.id} | {_cell(result.title)} | {result.target} | {_cell(result.wanted)} "
-            f"| {result.outcome} `{_cell(result.code)}` | {result.finding.value} |"
+            f"| {result.id} | {cell(result.title)} | {result.target} | {cell(result.wanted)} "
+            f"| {result.outcome} `{cell(result.code)}` | {result.finding.value} |"
             for result in shown
         ]
     return "\n".join(lines) + "\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def _page(results: Sequence[Result], *, seconds: float, lanes: int, whole: bool) -> str:

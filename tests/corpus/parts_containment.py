@@ -15,7 +15,7 @@ from grader_service.grading.flow import Graded
 from grader_service.model.evidence import PodRole
 from sandbox.api import PodSpec, Scratch, SpaceLimits
 from sandbox.docker_options import PodFolders, ScratchVolumes, container_options, labels
-from tests.corpus.case import Observed
+from tests.corpus.case import Observed, Procedure
 from tests.corpus.parts import REFLECTIONS, joined
 from tests.corpus.world import World
 
@@ -83,6 +83,11 @@ class Attempt:
         if seconds > self.patience_s:
             return Observed("passed", "pod.late", f"{seconds:.0f} s")
         return observed if fine(world) else Observed("error", "pod.harmed_the_next", observed.detail)
+
+
+def contained(id_: str, title: str, script: str, *, code: str = CONTAINED, **more: object) -> Procedure:
+    """The case of an attempt, which gets nothing."""
+    return Procedure(id_, title, Attempt(script, **more), (code,))
 
 
 def gained(done: Graded) -> Observed:

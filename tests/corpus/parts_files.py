@@ -1,6 +1,6 @@
 """Parts of submissions that write files: pictures, and a baseline that costs no import of torch."""
 
-from tests.corpus.case import Cheat
+from tests.corpus.case import Cheat, Content
 from tests.corpus.parts import joined
 
 FILES = '''
@@ -72,13 +72,14 @@ def scan(first, last, bits):
 """JPEGs made segment by segment, where no encoder would make them."""
 
 
+def baseline_cheat(
+    id_: str, title: str, content: Content, code: str = "jpeg.too_few", *, filename: str = "submission.py"
+) -> Cheat:
+    """What is tried where the data set and the baseline are looked at."""
+    told = {"steps": ("baseline",), "target": "jpeg_dataset", "codes": (code,)}
+    return Cheat(id_, title, content=content, filename=filename, **told)
+
+
 def file_cheat(case_id: str, title: str, *parts: str, code: str = "jpeg.too_few") -> Cheat:
     """Files that are no 100 JPEGs, or a pod that ends while it makes them."""
-    return Cheat(
-        id=case_id,
-        title=title,
-        content=joined(FILES, *parts),
-        steps=("baseline",),
-        target="jpeg_dataset",
-        codes=(code,),
-    )
+    return baseline_cheat(case_id, title, joined(FILES, *parts), code)

@@ -1,10 +1,9 @@
 """Parts of forged submissions: a pipeline that cannot be carried, and what stands in its place when it is timed."""
 
 import textwrap
-from collections.abc import Mapping
 
-from tests.corpus.case import Cheat
-from tests.corpus.parts import DATASET, GRAPH, SLOW, SLOW_GRAPH, joined
+from tests.corpus.case import Cheat, Content
+from tests.corpus.parts import GRAPH, SLOW, joined
 from tests.e2e.submissions import COMMON, external
 
 CONTENT = 0.02
@@ -55,29 +54,42 @@ def shrunk(source: str) -> str:
     return kept.replace('.convert("RGB")', '.convert("RGB").resize((128, 96))')
 
 
-LOADER = """
-import torch
-from torchvision import datasets, transforms
-
-shape = transforms.Compose([transforms.Resize((96, 96)), transforms.ToTensor()])
-"""
-
-
 def timed_cheat(
     id_: str,
     title: str,
-    content: str,
+    content: Content,
     codes: tuple[str, ...] = SLOW,
     *,
-    threshold: float = 1.1,
-    plan: Mapping[str, object] | None = None,
+    steps: tuple[str, ...] = ("benchmark",),
+    deadline_s: float = 240.0,
     **more: object,
 ) -> Cheat:
     """What is tried against the benchmark's clock, with time for a slow measurement."""
-    return Cheat(
-        id=id_, title=title, content=content, steps=("benchmark",), target="throughput_ratio", codes=codes,
-        threshold=threshold, plan=plan or {}, deadline_s=240.0, **more,
-    )  # fmt: skip
+    told = {"steps": steps, "target": "throughput_ratio", "codes": codes, "deadline_s": deadline_s}
+    return Cheat(id_, title, content=content, **told, **more)
+
+
+def forged_cheat(
+    id_: str,
+    title: str,
+    body: str,
+    before: str = "",
+    *,
+    codes: tuple[str, ...] = SLOW,
+    small: bool = False,
+    **more: object,
+) -> Cheat:
+    """The same, tried by what `forged` makes of these statements; with `small`, as `shrunk` has it.
+
+    The other arguments are those of `timed_cheat`.
+    """
+    made = forged(body, before)
+    return timed_cheat(id_, title, shrunk(made) if small else made, codes, **more)
+
+
+def batch_cheat(id_: str, title: str, content: Content, code: str, **more: object) -> Cheat:
+    """A forged `first_batch`, or one of a pipeline that does not deserve it."""
+    return Cheat(id_, title, content=content, steps=("pipeline",), target="cuda_batch", codes=(code,), **more)
 
 
 def graph(images: str, *, size: int = 96, threads: int = 2) -> str:
@@ -86,18 +98,3 @@ def graph(images: str, *, size: int = 96, threads: int = 2) -> str:
     decode = '    images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)\n'
     own = GRAPH.replace(decode, "").replace("    images = fn.resize(images, size=(96, 96))\n", f"{lines}\n")
     return own.replace("num_threads=2", f"num_threads={threads}")
-
-
-__all__ = [
-    "COMMON",
-    "CONTENT",
-    "DATASET",
-    "DECOY",
-    "LOADER",
-    "SLOW_GRAPH",
-    "external",
-    "forged",
-    "graph",
-    "shrunk",
-    "timed_cheat",
-]

@@ -3,13 +3,14 @@
 import io
 import json
 import tarfile
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 
+from tests.corpus.case import Honest
 from tests.corpus.parts import joined
 
 WHOLE = ("baseline", "pipeline", "benchmark", "reflection")
 MEASURED = ("baseline", "pipeline", "benchmark")
+PIPED = ("pipeline", "benchmark")
 
 GRADIENTS = """
 from pathlib import Path
@@ -132,6 +133,13 @@ first_batch = next(dali_loader)[0]["data"]
 assert first_batch.is_cuda and first_batch.dim() == 4
 """
 
+CROPPED = joined(DALI, CROPS)
+IN_ROOM = joined(ROOM, TORCH, CROPPED)
+ON_GRADIENTS = joined(GRADIENTS, TORCH, CROPPED)
+"""All but what iterates over the pipeline."""
+DALI_LAB = joined(CROPPED, ITERATOR, TIMED)
+"""The lab's own pipeline, iterated and timed."""
+
 REFLECTED = """
 where_dali_wins = [
     "ImageNet-style training from JPEG folders on an 8-core cloud VM with an A100: the CPU cannot decode fast enough, "
@@ -163,6 +171,11 @@ where_dali_loses = (
 """Tuples without full stops."""
 
 
+def honest(id_: str, title: str, *parts: str, steps: tuple[str, ...] = WHOLE, **more: object) -> Honest:
+    """One Python file of these parts, to be graded in every step unless it is told otherwise."""
+    return Honest(id=id_, title=title, content=joined(*parts), steps=steps, **more)
+
+
 def notebook(*cells: str | tuple[str, str], **metadata: object) -> Callable[[], bytes]:
     """A notebook as Jupyter stores it; a cell that is not code is a pair of its type and text."""
 
@@ -178,19 +191,6 @@ def notebook(*cells: str | tuple[str, str], **metadata: object) -> Callable[[], 
         kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
         document = {"nbformat": 4, "nbformat_minor": 5, "metadata": kernel | metadata, "cells": found}
         return json.dumps(document, indent=1, ensure_ascii=False).encode()
-
-    return made
-
-
-def zipped(files: Mapping[str, str | bytes]) -> Callable[[], bytes]:
-    """A zip archive; a name that ends in a slash is a folder."""
-
-    def made() -> bytes:
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in files.items():
-                archive.writestr(name, joined(content) if isinstance(content, str) else content)
-        return packed.getvalue()
 
     return made
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from unittest import mock
 
 from structlog.testing import capture_logs
@@ -79,6 +80,12 @@ class OpenGate:
         """There is no GPU."""
 
 
+def message(submission_id: str, source: str, **more: object) -> dict[str, Any]:
+    """What is posted for a submission of one file."""
+    artifact = {"filename": "submission.py", "inline": base64.b64encode(source.encode()).decode()}
+    return {"submission_id": submission_id, "lab": "dali-pipelines", "artifact": artifact, **more}
+
+
 @dataclass
 class Service:
     """Intake, a runner and a judge over one fresh store."""
@@ -88,35 +95,21 @@ class Service:
 
     def submit(self, submission_id: str, source: str = "x = 1", *, step: str = "benchmark") -> Taken:
         """One learner hands something in."""
-        return receive(
-            self.intake,
-            {
-                "submission_id": submission_id,
-                "lab": "dali-pipelines",
-                "learner": "ann",
-                "artifact": {"filename": "submission.py", "inline": base64.b64encode(source.encode()).decode()},
-                "steps": [step],
-            },
-            "live",
-            None,
-        )
+        return receive(self.intake, message(submission_id, source, learner="ann", steps=[step]), "live", None)
 
-    def runner(self, owner: str = "one") -> RunnerDesk:
-        """A runner's desk, with this world's sandbox."""
-        return RunnerDesk(
+    def run(self) -> RunEnd:
+        """Executes the run that comes next, in this world's sandbox."""
+        desk = RunnerDesk(
             store=self.intake.store,
             artifacts=self.intake.artifacts,
             sandbox=self.world.runner,
             device="cpu",
-            owner=owner,
+            owner="one",
             gate=OpenGate(),
             state_dir=self.world.state_dir,
             retry=RetryPolicy(max_attempts=3, delay_s=0.0),
         )
-
-    def run(self) -> RunEnd:
-        """Executes the run that comes next."""
-        return run_next(self.runner())
+        return run_next(desk)
 
     def judge(self) -> Verdict | None:
         """Judges the run that comes next."""

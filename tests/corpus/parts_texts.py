@@ -2,18 +2,22 @@
 
 from collections.abc import Sequence
 
-WINS = (
-    "ResNet-50 on ImageNet with four CPU cores per GPU: JPEG decoding starves the GPU; nvJPEG takes it over.",
-    "Video action recognition reads long H.264 clips; decoding frames on NVDEC leaves the CPU free for sampling.",
-    "A server that classifies photos of users decodes and resizes on the GPU, so latency stays below 20 ms.",
-)
-LOSES = (
-    "BERT on text that was tokenised before: nothing is left to decode, and a memory-mapped file feeds the GPU.",
-    "Tabular data of 40 columns fits into GPU memory once; a loader of any kind only adds copies of small rows.",
-)
-"""Both pass as they are: what a cheat adds or replaces is what fails."""
+from tests.corpus.case import SUBMISSION, Cheat, Content
+from tests.corpus.parts import LOSES, WINS
 
 
 def lists(wins: Sequence[str] = WINS, loses: Sequence[str] = LOSES) -> str:
     """A submission that holds these two lists and nothing else."""
     return f"where_dali_wins = {list(wins)!r}\nwhere_dali_loses = {list(loses)!r}\n"
+
+
+def text_cheat(id_: str, title: str, content: Content, *codes: str, **more: object) -> Cheat:
+    """What is tried where the reflections are read; codes without the check's name, `missing` where none is given."""
+    named = tuple(f"reflections.{code}" for code in codes or ("missing",))
+    return Cheat(id_, title, content=content, steps=("reflection",), target="reflections", codes=named, **more)
+
+
+def refused_cheat(id_: str, title: str, content: Content, code: str, *, filename: str) -> Cheat:
+    """A submission that is turned away before any check."""
+    told = {"steps": ("reflection",), "target": SUBMISSION, "codes": (code,)}
+    return Cheat(id_, title, content=content, filename=filename, **told)

@@ -19,7 +19,6 @@ def opened(sandbox: str) -> Iterator[World]:
     try:
         yield world
     finally:
-        world.runner.sweep()
         world.close()
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -41,48 +41,38 @@ def page() -> str:
         )
     ]
     for letter, (name, _) in catalogue.FAMILIES.items():
-        parts += [
-            "",
-            f"## {letter}: {name}",
-            "",
-            "| case | tried | right answers | stopped by |",
-            "| --- | --- | --- | --- |",
-        ]
+        parts += ["", f"## {letter}: {name}", "", *header("case", "tried", "right answers", "stopped by")]
         parts += [_row(case, stops.get(case.id, [])) for case in cheats if case.id.startswith(letter)]
     reasons = catalogue.absent()
     if reasons:
-        parts += ["", "## Attacks without a case here", "", *_header("attack", "why, and where it is run")]
-        parts += [f"| {attack} | {_cell(reason)} |" for attack, reason in sorted(reasons.items())]
-    parts += ["", "## Defences", "", *_header("defence", "what it does", "without it these pass")]
-    parts += [f"| `{one.id}` | {_cell(one.title)} | {', '.join(one.cases)} |" for one in switches]
-    parts += [
-        "",
-        "## Honest submissions",
-        "",
-        "| case | what it is | answer, where it is not a pass |",
-        "| --- | --- | --- |",
-    ]
+        parts += ["", "## Attacks without a case here", "", *header("attack", "why, and where it is run")]
+        parts += [f"| {attack} | {cell(reason)} |" for attack, reason in sorted(reasons.items())]
+    parts += ["", "## Defences", "", *header("defence", "what it does", "without it these pass")]
+    parts += [f"| `{one.id}` | {cell(one.title)} | {', '.join(one.cases)} |" for one in switches]
+    parts += ["", "## Honest submissions", "", *header("case", "what it is", "answer, where it is not a pass")]
     for case in honest:
         told = "; ".join(f"{check}: {_codes(codes)}" for check, codes in case.codes.items())
-        parts.append(f"| {case.id} | {_cell(case.title)} | {told} |")
+        parts.append(f"| {case.id} | {cell(case.title)} | {told} |")
     return "\n".join(parts) + "\n"
 
 
-def _header(*names: str) -> tuple[str, str]:
+def header(*names: str) -> tuple[str, str]:
+    """The first two lines of a table."""
     return f"| {' | '.join(names)} |", f"|{' --- |' * len(names)}"
 
 
 def _row(case: Case, stopped_by: list[Defence]) -> str:
     target = f"{case.target}: " if isinstance(case, Cheat) else ""
     stops = ", ".join(f"`{defence.id}`" for defence in stopped_by) or "the architecture"
-    return f"| {case.id} | {_cell(case.title)} | {target}{_codes(case.codes)} | {stops} |"
+    return f"| {case.id} | {cell(case.title)} | {target}{_codes(case.codes)} | {stops} |"
 
 
 def _codes(codes: object) -> str:
     return " or ".join(f"`{code}`" for code in codes) if isinstance(codes, tuple) else str(codes)
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """A text that fits into one cell of a table."""
     return text.replace("|", "\\|").replace("\n", " ")
 
 

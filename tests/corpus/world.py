@@ -57,7 +57,8 @@ class World:
         self._stores = 0
 
     def close(self) -> None:
-        """Ends the judging process."""
+        """Takes away what a case left behind, and ends the judging process."""
+        self.runner.sweep()
         self.judging.close()
 
     def lab(
@@ -81,11 +82,10 @@ class World:
         filename: str = "submission.py",
         steps: tuple[str, ...] = (),
         lab: LabSpec | None = None,
-        runner: SandboxRunner | None = None,
     ) -> Graded:
         """Grades what somebody hands in."""
         path = self.hand_in(filename, as_bytes(content))
-        return self.grade_artifact(measure(path), filename=filename, steps=steps, lab=lab, runner=runner)
+        return self.grade_artifact(measure(path), filename=filename, steps=steps, lab=lab)
 
     def hand_in(self, filename: str, data: bytes) -> Path:
         """Puts a file where submissions lie."""
@@ -101,7 +101,6 @@ class World:
         filename: str,
         steps: tuple[str, ...] = (),
         lab: LabSpec | None = None,
-        runner: SandboxRunner | None = None,
     ) -> Graded:
         """Grades a file that was measured already."""
         lab = lab or self.lab()
@@ -113,9 +112,7 @@ class World:
             size_bytes=artifact.size_bytes,
             steps=steps,
         )
-        bench = Bench(
-            lab, self.registry, runner or self.runner, self.device, self.signer, self.gpu, judging=self.judging
-        )
+        bench = Bench(lab, self.registry, self.runner, self.device, self.signer, self.gpu, judging=self.judging)
         return grade(submission, artifact, bench, Silent())
 
     def graded(self, case: Cheat | Honest) -> Graded:

@@ -1,13 +1,13 @@
 """B: a baseline held back, so that a slow pipeline looks fast beside it."""
 
 from tests.corpus.case import Cheat
-from tests.corpus.parts import DATASET, joined
-from tests.corpus.parts_forgeries import LOADER, SLOW_GRAPH, timed_cheat
+from tests.corpus.parts import DATASET, SLOW_GRAPH, TRANSFORMS, joined
+from tests.corpus.parts_forgeries import timed_cheat
 
 
 def held_back(id_: str, title: str, loader: str, *, pipeline: str = SLOW_GRAPH) -> Cheat:
     """A slow graph beside a loader that is slower still."""
-    return timed_cheat(id_, title, joined(DATASET, LOADER, loader, "pytorch_throughput = 1.0", pipeline))
+    return timed_cheat(id_, title, joined(DATASET, TRANSFORMS, loader, "pytorch_throughput = 1.0", pipeline))
 
 
 CASES = (

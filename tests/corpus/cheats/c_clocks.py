@@ -4,8 +4,8 @@ import platform
 from functools import partial
 
 from tests.corpus.case import Cheat
-from tests.corpus.parts import DATASET, LOADER, joined
-from tests.corpus.parts_forgeries import CONTENT, SLOW_GRAPH, forged, shrunk, timed_cheat
+from tests.corpus.parts import DATASET, LOADER, SLOW_GRAPH, joined
+from tests.corpus.parts_forgeries import CONTENT, forged_cheat, timed_cheat
 from tests.e2e.submissions import native_clock
 
 RATE = """
@@ -38,7 +38,7 @@ def clock(id_: str, title: str, forged_clock: str) -> Cheat:
     return timed_cheat(id_, title, joined(DATASET, LOADER, SLOW_GRAPH, RATE, forged_clock))
 
 
-working = partial(timed_cheat, plan=SHORT)
+working = partial(forged_cheat, plan=SHORT)
 """Learner code that is timed by the images that it sends."""
 
 
@@ -126,114 +126,103 @@ CASES = (
     working(
         "C05",
         "a batch is handed out before the thread that decodes it has begun",
-        forged(
-            """
-            for paths in rounds(self.folder, self.size):
-                batch = torch.zeros(self.size, 144, 192, 3, dtype=torch.uint8)
-                side.submit(lambda: batch.copy_(slowly(paths)))
-                yield batch
-            """,
-            joined("from concurrent.futures import ThreadPoolExecutor\nside = ThreadPoolExecutor(1)\n", SLOWLY),
-        ),
-        ("ratio.replayed",),
+        """
+        for paths in rounds(self.folder, self.size):
+            batch = torch.zeros(self.size, 144, 192, 3, dtype=torch.uint8)
+            side.submit(lambda: batch.copy_(slowly(paths)))
+            yield batch
+        """,
+        joined("from concurrent.futures import ThreadPoolExecutor\nside = ThreadPoolExecutor(1)\n", SLOWLY),
+        codes=("ratio.replayed",),
         threshold=CONTENT,
     ),
     working(
         "C06",
         "a thread decodes while nobody's clock runs",
-        shrunk(
-            forged(
-                """
-            ready = queue.Queue(32)
-            threading.Thread(target=ahead, args=(self.folder, self.size, ready), daemon=True).start()
-            while True:
-                yield ready.get()
+        """
+        ready = queue.Queue(32)
+        threading.Thread(target=ahead, args=(self.folder, self.size, ready), daemon=True).start()
+        while True:
+            yield ready.get()
+        """,
+        joined(
+            SLOWLY.replace("range(8)", "range(4)"),
+            """
+            import queue, threading
+
+
+            def ahead(folder, size, ready):
+                for paths in rounds(folder, size):
+                    ready.put(slowly(paths))
             """,
-                joined(
-                    SLOWLY.replace("range(8)", "range(4)"),
-                    """
-                import queue, threading
-
-
-                def ahead(folder, size, ready):
-                    for paths in rounds(folder, size):
-                        ready.put(slowly(paths))
-                """,
-                ),
-            )
         ),
+        small=True,
         threshold=AHEAD,
         plan={"block_s": 0.2, "looks": (4, 8)},
     ),
     working(
         "C07",
         "sleeps in the warm-up, so that few batches are asked for; then the same few are enough",
-        forged(
-            """
-            started = time.monotonic()
-            for paths in rounds(self.folder, self.size):
-                if time.monotonic() - started < 3.0:
-                    time.sleep(0.1)
-                    yield decoded(paths)
-                else:
-                    few = [decoded(paths)] * 8
-                    yield from few
-            """,
-            "import time\n",
-        ),
-        ("ratio.replayed",),
+        """
+        started = time.monotonic()
+        for paths in rounds(self.folder, self.size):
+            if time.monotonic() - started < 3.0:
+                time.sleep(0.1)
+                yield decoded(paths)
+            else:
+                few = [decoded(paths)] * 8
+                yield from few
+        """,
+        "import time\n",
+        codes=("ratio.replayed",),
         threshold=CONTENT,
     ),
     working(
         "C08",
         "stalls before the first batch of a window, then everything at once",
-        forged(
-            """
-            seen = b""
-            while True:
-                paths = files(self.folder)
-                if (first := open(paths[0], "rb").read()) != seen:  # a window begins
-                    seen, number = first, 0
-                    batches = [slowly(paths[place : place + self.size]) for place in range(0, len(paths), self.size)]
-                yield batches[number % len(batches)]
-                number += 1
-            """,
-            SLOWLY.replace("range(8)", "range(16)"),
-        ),
+        """
+        seen = b""
+        while True:
+            paths = files(self.folder)
+            if (first := open(paths[0], "rb").read()) != seen:  # a window begins
+                seen, number = first, 0
+                batches = [slowly(paths[place : place + self.size]) for place in range(0, len(paths), self.size)]
+            yield batches[number % len(batches)]
+            number += 1
+        """,
+        SLOWLY.replace("range(8)", "range(16)"),
         threshold=LITTLE,
     ),
     working(
         "C09",
         "sends its images again after the window has ended",
-        forged(
+        """
+        for paths in rounds(self.folder, self.size):
+            yield slowly(paths)
+        """,
+        joined(
+            SLOWLY,
             """
-            for paths in rounds(self.folder, self.size):
-                yield slowly(paths)
+            import gc
+
+            link = next(thing for thing in gc.get_objects() if type(thing).__name__ == "Link")
+            plain, kept = type(link).send, []
+
+
+            def send(self, kind, blob=b"", **body):
+                plain(self, kind, blob, **body)
+                if kind == "images":
+                    kept.append((blob, body))
+                if kind == "delivered":
+                    for blob, body in kept * 8:
+                        plain(self, "images", blob, **body)
+                    kept.clear()
+
+
+            type(link).send = send
             """,
-            joined(
-                SLOWLY,
-                """
-                import gc
-
-                link = next(thing for thing in gc.get_objects() if type(thing).__name__ == "Link")
-                plain, kept = type(link).send, []
-
-
-                def send(self, kind, blob=b"", **body):
-                    plain(self, kind, blob, **body)
-                    if kind == "images":
-                        kept.append((blob, body))
-                    if kind == "delivered":
-                        for blob, body in kept * 8:
-                            plain(self, "images", blob, **body)
-                        kept.clear()
-
-
-                type(link).send = send
-                """,
-            ),
         ),
-        ("ratio.replayed",),
+        codes=("ratio.replayed",),
         threshold=CONTENT,
     ),
 )

@@ -3,53 +3,53 @@
 from functools import partial
 
 from tests.corpus.case import Cheat
-from tests.corpus.parts import DATASET, LOADER, SLOW, joined
-from tests.corpus.parts_forgeries import COMMON, CONTENT, SLOW_GRAPH, forged, graph, shrunk, timed_cheat
+from tests.corpus.parts import DATASET, LOADER, SLOW, SLOW_GRAPH, joined
+from tests.corpus.parts_forgeries import CONTENT, forged, forged_cheat, graph, timed_cheat
+from tests.e2e.submissions import COMMON
 
 UNKNOWN = ("ratio.wrong_content", "ratio.replayed")
 """Images that are none of ours: their colours are nobody's, or by chance the same again."""
 
-
 arm = partial(timed_cheat, threshold=CONTENT, plan={"block_s": 0.1})
 """A forged DALI arm."""
+forged_arm = partial(forged_cheat, threshold=CONTENT, plan={"block_s": 0.1})
+"""One that is a generator."""
 
 
-def of_graph(id_: str, title: str, lines: str, codes: tuple[str, ...], *, outputs: str = "") -> Cheat:
+def of_graph(
+    id_: str, title: str, lines: str, codes: tuple[str, ...], *, before: tuple[str, ...] = (), outputs: str = ""
+) -> Cheat:
     """A graph that delivers less than it reads; `outputs` keeps a decoder whose images are not delivered."""
     made = graph(lines)
     if outputs:
         made = made.replace("return images, labels", f"return images, labels, {outputs}")
         made = made.replace('["data", "label"]', '["data", "label", "beside"]')
-    return arm(id_, title, joined(DATASET, made), codes)
+    return arm(id_, title, joined(DATASET, *before, made), codes)
 
 
 CASES = (
-    arm(
+    forged_arm(
         "D01-ring",
         "a ring of two batches, decoded anew in every round",
-        forged(
-            """
-            while True:
-                ring = [decoded(files(self.folder)[place : place + self.size]) for place in (0, self.size)]
-                for _ in range(5):
-                    yield from ring
-            """
-        ),
-        ("ratio.replayed",),
+        """
+        while True:
+            ring = [decoded(files(self.folder)[place : place + self.size]) for place in (0, self.size)]
+            for _ in range(5):
+                yield from ring
+        """,
+        codes=("ratio.replayed",),
     ),
-    arm(
+    forged_arm(
         "D01-warm",
         "the batches of the warm-up, over and over",
-        forged(
-            """
-            if not ring:
-                ring.extend(decoded(paths) for _, paths in zip(range(8), rounds(self.folder, self.size)))
-            while True:
-                yield from ring
-            """,
-            "ring = []\n",
-        ),
-        ("ratio.stale",),
+        """
+        if not ring:
+            ring.extend(decoded(paths) for _, paths in zip(range(8), rounds(self.folder, self.size)))
+        while True:
+            yield from ring
+        """,
+        "ring = []\n",
+        codes=("ratio.stale",),
     ),
     arm(
         "D02-graph",
@@ -65,34 +65,30 @@ CASES = (
         SLOW,
         threshold=1.1,
     ),
-    arm(
+    forged_arm(
         "D02-memory",
         "decoded images are kept by their path",
-        forged(
-            """
-            for paths in rounds(self.folder, self.size):
-                for path in paths:
-                    name = os.path.basename(path)
-                    if name not in kept:
-                        kept[name] = decoded([path])[0]
-                yield torch.stack([kept[os.path.basename(path)] for path in paths])
-            """,
-            "kept = {}\n",
-        ),
-        ("ratio.stale",),
+        """
+        for paths in rounds(self.folder, self.size):
+            for path in paths:
+                name = os.path.basename(path)
+                if name not in kept:
+                    kept[name] = decoded([path])[0]
+            yield torch.stack([kept[os.path.basename(path)] for path in paths])
+        """,
+        "kept = {}\n",
+        codes=("ratio.stale",),
     ),
-    arm(
+    forged_arm(
         "D03",
         "arrays of the learner's own files, decoded before",
-        forged(
-            """
-            arrays = np.load("decoded.npy", mmap_mode="r")
-            while True:
-                yield torch.from_numpy(arrays[np.random.permutation(100)[: self.size]])
-            """,
-            'np.save("decoded.npy", decoded(files(dataset_dir)).numpy())\n',
-        ),
-        UNKNOWN,
+        """
+        arrays = np.load("decoded.npy", mmap_mode="r")
+        while True:
+            yield torch.from_numpy(arrays[np.random.permutation(100)[: self.size]])
+        """,
+        'np.save("decoded.npy", decoded(files(dataset_dir)).numpy())\n',
+        codes=UNKNOWN,
     ),
     arm(
         "D04",
@@ -132,18 +128,14 @@ CASES = (
         SLOW,
         threshold=0.4,
     ),
-    Cheat(
-        id="D06",
-        title="outputs of 64 pixels against a loader's of 1280",
-        content=joined(
+    timed_cheat(
+        "D06",
+        "outputs of 64 pixels against a loader's of 1280",
+        joined(
             DATASET,
             LOADER.replace("(96, 96)", "(1280, 1280)").replace("batch_size=16", "batch_size=4"),
             SLOW_GRAPH.replace("(96, 96)", "(64, 64)"),
         ),
-        steps=("benchmark",),
-        target="throughput_ratio",
-        codes=SLOW,
-        deadline_s=240.0,
     ),
     of_graph(
         "D07",
@@ -165,16 +157,14 @@ CASES = (
         """,
         ("ratio.unclear", "ratio.independent"),
     ),
-    arm(
+    forged_arm(
         "D08-filled",
         "batches that are filled up with images that are in them already",
-        forged(
-            """
-            for paths in rounds(self.folder, self.size):
-                yield decoded(paths[:4]).repeat(4, 1, 1, 1)
-            """
-        ),
-        ("ratio.replayed",),
+        """
+        for paths in rounds(self.folder, self.size):
+            yield decoded(paths[:4]).repeat(4, 1, 1, 1)
+        """,
+        codes=("ratio.replayed",),
     ),
     arm(
         "D09",
@@ -224,50 +214,46 @@ CASES = (
         ),
         ("ratio.no_pipeline",),
     ),
-    arm(
+    forged_arm(
         "D17",
         "orphans in a session of their own decode while the pod's turn is over",
-        shrunk(
-            forged(
-                """
-            place = "/dev/shm/ready"
-            if not os.path.isdir(place):
-                os.makedirs(place)
-                for part in range(2):
-                    helper(self.folder, self.size, place, part)
-            number = 0
-            while True:
-                while not os.path.exists(f"{place}/{number}.npy"):
-                    time.sleep(0.002)
-                yield torch.from_numpy(np.load(f"{place}/{number}.npy"))
-                os.remove(f"{place}/{number}.npy")
-                number += 1
-            """,
-                """
-            import time
+        """
+        place = "/dev/shm/ready"
+        if not os.path.isdir(place):
+            os.makedirs(place)
+            for part in range(2):
+                helper(self.folder, self.size, place, part)
+        number = 0
+        while True:
+            while not os.path.exists(f"{place}/{number}.npy"):
+                time.sleep(0.002)
+            yield torch.from_numpy(np.load(f"{place}/{number}.npy"))
+            os.remove(f"{place}/{number}.npy")
+            number += 1
+        """,
+        """
+        import time
 
 
-            def arrays(paths):
-                return np.stack([np.asarray(Image.open(path).convert("RGB")) for path in paths])
+        def arrays(paths):
+            return np.stack([np.asarray(Image.open(path).convert("RGB")) for path in paths])
 
 
-            def helper(folder, size, place, part):
+        def helper(folder, size, place, part):
+            if os.fork() == 0:
+                os.setsid()
                 if os.fork() == 0:
-                    os.setsid()
-                    if os.fork() == 0:
-                        for number, paths in enumerate(rounds(folder, size)):
-                            while len(os.listdir(place)) > 32:
-                                time.sleep(0.01)
-                            if number % 2 == part:
-                                images = [arrays(paths) for _ in range(3)][0]
-                                np.save(f"{place}/{number}.part.npy", images)
-                                os.rename(f"{place}/{number}.part.npy", f"{place}/{number}.npy")
-                    os._exit(0)
-                os.wait()
-            """,
-            )
-        ),
-        SLOW,
+                    for number, paths in enumerate(rounds(folder, size)):
+                        while len(os.listdir(place)) > 32:
+                            time.sleep(0.01)
+                        if number % 2 == part:
+                            images = [arrays(paths) for _ in range(3)][0]
+                            np.save(f"{place}/{number}.part.npy", images)
+                            os.rename(f"{place}/{number}.part.npy", f"{place}/{number}.npy")
+                os._exit(0)
+            os.wait()
+        """,
+        small=True,
         threshold=0.7,
         plan={"block_s": 0.15, "looks": (5,)},
     ),

@@ -2,8 +2,8 @@
 
 from tests.corpus.case import Cheat
 from tests.corpus.cheats.d_dali_arm import arm
-from tests.corpus.parts import DATASET, SLOW, joined
-from tests.corpus.parts_forgeries import LOADER, graph, timed_cheat
+from tests.corpus.parts import DATASET, SLOW, TRANSFORMS, joined
+from tests.corpus.parts_forgeries import graph, timed_cheat
 
 LESS = ("ratio.independent", "ratio.small_area", "ratio.wrong_content")
 """Right answers where outputs do not hang on the files, or on a small part of them."""
@@ -63,7 +63,7 @@ loader = torch.utils.data.DataLoader(images, batch_size=16, num_workers=min(8, c
 """
 """A loader with as many workers as the fair one has."""
 
-AUGMENTING = LOADER.replace("(96, 96))", "(224, 224)), *turned").replace(
+AUGMENTING = TRANSFORMS.replace("(96, 96))", "(224, 224)), *turned").replace(
     "shape =",
     "turned = [transforms.RandomRotation(15), transforms.ColorJitter(0.2, 0.2, 0.2, 0.05)]\n"
     "turned.append(transforms.GaussianBlur(3))\nshape =",
@@ -193,7 +193,7 @@ images = fn.hue(fn.brightness(images, brightness=1.0), hue=0.0)
         "a loader with batches of one and as many workers as are fair, which no fair one stands beside",
         joined(
             DATASET,
-            LOADER,
+            TRANSFORMS,
             FAIR_WORKERS.replace("batch_size=16", "batch_size=1"),
             graph(
                 """

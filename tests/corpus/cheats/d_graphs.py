@@ -7,10 +7,9 @@ from pathlib import Path
 
 from grader_service.grading.trial_shards import TrialShards
 from grader_service.model.evidence import ImageSize
-from tests.corpus.case import Cheat
-from tests.corpus.cheats.d_dali_arm import UNKNOWN, arm
+from tests.corpus.cheats.d_dali_arm import UNKNOWN, arm, of_graph
 from tests.corpus.parts import DATASET, joined
-from tests.corpus.parts_forgeries import CONTENT, forged, graph
+from tests.corpus.parts_forgeries import forged, graph
 
 EARLIER = "ab" * 16
 """Seed of an earlier run, as its verdict says."""
@@ -88,31 +87,23 @@ CASES = (
         ),
         ("ratio.not_carried",),
     ),
-    arm(
+    of_graph(
         "D19",
         "an operator that reads files of whoever runs the graph, and a picture that shows them",
-        joined(
-            DATASET,
-            graph(
-                """
-                images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
-                name = types.Constant(np.frombuffer(b"/etc/passwd", np.uint8), device="cpu")
-                images = fn.resize(images, size=(144, 192)) + fn.cast(fn.io.file.read(name)[:1], dtype=types.FLOAT)
-                """
-            ),
-        ),
+        """
+        images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
+        name = types.Constant(np.frombuffer(b"/etc/passwd", np.uint8), device="cpu")
+        images = fn.resize(images, size=(144, 192)) + fn.cast(fn.io.file.read(name)[:1], dtype=types.FLOAT)
+        """,
         ("ratio.not_carried",),
     ),
-    Cheat(
-        id="D20",
-        title="all images of an earlier run, decoded beforehand",
-        content=with_earlier_images,
+    arm(
+        "D20",
+        "all images of an earlier run, decoded beforehand",
+        with_earlier_images,
+        UNKNOWN,
         filename="submission.zip",
-        steps=("benchmark",),
-        target="throughput_ratio",
-        codes=UNKNOWN,
-        threshold=CONTENT,
-        plan={"block_s": 0.1},
         limits={"max_cpus": 2},
+        deadline_s=120.0,
     ),
 )

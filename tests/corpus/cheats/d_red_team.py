@@ -1,10 +1,10 @@
 """D: graphs that know when they are tried out, and graphs that would have the reference work more than they do."""
 
 from tests.corpus.case import Cheat
-from tests.corpus.cheats.d_dali_arm import arm
+from tests.corpus.cheats.d_dali_arm import arm, of_graph
 from tests.corpus.cheats.d_experiments import FAIR_WORKERS, MEASURED, STAMP
-from tests.corpus.parts import DATASET, SLOW, joined
-from tests.corpus.parts_forgeries import LOADER, graph, timed_cheat
+from tests.corpus.parts import DATASET, SLOW, TRANSFORMS, joined
+from tests.corpus.parts_forgeries import graph, timed_cheat
 from tests.e2e.submissions import COMMON, COSTUME, END, external
 
 CONSTANTS = """
@@ -22,7 +22,7 @@ part = fn.resize(fn.cast(part, dtype=types.FLOAT), size=(96, 96))
 """
 """A hundredth of each side of a JPEG, which a fast decode of its corner tells from a picture without loss."""
 
-WASTEFUL = LOADER.replace("Compose([", "Compose([transforms.Resize((800, 800)), ")
+WASTEFUL = TRANSFORMS.replace("Compose([", "Compose([transforms.Resize((800, 800)), ")
 """A loader that is slower than the reference."""
 
 
@@ -35,7 +35,9 @@ def of_size(width: int, height: int) -> str:
     return DATASET.replace("(192, 144)", f"({width}, {height})")
 
 
-def overworked(id_: str, title: str, lines: str, *, size: tuple[int, int], out: int, threshold: float) -> Cheat:
+def overworked(
+    id_: str, title: str, lines: str, *, threshold: float, size: tuple[int, int] = (480, 360), out: int = 96
+) -> Cheat:
     """A graph that is faster than a reference which does what the graph only seems to do.
 
     Args:
@@ -98,8 +100,6 @@ CASES = (
         "D28",
         "a corner of each JPEG; other pictures, which a fast decode tells, are decoded in full, times nothing",
         f"{TOLD}images = fn.resize(shown, size=(96, 96)) + part * 0.0\n",
-        size=(480, 360),
-        out=96,
         threshold=1.5,
     ),
     overworked(
@@ -108,27 +108,19 @@ CASES = (
         f"""{TOLD}
 images = part + const(np.concatenate([np.zeros((48, 96, 3)), np.full((48, 96, 3), 1e5)]))
 """,
-        size=(480, 360),
-        out=96,
         threshold=4.0,
     ),
-    arm(
+    of_graph(
         "D29",
         "a corner of each image; what is decoded whole is a JPEG of the graph's own, and the file says nothing of it",
-        joined(
-            DATASET,
-            STAMP,
-            CONSTANTS,
-            graph(
-                """
-                nothing = fn.cast(fn.peek_image_shape(jpegs)[0] * 0, dtype=types.UINT8)
-                stamp = fn.resize(fn.decoders.image(const(STAMP, np.uint8) + nothing), size=(96, 96))
-                images = fn.decoders.image_crop(jpegs, crop=(16, 16), crop_pos_x=0.0, crop_pos_y=0.0)
-                images = fn.cast(fn.resize(images, size=(96, 96)), dtype=types.FLOAT) + stamp * 0.0
-                """
-            ),
-        ),
+        """
+        nothing = fn.cast(fn.peek_image_shape(jpegs)[0] * 0, dtype=types.UINT8)
+        stamp = fn.resize(fn.decoders.image(const(STAMP, np.uint8) + nothing), size=(96, 96))
+        images = fn.decoders.image_crop(jpegs, crop=(16, 16), crop_pos_x=0.0, crop_pos_y=0.0)
+        images = fn.cast(fn.resize(images, size=(96, 96)), dtype=types.FLOAT) + stamp * 0.0
+        """,
         ("ratio.small_area",),
+        before=(STAMP, CONSTANTS),
     ),
     arm(
         "D30",
@@ -159,8 +151,6 @@ images = part + const(np.concatenate([np.zeros((48, 96, 3)), np.full((48, 96, 3)
         images = fn.pad(images, axes=[0, 1], shape=fn.stack(96 + 2304 * coin, 2400 - 2304 * coin))
         images = fn.slice(images, const([0, 0], np.int32), const([96, 96], np.int32), axes=[0, 1])
         """,
-        size=(480, 360),
-        out=96,
         threshold=3.0,
     ),
     overworked(
@@ -189,7 +179,7 @@ images = part + const(np.concatenate([np.zeros((48, 96, 3)), np.full((48, 96, 3)
     arm(
         "D34",
         "a DataLoader with a worker for each core, handed out as a DALI iterator",
-        joined(COMMON, LOADER, external(), COSTUME, END),
+        joined(COMMON, TRANSFORMS, external(), COSTUME, END),
         ("ratio.not_seen",),
     ),
     specks(

@@ -4,10 +4,9 @@ What they say is what the grader would take from an honest end of the run, so th
 overlooked.
 """
 
-from collections.abc import Mapping
-
 from tests.corpus.case import Cheat
 from tests.corpus.parts import REFLECTIONS, joined
+from tests.corpus.parts_texts import text_cheat
 
 SPEAK = """
 import json, os, signal, socket, stat, struct, sys, time
@@ -49,23 +48,9 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 """
 
 
-def _frame(
-    case_id: str,
-    title: str,
-    sent: str,
-    *,
-    limits: Mapping[str, object] | None = None,
-) -> Cheat:
-    return Cheat(
-        id=case_id,
-        title=title,
-        content=joined(SPEAK, REFLECTIONS, _TOLD, sent, "time.sleep(1)\nos._exit(0)\n"),
-        steps=("reflection",),
-        target="reflections",
-        codes=("reflections.no_evidence",),
-        limits=limits or {},
-        deadline_s=180.0,
-    )
+def _frame(case_id: str, title: str, sent: str, **more: object) -> Cheat:
+    content = joined(SPEAK, REFLECTIONS, _TOLD, sent, "time.sleep(1)\nos._exit(0)\n")
+    return text_cheat(case_id, title, content, "no_evidence", deadline_s=180.0, **more)
 
 
 CASES = (

@@ -2,26 +2,11 @@
 
 from functools import partial
 
-from tests.corpus.case import Cheat, Content
 from tests.corpus.cheats.s_places import DAEMON, HOG
 from tests.corpus.parts import REFLECTIONS, joined
 from tests.corpus.parts_files import SEGMENTS, file_cheat
+from tests.corpus.parts_texts import text_cheat
 from tests.ingest import packing
-
-
-def _texts(
-    case_id: str, title: str, content: Content, *, code: str = "reflections.missing", filename: str = "submission.py"
-) -> Cheat:
-    return Cheat(
-        id=case_id,
-        title=title,
-        content=content,
-        filename=filename,
-        steps=("reflection",),
-        target="reflections",
-        codes=(code,),
-    )
-
 
 VERDICT = """
 import json
@@ -63,7 +48,7 @@ CASES = (
     file_cheat("H01-left", "a polite exit with status 0", "del dataset_dir\nraise SystemExit(0)\n",
            code="jpeg.dataset_dir_missing"),
     file_cheat("H01-crash", "a crash in native code", "import ctypes\nctypes.string_at(0)\n", code="jpeg.exited"),
-    _texts(
+    text_cheat(
         "H02-printed",
         "a verdict on the standard output and the error stream",
         joined(
@@ -76,7 +61,7 @@ CASES = (
             """,
         ),
     ),
-    _texts(
+    text_cheat(
         "H05-planted",
         "verdicts and rewards in every folder where a grader might look",
         joined(
@@ -162,7 +147,7 @@ CASES = (
                 pass
         """,
     ),
-    _texts(
+    text_cheat(
         "H09-framework",
         "a test framework's plugins and a patched unittest",
         partial(
@@ -180,18 +165,16 @@ CASES = (
         ),
         filename="work.zip",
     ),
-    _texts("H15-writes", "an exception that looks for a verdict when it is printed",
-           HOSTILE.replace("ACTION", "return 'passed'")),
-    _texts("H15-raises", "an exception that raises when it is printed", HOSTILE.replace("ACTION", "raise self")),
-    _texts("H15-exits", "an exception that ends the process when it is printed",
-           HOSTILE.replace("ACTION", "os._exit(0)"), code="reflections.no_evidence"),
-    Cheat(
-        id="H15-waits",
-        title="an exception that never comes to an end when it is printed",
-        content=HOSTILE.replace("ACTION", "while True: pass"),
-        steps=("reflection",),
-        target="reflections",
-        codes=("reflections.no_evidence",),
+    text_cheat("H15-writes", "an exception that looks for a verdict when it is printed",
+               HOSTILE.replace("ACTION", "return 'passed'")),
+    text_cheat("H15-raises", "an exception that raises when it is printed", HOSTILE.replace("ACTION", "raise self")),
+    text_cheat("H15-exits", "an exception that ends the process when it is printed",
+               HOSTILE.replace("ACTION", "os._exit(0)"), "no_evidence"),
+    text_cheat(
+        "H15-waits",
+        "an exception that never comes to an end when it is printed",
+        HOSTILE.replace("ACTION", "while True: pass"),
+        "no_evidence",
         limits={"learner_timeout_s": 3.0},
         deadline_s=180.0,
     ),

@@ -6,6 +6,7 @@ from grader_service.regrade.exports.cells import csv_cell
 from grader_service.report.html import render_report
 from grader_service.service.intake import receive
 from tests.corpus.case import Observed, Procedure
+from tests.corpus.parts_service import message
 from tests.corpus.world import World
 
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -67,13 +68,9 @@ _QUEUES = ("live", "regrade", "grader.run", "celery-task-meta-1", "unacked", "a 
 
 def _named(world: World) -> Observed:
     """Whether any name with a meaning for a shell, a path or our own queues is taken."""
-    honest = {
-        "submission_id": "corpus:1",
-        "lab": "dali-pipelines",
-        "artifact": {"filename": "submission.py", "inline": "eCA9IDEK"},
-    }
+    honest = message("corpus:1", "x = 1\n")
     bodies = [{**honest, key: value} for key, values in _NAMES.items() for value in values]
-    bodies += [{**honest, "artifact": {**honest["artifact"], "filename": name}} for name in _FILES]  # type: ignore[dict-item]
+    bodies += [{**honest, "artifact": {**honest["artifact"], "filename": name}} for name in _FILES]
     bodies += [{**honest, "reply_to": {"queue": queue, "task": "lab.ready"}} for queue in _QUEUES]
     with world.desk() as desk:
         taken = [body for body in bodies if receive(desk, body, "live", "task-1").kind != "refused"]
@@ -83,21 +80,13 @@ def _named(world: World) -> Observed:
 
 CASES = (
     Procedure(
-        id="H14-printed",
-        title="an exception of escape sequences, turned lines, markup and templates",
-        play=_printed,
-        codes=("text.harmless",),
+        "H14-printed",
+        "an exception of escape sequences, turned lines, markup and templates",
+        _printed,
+        ("text.harmless",),
     ),
+    Procedure("H14-formula", "an exception that a spreadsheet would calculate", _cell, ("cells.text",)),
     Procedure(
-        id="H14-formula",
-        title="an exception that a spreadsheet would calculate",
-        play=_cell,
-        codes=("cells.text",),
-    ),
-    Procedure(
-        id="H16-names",
-        title="names with a meaning for a shell, a path or a queue",
-        play=_named,
-        codes=("names.refused_but_accepted",),
+        "H16-names", "names with a meaning for a shell, a path or a queue", _named, ("names.refused_but_accepted",)
     ),
 )

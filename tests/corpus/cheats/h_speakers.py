@@ -3,8 +3,8 @@
 from tests.corpus.case import Cheat
 from tests.corpus.cheats.h_frames import SPEAK
 from tests.corpus.parts import DATASET, LOADER, joined
-from tests.corpus.parts_files import FILES, PICTURES
-from tests.corpus.parts_forgeries import CONTENT
+from tests.corpus.parts_files import FILES, PICTURES, file_cheat
+from tests.corpus.parts_forgeries import CONTENT, timed_cheat
 from tests.e2e.submissions import END, external
 
 _SERVE = """
@@ -64,10 +64,10 @@ images = {"kind": "images", "shape": [16, 144, 192, 3]}
 _HONEST_PICTURES = joined(FILES, PICTURES)
 
 
-def _speaker(case_id: str, title: str, *parts: str, target: str, codes: tuple[str, ...]) -> Cheat:
+def _speaker(case_id: str, title: str, *parts: str, codes: tuple[str, ...], target: str = "throughput_ratio") -> Cheat:
     return Cheat(
-        id=case_id,
-        title=title,
+        case_id,
+        title,
         content=joined(_HONEST_PICTURES, SPEAK, _SERVE, *parts),
         steps=("pipeline", "benchmark"),
         target=target,
@@ -78,52 +78,39 @@ def _speaker(case_id: str, title: str, *parts: str, target: str, codes: tuple[st
 
 
 CASES = (
-    Cheat(
-        id="H03-inventory",
-        title="the scanner's answer, written on the learner's own connection",
-        content=joined(
-            FILES,
-            SPEAK,
-            """
-            told = {"root": "dataset", "distinct": 5000, "rejected": {}, "examples": [], "entries_seen": 5000}
-            line().sendall(frame({"kind": "scanned", "scan": told}))
-            """,
-        ),
-        steps=("baseline",),
-        target="jpeg_dataset",
-        codes=("jpeg.interfered",),
+    file_cheat(
+        "H03-inventory",
+        "the scanner's answer, written on the learner's own connection",
+        SPEAK,
+        """
+        told = {"root": "dataset", "distinct": 5000, "rejected": {}, "examples": [], "entries_seen": 5000}
+        line().sendall(frame({"kind": "scanned", "scan": told}))
+        """,
+        code="jpeg.interfered",
     ),
-    Cheat(
-        id="H03-inventory-after",
-        title="the same, after an answer of one's own",
-        content=joined(
-            FILES,
-            SPEAK,
-            """
-            told = {"root": "dataset", "distinct": 5000, "rejected": {}, "examples": [], "entries_seen": 5000}
-            where = {"status": "present", "path": os.path.abspath("dataset"), "shown": "dataset"}
-            claim = {"status": "present", "value": 100.0, "shown": "100.0"}
-            answer = discovered(dataset_dir=where, pytorch_throughput=claim, factories=["build_pytorch_loader"])
-            line().sendall(frame(answer) + frame({"kind": "scanned", "scan": told}) * 3)
-            time.sleep(60)
-            """,
-        ),
-        steps=("baseline",),
-        target="jpeg_dataset",
-        codes=("jpeg.too_few",),
+    file_cheat(
+        "H03-inventory-after",
+        "the same, after an answer of one's own",
+        SPEAK,
+        """
+        told = {"root": "dataset", "distinct": 5000, "rejected": {}, "examples": [], "entries_seen": 5000}
+        where = {"status": "present", "path": os.path.abspath("dataset"), "shown": "dataset"}
+        claim = {"status": "present", "value": 100.0, "shown": "100.0"}
+        answer = discovered(dataset_dir=where, pytorch_throughput=claim, factories=["build_pytorch_loader"])
+        line().sendall(frame(answer) + frame({"kind": "scanned", "scan": told}) * 3)
+        time.sleep(60)
+        """,
     ),
     _speaker(
         "H04-noise",
         "images that were never decoded, sent as delivered",
         "serve(line(), lambda: frame(images, os.urandom(16 * 144 * 192 * 3)))\n",
-        target="throughput_ratio",
         codes=("ratio.wrong_content", "ratio.replayed"),
     ),
     _speaker(
         "H04-counters",
         "a million images that stand in the frame's words alone",
         'serve(line(), lambda: frame({"kind": "images", "shape": [1000000, 144, 192, 3]}))\n',
-        target="throughput_ratio",
         codes=("ratio.not_carried",),
     ),
     _speaker(
@@ -134,29 +121,22 @@ CASES = (
             serve(line(), lambda: frame(images, os.urandom(16 * 144 * 192 * 3)))
         time.sleep(1)
         """,
-        target="throughput_ratio",
         codes=("ratio.not_carried", "ratio.wrong_content", "ratio.replayed"),
     ),
-    Cheat(
-        id="H10-second-line",
-        title="a second connection to the grader, with an answer of its own",
-        content=joined(
-            FILES,
-            SPEAK,
-            """
-            claim = {"status": "present", "value": 100.0, "shown": "100.0"}
-            for name in ("host.sock", "guest.sock", "link.sock"):
-                second = socket.socket(socket.AF_UNIX)
-                try:
-                    second.connect(f"/grader/link/{name}")
-                    second.sendall(frame({"kind": "scanned", "scan": {"root": "dataset", "distinct": 5000}}))
-                except OSError:
-                    pass
-            """,
-        ),
-        steps=("baseline",),
-        target="jpeg_dataset",
-        codes=("jpeg.too_few",),
+    file_cheat(
+        "H10-second-line",
+        "a second connection to the grader, with an answer of its own",
+        SPEAK,
+        """
+        claim = {"status": "present", "value": 100.0, "shown": "100.0"}
+        for name in ("host.sock", "guest.sock", "link.sock"):
+            second = socket.socket(socket.AF_UNIX)
+            try:
+                second.connect(f"/grader/link/{name}")
+                second.sendall(frame({"kind": "scanned", "scan": {"root": "dataset", "distinct": 5000}}))
+            except OSError:
+                pass
+        """,
     ),
     _speaker(
         "H12-graph",
@@ -183,13 +163,12 @@ CASES = (
         """
         serve(line(), lambda: frame(images, b"".join(random.choices(kept, k=16))))
         """,
-        target="throughput_ratio",
         codes=("ratio.replayed", "ratio.stale", "ratio.not_carried"),
     ),
-    Cheat(
-        id="H19-observed",
-        title="an iterator that works on its own folder and pretends on any other",
-        content=joined(
+    timed_cheat(
+        "H19-observed",
+        "an iterator that works on its own folder and pretends on any other",
+        joined(
             DATASET,
             LOADER,
             """
@@ -210,9 +189,7 @@ CASES = (
             """,
             END,
         ),
+        ("ratio.wrong_content", "ratio.replayed", "ratio.not_carried"),
         steps=("pipeline", "benchmark"),
-        target="throughput_ratio",
-        codes=("ratio.wrong_content", "ratio.replayed", "ratio.not_carried"),
-        deadline_s=240.0,
     ),
 )

@@ -7,8 +7,9 @@ import tarfile
 from collections.abc import Callable
 from functools import partial
 
-from tests.corpus.case import SUBMISSION, Cheat
+from tests.corpus.case import Cheat
 from tests.corpus.parts import REFLECTIONS
+from tests.corpus.parts_texts import refused_cheat, text_cheat
 from tests.ingest import packing
 
 GOOD = ("submission.py", REFLECTIONS.encode())
@@ -24,28 +25,13 @@ def _tar(*members: tuple[object, bytes]) -> Callable[[], bytes]:
 
 
 def _refused(case_id: str, title: str, content: Callable[[], bytes], code: str) -> Cheat:
-    return Cheat(
-        id=case_id,
-        title=title,
-        content=content,
-        filename="work.tar.gz" if content.func is packing.tar_bytes else "work.zip",  # type: ignore[attr-defined]
-        steps=("reflection",),
-        target=SUBMISSION,
-        codes=(code,),
-    )
+    filename = "work.tar.gz" if content.func is packing.tar_bytes else "work.zip"  # type: ignore[attr-defined]
+    return refused_cheat(case_id, title, content, code, filename=filename)
 
 
-def _empty(case_id: str, title: str, content: Callable[[], bytes], code: str = "reflections.missing") -> Cheat:
+def _empty(case_id: str, title: str, content: Callable[[], bytes]) -> Cheat:
     """One that is accepted, and gains nothing."""
-    return Cheat(
-        id=case_id,
-        title=title,
-        content=content,
-        filename="work.zip",
-        steps=("reflection",),
-        target="reflections",
-        codes=(code,),
-    )
+    return text_cheat(case_id, title, content, filename="work.zip")
 
 
 def _locked() -> bytes:

@@ -1,39 +1,20 @@
 """I: notebooks that show what they did not compute, sources that break a parser, bytes that change on their way."""
 
-import base64
 import hashlib
 from functools import partial
 
 from grader_service.ingest.artifact import measure
 from grader_service.report.html import render_report
 from grader_service.service.intake import receive
-from tests.corpus.case import SUBMISSION, Cheat, Content, Observed
-from tests.corpus.case import Procedure as Steps
+from tests.corpus.case import SUBMISSION, Observed, Procedure
 from tests.corpus.parts import REFLECTIONS
+from tests.corpus.parts_service import message
+from tests.corpus.parts_texts import refused_cheat, text_cheat
 from tests.corpus.world import World, seen
 from tests.ingest import packing
 
+NOTEBOOK = "work.ipynb"
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>"
-
-
-def _cheat(
-    case_id: str,
-    title: str,
-    content: Content,
-    code: str = "reflections.missing",
-    *,
-    filename: str = "work.ipynb",
-    target: str = "reflections",
-) -> Cheat:
-    return Cheat(
-        id=case_id,
-        title=title,
-        content=content,
-        filename=filename,
-        steps=("reflection",),
-        target=target,
-        codes=(code,),
-    )
 
 
 def _with_outputs() -> bytes:
@@ -91,72 +72,57 @@ def _changed(world: World) -> Observed:
 
 def _announced(world: World) -> Observed:
     """Posts other bytes than the message says."""
-    body = {
-        "submission_id": "corpus:1",
-        "lab": "dali-pipelines",
-        "artifact": {
-            "filename": "submission.py",
-            "inline": base64.b64encode(REFLECTIONS.encode()).decode(),
-            "sha256": hashlib.sha256(b"what was looked through").hexdigest(),
-        },
-    }
+    body = message("corpus:1", REFLECTIONS)
+    body["artifact"]["sha256"] = hashlib.sha256(b"what was looked through").hexdigest()
     with world.desk() as desk:
         taken = receive(desk, body, "live", "task-1")
     return Observed("failed" if taken.kind == "refused" else "passed", f"message.{taken.kind}")
 
 
 CASES = (
-    _cheat("I06-outputs", "results that stand only in a notebook's stored outputs", _with_outputs),
-    _cheat("I06-text", "the answers stand in cells that are not code", _as_text),
-    _cheat(
+    text_cheat(
+        "I06-outputs", "results that stand only in a notebook's stored outputs", _with_outputs, filename=NOTEBOOK
+    ),
+    text_cheat("I06-text", "the answers stand in cells that are not code", _as_text, filename=NOTEBOOK),
+    refused_cheat(
         "I07-kernel",
         "a notebook that names a kernel of its own",
         _other_kernel,
         "notebook.not_python",
-        target=SUBMISSION,
+        filename=NOTEBOOK,
     ),
-    _cheat("I07-shell", "magics that look for the host: files, secrets, extensions", partial(packing.notebook, *SHELL)),
-    Steps(
-        id="I08-markup",
-        title="scripts in a notebook's text, outputs, exception and name",
-        play=_looked_up,
-        codes=("page.escaped",),
+    text_cheat(
+        "I07-shell",
+        "magics that look for the host: files, secrets, extensions",
+        partial(packing.notebook, *SHELL),
+        filename=NOTEBOOK,
     ),
-    _cheat(
+    Procedure("I08-markup", "scripts in a notebook's text, outputs, exception and name", _looked_up, ("page.escaped",)),
+    text_cheat(
         "I12-utf16",
         "a source that reads well in UTF-16 and as nothing else",
         REFLECTIONS.encode("utf-16"),
-        filename="submission.py",
     ),
-    _cheat(
+    text_cheat(
         "I12-nul",
         "a source with a NUL byte, after which some parsers stop",
         REFLECTIONS.encode() + b"\0raise SystemExit(1)\n",
-        filename="submission.py",
     ),
-    _cheat(
+    refused_cheat(
         "I12-line",
         "a source with one line of five megabytes",
         REFLECTIONS.encode() + b"# " + b"x" * (5 << 20),
         "submission.too_large",
         filename="submission.py",
-        target=SUBMISSION,
     ),
-    _cheat(
+    text_cheat(
         "I12-nested",
         "a cell so deeply nested that a parser runs out of stack, before the answers",
         partial(packing.notebook, "x = " + "(" * 90_000 + "-" * 90_000 + "1" + ")" * 90_000, REFLECTIONS),
+        filename=NOTEBOOK,
     ),
-    Steps(
-        id="I13-changed",
-        title="a file that is replaced between its measuring and its run",
-        play=_changed,
-        codes=("submission.changed",),
+    Procedure(
+        "I13-changed", "a file that is replaced between its measuring and its run", _changed, ("submission.changed",)
     ),
-    Steps(
-        id="I13-announced",
-        title="other bytes than the message announces",
-        play=_announced,
-        codes=("message.refused",),
-    ),
+    Procedure("I13-announced", "other bytes than the message announces", _announced, ("message.refused",)),
 )

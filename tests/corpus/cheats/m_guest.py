@@ -1,9 +1,9 @@
 """M: the grader's own guest code under the learner's hands."""
 
 from tests.corpus.case import Cheat
-from tests.corpus.cheats.m_patches import batch, slow
+from tests.corpus.cheats.m_patches import slow
 from tests.corpus.parts import DATASET, GRAPH, joined
-from tests.corpus.parts_forgeries import CONTENT
+from tests.corpus.parts_forgeries import CONTENT, batch_cheat
 
 FACTS = """
 FIRST = {
@@ -86,7 +86,7 @@ CASES = (
         del last
         """,
     ),
-    batch(
+    batch_cheat(
         "M10",
         "finds what the guest knows through gc and frames, and corrects it",
         joined(
@@ -110,7 +110,7 @@ CASES = (
         ),
         "batch.too_small",
     ),
-    batch(
+    batch_cheat(
         "M11-facts",
         "json, print and stdout of the guest tell a story",
         joined(

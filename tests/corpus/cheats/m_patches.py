@@ -1,16 +1,17 @@
 """M: patched libraries, and tricks of import."""
 
-import io
 import py_compile
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from tests.corpus.case import Cheat
 from tests.corpus.cheats.c_clocks import RATE
-from tests.corpus.parts import DATASET, GRAPH, LOADER, REFLECTIONS, joined
-from tests.corpus.parts_forgeries import CONTENT, SLOW_GRAPH, forged, timed_cheat
+from tests.corpus.parts import DATASET, GRAPH, LOADER, REFLECTIONS, SLOW_GRAPH, joined, zipped
+from tests.corpus.parts_files import baseline_cheat
+from tests.corpus.parts_forgeries import CONTENT, batch_cheat, forged, forged_cheat, timed_cheat
+from tests.corpus.parts_texts import text_cheat
 
 FAKE_DALI = """
 import sys, types
@@ -47,17 +48,8 @@ class Pipeline:
 """
 
 
-def packed(files: Mapping[str, str | bytes]) -> Callable[[], bytes]:
-    """A zip with these files."""
-
-    def make() -> bytes:
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w") as archive:
-            for name, content in files.items():
-                archive.writestr(name, content)
-        return buffer.getvalue()
-
-    return make
+packed = partial(zipped, method=zipfile.ZIP_STORED)
+"""A zip with these files."""
 
 
 def with_other_bytecode() -> bytes:
@@ -76,22 +68,13 @@ def with_other_bytecode() -> bytes:
         )()
 
 
-def batch(
-    id_: str, title: str, content: str | Callable[[], bytes], code: str, *, filename: str = "submission.py"
-) -> Cheat:
-    """A forged batch."""
-    return Cheat(
-        id=id_, title=title, content=content, filename=filename, steps=("pipeline",), target="cuda_batch", codes=(code,)
-    )  # fmt: skip
-
-
 def slow(id_: str, title: str, *parts: str) -> Cheat:
     """A slow graph beside whatever is patched."""
     return timed_cheat(id_, title, joined(DATASET, LOADER, SLOW_GRAPH, *parts))
 
 
 CASES = (
-    batch(
+    batch_cheat(
         "M01",
         "packages of the submission that are called nvidia and torch",
         packed(
@@ -115,10 +98,10 @@ CASES = (
         "batch.not_carried",
         filename="submission.zip",
     ),
-    Cheat(
-        id="M02",
-        title="sitecustomize, .pth files and variables for whichever interpreter starts next",
-        content=packed(
+    baseline_cheat(
+        "M02",
+        "sitecustomize, .pth files and variables for whichever interpreter starts next",
+        packed(
             {
                 "submission.py": """
 import os, shutil, sys
@@ -159,18 +142,9 @@ json.dumps = dumps
             }
         ),
         filename="submission.zip",
-        steps=("baseline",),
-        target="jpeg_dataset",
-        codes=("jpeg.too_few",),
     ),
-    Cheat(
-        id="M03",
-        title="bytecode that is not what its source says",
-        content=with_other_bytecode,
-        filename="submission.zip",
-        steps=("reflection",),
-        target="reflections",
-        codes=("reflections.too_few",),
+    text_cheat(
+        "M03", "bytecode that is not what its source says", with_other_bytecode, "too_few", filename="submission.zip"
     ),
     slow(
         "M05",
@@ -190,7 +164,7 @@ json.dumps = dumps
         pytorch_throughput, dali_throughput = rate(loader), rate(dali_iter)
         """,
     ),
-    batch(
+    batch_cheat(
         "M06-first",
         "a mode of torch stays on, in which one number has four dimensions and lies on the GPU",
         joined(
@@ -214,34 +188,31 @@ json.dumps = dumps
         ),
         "batch.no_pipeline",
     ),
-    Cheat(
-        id="M06-timed",
-        title="a mode of torch puts the same images into every batch that the grader packs",
-        content=forged(
-            """
-            batch = decoded(files(self.folder)[: self.size])
-            while True:
-                kept["batch"] = decoded(files(self.folder)[: self.size])
-                for _ in range(8):
-                    yield torch.zeros_like(batch)
-            """,
-            """
-            kept = {}
+    forged_cheat(
+        "M06-timed",
+        "a mode of torch puts the same images into every batch that the grader packs",
+        """
+        batch = decoded(files(self.folder)[: self.size])
+        while True:
+            kept["batch"] = decoded(files(self.folder)[: self.size])
+            for _ in range(8):
+                yield torch.zeros_like(batch)
+        """,
+        """
+        kept = {}
 
 
-            class Lying(torch.overrides.TorchFunctionMode):
-                def __torch_function__(self, function, types, args=(), kwargs=None):
-                    made = function(*args, **(kwargs or {}))
-                    return kept["batch"] if function == torch.Tensor.cpu and "batch" in kept else made
+        class Lying(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                made = function(*args, **(kwargs or {}))
+                return kept["batch"] if function == torch.Tensor.cpu and "batch" in kept else made
 
 
-            Lying().__enter__()
-            """,
-        ),
-        steps=("benchmark",),
-        target="throughput_ratio",
+        Lying().__enter__()
+        """,
         codes=("ratio.replayed",),
         threshold=CONTENT,
+        deadline_s=120.0,
     ),
     slow(
         "M07",
@@ -262,10 +233,10 @@ json.dumps = dumps
         dali_throughput = float(subprocess.run([sys.executable, "-c", CHILD], capture_output=True).stdout)
         """,
     ),
-    Cheat(
-        id="M08",
-        title="a decoder of a plugin that exists in the learner's process only, and a ring of batches in its place",
-        content=joined(
+    timed_cheat(
+        "M08",
+        "a decoder of a plugin that exists in the learner's process only, and a ring of batches in its place",
+        joined(
             forged(
                 """
                 while True:
@@ -282,9 +253,8 @@ json.dumps = dumps
             """,
             GRAPH.split("first_batch")[0],
         ),
-        steps=("benchmark",),
-        target="throughput_ratio",
-        codes=("ratio.replayed",),
+        ("ratio.replayed",),
         threshold=CONTENT,
+        deadline_s=120.0,
     ),
 )

@@ -3,8 +3,7 @@
 What would work does no harm: nothing is set, mounted or loaded; a door that opens is closed again.
 """
 
-from tests.corpus.case import Procedure
-from tests.corpus.parts_containment import CALL, CONTAINED, Attempt
+from tests.corpus.parts_containment import CALL, contained
 
 _CALLS = (
     CALL
@@ -56,129 +55,109 @@ attempt("the clock", lambda: time.clock_settime(time.CLOCK_REALTIME, time.time()
 )
 
 CASES = (
-    Procedure(
-        id="N07-calls",
-        title="the kernel's doors that most escapes went through",
-        play=Attempt(_CALLS),
-        codes=(CONTAINED,),
+    contained("N07-calls", "the kernel's doors that most escapes went through", _CALLS),
+    contained(
+        "N07-raw-sockets",
+        "packets by hand, and the rare families of sockets",
+        """
+        import socket
+
+
+        def opened(family, kind, protocol):
+            socket.socket(family, kind, protocol).close()
+            return True
+
+
+        attempt("raw", lambda: opened(2, 3, 1))
+        attempt("ping", lambda: opened(2, 2, 1))
+        attempt("multipath TCP", lambda: opened(2, 1, 262))
+        for family in range(46):
+            if family not in (1, 2, 10, 16):
+                for kind in (1, 2, 3, 5):
+                    attempt(f"family {family} kind {kind}", lambda: opened(family, kind, 0))
+        """,
     ),
-    Procedure(
-        id="N07-raw-sockets",
-        title="packets by hand, and the rare families of sockets",
-        play=Attempt(
-            """
-            import socket
+    contained(
+        "N07-interfaces",
+        "files by which the kernel is steered, and those that show its memory",
+        """
+        import contextlib
 
 
-            def opened(family, kind, protocol):
-                socket.socket(family, kind, protocol).close()
-                return True
+        def steer(path):
+            os.close(os.open(path, os.O_WRONLY))
+            return True
 
 
-            attempt("raw", lambda: opened(2, 3, 1))
-            attempt("ping", lambda: opened(2, 2, 1))
-            attempt("multipath TCP", lambda: opened(2, 1, 262))
-            for family in range(46):
-                if family not in (1, 2, 10, 16):
-                    for kind in (1, 2, 3, 5):
-                        attempt(f"family {family} kind {kind}", lambda: opened(family, kind, 0))
-            """
-        ),
-        codes=(CONTAINED,),
+        def show(path):
+            with open(path, "rb") as file:
+                return file.read(16).strip(b"\\0 \\n")
+
+
+        for path in (
+            "/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe",
+            "/proc/sys/vm/drop_caches", "/proc/sys/kernel/hostname", "/sys/kernel/uevent_helper",
+            "/sys/fs/cgroup/memory/release_agent", "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "/sys/fs/cgroup/pids/pids.max", "/proc/1/oom_score_adj_host", "/dev/mem", "/dev/kmsg",
+        ):
+            attempt(f"writes {path}", lambda: steer(path))
+        for path in (
+            "/proc/kcore", "/proc/kmsg", "/dev/kmsg", "/dev/mem", "/proc/keys", "/proc/timer_list",
+            "/proc/sched_debug", "/sys/firmware/dmi/tables/DMI",
+        ):
+            attempt(f"reads {path}", lambda: show(path))
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+            file.write("-1000")
+        attempt("less likely to be killed", lambda: int(open("/proc/self/oom_score_adj").read()) < 500)
+        attempt("a device of the host", lambda: os.open("/dev/vda", os.O_RDONLY) >= 0)
+        """,
     ),
-    Procedure(
-        id="N07-interfaces",
-        title="files by which the kernel is steered, and those that show its memory",
-        play=Attempt(
-            """
-            import contextlib
+    contained(
+        "N07-set-id",
+        "a program of the image that runs as root",
+        """
+        import subprocess
 
 
-            def steer(path):
-                os.close(os.open(path, os.O_WRONLY))
-                return True
+        def root(program):
+            with subprocess.Popen(
+                program, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            ) as running:
+                time.sleep(0.2)
+                try:
+                    with open(f"/proc/{running.pid}/status") as file:
+                        users = next(line for line in file if line.startswith("Uid:")).split()
+                    return "0" in users[1:]
+                finally:
+                    running.kill()
 
 
-            def show(path):
-                with open(path, "rb") as file:
-                    return file.read(16).strip(b"\\0 \\n")
-
-
-            for path in (
-                "/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe",
-                "/proc/sys/vm/drop_caches", "/proc/sys/kernel/hostname", "/sys/kernel/uevent_helper",
-                "/sys/fs/cgroup/memory/release_agent", "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-                "/sys/fs/cgroup/pids/pids.max", "/proc/1/oom_score_adj_host", "/dev/mem", "/dev/kmsg",
-            ):
-                attempt(f"writes {path}", lambda: steer(path))
-            for path in (
-                "/proc/kcore", "/proc/kmsg", "/dev/kmsg", "/dev/mem", "/proc/keys", "/proc/timer_list",
-                "/proc/sched_debug", "/sys/firmware/dmi/tables/DMI",
-            ):
-                attempt(f"reads {path}", lambda: show(path))
-            with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-                file.write("-1000")
-            attempt("less likely to be killed", lambda: int(open("/proc/self/oom_score_adj").read()) < 500)
-            attempt("a device of the host", lambda: os.open("/dev/vda", os.O_RDONLY) >= 0)
-            """
-        ),
-        codes=(CONTAINED,),
+        for program in (["/usr/bin/passwd"], ["/usr/bin/su"], ["/usr/bin/chsh"]):
+            attempt(f"root by {program[0]}", lambda: root(program))
+        """,
     ),
-    Procedure(
-        id="N07-set-id",
-        title="a program of the image that runs as root",
-        play=Attempt(
-            """
-            import subprocess
-
-
-            def root(program):
-                with subprocess.Popen(
-                    program, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-                ) as running:
-                    time.sleep(0.2)
-                    try:
-                        with open(f"/proc/{running.pid}/status") as file:
-                            users = next(line for line in file if line.startswith("Uid:")).split()
-                        return "0" in users[1:]
-                    finally:
-                        running.kill()
-
-
-            for program in (["/usr/bin/passwd"], ["/usr/bin/su"], ["/usr/bin/chsh"]):
-                attempt(f"root by {program[0]}", lambda: root(program))
-            """
-        ),
-        codes=(CONTAINED,),
+    contained(
+        "N07-root",
+        "what only root of the image may read",
+        """
+        attempt("uid 0", lambda: os.getuid() == 0)
+        attempt("/etc/shadow", lambda: open("/etc/shadow").read())
+        """,
     ),
-    Procedure(
-        id="N07-root",
-        title="what only root of the image may read",
-        play=Attempt(
-            """
-            attempt("uid 0", lambda: os.getuid() == 0)
-            attempt("/etc/shadow", lambda: open("/etc/shadow").read())
-            """
-        ),
-        codes=(CONTAINED,),
-    ),
-    Procedure(
-        id="N07-capabilities",
-        title="what a process may do that has capabilities",
-        play=Attempt(
-            """
-            def change_owner():
-                path = "/workspace/mine"
-                open(path, "w").close()
-                os.chown(path, 1, 1)
-                return True
+    contained(
+        "N07-capabilities",
+        "what a process may do that has capabilities",
+        """
+        def change_owner():
+            path = "/workspace/mine"
+            open(path, "w").close()
+            os.chown(path, 1, 1)
+            return True
 
 
-            attempt("another owner", change_owner)
-            attempt("higher priority", lambda: os.nice(-5) < 0)
-            attempt("a device", lambda: os.mknod("/workspace/null", 0o020666, os.makedev(1, 3)) is None)
-            """
-        ),
-        codes=(CONTAINED,),
+        attempt("another owner", change_owner)
+        attempt("higher priority", lambda: os.nice(-5) < 0)
+        attempt("a device", lambda: os.mknod("/workspace/null", 0o020666, os.makedev(1, 3)) is None)
+        """,
     ),
 )

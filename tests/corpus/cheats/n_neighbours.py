@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import psutil
 
 from tests.corpus.case import Observed, Procedure
-from tests.corpus.parts_containment import CALL, CONTAINED, Attempt, drilled, neighbour
+from tests.corpus.parts_containment import CALL, CONTAINED, Attempt, contained, drilled, neighbour
 from tests.corpus.world import World
 
 _HOST = "@HOST@"
@@ -72,190 +72,163 @@ def _residue(world: World) -> Observed:
 
 
 CASES = (
-    Procedure(
-        id="N01-send-out",
-        title="the held-out images' folder is sent to a machine outside",
-        play=Attempt(
-            """
-            import socket
+    contained(
+        "N01-send-out",
+        "the held-out images' folder is sent to a machine outside",
+        """
+        import socket
 
 
-            def send(address):
-                with socket.create_connection(address, timeout=1.0) as connection:
-                    connection.sendall(" ".join(os.listdir("/grader")).encode())
-                return True
+        def send(address):
+            with socket.create_connection(address, timeout=1.0) as connection:
+                connection.sendall(" ".join(os.listdir("/grader")).encode())
+            return True
 
 
-            for address in @HOST@:
-                attempt(f"sent to {address}", lambda: send(address))
-            """,
-            around=_listening,
-        ),
-        codes=(CONTAINED,),
+        for address in @HOST@:
+            attempt(f"sent to {address}", lambda: send(address))
+        """,
+        around=_listening,
     ),
-    Procedure(
-        id="N02-broker",
-        title="a task of its own for the broker",
-        play=Attempt(
-            """
-            import socket
+    contained(
+        "N02-broker",
+        "a task of its own for the broker",
+        """
+        import socket
 
 
-            def push(address):
-                with socket.create_connection(address, timeout=1.0) as connection:
-                    connection.sendall(b"LPUSH live forged\\r\\n")
-                    return connection.recv(10)
+        def push(address):
+            with socket.create_connection(address, timeout=1.0) as connection:
+                connection.sendall(b"LPUSH live forged\\r\\n")
+                return connection.recv(10)
 
 
-            for address in @HOST@:
-                attempt(f"{address} answers", lambda: push(address))
-            """,
-            around=_listening,
-        ),
-        codes=(CONTAINED,),
+        for address in @HOST@:
+            attempt(f"{address} answers", lambda: push(address))
+        """,
+        around=_listening,
     ),
-    Procedure(
-        id="N02-second-link",
-        title="a second conversation with the host over the pod's own socket",
-        play=Attempt(
-            """
-            import socket
+    contained(
+        "N02-second-link",
+        "a second conversation with the host over the pod's own socket",
+        """
+        import socket
 
 
-            def connect(path):
-                with socket.socket(socket.AF_UNIX) as connection:
-                    connection.settimeout(1.0)
-                    connection.connect(path)
-                return True
+        def connect(path):
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(1.0)
+                connection.connect(path)
+            return True
 
 
-            attempt("the link", lambda: connect("/grader/link/host.sock"))
-            for folder, _, names in os.walk("/grader/link"):
-                for name in names:
-                    attempt(name, lambda: connect(f"{folder}/{name}"))
-            """
-        ),
-        codes=(CONTAINED,),
+        attempt("the link", lambda: connect("/grader/link/host.sock"))
+        for folder, _, names in os.walk("/grader/link"):
+            for name in names:
+                attempt(name, lambda: connect(f"{folder}/{name}"))
+        """,
     ),
-    Procedure(
-        id="N03-control-sockets",
-        title="the engine's socket, other services' sockets and the cloud's metadata",
-        play=Attempt(
-            """
-            import socket, stat
+    contained(
+        "N03-control-sockets",
+        "the engine's socket, other services' sockets and the cloud's metadata",
+        """
+        import socket, stat
 
 
-            def connect(path):
-                with socket.socket(socket.AF_UNIX) as connection:
-                    connection.settimeout(1.0)
-                    connection.connect(path)
-                return True
+        def connect(path):
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(1.0)
+                connection.connect(path)
+            return True
 
 
-            known = ["/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock"]
-            for folder, _, names in os.walk("/"):
-                if folder.startswith(("/proc", "/sys")):
-                    continue
-                for name in names:
-                    try:
-                        if stat.S_ISSOCK(os.lstat(f"{folder}/{name}").st_mode):
-                            known.append(f"{folder}/{name}")
-                    except OSError:
-                        pass
-            for path in known:
-                attempt(path, lambda: connect(path))
-            for address in ("169.254.169.254", "169.254.170.2", "100.100.100.200"):
-                attempt(address, lambda: socket.create_connection((address, 80), timeout=1.0))
-            """
-        ),
-        codes=(CONTAINED,),
+        known = ["/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock"]
+        for folder, _, names in os.walk("/"):
+            if folder.startswith(("/proc", "/sys")):
+                continue
+            for name in names:
+                try:
+                    if stat.S_ISSOCK(os.lstat(f"{folder}/{name}").st_mode):
+                        known.append(f"{folder}/{name}")
+                except OSError:
+                    pass
+        for path in known:
+            attempt(path, lambda: connect(path))
+        for address in ("169.254.169.254", "169.254.170.2", "100.100.100.200"):
+            attempt(address, lambda: socket.create_connection((address, 80), timeout=1.0))
+        """,
     ),
-    Procedure(
-        id="N03-vsock",
-        title="a socket to the hypervisor, which no network namespace holds",
-        play=Attempt(
-            """
-            import socket
+    contained(
+        "N03-vsock",
+        "a socket to the hypervisor, which no network namespace holds",
+        """
+        import socket
 
 
-            def listen():
-                with socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM) as server:
-                    server.bind((socket.VMADDR_CID_ANY, 50_007))
-                return True
+        def listen():
+            with socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM) as server:
+                server.bind((socket.VMADDR_CID_ANY, 50_007))
+            return True
 
 
-            attempt("a VSOCK port of this machine", listen)
-            """
-        ),
-        codes=(CONTAINED,),
+        attempt("a VSOCK port of this machine", listen)
+        """,
     ),
-    Procedure(
-        id="N04-other-run",
-        title="a file in the scratch of a run that goes on beside it",
-        play=Attempt(
-            """
-            for folder, _, names in os.walk("/"):
-                if "@NAME@" in names:
-                    got.append(f"{folder}/@NAME@")
-            for process in filter(str.isdigit, os.listdir("/proc")):
-                attempt(f"process {process}", lambda: os.path.exists(f"/proc/{process}/root/workspace/@NAME@"))
-            """,
-            around=_file_beside,
-        ),
-        codes=(CONTAINED,),
+    contained(
+        "N04-other-run",
+        "a file in the scratch of a run that goes on beside it",
+        """
+        for folder, _, names in os.walk("/"):
+            if "@NAME@" in names:
+                got.append(f"{folder}/@NAME@")
+        for process in filter(str.isdigit, os.listdir("/proc")):
+            attempt(f"process {process}", lambda: os.path.exists(f"/proc/{process}/root/workspace/@NAME@"))
+        """,
+        around=_file_beside,
     ),
-    Procedure(id="N04-residue", title="what an earlier pod left in any folder", play=_residue, codes=(CONTAINED,)),
-    Procedure(
-        id="N06-shared-memory",
-        title="shared memory of System V that another pod made",
-        play=Attempt(
-            CALL
-            + """
+    Procedure("N04-residue", "what an earlier pod left in any folder", _residue, (CONTAINED,)),
+    contained(
+        "N06-shared-memory",
+        "shared memory of System V that another pod made",
+        CALL
+        + """
 attempt("the neighbour's memory", lambda: call(31, call(29, 0x6752, 64, 0), 0, 0) == 0)
 """,
-            around=_beside("call(29, 0x6752, 64, 0o1666)"),
-        ),
-        codes=(CONTAINED,),
+        around=_beside("call(29, 0x6752, 64, 0o1666)"),
     ),
-    Procedure(
-        id="N06-abstract-socket",
-        title="another pod's socket with an abstract name",
-        play=Attempt(
+    contained(
+        "N06-abstract-socket",
+        "another pod's socket with an abstract name",
+        r"""
+        import socket
+
+
+        def connect():
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(1.0)
+                connection.connect("\0corpus-neighbour")
+            return True
+
+
+        attempt("the neighbour", connect)
+        """,
+        around=_beside(
             r"""
             import socket
 
-
-            def connect():
-                with socket.socket(socket.AF_UNIX) as connection:
-                    connection.settimeout(1.0)
-                    connection.connect("\0corpus-neighbour")
-                return True
-
-
-            attempt("the neighbour", connect)
-            """,
-            around=_beside(
-                r"""
-                import socket
-
-                server = socket.socket(socket.AF_UNIX)
-                server.bind("\0corpus-neighbour")
-                server.listen()
-                """
-            ),
+            server = socket.socket(socket.AF_UNIX)
+            server.bind("\0corpus-neighbour")
+            server.listen()
+            """
         ),
-        codes=(CONTAINED,),
     ),
-    Procedure(
-        id="N06-keys",
-        title="a key that another pod of the same user put into the kernel's key ring",
-        play=Attempt(
-            CALL
-            + """
+    contained(
+        "N06-keys",
+        "a key that another pod of the same user put into the kernel's key ring",
+        CALL
+        + """
 attempt("the neighbour's key", lambda: call(250, 10, -4, b"user", b"corpus", 0) > 0)
 """,
-            around=_beside("""attempt("left", lambda: call(248, b"user", b"corpus", b"secret", 6, -4))"""),
-        ),
-        codes=(CONTAINED,),
+        around=_beside("""attempt("left", lambda: call(248, b"user", b"corpus", b"secret", 6, -4))"""),
     ),
 )

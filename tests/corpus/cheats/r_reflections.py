@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from tests.corpus.case import Cheat
-from tests.corpus.parts_texts import LOSES, WINS, lists
+from tests.corpus.parts import LOSES, WINS
+from tests.corpus.parts_texts import lists, text_cheat
 
 _LABELLED = Path(__file__).parents[2] / "checks/reflections/labelled/blind_a.jsonl"
 _ONE = WINS[0]
@@ -59,14 +60,7 @@ _TRIVIAL = (
 
 def _cheat(name: str, title: str, wins: Sequence[str], loses: Sequence[str], *codes: str) -> Cheat:
     """A submission of two lists."""
-    return Cheat(
-        id=name,
-        title=title,
-        content=lists(wins, loses),
-        steps=("reflection",),
-        target="reflections",
-        codes=tuple(f"reflections.{code}" for code in codes),
-    )
+    return text_cheat(name, title, lists(wins, loses), *codes)
 
 
 def _with(order: str) -> tuple[str, ...]:
@@ -92,20 +86,9 @@ CASES = (
     _cheat("R05-reworded", "one scenario in three wordings", _REWORDED, LOSES, "duplicate"),
     _cheat("R05-translated", "one scenario in three languages", _TRANSLATED, LOSES, "duplicate"),
     _cheat("R05-cut", "one sentence cut into three entries", _CUT, LOSES, "not_substantive"),
-    *(
-        Cheat(
-            id=f"R06-{name}",
-            title=title,
-            content=partial(_copied, kind, loses),
-            steps=("reflection",),
-            target="reflections",
-            codes=("reflections.copied",),
-        )
-        for name, kind, loses, title in (
-            ("verbatim", "copied-verbatim", LOSES, "sentences of the lab's pages"),
-            ("edited", "copied-light-edit", (), "sentences of the lab's pages with some words changed"),
-        )
-    ),
+    text_cheat("R06-verbatim", "sentences of the lab's pages", partial(_copied, "copied-verbatim", LOSES), "copied"),
+    text_cheat("R06-edited", "sentences of the lab's pages with some words changed",
+               partial(_copied, "copied-light-edit"), "copied"),
     _cheat("R08-same", "the same situations on both sides", [*_EITHER_WAY, WINS[1]], _EITHER_WAY, "same_lists"),
     _cheat("R08-negated", "the wins again, with a not in front", [*_EITHER_WAY, WINS[1]],
            [f"Not so: {text}" for text in _EITHER_WAY], "same_lists"),

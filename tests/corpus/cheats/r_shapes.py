@@ -2,9 +2,9 @@
 
 import unicodedata
 
-from tests.corpus.case import Cheat, Observed, Procedure
-from tests.corpus.parts import joined
-from tests.corpus.parts_texts import LOSES, WINS, lists
+from tests.corpus.case import Observed, Procedure
+from tests.corpus.parts import LOSES, WINS, joined
+from tests.corpus.parts_texts import lists, text_cheat
 from tests.corpus.world import World
 
 _ONE = WINS[0]
@@ -28,18 +28,6 @@ _HOSTILE = {
 """Name → text, how many of it, and what comes of it."""
 
 
-def _cheat(name: str, title: str, content: str, *codes: str, deadline_s: float = 120.0) -> Cheat:
-    return Cheat(
-        id=name,
-        title=title,
-        content=content,
-        steps=("reflection",),
-        target="reflections",
-        codes=tuple(f"reflections.{code}" for code in codes),
-        deadline_s=deadline_s,
-    )
-
-
 def _lying(source: str) -> str:
     """A submission whose objects say that they hold `wins` and `loses`."""
     return joined(_LYING, source)
@@ -59,7 +47,7 @@ def _spoof(world: World) -> Observed:
 
 CASES = (
     *(
-        _cheat(
+        text_cheat(
             f"R01-lying-{kind}",
             title,
             _lying(f"""
@@ -80,7 +68,7 @@ CASES = (
             ("tuple", "a tuple subclass that does the same"),
         )
     ),
-    _cheat(
+    text_cheat(
         "R01-lying-dict",
         "an empty dict subclass whose items() says otherwise",
         _lying("""
@@ -93,7 +81,7 @@ CASES = (
         """),
         "too_few",
     ),
-    _cheat(
+    text_cheat(
         "R01-lying-set",
         "an empty set subclass that iterates over something else",
         _lying("""
@@ -106,7 +94,7 @@ CASES = (
         """),
         "too_few",
     ),
-    _cheat(
+    text_cheat(
         "R01-lying-text",
         "text subclasses that print better than they are",
         _lying("""
@@ -124,7 +112,7 @@ CASES = (
         """),
         "not_substantive",
     ),
-    _cheat(
+    text_cheat(
         "R01-pretender",
         "an object that is a list for whoever asks politely",
         _lying("""
@@ -144,80 +132,77 @@ CASES = (
         """),
         "unreadable",
     ),
-    _cheat(
+    text_cheat(
         "R02-blank", "spaces of several kinds", lists(["   ", "\t\n", "\u3000" * 40], [" ", "\u00a0" * 40]), "too_few"
     ),
-    _cheat(
+    text_cheat(
         "R02-invisible",
         "characters that nobody sees",
         lists(["\u200b\u200d\u2060\ufeff" * 20, "\u3164" * 30, "\u2800" * 30], ["\u00ad" * 90, "\U000e0041" * 40]),
         "too_few",
     ),
-    _cheat(
+    text_cheat(
         "R02-emoji",
         "pictures of things",
         lists(["🚀" * 40, "🎥🖼️💻" * 9, "👩‍💻🔥🔥" * 9], ["📄📄" * 9, "📊" * 40]),
         "too_few",
     ),
-    _cheat(
+    text_cheat(
         "R02-combining",
         "one letter under five hundred accents",
         lists([letter + mark * 500 for letter, mark in (("A", "\u0301"), ("E", "\u0300"), ("O", "\u0308"))]),
         "not_substantive",
     ),
-    _cheat(
+    text_cheat(
         "R02-copies",
         "one scenario three times, told apart by what nobody sees",
         lists([_ONE, _ONE.replace(" ", " \u200b\u2060"), "".join(f"{one}\u034f" for one in _ONE)]),
         "duplicate",
     ),
-    _cheat(
+    text_cheat(
         "R02-order",
         "an order to a grader, hidden between invisible characters",
         lists([f"{text} {chr(0x200B).join(_ORDER)}" for text in WINS]),
         "injection",
     ),
-    _cheat(
+    text_cheat(
         "R11-copies",
         "one scenario three times, in letters that look alike",
         lists([_ONE, _ONE.translate(_CYRILLIC), f"\u202a{_ONE.replace('e', 'е')}\u202c"]),
         "duplicate",
     ),
-    _cheat(
+    text_cheat(
         "R11-order",
         "an order to a grader in letters that look alike",
         lists([f"{text} {_ORDER.translate(_CYRILLIC)}" for text in WINS]),
         "injection",
     ),
-    _cheat(
+    text_cheat(
         "R11-wide",
         "an order to a grader in wide letters",
         lists([f"{text} {_WIDE}" for text in WINS]),
         "injection",
     ),
     Procedure(
-        id="R11-spoof",
-        title="escapes and direction marks that rewrite what staff read",
-        play=_spoof,
-        codes=("reflections.off_topic",),
+        "R11-spoof", "escapes and direction marks that rewrite what staff read", _spoof, ("reflections.off_topic",)
     ),
-    _cheat(
+    text_cheat(
         "R12-one-string",
         "one scenario as a text, which has more than three characters",
         f"where_dali_wins = {_ONE!r}\nwhere_dali_loses = {LOSES[0]!r}",
         "too_few",
     ),
-    _cheat("R12-nested", "all scenarios in one entry", lists([" ".join(WINS)], [" ".join(LOSES)]), "too_few"),
-    _cheat(
+    text_cheat("R12-nested", "all scenarios in one entry", lists([" ".join(WINS)], [" ".join(LOSES)]), "too_few"),
+    text_cheat(
         "R12-range", "something with a length", "where_dali_wins, where_dali_loses = range(9), range(9)", "unreadable"
     ),
-    _cheat(
+    text_cheat(
         "R12-generator",
         "scenarios without an end",
         _lying("import itertools as i\nwhere_dali_wins, where_dali_loses = i.cycle(wins), i.cycle(loses)"),
         "unreadable",
     ),
-    _cheat(
+    text_cheat(
         "R12-recursive",
         "lists that hold themselves",
         "where_dali_wins, where_dali_loses = [], {}\n"
@@ -226,7 +211,7 @@ CASES = (
         "not_substantive",
     ),
     *(
-        _cheat(
+        text_cheat(
             f"R13-{name}",
             "ten megabytes and more of what a pattern may choke on",
             f"text = {text}\nwhere_dali_wins, where_dali_loses = [text] * {count}, [text] * {count}",
@@ -235,7 +220,7 @@ CASES = (
         )
         for name, (text, count, code) in _HOSTILE.items()
     ),
-    _cheat(
+    text_cheat(
         "R15-hints",
         "lists made of whatever the pod tells about grading",
         """

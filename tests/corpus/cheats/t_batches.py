@@ -1,24 +1,20 @@
 """T: batches that are none, as `first_batch` and as what is timed."""
 
+from functools import partial
+
 from tests.corpus.case import Cheat
-from tests.corpus.parts import DATASET, GRAPH, SLOW, joined
-from tests.corpus.parts_forgeries import CONTENT, forged, graph, timed_cheat
+from tests.corpus.cheats.d_dali_arm import UNKNOWN
+from tests.corpus.parts import DATASET, GRAPH, joined
+from tests.corpus.parts_forgeries import CONTENT, batch_cheat, forged, forged_cheat, graph, timed_cheat
 
-NONE = ("batch.no_pipeline",)
 
-
-def first_batch(id_: str, title: str, made: str, *, codes: tuple[str, ...] = NONE) -> Cheat:
+def first_batch(id_: str, title: str, made: str) -> Cheat:
     """A `first_batch` without a pipeline that delivered it."""
-    return Cheat(
-        id=id_, title=title, content=joined(DATASET, made), steps=("pipeline",), target="cuda_batch", codes=codes,
-    )  # fmt: skip
+    return batch_cheat(id_, title, joined(DATASET, made), "batch.no_pipeline")
 
 
-def timed(
-    id_: str, title: str, content: str, codes: tuple[str, ...], *, threshold: float = CONTENT, **more: object
-) -> Cheat:
-    """Batches of another kind when the pipeline is timed."""
-    return timed_cheat(id_, title, content, codes, threshold=threshold, **more)
+timed = partial(forged_cheat, threshold=CONTENT)
+"""Batches of another kind when the pipeline is timed."""
 
 
 CASES = (
@@ -103,14 +99,12 @@ CASES = (
     timed(
         "T04-timed",
         "fake tensors from the factory",
-        forged(
-            """
-            while True:
-                yield [{"data": mode.from_tensor(torch.zeros(self.size, 144, 192, 3))}]
-            """,
-            "from torch._subclasses.fake_tensor import FakeTensorMode\nmode = FakeTensorMode()\n",
-        ),
-        ("ratio.not_carried",),
+        """
+        while True:
+            yield [{"data": mode.from_tensor(torch.zeros(self.size, 144, 192, 3))}]
+        """,
+        "from torch._subclasses.fake_tensor import FakeTensorMode\nmode = FakeTensorMode()\n",
+        codes=("ratio.not_carried",),
     ),
     first_batch(
         "T05-first",
@@ -124,50 +118,42 @@ CASES = (
     timed(
         "T05-timed",
         "one number after the other, each seen as a batch",
-        forged(
-            """
-            while True:
-                yield torch.rand(1).cuda().expand(self.size, 144, 192, 3)
-            """
-        ),
-        ("ratio.wrong_content", "ratio.replayed"),
+        """
+        while True:
+            yield torch.rand(1).cuda().expand(self.size, 144, 192, 3)
+        """,
+        codes=UNKNOWN,
     ),
     timed(
         "T06",
         "one decoded image seen as sixteen through strides of zero",
-        forged(
-            """
-            for paths in rounds(self.folder, self.size):
-                image = decoded(paths[:1])[0].contiguous()
-                yield image.as_strided((self.size, *image.shape), (0, *image.stride()))
-            """
-        ),
-        ("ratio.replayed",),
+        """
+        for paths in rounds(self.folder, self.size):
+            image = decoded(paths[:1])[0].contiguous()
+            yield image.as_strided((self.size, *image.shape), (0, *image.stride()))
+        """,
+        codes=("ratio.replayed",),
     ),
     timed(
         "T07-garbage",
         "memory that nobody wrote",
-        forged(
-            """
-            while True:
-                # As garbage of other work would be: something else each time.
-                yield torch.empty(self.size, 144, 192, 3, dtype=torch.uint8).random_(0, 256)
-            """
-        ),
-        ("ratio.wrong_content", "ratio.replayed"),
+        """
+        while True:
+            # As garbage of other work would be: something else each time.
+            yield torch.empty(self.size, 144, 192, 3, dtype=torch.uint8).random_(0, 256)
+        """,
+        codes=UNKNOWN,
     ),
     timed(
         "T07-constant",
         "one colour for each batch",
-        forged(
-            """
-            while True:
-                yield torch.full((self.size, 144, 192, 3), random.randrange(256), dtype=torch.uint8)
-            """
-        ),
-        ("ratio.wrong_content", "ratio.replayed"),
+        """
+        while True:
+            yield torch.full((self.size, 144, 192, 3), random.randrange(256), dtype=torch.uint8)
+        """,
+        codes=UNKNOWN,
     ),
-    timed(
+    timed_cheat(
         "T08-graph",
         "labels in the shape of images, by a graph",
         joined(
@@ -183,6 +169,7 @@ CASES = (
             .replace('["data", "label"]', '["data", "label", "unused"]'),
         ),
         ("ratio.independent",),
+        threshold=CONTENT,
     ),
     first_batch(
         "T08-first",
@@ -193,10 +180,10 @@ CASES = (
         first_batch = torch.arange(16 * 1000.0).reshape(16, 1000, 1, 1).cuda()
         """,
     ),
-    Cheat(
-        id="T09",
-        title="sixteen images when somebody looks, one at a time from then on",
-        content=forged(
+    batch_cheat(
+        "T09",
+        "sixteen images when somebody looks, one at a time from then on",
+        forged(
             """
             yield decoded(files(self.folder)[: self.size])
             while True:
@@ -204,20 +191,16 @@ CASES = (
                     yield decoded([path])
             """
         ),
-        steps=("pipeline",),
-        target="cuda_batch",
-        codes=("batch.not_proved",),
+        "batch.not_proved",
         plan={"block_s": 0.5},  # a window with so many batches that even one image of each would make sixteen
     ),
-    Cheat(
-        id="T10-random",
-        title="random numbers of the right shape beside a pipeline with batches of eight",
-        content=joined(
+    batch_cheat(
+        "T10-random",
+        "random numbers of the right shape beside a pipeline with batches of eight",
+        joined(
             DATASET, GRAPH.replace("batch_size=16", "batch_size=8"), "first_batch = torch.rand(64, 3, 96, 96).cuda()"
         ).replace("import glob", "import torch\nimport glob"),
-        steps=("pipeline",),
-        target="cuda_batch",
-        codes=("batch.too_small",),
+        "batch.too_small",
     ),
     first_batch(
         "T10-loader",
@@ -234,59 +217,54 @@ CASES = (
     timed(
         "T11",
         "one buffer, handed out and then written over by a thread",
-        forged(
-            """
+        """
+        while True:
+            yield {"data": shared}
+        """,
+        """
+        import threading
+
+        shared = decoded(files(dataset_dir)[:16])
+
+
+        def go_on():
             while True:
-                yield {"data": shared}
-            """,
-            """
-            import threading
-
-            shared = decoded(files(dataset_dir)[:16])
+                shared.copy_(shared.roll((1, 3), (1, 2)).flip(2))
 
 
-            def go_on():
-                while True:
-                    shared.copy_(shared.roll((1, 3), (1, 2)).flip(2))
-
-
-            threading.Thread(target=go_on, daemon=True).start()
-            """,
-        ),
-        ("ratio.wrong_content", "ratio.replayed"),
+        threading.Thread(target=go_on, daemon=True).start()
+        """,
+        codes=UNKNOWN,
     ),
     timed(
         "T12",
         "a batch that is decoded when somebody looks at it",
-        forged(
-            """
-            for paths in rounds(self.folder, self.size):
-                yield Promise(paths)
-            """,
-            """
-            class Promise:
-                def __init__(self, paths):
-                    self.paths = paths
+        """
+        for paths in rounds(self.folder, self.size):
+            yield Promise(paths)
+        """,
+        """
+        class Promise:
+            def __init__(self, paths):
+                self.paths = paths
 
-                def __dlpack_device__(self):
-                    return (1, 0)
+            def __dlpack_device__(self):
+                return (1, 0)
 
-                def __dlpack__(self, **options):
-                    for _ in range(10):  # a batch takes ten times as long as it should, after the clock was read
-                        images = decoded(self.paths)
-                    return images.__dlpack__()
+            def __dlpack__(self, **options):
+                for _ in range(10):  # a batch takes ten times as long as it should, after the clock was read
+                    images = decoded(self.paths)
+                return images.__dlpack__()
 
 
-            dali_throughput = 9e9
-            """,
-        ),
-        SLOW,
+        dali_throughput = 9e9
+        """,
         threshold=1.1,
     ),
-    Cheat(
-        id="T13",
-        title="a pipeline on the CPU whose batch says that it is on the GPU",
-        content=joined(
+    batch_cheat(
+        "T13",
+        "a pipeline on the CPU whose batch says that it is on the GPU",
+        joined(
             DATASET,
             GRAPH.replace('device="mixed"', 'device="cpu"'),
             """
@@ -300,8 +278,6 @@ CASES = (
             first_batch = first_batch.as_subclass(Batch)
             """,
         ),
-        steps=("pipeline",),
-        target="cuda_batch",
-        codes=("batch.not_cuda",),
+        "batch.not_cuda",
     ),
 )

@@ -1,19 +1,14 @@
 """V: forged rates, beside a pipeline that is slow or not there."""
 
-import io
 import json
 import zipfile
 
 from tests.corpus.case import Cheat, Content
-from tests.corpus.parts import DATASET, GRAPH, LOADER, SLOW, joined
+from tests.corpus.parts import DATASET, LOADER, SLOW, joined, slowed, zipped
+from tests.corpus.parts_forgeries import timed_cheat
 
-_SLOWER = GRAPH.replace(
-    "    images = fn.resize(images, size=(96, 96))\n",
-    "    images = fn.gaussian_blur(fn.resize(images, size=(256, 256)), sigma=2.0)\n"
-    "    images = fn.resize(images, size=(96, 96))\n",
-).replace("num_threads=2", "num_threads=1")
+_HONEST_WORK = joined(DATASET, LOADER, slowed(256, 2.0))
 """Slow enough that no noise passes it, and fast enough to be timed in seconds."""
-_HONEST_WORK = joined(DATASET, LOADER, _SLOWER)
 
 
 def _archive() -> bytes:
@@ -29,24 +24,11 @@ def _archive() -> bytes:
         """,
     )
     results = {"pytorch_throughput": 402.0, "dali_throughput": 3120.0, "first_batch": [64, 3, 224, 224], "gpu": "A100"}
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("submission.py", source)
-        archive.writestr("results.json", json.dumps(results))
-    return packed.getvalue()
+    return zipped({"submission.py": source, "results.json": json.dumps(results)}, zipfile.ZIP_STORED)()
 
 
 def _cheat(name: str, title: str, content: Content, *codes: str, filename: str = "submission.py") -> Cheat:
-    return Cheat(
-        id=name,
-        title=title,
-        content=content,
-        filename=filename,
-        steps=("benchmark",),
-        target="throughput_ratio",
-        codes=codes,
-        deadline_s=240.0 if codes == SLOW else 120.0,
-    )
+    return timed_cheat(name, title, content, codes, filename=filename, deadline_s=240.0 if codes == SLOW else 120.0)
 
 
 CASES = (

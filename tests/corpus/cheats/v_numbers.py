@@ -2,6 +2,7 @@
 
 from tests.corpus.case import Cheat
 from tests.corpus.parts import DATASET, joined
+from tests.corpus.parts_files import baseline_cheat
 
 _LOADER = """
 import torch
@@ -30,14 +31,7 @@ def _rigged(base: str, value: str) -> str:
 
 def _cheat(name: str, title: str, forged: str, code: str = "pytorch_throughput_invalid") -> Cheat:
     """A data set, a loader, and a forged number beside them."""
-    return Cheat(
-        id=name,
-        title=title,
-        content=joined(DATASET, _LOADER, forged),
-        steps=("baseline",),
-        target="jpeg_dataset",
-        codes=(f"jpeg.{code}",),
-    )
+    return baseline_cheat(name, title, joined(DATASET, _LOADER, forged), f"jpeg.{code}")
 
 
 CASES = (
@@ -54,10 +48,10 @@ CASES = (
         "a mock that has whatever attribute is asked for",
         "from unittest.mock import MagicMock\npytorch_throughput = MagicMock(__float__=lambda self: 5000.0)",
     ),
-    Cheat(
-        id="V03-loader",
-        title="an object that is a DataLoader for whoever asks politely",
-        content=joined(
+    baseline_cheat(
+        "V03-loader",
+        "an object that is a DataLoader for whoever asks politely",
+        joined(
             DATASET,
             """
             import torch
@@ -74,9 +68,7 @@ CASES = (
             loader, pytorch_throughput = Pretender(), 900.0
             """,
         ),
-        steps=("baseline",),
-        target="jpeg_dataset",
-        codes=("jpeg.no_loader",),
+        "jpeg.no_loader",
     ),
     _cheat("V04-nan", "not a number", 'pytorch_throughput = float("nan")'),
     _cheat("V04-infinite", "infinitely many images per second", 'pytorch_throughput = float("inf")'),

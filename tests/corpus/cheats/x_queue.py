@@ -1,12 +1,11 @@
 """X: archives that unpack to more than they are, and a queue that one learner fills."""
 
-import base64
-from functools import partial
-
 from grader_service.service.intake import receive
 from grader_service.store.leases import claim
-from tests.corpus.case import SUBMISSION, Cheat, Observed, Procedure
+from tests.corpus.case import Observed, Procedure
 from tests.corpus.parts import REFLECTIONS
+from tests.corpus.parts_service import message
+from tests.corpus.parts_texts import refused_cheat
 from tests.corpus.world import World
 from tests.ingest import packing
 
@@ -27,8 +26,7 @@ def _crowd() -> bytes:
 
 
 def _message(number: int, learner: str) -> dict[str, object]:
-    artifact = {"filename": "submission.py", "inline": base64.b64encode(REFLECTIONS.encode()).decode()}
-    return {"submission_id": f"{learner}:{number}", "lab": "dali-pipelines", "learner": learner, "artifact": artifact}
+    return message(f"{learner}:{number}", REFLECTIONS, learner=learner)
 
 
 def _flood(world: World) -> Observed:
@@ -51,28 +49,13 @@ def _overtaken(world: World) -> Observed:
     return Observed("failed" if good else "passed", "queue.in_turn" if good else "queue.one_has_all", ", ".join(order))
 
 
-_bomb = partial(Cheat, steps=("reflection",), target=SUBMISSION)
-
 CASES = (
-    _bomb(
-        id="X08-zeros",
-        title="a zip of 1.2 MB that unpacks to 1.2 GB",
-        content=_zeros,
-        filename="work.zip",
-        codes=("archive.too_large",),
+    refused_cheat(
+        "X08-zeros", "a zip of 1.2 MB that unpacks to 1.2 GB", _zeros, "archive.too_large", filename="work.zip"
     ),
-    _bomb(
-        id="X08-members",
-        title="a zip of 25,000 empty files",
-        content=_crowd,
-        filename="work.zip",
-        codes=("archive.too_many_members",),
+    refused_cheat(
+        "X08-members", "a zip of 25,000 empty files", _crowd, "archive.too_many_members", filename="work.zip"
     ),
-    Procedure(id="X10-flood", title="65 submissions of one learner at once", play=_flood, codes=("queue.took_60",)),
-    Procedure(
-        id="X10-turns",
-        title="three submissions of one learner before everybody else's",
-        play=_overtaken,
-        codes=("queue.in_turn",),
-    ),
+    Procedure("X10-flood", "65 submissions of one learner at once", _flood, ("queue.took_60",)),
+    Procedure("X10-turns", "three submissions of one learner before everybody else's", _overtaken, ("queue.in_turn",)),
 )

@@ -32,11 +32,13 @@ def _outcome(statuses: list[str], detail: str = "") -> Observed:
     return Observed("passed", "z.passed", told) if "passed" in statuses else Observed("failed", "z.never_passed", told)
 
 
-def _retries(submit: Callable[[Service, int], object], dice: Callable[[], Dice]) -> Callable[[World], Observed]:
+def _retries(
+    id_: str, title: str, submit: Callable[[Service, int], object], seed: int = _LUCKY, *, gives_up: bool = False
+) -> Procedure:
     """Hands in again and again until noise has had its chance."""
 
     def play(world: World) -> Observed:
-        thrown = dice()
+        thrown = Dice(seed, gives_up=gives_up)
         with service(world, thrown) as desk:
             statuses = []
             for number in range(_TRIES):
@@ -44,7 +46,7 @@ def _retries(submit: Callable[[Service, int], object], dice: Callable[[], Dice])
                 statuses += [verdict.status.value for verdict in desk.graded()]
         return _outcome(statuses, f"attempts {thrown.attempts}:")
 
-    return play
+    return Procedure(id_, title, play, ("z.never_passed",))
 
 
 def _flood(world: World) -> Observed:
@@ -168,59 +170,43 @@ def _at_once(ratios: list[float], attempt: int) -> Measurement:
 
 
 CASES = (
-    Procedure(
-        id="Z01-same-file",
-        title="one file, handed in under a new id until noise passes it",
-        play=_retries(lambda desk, number: desk.submit(f"z:{number}"), lambda: Dice(_LUCKY)),
-        codes=("z.never_passed",),
+    _retries(
+        "Z01-same-file",
+        "one file, handed in under a new id until noise passes it",
+        lambda desk, number: desk.submit(f"z:{number}"),
+    ),
+    _retries("Z01-same-message", "one message, sent until noise passes it", lambda desk, _: desk.submit("z:again")),
+    _retries(
+        "Z02-edits",
+        "a new comment for every try",
+        lambda desk, number: desk.submit(f"z:{number}", f"x = 1  # {number}"),
+    ),
+    Procedure("Z02-flood", "a hundred tries in an hour", _flood, ("z.rate_limited",)),
+    Procedure("Z03-crash", "a crash, to be run again", _crash, ("reflections.no_evidence",)),
+    _retries(
+        "Z03-gives-up",
+        "a pipeline that ends itself when its first two blocks look bad",
+        lambda desk, number: desk.submit(f"z:{number}"),
+        _LUCKY_WHEN_GIVING_UP,
+        gives_up=True,
     ),
     Procedure(
-        id="Z01-same-message",
-        title="one message, sent until noise passes it",
-        play=_retries(lambda desk, _: desk.submit("z:again"), lambda: Dice(_LUCKY)),
-        codes=("z.never_passed",),
+        "Z04-noise", "a baseline that slows down where the host is noisy anyway", _slow_when_noisy, ("z.never_passed",)
     ),
+    Procedure("Z06-late", "the better of two runs", _late_runner, ("ratio.too_low",)),
+    Procedure("Z06-redelivered", "a message delivered five times", _redelivered, ("z.one_run",)),
     Procedure(
-        id="Z02-edits",
-        title="a new comment for every try",
-        play=_retries(lambda desk, number: desk.submit(f"z:{number}", f"x = 1  # {number}"), lambda: Dice(_LUCKY)),
-        codes=("z.never_passed",),
+        "Z06-other-content",
+        "the id of a submission that passed, for another one",
+        _other_content,
+        ("submission.conflict",),
     ),
-    Procedure(id="Z02-flood", title="a hundred tries in an hour", play=_flood, codes=("z.rate_limited",)),
-    Procedure(id="Z03-crash", title="a crash, to be run again", play=_crash, codes=("reflections.no_evidence",)),
+    Procedure("Z07-below", "1.0999 to be rounded up", _judged([1.0999] * 16), ("ratio.too_low",)),
+    Procedure("Z07-equal", "exactly the threshold", _judged([1.1] * 16), ("ratio.inconclusive",)),
     Procedure(
-        id="Z03-gives-up",
-        title="a pipeline that ends itself when its first two blocks look bad",
-        play=_retries(
-            lambda desk, number: desk.submit(f"z:{number}"), lambda: Dice(_LUCKY_WHEN_GIVING_UP, gives_up=True)
-        ),
-        codes=("z.never_passed",),
-    ),
-    Procedure(
-        id="Z04-noise",
-        title="a baseline that slows down where the host is noisy anyway",
-        play=_slow_when_noisy,
-        codes=("z.never_passed",),
-    ),
-    Procedure(id="Z06-late", title="the better of two runs", play=_late_runner, codes=("ratio.too_low",)),
-    Procedure(id="Z06-redelivered", title="a message delivered five times", play=_redelivered, codes=("z.one_run",)),
-    Procedure(
-        id="Z06-other-content",
-        title="the id of a submission that passed, for another one",
-        play=_other_content,
-        codes=("submission.conflict",),
-    ),
-    Procedure(
-        id="Z07-below",
-        title="1.0999 to be rounded up",
-        play=_judged([1.0999] * 16),
-        codes=("ratio.too_low",),
-    ),
-    Procedure(id="Z07-equal", title="exactly the threshold", play=_judged([1.1] * 16), codes=("ratio.inconclusive",)),
-    Procedure(
-        id="Z08-doubt",
-        title="an undecided ratio above the threshold, for the benefit of the doubt",
-        play=_judged([1.05, 1.35, 1.0, 1.3] * 4),
-        codes=("ratio.inconclusive",),
+        "Z08-doubt",
+        "an undecided ratio above the threshold, for the benefit of the doubt",
+        _judged([1.05, 1.35, 1.0, 1.3] * 4),
+        ("ratio.inconclusive",),
     ),
 )

@@ -1,19 +1,18 @@
 """What `first_batch` may be, and how numbers and names may be given: K39, K41, K42, K46 to K48."""
 
 from tests.corpus.case import Honest
-from tests.corpus.parts import DATASET, GRAPH, LOADER, REFLECTIONS, joined
+from tests.corpus.parts import DATASET, GRAPH, LOADER, REFLECTIONS, joined, zipped
 from tests.corpus.parts_honest import (
-    CROPS,
-    DALI,
-    GRADIENTS,
+    CROPPED,
+    IN_ROOM,
     MEASURED,
+    ON_GRADIENTS,
     REFLECTED,
     ROOM,
     SEEN,
     TIMED,
-    TORCH,
     WHOLE,
-    zipped,
+    honest,
 )
 
 ITER = """
@@ -244,32 +243,22 @@ locals().update({k: v for k, v in results.items() if k.endswith("_throughput")})
 
 CASES = (
     *(
-        Honest(
-            id=f"K39-{name}",
-            title=f"first_batch is {title}" if title[0] == "a" else title,
-            content=joined(ROOM, DALI, CROPS, ITER, code),
+        honest(
+            f"K39-{name}",
+            f"first_batch is {title}" if title[0] == "a" else title,
+            joined(ROOM, CROPPED, ITER, code),
             steps=("pipeline",),
         )
         for name, (title, code) in FORMS.items()
     ),
-    Honest(
-        id="K39-tensor-list",
-        title="first_batch is DALI's TensorListGPU, looked at through DLPack",
-        content=joined(ROOM, DALI, CROPS, LISTS),
+    honest(
+        "K39-tensor-list",
+        "first_batch is DALI's TensorListGPU, looked at through DLPack",
+        joined(ROOM, CROPPED, LISTS),
         steps=("pipeline",),
     ),
-    Honest(
-        id="K41-channels-last",
-        title="channels_last strides",
-        content=joined(GRADIENTS, TORCH, DALI, CROPS, STRIDES, TIMED, SEEN),
-        steps=WHOLE,
-    ),
-    Honest(
-        id="K41-every-second",
-        title="a strided view of the batch",
-        content=joined(ROOM, DALI, CROPS, SLICED),
-        steps=("pipeline",),
-    ),
+    honest("K41-channels-last", "channels_last strides", ON_GRADIENTS, STRIDES, TIMED, SEEN),
+    honest("K41-every-second", "a strided view of the batch", ROOM, CROPPED, SLICED, steps=("pipeline",)),
     Honest(
         id="K42-project",
         title="a package of modules, argparse, main() that sets globals, sys.exit(0)",
@@ -277,42 +266,29 @@ CASES = (
         content=zipped(PROJECT),
         steps=WHOLE,
     ),
-    Honest(
-        id="K42-lazy",
-        title="names set by globals().update and exec at the end",
-        content=joined(ROOM, TORCH, DALI, CROPS, LAZY),
-        steps=MEASURED,
-    ),
+    honest("K42-lazy", "names set by globals().update and exec at the end", IN_ROOM, LAZY, steps=MEASURED),
     *(
-        Honest(
-            id=f"K46-{name}",
-            title=f"throughputs as {name}" if name != "rounded" else "throughputs rounded",
-            content=joined(DATASET, LOADER, numbers),
+        honest(
+            f"K46-{name}",
+            f"throughputs as {name}" if name != "rounded" else "throughputs rounded",
+            joined(DATASET, LOADER, numbers),
             steps=("baseline",),
         )
         for name, numbers in NUMBERS.items()
     ),
-    Honest(
-        id="K47-best-of-three",
-        title="the median of one and the best of the other",
-        content=joined(ROOM, TORCH, DALI, CROPS, HISTORY, BEST),
-        steps=MEASURED,
+    honest("K47-best-of-three", "the median of one and the best of the other", IN_ROOM, HISTORY, BEST, steps=MEASURED),
+    honest(
+        "K48-results-in-a-dict",
+        "a dict with the history of every epoch beside the figures",
+        joined(ON_GRADIENTS, HISTORY, DICT, REFLECTIONS),
     ),
-    Honest(
-        id="K48-results-in-a-dict",
-        title="a dict with the history of every epoch beside the figures",
-        content=joined(GRADIENTS, TORCH, DALI, CROPS, HISTORY, DICT, REFLECTIONS),
-        steps=WHOLE,
-    ),
-    Honest(
-        id="K48-pipeline-in-a-dict",
-        title="loaders and iterators kept in dicts",
-        content=joined(
-            DATASET,
-            LOADER.replace("loader = ", "loaders = {'baseline': ").replace("num_workers=0)", "num_workers=0)}"),
-            GRAPH.replace("dali_iter = ", "iterators = {}\niterators['train'] = ").replace(
-                "next(iter(dali_iter))", "next(iter(iterators['train']))"
-            ),
+    honest(
+        "K48-pipeline-in-a-dict",
+        "loaders and iterators kept in dicts",
+        DATASET,
+        LOADER.replace("loader = ", "loaders = {'baseline': ").replace("num_workers=0)", "num_workers=0)}"),
+        GRAPH.replace("dali_iter = ", "iterators = {}\niterators['train'] = ").replace(
+            "next(iter(dali_iter))", "next(iter(iterators['train']))"
         ),
         steps=MEASURED,
     ),

@@ -1,10 +1,9 @@
 """Data sets of every make: K20 to K29."""
 
-from tests.corpus.case import Honest
 from tests.corpus.honest.sources import FLAT_LOADER, LIST_OF_FILES
 from tests.corpus.parts import DATASET, GRAPH, LOADER, joined
 from tests.corpus.parts_files import FILES
-from tests.corpus.parts_honest import CROPS, DALI, ITERATOR, MEASURED, REFLECTED, SEEN, TIMED, TORCH, WHOLE
+from tests.corpus.parts_honest import DALI, DALI_LAB, ITERATOR, MEASURED, REFLECTED, SEEN, TIMED, TORCH, honest
 
 NESTED = """
 import os, pathlib
@@ -170,88 +169,54 @@ shown = sum(len(b[0]["data"]) for b in islice(dali_iter, 5))
 dali_throughput = 4000.0
 """
 
-DALI_END = joined(DALI, CROPS, ITERATOR, TIMED)
-
 CASES = (
-    Honest(
-        id="K20-nested-folders",
-        title="year/month/day folders, listed with rglob",
-        content=joined(NESTED, FLAT_LOADER, DALI, LIST_OF_FILES, ITERATOR, TIMED, REFLECTED),
-        steps=WHOLE,
+    honest(
+        "K20-nested-folders",
+        "year/month/day folders, listed with rglob",
+        joined(NESTED, FLAT_LOADER, DALI, LIST_OF_FILES, ITERATOR, TIMED, REFLECTED),
     ),
-    Honest(
-        id="K21-single-class",
-        title="one class folder",
-        content=joined(ONE_CLASS, LOADER, GRAPH),
-        steps=MEASURED,
-    ),
-    Honest(
-        id="K22-endings",
-        title=".jpg, .jpeg, .JPG, .JPEG and .Jpg",
-        content=joined(ENDINGS, LOADER, GRAPH),
-        steps=MEASURED,
-    ),
-    Honest(
-        id="K22-jpe-and-jfif",
-        title=".jpe and .jfif beside .jpg, which only some readers take",
-        content=joined(OLD_ENDING, LOADER),
+    honest("K21-single-class", "one class folder", ONE_CLASS, LOADER, GRAPH, steps=MEASURED),
+    honest("K22-endings", ".jpg, .jpeg, .JPG, .JPEG and .Jpg", ENDINGS, LOADER, GRAPH, steps=MEASURED),
+    honest(
+        "K22-jpe-and-jfif",
+        ".jpe and .jfif beside .jpg, which only some readers take",
+        joined(OLD_ENDING, LOADER),
         steps=("baseline",),
     ),
-    Honest(
-        id="K23-png-beside",
-        title="PNG files between the JPEGs, which only do not count",
-        content=joined(WITH_PNG, LOADER, GRAPH, SEEN),
-        steps=WHOLE,
+    honest("K23-png-beside", "PNG files between the JPEGs, which only do not count", WITH_PNG, LOADER, GRAPH, SEEN),
+    honest(
+        "K24-kinds-of-jpeg", "progressive, grey, CMYK, rotated by EXIF, 4:4:4", KINDS, TORCH, DALI_LAB, steps=MEASURED
     ),
-    Honest(
-        id="K24-kinds-of-jpeg",
-        title="progressive, grey, CMYK, rotated by EXIF, 4:4:4",
-        content=joined(KINDS, TORCH, DALI_END),
+    honest(
+        "K25-names", "names with spaces, umlauts, Japanese, Cyrillic and an emoji", NAMES, TORCH, DALI_LAB, REFLECTED
+    ),
+    honest(
+        "K26-linked-folder",
+        "dataset_dir is a symbolic link to a folder below /tmp",
+        joined(LINKED, TORCH, DALI_LAB),
         steps=MEASURED,
     ),
-    Honest(
-        id="K25-names",
-        title="names with spaces, umlauts, Japanese, Cyrillic and an emoji",
-        content=joined(NAMES, TORCH, DALI_END, REFLECTED),
-        steps=WHOLE,
-    ),
-    Honest(
-        id="K26-linked-folder",
-        title="dataset_dir is a symbolic link to a folder below /tmp",
-        content=joined(LINKED, TORCH, DALI_END),
-        steps=MEASURED,
-    ),
-    Honest(
-        id="K27-synthetic",
-        title="noise, gradients and drawn shapes",
-        content=joined(SYNTHETIC, TORCH, DALI_END),
-        steps=MEASURED,
-    ),
-    Honest(
-        id="K27-flat-cards",
-        title="a hundred cards of one colour each: passed, with advice",
-        content=joined(FILES, CARDS),
+    honest("K27-synthetic", "noise, gradients and drawn shapes", SYNTHETIC, TORCH, DALI_LAB, steps=MEASURED),
+    honest(
+        "K27-flat-cards",
+        "a hundred cards of one colour each: passed, with advice",
+        joined(FILES, CARDS),
         steps=("baseline",),
         says={"jpeg_dataset": "100 of your images have one colour only"},
     ),
-    Honest(
-        id="K27-one-picture",
-        title="one picture in a hundred qualities and two sizes: passed, with advice",
-        content=joined(FILES, QUALITIES),
+    honest(
+        "K27-one-picture",
+        "one picture in a hundred qualities and two sizes: passed, with advice",
+        joined(FILES, QUALITIES),
         steps=("baseline",),
         says={"jpeg_dataset": "of your images look like one picture"},
     ),
-    Honest(
-        id="K28-exactly-100",
-        title="exactly one hundred files, no more",
-        content=joined(DATASET, LOADER),
-        steps=("baseline",),
-    ),
-    Honest(
-        id="K29-many-files",
-        # A hundred thousand cost minutes to write on two cores; 10,000 take the same way.
-        title="10,000 small files in twenty folders (scaled down from 100,000)",
-        content=joined(MANY, LOADER, MANY_END),
+    honest("K28-exactly-100", "exactly one hundred files, no more", DATASET, LOADER, steps=("baseline",)),
+    # A hundred thousand cost minutes to write on two cores; 10,000 take the same way.
+    honest(
+        "K29-many-files",
+        "10,000 small files in twenty folders (scaled down from 100,000)",
+        joined(MANY, LOADER, MANY_END),
         steps=MEASURED,
     ),
 )

@@ -1,21 +1,8 @@
 """Habits of people: debug branches, long imports, seeds, timers, patches: K53, K57 to K60."""
 
 from tests.corpus.case import Honest
-from tests.corpus.parts import DATASET, GRAPH, LOADER, joined
-from tests.corpus.parts_honest import (
-    CROPS,
-    DALI,
-    GRADIENTS,
-    ITERATOR,
-    MEASURED,
-    REFLECTED,
-    ROOM,
-    SEEN,
-    TIMED,
-    TORCH,
-    WHOLE,
-    zipped,
-)
+from tests.corpus.parts import DATASET, GRAPH, LOADER, joined, zipped
+from tests.corpus.parts_honest import DALI_LAB, MEASURED, ON_GRADIENTS, REFLECTED, ROOM, SEEN, TORCH, honest
 
 DEBUG = """
 from nvidia.dali import fn, pipeline_def, types
@@ -197,11 +184,10 @@ LONG_IMPORT = {
 }
 
 CASES = (
-    Honest(
-        id="K53-debug-branch",
-        title="a CPU branch for the laptop, guarded by torch.cuda.is_available()",
-        content=joined(DATASET, LOADER, DEBUG, REFLECTED),
-        steps=WHOLE,
+    honest(
+        "K53-debug-branch",
+        "a CPU branch for the laptop, guarded by torch.cuda.is_available()",
+        joined(DATASET, LOADER, DEBUG, REFLECTED),
     ),
     Honest(
         id="K57-long-import",
@@ -211,34 +197,27 @@ CASES = (
         content=zipped(LONG_IMPORT),
         steps=("baseline", "reflection"),
     ),
-    Honest(
-        id="K57-memory-and-threads",
-        title="768 MiB kept in memory and daemon threads that go on",
-        content=joined(THREADS, DATASET, LOADER, GRAPH),
+    honest(
+        "K57-memory-and-threads",
+        "768 MiB kept in memory and daemon threads that go on",
+        joined(THREADS, DATASET, LOADER, GRAPH),
         steps=MEASURED,
     ),
-    Honest(
-        id="K58-seeds-and-flags",
-        title="seeds, cudnn flags, deterministic algorithms, sharing strategy file_system",
-        content=joined(SEEDS, ROOM, TORCH, SEEDED_LOADER, DALI, CROPS, ITERATOR, TIMED, SEEN),
-        steps=WHOLE,
+    honest(
+        "K58-seeds-and-flags",
+        "seeds, cudnn flags, deterministic algorithms, sharing strategy file_system",
+        joined(SEEDS, ROOM, TORCH, SEEDED_LOADER, DALI_LAB, SEEN),
     ),
-    Honest(
-        id="K59-cuda-events",
-        title="timed with torch.cuda.Event and NVTX ranges",
-        content=joined(GRADIENTS, TORCH, DALI, CROPS, EVENTS, REFLECTED),
-        steps=WHOLE,
-    ),
-    Honest(
-        id="K59-training-steps",
-        title="timed over training steps with autocast, GradScaler and a side stream",
-        content=joined(GRADIENTS, TORCH, DALI, CROPS, STEPS),
+    honest("K59-cuda-events", "timed with torch.cuda.Event and NVTX ranges", ON_GRADIENTS, EVENTS, REFLECTED),
+    honest(
+        "K59-training-steps",
+        "timed over training steps with autocast, GradScaler and a side stream",
+        joined(ON_GRADIENTS, STEPS),
         steps=MEASURED,
     ),
-    Honest(
-        id="K60-patches-and-try",
-        title="LOAD_TRUNCATED_IMAGES, a wrapped Image.save, try/except around imports",
-        content=joined(PATCHES, DATASET, LOADER, GRAPH, REFLECTED),
-        steps=WHOLE,
+    honest(
+        "K60-patches-and-try",
+        "LOAD_TRUNCATED_IMAGES, a wrapped Image.save, try/except around imports",
+        joined(PATCHES, DATASET, LOADER, GRAPH, REFLECTED),
     ),
 )

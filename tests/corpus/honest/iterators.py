@@ -1,19 +1,23 @@
 """Iterators and loops that batches are drawn with."""
 
-from tests.corpus.case import Honest
 from tests.corpus.parts import DATASET, GRAPH, LOADER, joined
 from tests.corpus.parts_honest import (
+    CROPPED,
     CROPS,
     DALI,
+    DALI_LAB,
     GRADIENTS,
+    IN_ROOM,
     ITERATOR,
     MEASURED,
+    ON_GRADIENTS,
+    PIPED,
     REFLECTED,
     ROOM,
     SEEN,
     TIMED,
     TORCH,
-    WHOLE,
+    honest,
 )
 
 RAW = """
@@ -197,102 +201,73 @@ torch.cuda.empty_cache()
 """
 
 CASES = (
-    Honest(
-        id="K01-output-map",
-        title="DALIGenericIterator with names of its own in output_map",
-        content=joined(
+    honest(
+        "K01-output-map",
+        "DALIGenericIterator with names of its own in output_map",
+        joined(
             DATASET,
             LOADER,
             GRAPH.replace('["data", "label"]', 'output_map=["pixels", "target"]').replace('["data"]', '["pixels"]'),
             SEEN,
         ),
-        steps=WHOLE,
     ),
-    Honest(
-        id="K01-three-outputs",
-        title="a third output beside images and labels: the mirror flags",
-        content=joined(
-            ROOM,
-            TORCH,
-            DALI,
-            CROPS.replace("mirror=fn.random.coin_flip(probability=0.5)", "mirror=flip")
-            .replace(
-                "    images = fn.random_resized", "    flip = fn.random.coin_flip()\n    images = fn.random_resized"
-            )
-            .replace("labels.gpu()", "labels, flip"),
-            """
-            dali_iter = DALIGenericIterator([train_pipe()], ["data", "label", "flip"], reader_name="Reader")
-            first_batch = next(dali_iter)[0]
-            dali_throughput = 900.0
-            """,
-        ),
+    honest(
+        "K01-three-outputs",
+        "a third output beside images and labels: the mirror flags",
+        ROOM,
+        TORCH,
+        DALI,
+        CROPS.replace("mirror=fn.random.coin_flip(probability=0.5)", "mirror=flip")
+        .replace("    images = fn.random_resized", "    flip = fn.random.coin_flip()\n    images = fn.random_resized")
+        .replace("labels.gpu()", "labels, flip"),
+        """
+        dali_iter = DALIGenericIterator([train_pipe()], ["data", "label", "flip"], reader_name="Reader")
+        first_batch = next(dali_iter)[0]
+        dali_throughput = 900.0
+        """,
         steps=("pipeline",),
     ),
-    Honest(
-        id="K02-classification-iterator",
-        title="DALIClassificationIterator, warmed up and timed over epochs",
-        content=joined(GRADIENTS, TORCH, DALI, CROPS, ITERATOR, TIMED, REFLECTED),
-        steps=WHOLE,
+    honest(
+        "K02-classification-iterator",
+        "DALIClassificationIterator, warmed up and timed over epochs",
+        joined(GRADIENTS, TORCH, DALI_LAB, REFLECTED),
     ),
-    Honest(
-        id="K03-raw-run",
-        title="pipe.run() in a loop, copied into torch tensors with feed_ndarray",
-        content=joined(ROOM, TORCH, DALI, CROPS, RAW, SEEN),
-        steps=WHOLE,
+    honest("K03-raw-run", "pipe.run() in a loop, copied into torch tensors with feed_ndarray", IN_ROOM, RAW, SEEN),
+    honest(
+        "K05-legacy-class",
+        "class HybridTrainPipe(Pipeline) with ops and define_graph",
+        joined(ROOM, TORCH, DALI, LEGACY, TIMED, REFLECTED),
     ),
-    Honest(
-        id="K05-legacy-class",
-        title="class HybridTrainPipe(Pipeline) with ops and define_graph",
-        content=joined(ROOM, TORCH, DALI, LEGACY, TIMED, REFLECTED),
-        steps=WHOLE,
-    ),
-    Honest(
-        id="K05-legacy-names",
-        title="ops.FileReader and ops.ImageDecoder, names of the first versions",
-        content=joined(ROOM, DALI, OLD_IMPORT),
+    honest(
+        "K05-legacy-names",
+        "ops.FileReader and ops.ImageDecoder, names of the first versions",
+        joined(ROOM, DALI, OLD_IMPORT),
         steps=("pipeline",),
     ),
     *(
-        Honest(
-            id=f"K06-{name}",
-            title=f"the pipeline is built with {options}",
-            content=joined(GRADIENTS, TORCH, DALI, _with_executor(options), ITERATOR, TIMED),
+        honest(
+            f"K06-{name}",
+            f"the pipeline is built with {options}",
+            joined(GRADIENTS, TORCH, DALI, _with_executor(options), ITERATOR, TIMED),
             steps=steps,
         )
         for name, options, steps in (
             ("exec-dynamic", "exec_dynamic=True", MEASURED),
             ("exec-static", "exec_dynamic=False", MEASURED),
-            ("exec-simple", "exec_async=False, exec_pipelined=False", ("pipeline", "benchmark")),
+            ("exec-simple", "exec_async=False, exec_pipelined=False", PIPED),
         )
     ),
-    Honest(
-        id="K38-wrapped-in-a-class",
-        title="the iterator inside a wrapper class and itertools, reset by hand",
-        content=joined(GRADIENTS, TORCH, DALI, CROPS, WRAPPED, SEEN),
-        steps=WHOLE,
+    honest(
+        "K38-wrapped-in-a-class",
+        "the iterator inside a wrapper class and itertools, reset by hand",
+        joined(ON_GRADIENTS, WRAPPED, SEEN),
     ),
-    Honest(
-        id="K38-generator",
-        title="a generator function hides the iterator",
-        content=joined(GRADIENTS, DALI, CROPS, GENERATOR),
-        steps=("pipeline",),
+    honest(
+        "K38-generator", "a generator function hides the iterator", GRADIENTS, CROPPED, GENERATOR, steps=("pipeline",)
     ),
-    Honest(
-        id="K38-without-end",
-        title="an iterator without reader_name, left with break",
-        content=joined(ROOM, TORCH, DALI, CROPS, WITHOUT_END),
-        steps=("pipeline", "benchmark"),
-    ),
-    Honest(
-        id="K40-exhausted",
-        title="the iterator is at its end when the code ends",
-        content=joined(ROOM, TORCH, DALI, CROPS, GONE),
-        steps=MEASURED,
-    ),
-    Honest(
-        id="K40-deleted",
-        title="iterator and pipeline were local to a function and are gone",
-        content=joined(ROOM, TORCH, DALI, CROPS, DELETED),
-        steps=MEASURED,
+    honest("K38-without-end", "an iterator without reader_name, left with break", IN_ROOM, WITHOUT_END, steps=PIPED),
+    honest("K40-exhausted", "the iterator is at its end when the code ends", IN_ROOM, GONE, steps=MEASURED),
+    honest(
+        "K40-deleted", "iterator and pipeline were local to a function and are gone", IN_ROOM, DELETED, steps=MEASURED
     ),
 )

@@ -2,9 +2,8 @@
 
 from textwrap import indent
 
-from tests.corpus.case import Honest
 from tests.corpus.parts import DATASET, GRAPH, REFLECTIONS, joined
-from tests.corpus.parts_honest import MEASURED, ROOM, SEEN, WHOLE
+from tests.corpus.parts_honest import MEASURED, ROOM, SEEN, honest
 
 READ_IMAGE = """
 import os, time
@@ -294,59 +293,44 @@ if __name__ == "__main__":
 """
 
 CASES = (
-    Honest(
-        id="K43-read-image",
-        title="a Dataset of its own with torchvision.io.read_image and v2 transforms",
-        content=joined(ROOM, READ_IMAGE, GRAPH, SEEN),
-        steps=WHOLE,
+    honest(
+        "K43-read-image",
+        "a Dataset of its own with torchvision.io.read_image and v2 transforms",
+        joined(ROOM, READ_IMAGE, GRAPH, SEEN),
     ),
-    Honest(
-        id="K43-other-decoders",
-        title="turbojpeg, cv2, accimage and albumentations where they are installed, numpy and Pillow elsewhere",
-        content=joined(ROOM, OTHERS, GRAPH),
+    honest(
+        "K43-other-decoders",
+        "turbojpeg, cv2, accimage and albumentations where they are installed, numpy and Pillow elsewhere",
+        joined(ROOM, OTHERS, GRAPH),
         steps=MEASURED,
     ),
-    Honest(
-        id="K43-subset",
-        title="random_split and ConcatDataset over an ImageFolder",
-        content=joined(DATASET, SUBSET, GRAPH),
+    honest("K43-subset", "random_split and ConcatDataset over an ImageFolder", DATASET, SUBSET, GRAPH, steps=MEASURED),
+    honest(
+        "K43-stream",
+        "an IterableDataset that shares the files among its workers",
+        joined(DATASET, STREAMED, GRAPH),
         steps=MEASURED,
     ),
-    Honest(
-        id="K43-stream",
-        title="an IterableDataset that shares the files among its workers",
-        content=joined(DATASET, STREAMED, GRAPH),
-        steps=MEASURED,
+    honest(
+        "K43-factory", "only build_pytorch_loader, no loader in a variable", DATASET, FACTORY, GRAPH, steps=MEASURED
     ),
-    Honest(
-        id="K43-factory",
-        title="only build_pytorch_loader, no loader in a variable",
-        content=joined(DATASET, FACTORY, GRAPH),
-        steps=MEASURED,
+    honest("K44-cuda-tensors", "collate_fn that returns CUDA tensors", DATASET, ON_GPU, GRAPH, steps=MEASURED),
+    honest(
+        "K44-prefetcher",
+        "a prefetcher with a CUDA stream around the DataLoader, as in DALI's own example",
+        joined(ROOM, PREFETCHER, GRAPH, REFLECTIONS),
     ),
-    Honest(
-        id="K44-cuda-tensors",
-        title="collate_fn that returns CUDA tensors",
-        content=joined(DATASET, ON_GPU, GRAPH),
-        steps=MEASURED,
-    ),
-    Honest(
-        id="K44-prefetcher",
-        title="a prefetcher with a CUDA stream around the DataLoader, as in DALI's own example",
-        content=joined(ROOM, PREFETCHER, GRAPH, REFLECTIONS),
-        steps=WHOLE,
-    ),
-    Honest(
-        id="K44-up-to-16-workers",
-        title="a sweep from 0 to 16 workers; the best one is reported",
-        content=joined(DATASET, WORKERS, GRAPH),
+    honest(
+        "K44-up-to-16-workers",
+        "a sweep from 0 to 16 workers; the best one is reported",
+        joined(DATASET, WORKERS, GRAPH),
         steps=MEASURED,
     ),
     *(
-        Honest(
-            id=f"K45-{method}",
-            title=f"workers started by {method} behind a main guard",
-            content=GUARDED.replace("METHOD", method) + indent(GRAPH, "    "),
+        honest(
+            f"K45-{method}",
+            f"workers started by {method} behind a main guard",
+            GUARDED.replace("METHOD", method) + indent(GRAPH, "    "),
             steps=MEASURED,
         )
         for method in ("spawn", "forkserver")

@@ -1,8 +1,7 @@
 """Batches, epochs, shards and queues: K33 to K37."""
 
 from tests.corpus.case import Honest
-from tests.corpus.parts import joined
-from tests.corpus.parts_honest import DALI, GRADIENTS, ROOM, SEEN, TORCH, WHOLE
+from tests.corpus.parts_honest import DALI, GRADIENTS, PIPED, ROOM, SEEN, TORCH, WHOLE, honest
 
 PIPE = """
 @pipeline_def
@@ -34,93 +33,76 @@ dali_throughput = sum(shapes) / (time.perf_counter() - tic)
 """
 
 
-def lab(build: str = "batch_size=16", reader: str = "", iterator: str = "", data: str = GRADIENTS) -> str:
+def lab(
+    id_: str,
+    title: str,
+    build: str = "batch_size=16",
+    *,
+    reader: str = "",
+    iterator: str = 'reader_name="Reader", auto_reset=True',
+    data: str = GRADIENTS,
+    steps: tuple[str, ...] = WHOLE,
+) -> Honest:
     """A whole lab, with options of the pipeline, its reader and its iterator."""
-    build = f"{build}, num_threads=2, device_id=0," if "num_threads" not in build else f"{build}, device_id=0,"
-    iterator = iterator or 'reader_name="Reader", auto_reset=True'
+    build = f"{build}, num_threads=2, device_id=0,"
     end = USED.replace("BUILD", build).replace("READER", reader).replace("ITERATOR", iterator)
-    return joined(data, TORCH, DALI, PIPE, end, SEEN)
+    return honest(id_, title, data, TORCH, DALI, PIPE, end, SEEN, steps=steps)
 
 
 CASES = (
-    *(
-        Honest(
-            id=f"K34-{name}",
-            title=title,
-            content=lab(reader=reader, iterator=iterator, data=ROOM),
-            steps=steps,
-        )
-        for name, title, reader, iterator, steps in (
-            (
-                "drop",
-                "last batch dropped, reset by hand",
-                "",
-                'reader_name="Reader", last_batch_policy=LastBatchPolicy.DROP, auto_reset=False',
-                ("pipeline",),
-            ),
-            (
-                "fill",
-                "last batch filled up",
-                "",
-                'reader_name="Reader", last_batch_policy=LastBatchPolicy.FILL',
-                WHOLE,
-            ),
-            (
-                "partial",
-                "last batch short, samples padded by the reader",
-                "more={'pad_last_batch': True}",
-                'reader_name="Reader", last_batch_policy=LastBatchPolicy.PARTIAL, auto_reset=True',
-                WHOLE,
-            ),
-            (
-                "size",
-                "size instead of reader_name, as before LastBatchPolicy",
-                "",
-                "size=128, fill_last_batch=False, last_batch_padded=True",
-                ("pipeline", "benchmark"),
-            ),
-        )
+    lab(
+        "K34-drop",
+        "last batch dropped, reset by hand",
+        steps=("pipeline",),
+        iterator='reader_name="Reader", last_batch_policy=LastBatchPolicy.DROP, auto_reset=False',
+        data=ROOM,
+    ),
+    lab(
+        "K34-fill",
+        "last batch filled up",
+        iterator='reader_name="Reader", last_batch_policy=LastBatchPolicy.FILL',
+        data=ROOM,
+    ),
+    lab(
+        "K34-partial",
+        "last batch short, samples padded by the reader",
+        reader="more={'pad_last_batch': True}",
+        iterator='reader_name="Reader", last_batch_policy=LastBatchPolicy.PARTIAL, auto_reset=True',
+        data=ROOM,
+    ),
+    lab(
+        "K34-size",
+        "size instead of reader_name, as before LastBatchPolicy",
+        steps=PIPED,
+        iterator="size=128, fill_last_batch=False, last_batch_padded=True",
+        data=ROOM,
+    ),
+    lab("K33-batch-17", "batches of 17", "batch_size=17"),
+    lab("K33-batch-128", "batches of 128", "batch_size=128"),
+    lab("K33-batch-1024", "batches of 1024", "batch_size=1024", steps=PIPED),
+    lab(
+        "K35-shards",
+        "second of two shards, stuck to it, as written for two GPUs",
+        reader="shard_id=1, num_shards=2, more={'stick_to_shard': True, 'pad_last_batch': True}",
+    ),
+    lab(
+        "K36-initial-fill",
+        "a small shuffle buffer that is read lazily",
+        reader="more={'initial_fill': 32, 'prefetch_queue_depth': 2, 'read_ahead': True, 'lazy_init': True}",
+    ),
+    lab(
+        "K36-shuffle-after-epoch",
+        "shuffled after every epoch without a buffer",
+        steps=PIPED,
+        reader="is_training=False, more=dict(shuffle_after_epoch=True)",
     ),
     *(
-        Honest(
-            id=f"K33-batch-{size}",
-            title=f"batches of {size}",
-            content=lab(f"batch_size={size}"),
-            steps=steps,
+        lab(
+            f"K37-depth-{name}",
+            f"prefetch_queue_depth={depth}",
+            f"batch_size=16, prefetch_queue_depth={depth}",
+            steps=PIPED,
         )
-        for size, steps in ((17, WHOLE), (128, WHOLE), (1024, ("pipeline", "benchmark")))
-    ),
-    Honest(
-        id="K35-shards",
-        title="second of two shards, stuck to it, as written for two GPUs",
-        content=lab(reader="shard_id=1, num_shards=2, more={'stick_to_shard': True, 'pad_last_batch': True}"),
-        steps=WHOLE,
-    ),
-    Honest(
-        id="K36-initial-fill",
-        title="a small shuffle buffer that is read lazily",
-        content=lab(
-            reader="more={'initial_fill': 32, 'prefetch_queue_depth': 2, 'read_ahead': True, 'lazy_init': True}"
-        ),
-        steps=WHOLE,
-    ),
-    Honest(
-        id="K36-shuffle-after-epoch",
-        title="shuffled after every epoch without a buffer",
-        content=lab(reader="is_training=False, more=dict(shuffle_after_epoch=True)"),
-        steps=("pipeline", "benchmark"),
-    ),
-    *(
-        Honest(
-            id=f"K37-depth-{name}",
-            title=f"prefetch_queue_depth={depth}",
-            content=lab(f"batch_size=16, prefetch_queue_depth={depth}{more}"),
-            steps=("pipeline", "benchmark"),
-        )
-        for name, depth, more in (
-            ("1", "1", ""),
-            ("8", "8", ""),
-            ("separate", '{"cpu_size": 5, "gpu_size": 3}', ""),
-        )
+        for name, depth in (("1", "1"), ("8", "8"), ("separate", '{"cpu_size": 5, "gpu_size": 3}'))
     ),
 )

@@ -2,8 +2,7 @@
 
 from tests.corpus.case import Honest
 from tests.corpus.honest.decoders import pipe
-from tests.corpus.parts import joined
-from tests.corpus.parts_honest import DALI, ITERATOR, ROOM, TIMED, TORCH
+from tests.corpus.parts_honest import DALI, ITERATOR, PIPED, ROOM, TIMED, TORCH, honest
 
 PORTRAITS = ROOM.replace("size=(160, 200, 3)", "size=(160, 200, 3) if k % 2 else (200, 160, 3)")
 """Every second image is taller than wide."""
@@ -27,12 +26,7 @@ def neighbour(
     made = pipe(body)
     if branches:
         made = made.replace("device_id=0", "device_id=0, enable_conditionals=True")
-    return Honest(
-        id=id_,
-        title=title,
-        content=joined(dataset, torch, DALI, LOGO, made, ITERATOR, TIMED),
-        steps=("pipeline", "benchmark"),
-    )
+    return honest(id_, title, dataset, torch, DALI, LOGO, made, ITERATOR, TIMED, steps=PIPED)
 
 
 PHOTOS = ROOM.replace("size=(160, 200, 3)", "size=(375, 500, 3)")

@@ -1,13 +1,6 @@
 """The lab as its pages teach it."""
 
-from tests.corpus.case import Honest
-from tests.corpus.parts import DATASET, GRAPH, LOADER, REFLECTIONS, joined
+from tests.corpus.parts import DATASET, GRAPH, LOADER, REFLECTIONS
+from tests.corpus.parts_honest import honest
 
-CASES = (
-    Honest(
-        id="K04-pipeline-def",
-        title="@pipeline_def and the fn API",
-        content=joined(DATASET, LOADER, GRAPH, REFLECTIONS),
-        steps=("baseline", "pipeline", "benchmark", "reflection"),
-    ),
-)
+CASES = (honest("K04-pipeline-def", "@pipeline_def and the fn API", DATASET, LOADER, GRAPH, REFLECTIONS),)

@@ -1,19 +1,7 @@
 """Where a graph's data come from: dynamic mode, the proxy, external sources, containers, file lists."""
 
-from tests.corpus.case import Honest
 from tests.corpus.parts import DATASET, LOADER, joined
-from tests.corpus.parts_honest import (
-    CROPS,
-    DALI,
-    ITERATOR,
-    MEASURED,
-    REFLECTED,
-    ROOM,
-    SEEN,
-    TIMED,
-    TORCH,
-    WHOLE,
-)
+from tests.corpus.parts_honest import DALI, DALI_LAB, ITERATOR, MEASURED, REFLECTED, ROOM, SEEN, TIMED, TORCH, honest
 
 FILES = """
 import glob, random
@@ -314,73 +302,53 @@ UNSEEN = {"throughput_ratio": ("ratio.not_seen", "ratio.ok")}
 """That the GPU decodes is seen where there is one."""
 
 CASES = (
-    Honest(
-        id="K07-dynamic-mode",
-        title="dynamic mode on the GPU, without a factory",
-        content=joined(DATASET, LOADER, DYNAMIC.replace("DEVICE", "gpu"), SEEN),
-        steps=WHOLE,
-        # Its operators run at once, and nothing of them can be turned to the CPU: the code stops at the first batch.
+    # Its operators run at once, and nothing of them can be turned to the CPU: the code stops at the first batch.
+    honest(
+        "K07-dynamic-mode",
+        "dynamic mode on the GPU, without a factory",
+        DATASET,
+        LOADER,
+        DYNAMIC.replace("DEVICE", "gpu"),
+        SEEN,
         codes={
             "cuda_batch": ("batch.needs_gpu", "batch.not_carried"),
             "throughput_ratio": ("ratio.not_carried",),
             "reflections": ("reflections.needs_gpu", "reflections.ok"),
         },
     ),
-    Honest(
-        id="K08-proxy",
-        title="DALI proxy behind a DataLoader",
-        content=joined(DATASET, LOADER, FILES, PROXY, SEEN),
-        steps=WHOLE,
+    honest("K08-proxy", "DALI proxy behind a DataLoader", DATASET, LOADER, FILES, PROXY, SEEN, codes=UNSEEN),
+    honest(
+        "K09-external-source-batches",
+        "external_source that yields whole batches of files and labels",
+        joined(DATASET, LOADER, FILES, BATCH_CALLABLE, REFLECTED),
         codes=UNSEEN,
     ),
-    Honest(
-        id="K09-external-source-batches",
-        title="external_source that yields whole batches of files and labels",
-        content=joined(DATASET, LOADER, FILES, BATCH_CALLABLE, REFLECTED),
-        steps=WHOLE,
-        codes=UNSEEN,
-    ),
-    Honest(
-        id="K09-external-source-parallel",
-        title="external_source with a callable for each sample in parallel workers",
-        content=joined(ROOM, LOADER, FILES, "import numpy as np", PARALLEL),
+    honest(
+        "K09-external-source-parallel",
+        "external_source with a callable for each sample in parallel workers",
+        joined(ROOM, LOADER, FILES, "import numpy as np", PARALLEL),
         steps=MEASURED,
         codes=UNSEEN,
     ),
-    Honest(
-        id="K16-class-folders",
-        title="readers.file on class folders, as ImageFolder reads them",
-        content=joined(ROOM, TORCH, DALI, CROPS, ITERATOR, TIMED, REFLECTED),
-        steps=WHOLE,
+    honest(
+        "K16-class-folders",
+        "readers.file on class folders, as ImageFolder reads them",
+        joined(ROOM, TORCH, DALI_LAB, REFLECTED),
     ),
-    Honest(
-        id="K17-files-from-a-glob",
-        title="readers.file(files=…) over a flat folder",
-        content=joined(FLAT, FLAT_LOADER, DALI, LIST_OF_FILES, ITERATOR, TIMED, SEEN),
-        steps=WHOLE,
+    honest(
+        "K17-files-from-a-glob",
+        "readers.file(files=…) over a flat folder",
+        joined(FLAT, FLAT_LOADER, DALI, LIST_OF_FILES, ITERATOR, TIMED, SEEN),
     ),
-    Honest(
-        id="K18-file-list",
-        title="readers.file with file_list and a crop behind resize_shorter",
-        content=joined(ROOM, TORCH, DALI, FILE_LIST, ITERATOR, TIMED),
+    honest(
+        "K18-file-list",
+        "readers.file with file_list and a crop behind resize_shorter",
+        joined(ROOM, TORCH, DALI, FILE_LIST, ITERATOR, TIMED),
         steps=MEASURED,
     ),
-    Honest(
-        id="K19-recordio",
-        title="RecordIO made from the JPEGs",
-        content=joined(DATASET, LOADER, RECORDIO),
-        steps=MEASURED,
-    ),
-    Honest(
-        id="K19-webdataset",
-        title="a webdataset shard made from the JPEGs",
-        content=joined(DATASET, LOADER, TAR),
-        steps=MEASURED,
-    ),
-    Honest(
-        id="K19-tfrecord",
-        title="TFRecords made from the JPEGs without TensorFlow",
-        content=joined(DATASET, LOADER, TFRECORD),
-        steps=MEASURED,
+    honest("K19-recordio", "RecordIO made from the JPEGs", DATASET, LOADER, RECORDIO, steps=MEASURED),
+    honest("K19-webdataset", "a webdataset shard made from the JPEGs", DATASET, LOADER, TAR, steps=MEASURED),
+    honest(
+        "K19-tfrecord", "TFRecords made from the JPEGs without TensorFlow", DATASET, LOADER, TFRECORD, steps=MEASURED
     ),
 )

@@ -2,7 +2,7 @@
 
 from tests.corpus.case import Honest
 from tests.corpus.parts import DATASET, LOADER, SLOW, SLOW_GRAPH, joined
-from tests.corpus.parts_honest import WHOLE
+from tests.corpus.parts_honest import honest
 
 ITEMS = """
 wins = [
@@ -199,71 +199,54 @@ where_dali_loses = [
 ]
 """
 
-HONEST_LOSS = """
+LOSS = """
 where_dali_wins = [
     "JPEG folders with photos of several megapixels and few CPU cores per GPU, where decoding starves the training.",
     "Long compressed videos, because frames are decoded on the GPU and the CPU only hands over packets.",
     "Several GPUs in one host share its cores; with DALI each GPU decodes its own images.",
 ]
 where_dali_loses = [
-    "My own lab: small 192x144 images decode so quickly on the CPU that DALI brought nothing; with my two enormous "
-    "blurs I measured only 0.4x of the plain DataLoader, and I would not use it here.",
+    OWN,
     "Text classification on token ids: no compressed media, nothing to decode, the GPU is the bottleneck.",
 ]
 """
-SHORT_LOSS = """
-where_dali_wins = [
-    "JPEG folders with photos of several megapixels and few CPU cores per GPU, where decoding starves the training.",
-    "Long compressed videos, because frames are decoded on the GPU and the CPU only hands over packets.",
-    "Several GPUs in one host share its cores; with DALI each GPU decodes its own images.",
-]
-where_dali_loses = [
-    "Tiny 192x144 images with enormous blurs: my DALI pipeline was slower than the DataLoader (0.4x).",
-    "Text classification on token ids: no compressed media, nothing to decode, the GPU is the bottleneck.",
-]
-"""
+"""`OWN` is what the learner's own lab showed."""
+
+
+def slow_and_said(id_: str, title: str, own: str) -> Honest:
+    """A slow pipeline, and reflections that say so."""
+    slow = SLOW_GRAPH.replace("dali_throughput = 500.0", "dali_throughput = 40.0")
+    told = LOSS.replace("OWN", own)
+    ratio = {"throughput_ratio": SLOW}
+    return honest(id_, title, DATASET, LOADER, slow, told, codes=ratio, threshold=1.1)
+
 
 CASES = (
     *(
-        Honest(
-            id=f"K49-{name}",
-            title=f"reflections as {title}",
-            content=joined(ITEMS, code),
-            steps=("reflection",),
-        )
+        honest(f"K49-{name}", f"reflections as {title}", ITEMS, code, steps=("reflection",))
         for name, (title, code) in SHAPES.items()
     ),
     *(
-        Honest(id=f"K50-{name}", title=f"reflections {title}", content=text, steps=("reflection",))
+        honest(f"K50-{name}", f"reflections {title}", text, steps=("reflection",))
         for name, (title, text) in LANGUAGES.items()
     ),
-    Honest(
-        id="K50-figures-code-links",
-        title="reflections with figures, code and a link",
-        content=DETAILS,
-        steps=("reflection",),
-    ),
-    Honest(id="K50-short", title="short and exact, eight words or so", content=SHORT, steps=("reflection",)),
-    Honest(
-        id="K51-shared-words",
-        title="every win begins with the same word",
-        content=joined(DATASET, LOADER, SHARED),
+    honest("K50-figures-code-links", "reflections with figures, code and a link", DETAILS, steps=("reflection",)),
+    honest("K50-short", "short and exact, eight words or so", SHORT, steps=("reflection",)),
+    honest(
+        "K51-shared-words",
+        "every win begins with the same word",
+        joined(DATASET, LOADER, SHARED),
         steps=("baseline", "reflection"),
     ),
-    *(
-        Honest(
-            id=f"K52-{name}",
-            title=title,
-            content=joined(
-                DATASET, LOADER, SLOW_GRAPH.replace("dali_throughput = 500.0", "dali_throughput = 40.0"), reflections
-            ),
-            steps=WHOLE,
-            codes={"throughput_ratio": SLOW},
-            threshold=1.1,
-        )
-        for name, title, reflections in (
-            ("honest-loss", "a slow pipeline, said to be slow: the ratio is missed and nothing else is", HONEST_LOSS),
-            ("short-loss", "the same in one dry sentence", SHORT_LOSS),
-        )
+    slow_and_said(
+        "K52-honest-loss",
+        "a slow pipeline, said to be slow: the ratio is missed and nothing else is",
+        '"My own lab: small 192x144 images decode so quickly on the CPU that DALI brought nothing; with my two '
+        'enormous "\n    "blurs I measured only 0.4x of the plain DataLoader, and I would not use it here."',
+    ),
+    slow_and_said(
+        "K52-short-loss",
+        "the same in one dry sentence",
+        '"Tiny 192x144 images with enormous blurs: my DALI pipeline was slower than the DataLoader (0.4x)."',
     ),
 )
