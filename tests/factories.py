@@ -1,6 +1,7 @@
 """Builders of valid values; each test changes only what it is about."""
 
 import math
+from functools import partial
 from typing import Any
 
 from grader_service.model.evidence import (
@@ -45,105 +46,81 @@ LOSES = (
     "CIFAR-10, whose tiny images fit into memory and need no decoding at all.",
 )
 
+a_loader = partial(
+    LoaderFacts,
+    name="loader",
+    batch_size=32,
+    num_workers=2,
+    pin_memory=True,
+    persistent_workers=True,
+    prefetch_factor=2,
+    drop_last=False,
+    dataset_type="ImageFolder",
+    dataset_length=160,
+)
 
-def a_loader(**changes: Any) -> LoaderFacts:
-    values: dict[str, Any] = {
-        "name": "loader",
-        "batch_size": 32,
-        "num_workers": 2,
-        "pin_memory": True,
-        "persistent_workers": True,
-        "prefetch_factor": 2,
-        "drop_last": False,
-        "dataset_type": "ImageFolder",
-        "dataset_length": 160,
-    }
-    return LoaderFacts(**(values | changes))
+a_pipeline = partial(
+    PipelineFacts, name="dali_iter", iterator_type="DALIGenericIterator", batch_size=32, num_threads=4, graph=None
+)
 
+a_discovery = partial(
+    Discovery,
+    ran="completed",
+    duration_s=12.0,
+    dataset_dir=PathClaim(status="present", path="/workspace/data", shown="data"),
+    pytorch_throughput=Claim(status="present", value=500.0, shown="500.0"),
+    dali_throughput=Claim(status="present", value=900.0, shown="900.0"),
+    where_dali_wins=TextList(status="present", items=WINS),
+    where_dali_loses=TextList(status="present", items=LOSES),
+    first_batch=FirstBatch(status="present", type="Tensor", shape=(32, 3, 224, 224), device="cuda:0"),
+    loaders=(a_loader(),),
+    pipelines=(a_pipeline(),),
+)
 
-def a_pipeline(**changes: Any) -> PipelineFacts:
-    values: dict[str, Any] = {
-        "name": "dali_iter",
-        "iterator_type": "DALIGenericIterator",
-        "batch_size": 32,
-        "num_threads": 4,
-        "graph": None,
-    }
-    return PipelineFacts(**(values | changes))
+a_scan = partial(
+    Scan,
+    root="/workspace/data",
+    distinct=160,
+    entries_seen=162,
+    sizes=(ImageSize(width=500, height=375, size_bytes=60_000),),
+)
 
+a_graph = partial(
+    GraphFacts,
+    operators=(
+        OperatorFacts(name="readers__File", device="cpu"),
+        OperatorFacts(name="decoders__Image", device="mixed"),
+    ),
+    declared_batch_size=32,
+    declared_threads=4,
+    declared_prefetch=2,
+    output_devices=("gpu", "gpu"),
+    decoder_devices=("mixed",),
+)
 
-def a_discovery(**changes: Any) -> Discovery:
-    values: dict[str, Any] = {
-        "ran": "completed",
-        "duration_s": 12.0,
-        "dataset_dir": PathClaim(status="present", path="/workspace/data", shown="data"),
-        "pytorch_throughput": Claim(status="present", value=500.0, shown="500.0"),
-        "dali_throughput": Claim(status="present", value=900.0, shown="900.0"),
-        "where_dali_wins": TextList(status="present", items=WINS),
-        "where_dali_loses": TextList(status="present", items=LOSES),
-        "first_batch": FirstBatch(status="present", type="Tensor", shape=(32, 3, 224, 224), device="cuda:0"),
-        "loaders": (a_loader(),),
-        "pipelines": (a_pipeline(),),
-    }
-    return Discovery(**(values | changes))
+a_batch = partial(
+    BatchFacts,
+    output=0,
+    shape=(32, 3, 224, 224),
+    dtype="FLOAT",
+    layout="NCHW",
+    device="cuda",
+    declared_device="gpu",
+    finite=True,
+    constant=False,
+    low=-2.1,
+    high=2.6,
+)
 
-
-def a_scan(**changes: Any) -> Scan:
-    values: dict[str, Any] = {
-        "root": "/workspace/data",
-        "distinct": 160,
-        "entries_seen": 162,
-        "sizes": (ImageSize(width=500, height=375, size_bytes=60_000),),
-    }
-    return Scan(**(values | changes))
-
-
-def a_graph(**changes: Any) -> GraphFacts:
-    values: dict[str, Any] = {
-        "operators": (
-            OperatorFacts(name="readers__File", device="cpu"),
-            OperatorFacts(name="decoders__Image", device="mixed"),
-        ),
-        "declared_batch_size": 32,
-        "declared_threads": 4,
-        "declared_prefetch": 2,
-        "output_devices": ("gpu", "gpu"),
-        "decoder_devices": ("mixed",),
-    }
-    return GraphFacts(**(values | changes))
-
-
-def a_batch(**changes: Any) -> BatchFacts:
-    values: dict[str, Any] = {
-        "output": 0,
-        "shape": (32, 3, 224, 224),
-        "dtype": "FLOAT",
-        "layout": "NCHW",
-        "device": "cuda",
-        "declared_device": "gpu",
-        "finite": True,
-        "constant": False,
-        "low": -2.1,
-        "high": 2.6,
-    }
-    return BatchFacts(**(values | changes))
-
-
-def a_clean_room(**changes: Any) -> CleanRoom:
-    values: dict[str, Any] = {"pipeline": "dali_iter", "graph": a_graph(), "batch": a_batch()}
-    return CleanRoom(**(values | changes))
+a_clean_room = partial(CleanRoom, pipeline="dali_iter", graph=a_graph(), batch=a_batch())
 
 
 def a_block(index: int, ratio: float, baseline_rate: float = 500.0, spoiled: str | None = None) -> Block:
-    windows = (
-        Window(arm=Arm.DALI, images=int(baseline_rate * ratio * 100), seconds=100.0),
-        Window(arm=Arm.LEARNER, images=int(baseline_rate * 100), seconds=100.0),
-        Window(arm=Arm.DECLARED, images=int(baseline_rate * 100), seconds=100.0),
-    )
+    rates = {Arm.DALI: baseline_rate * ratio, Arm.LEARNER: baseline_rate, Arm.DECLARED: baseline_rate}
     return Block(
         index=index,
-        order=(Arm.DALI, Arm.LEARNER, Arm.DECLARED),
-        windows=windows,
+        order=tuple(rates),
+        windows=tuple(Window(arm=arm, images=int(rate * 100), seconds=100.0) for arm, rate in rates.items()),
         log_ratio=math.log(ratio),
         baseline=Arm.LEARNER,
         spoiled=spoiled,
@@ -177,17 +154,16 @@ def a_measurement(
     return Measurement(**(values | changes))
 
 
-def a_run(**changes: Any) -> RunRecord:
-    values: dict[str, Any] = {
-        "run_id": "0" * 32,
-        "device": "cuda",
-        "sandbox": "docker",
-        "isolated": True,
-        "entry_point": "submission.ipynb",
-        "seed": "ab" * 16,
-        "pods": (PodRecord(role=PodRole.LEARNER, ending=Ending.COMPLETED, exit_code=0, wall_s=20.0),),
-    }
-    return RunRecord(**(values | changes))
+a_run = partial(
+    RunRecord,
+    run_id="0" * 32,
+    device="cuda",
+    sandbox="docker",
+    isolated=True,
+    entry_point="submission.ipynb",
+    seed="ab" * 16,
+    pods=(PodRecord(role=PodRole.LEARNER, ending=Ending.COMPLETED, exit_code=0, wall_s=20.0),),
+)
 
 
 def an_evidence(**changes: Any) -> Evidence:

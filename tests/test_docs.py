@@ -1,7 +1,6 @@
 """Documents that cannot drift: published schemas, settings, commands and examples are those of the code."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -9,8 +8,7 @@ from checks.reference import page
 from checks.registry import Registry
 from grader_service.cli.schema import Document, schema_text
 from grader_service.settings import Settings
-
-ROOT = Path(__file__).resolve().parent.parent
+from tests.levels.parts import ROOT
 
 
 @pytest.mark.parametrize("document", list(Document), ids=lambda document: document.value)

@@ -8,6 +8,7 @@ import textwrap
 
 import pytest
 
+from checks.authoring.material import read_recorded
 from checks.authoring.target import find_targets, load_target
 from checks.authoring.trial import Job, Report
 from grader_service.authoring.conformance import conform
@@ -143,8 +144,6 @@ def test_wrong_material_is_named_with_its_line(tmp_path, line, message):
     """An author's file that cannot be read is no property of the check."""
     folder = write_project(tmp_path / "project")
     (folder / "rogues" / "observations.jsonl").write_text(line + "\n")
-    from checks.authoring.material import read_recorded
-
     target = load_target(f"file:{folder}/rogues/shuffles.py")
     with pytest.raises(ConfigurationError, match=r"observations\.jsonl, line 1") as caught:
         read_recorded(target)

@@ -1,18 +1,16 @@
 """`grader devices` as an operator types it: one device, or a host before it is shut down."""
 
 import threading
-import time
 
 import pytest
 from sqlalchemy import update
-from typer.testing import CliRunner
 
 from grader_service.cli import devices as devices_cli
-from grader_service.cli.app import app
 from grader_service.errors import UsageError
 from grader_service.store import devices
 from grader_service.store.engine import Store
 from grader_service.store.tables import RunRow, RunState, written
+from tests import command_line
 from tests.service.bench import Bench
 
 
@@ -29,11 +27,7 @@ def bench(tmp_path):
 def typed(bench, *words):
     """What `grader devices …` printed; what it refuses is raised."""
     env = {"GRADER_DATABASE_URL": bench.url, "GRADER_STATE_DIR": str(bench.state_dir), "GRADER_OPERATOR": "ann"}
-    done = CliRunner().invoke(app, ["devices", *words], env=env)
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout.splitlines()
+    return command_line.typed("devices", *words, **env)
 
 
 def states(bench):
@@ -90,11 +84,10 @@ def test_waiting_ends_when_the_last_run_does(bench, monkeypatch, drained_before)
     ended = []
 
     def finish():
-        time.sleep(1.0)
         ended.append(here)
         at_work(bench.url, here, None)
 
-    thread = threading.Thread(target=finish)
+    thread = threading.Timer(1.0, finish)
     thread.start()
     assert typed(bench, "drain", "--host", "big", "--wait")[-1] == "nothing runs there"
     assert ended

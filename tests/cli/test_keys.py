@@ -1,25 +1,15 @@
 """Keys are made once, kept from others, and can be changed without making old verdicts doubtful."""
 
 import json
-import os
 import stat
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from grader_service import verdicts
 from grader_service.errors import ConfigurationError
 from grader_service.signing import Signer, retired_keys, signed_by
-
-GRADER = str(Path(sys.executable).with_name("grader"))
-
-
-def grader(*arguments, state_dir):
-    environment = {"PATH": os.environ["PATH"], "GRADER_STATE_DIR": str(state_dir)}
-    return subprocess.run([GRADER, *arguments], env=environment, check=False, capture_output=True, text=True)
+from tests.command_line import grader
 
 
 def test_a_key_is_made_once_and_is_its_owners(tmp_path):

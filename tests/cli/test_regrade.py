@@ -6,10 +6,8 @@ import json
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import update
-from typer.testing import CliRunner
 
 from checks.registry import Registry
-from grader_service.cli.app import app
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.model.regrade import BatchState
 from grader_service.regrade.bulk import BulkDesk
@@ -19,6 +17,7 @@ from grader_service.store import regrades
 from grader_service.store.engine import Store
 from grader_service.store.regrade_parked import MOST_PARKED
 from grader_service.store.regrade_tables import RegradeItemRow
+from tests.command_line import typed
 from tests.regrade.desk import started, worked_off
 from tests.regrade.stored import fill
 
@@ -42,11 +41,7 @@ class Shell:
     def type(self, *words, **environment):
         """Runs `grader regrade …`, which must succeed; returns what it printed, line by line."""
         env = {"GRADER_DATABASE_URL": self.url, "GRADER_STATE_DIR": str(self.folder)}
-        done = CliRunner().invoke(app, ["regrade", *words], env=env | environment)
-        if done.exception is not None and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        assert done.exit_code == 0, done.output
-        return done.stdout.splitlines()
+        return typed("regrade", *words, **env, **environment)
 
     def happened(self, batch_id):
         """The last event of a batch."""

@@ -10,11 +10,13 @@ from grader_service.grading.flow import Bench, grade
 from grader_service.grading.progress import Silent
 from grader_service.ingest.artifact import measure
 from grader_service.labs.catalogue import load_lab
+from grader_service.model.lab import LabSpec
 from grader_service.model.submission import Submission
 from grader_service.signing import Signer
 from sandbox.docker_options import STATE_LABEL
+from tests.levels.parts import ROOT
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 @pytest.fixture
@@ -63,26 +65,41 @@ def grade_with(tmp_path):
 
 def with_threshold(lab, threshold):
     """The lab with another ratio to exceed."""
-    steps = [
-        step.model_copy(
-            update={
-                "checks": tuple(
-                    check.model_copy(update={"params": {**check.params, "threshold": threshold}})
-                    if check.id == "throughput_ratio"
-                    else check
-                    for check in step.checks
-                )
-            }
-        )
-        for step in lab.steps
-    ]
-    return lab.model_copy(update={"steps": tuple(steps)})
+    document = lab.model_dump()
+    for check in (check for step in document["steps"] for check in step["checks"]):
+        if check["id"] == "throughput_ratio":
+            check["params"] = {**check["params"], "threshold": threshold}
+    return LabSpec.model_validate(document)
+
+
+def checks_of(graded):
+    """The checks of a verdict by their ids."""
+    assert graded.failure is None, graded.failure
+    return {check.id: check for check in graded.verdict.checks}
 
 
 def check_of(graded, check_id):
     """One check of a verdict."""
-    assert graded.failure is None, graded.failure
-    return next(check for check in graded.verdict.checks if check.id == check_id)
+    return checks_of(graded)[check_id]
+
+
+ENDINGS = (
+    pytest.param("import os\nos._exit(0)\n", "jpeg.exited", id="os._exit"),
+    pytest.param(
+        "while True:\n    try:\n        while True: pass\n    except BaseException: pass\n",
+        "jpeg.dataset_dir_missing",
+        id="deaf loop",
+    ),
+    pytest.param("x = []\nwhile True: x.append(bytearray(1 << 24))\n", "jpeg.out_of_memory", id="memory"),
+)
+"""Code that ends its pod without a word, and the code of the verdict."""
+
+
+def judged_ending(grade_with, runner, code, expected):
+    """The check on such code."""
+    # Filling the memory ends it; how long that takes is the machine's affair.
+    limit_s = 60.0 if expected == "jpeg.out_of_memory" else 2.0
+    return check_of(grade_with(runner, code, ["baseline"], learner_timeout_s=limit_s, memory_mib=512), "jpeg_dataset")
 
 
 @pytest.fixture
@@ -111,7 +128,6 @@ def graded(grade_with, forked_runner):
     def run(*parts, threshold=0.02):
         source = "\n".join(textwrap.dedent(part) for part in parts)
         done = grade_with(forked_runner, source, ("pipeline", "benchmark"), measurement=PLAN, threshold=threshold)
-        assert done.failure is None, done.failure
-        return {check.id: check for check in done.verdict.checks}, done.evidence
+        return checks_of(done), done.evidence
 
     return run

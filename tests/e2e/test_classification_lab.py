@@ -7,7 +7,7 @@ import pytest
 from checks.registry import Registry
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.verdict import Outcome, Status
-from tests.e2e.conftest import EXAMPLES
+from tests.e2e.conftest import EXAMPLES, checks_of
 
 pytestmark = pytest.mark.integration
 
@@ -38,12 +38,6 @@ ADVISED = [
 """The same for checks of what only the learner's own code can say: they are advice, and cost nothing."""
 
 
-def check_by_id(graded):
-    """The checks of a verdict."""
-    assert graded.failure is None, graded.failure
-    return {check.id: check for check in graded.verdict.checks}
-
-
 def optional_checks():
     """Checks that are advice in this lab."""
     return {check.id for step in load_lab(LAB, Registry()).steps for check in step.checks if check.optional}
@@ -53,7 +47,7 @@ def everything_passed(graded):
     """Asserts that no step, no check and no advice was left open."""
     told = {
         name: (check.code, check.feedback)
-        for name, check in check_by_id(graded).items()
+        for name, check in checks_of(graded).items()
         if not check.code.endswith(".ok")
     }
     assert told == {}
@@ -87,7 +81,7 @@ def test_the_reference_passes_every_step_in_docker(docker_runner, grade_with):
 def test_each_failing_example_fails_for_its_reason(forked_runner, grade_with, name, step, check, code, advice):
     """One check of its step fails, with its code and with what to do; every other required check passes."""
     graded = grade_with(forked_runner, FOLDER / "failing" / f"{name}.py", (step,), lab=LAB, measurement=SHORT)
-    judged = check_by_id(graded)
+    judged = checks_of(graded)
     wrong = {
         name: (one.outcome, one.code)
         for name, one in judged.items()
@@ -102,7 +96,7 @@ def test_each_failing_example_fails_for_its_reason(forked_runner, grade_with, na
 def test_what_is_advised_against_costs_nothing(forked_runner, grade_with, name, step, check, code, advice):
     """A check that is advice fails, its step passes with all points, and the summary says what to do."""
     graded = grade_with(forked_runner, FOLDER / "failing" / f"{name}.py", (step,), lab=LAB, measurement=SHORT)
-    result = check_by_id(graded)[check]
+    result = checks_of(graded)[check]
     assert (result.outcome, result.code) == (Outcome.FAILED, code)
     assert graded.verdict.status is Status.PASSED
     assert graded.verdict.score == graded.verdict.max_score

@@ -1,35 +1,17 @@
 """The `grader` command as people run it: exit codes, streams, files."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from grader_service.model.verdict import Verdict
+from tests.command_line import grader
 from tests.e2e.conftest import EXAMPLES
+from tests.factories import LOSES, WINS
 
 pytestmark = pytest.mark.integration
 
-GRADER = str(Path(sys.executable).with_name("grader"))
 REFERENCE = str(EXAMPLES / "reference_submission.ipynb")
-
-
-def grader(*arguments, state_dir, timeout=280, text_in=None):
-    """Runs the command in a fresh environment."""
-    environment = {name: os.environ[name] for name in ("PATH", "DOCKER_HOST") if name in os.environ}
-    environment |= {"GRADER_STATE_DIR": str(state_dir), "COLUMNS": "120"}
-    return subprocess.run(
-        [GRADER, *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        env=environment,
-        input=text_in,
-    )
 
 
 def decided(*arguments, state_dir):
@@ -138,11 +120,8 @@ def test_our_failure_exits_3_and_is_not_the_learners(state_dir, tmp_path):
     """Without an engine the verdict says `error`, has no score, and the message says what to do."""
     path = tmp_path / "s.py"
     path.write_text("x = 1\n")
-    done = subprocess.run(
-        [GRADER, "grade", str(path), "--device", "cpu", "--json", "-"],
-        check=False, capture_output=True, text=True,
-        env={"PATH": "/usr/bin:/bin", "GRADER_STATE_DIR": str(state_dir), "DOCKER_HOST": "unix:///nonexistent.sock"},
-    )  # fmt: skip
+    nowhere = "unix:///nonexistent.sock"
+    done = grader("grade", str(path), "--device", "cpu", "--json", "-", state_dir=state_dir, DOCKER_HOST=nowhere)
     assert done.returncode == 3
     assert "Docker engine" in done.stderr
     assert "Traceback" not in done.stderr
@@ -150,17 +129,7 @@ def test_our_failure_exits_3_and_is_not_the_learners(state_dir, tmp_path):
 
 def test_checks_run_judges_lines(state_dir):
     """One observation in, one result out; a line that is no observation does not stop the others."""
-    good = {
-        "where_dali_wins": [
-            "ImageNet training with four CPU cores per GPU: JPEG decode starves the card",
-            "H.264 video clips decoded on NVDEC instead of the CPU",
-            "Eight GPUs in one host whose loader workers fight for the same cores",
-        ],
-        "where_dali_loses": [
-            "BERT fine-tuning on pre-tokenised text has nothing to decode",
-            "CIFAR-10: tiny images that sit in memory already",
-        ],
-    }
+    good = {"where_dali_wins": WINS, "where_dali_loses": LOSES}
     lines = [json.dumps(good), "{}", "not json", json.dumps({"where_dali_wins": [], "where_dali_loses": []})]
     done = grader("checks", "run", "reflections", "--observations", "-", state_dir=state_dir, text_in="\n".join(lines))
     results = [json.loads(line) for line in done.stdout.splitlines()]
@@ -180,10 +149,3 @@ def test_lists_and_schemas(state_dir, tmp_path):
     done = grader("labs", "validate", str(broken), state_dir=state_dir)
     assert done.returncode == 2
     assert "version: missing" in done.stdout
-
-
-def test_doctor_answers(state_dir):
-    """The doctor names engine, image, GPU and cores, one line of JSON each when asked."""
-    done = grader("doctor", "--json", state_dir=state_dir)
-    topics = {json.loads(line)["topic"] for line in done.stdout.splitlines()}
-    assert {"cores", "memory", "Docker engine", "GPU", "embedded mode"} <= topics

@@ -1,14 +1,13 @@
 """Whole gradings through real Docker: misbehaving submissions, notebooks, bad archives."""
 
 import io
-import json
-import zipfile
 
 import pytest
 from PIL import Image
 
 from grader_service.model.verdict import Outcome, Status
-from tests.e2e.conftest import EXAMPLES, check_of
+from tests.e2e.conftest import ENDINGS, EXAMPLES, check_of, judged_ending
+from tests.ingest.packing import code_cell, notebook, zip_bytes
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("nothing_left")]
 
@@ -29,30 +28,22 @@ def test_a_submission_that_stops_half_way_keeps_what_it_reached(docker_runner, g
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        ("import os\nos._exit(0)\n", "jpeg.exited"),
-        ("import ctypes\nctypes.string_at(0)\n", "jpeg.exited"),
-        (
-            "while True:\n    try:\n        while True: pass\n    except BaseException: pass\n",
-            "jpeg.dataset_dir_missing",
-        ),
-        ("x = []\nwhile True: x.append(bytearray(1 << 24))\n", "jpeg.out_of_memory"),
-        (
+        *ENDINGS,
+        pytest.param("import ctypes\nctypes.string_at(0)\n", "jpeg.exited", id="segfault"),
+        pytest.param(
             "import os, stat\n"
             "for fd in range(3, 64):\n"
             "    try:\n"
             "        if stat.S_ISSOCK(os.fstat(fd).st_mode): os.write(fd, b'garbage' * 100)\n"
             "    except OSError: pass\n",
             "jpeg.interfered",
+            id="forged frames",
         ),
     ],
-    ids=["os._exit", "segfault", "deaf loop", "memory", "forged frames"],
 )
 def test_a_pod_that_ends_without_a_word_is_never_a_pass(docker_runner, grade_with, code, expected):
     """However the code ends the process, the verdict says so, and everything is removed."""
-    # Filling the memory ends it; how long that takes is the machine's affair.
-    limit_s = 60.0 if expected == "jpeg.out_of_memory" else 2.0
-    graded = grade_with(docker_runner, code, ["baseline"], learner_timeout_s=limit_s, memory_mib=512)
-    assert check_of(graded, "jpeg_dataset").code == expected
+    assert judged_ending(grade_with, docker_runner, code, expected).code == expected
 
 
 def test_a_polite_endless_loop_is_stopped_at_its_line(docker_runner, grade_with):
@@ -118,23 +109,10 @@ def test_a_notebook_runs_as_a_notebook(docker_runner, grade_with):
         "\n\nraise RuntimeError('stop here')",
         "where_dali_wins = ['never reached']",
     ]
-    notebook = {
-        "nbformat": 4,
-        "nbformat_minor": 5,
-        "metadata": {},
-        "cells": [
-            {
-                "cell_type": "code",
-                "id": f"c{i}",
-                "source": source,
-                "metadata": {},
-                "execution_count": 9,
-                "outputs": [{"output_type": "stream", "name": "stdout", "text": "where_dali_wins = 3"}],
-            }
-            for i, source in enumerate(cells)
-        ],
-    }
-    graded = grade_with(docker_runner, json.dumps(notebook), ["baseline", "reflection"], filename="nb.ipynb")
+    claim = {"output_type": "stream", "name": "stdout", "text": "where_dali_wins = 3"}
+    stored = [code_cell(source, number, [claim]) | {"execution_count": 9} for number, source in enumerate(cells)]
+    content = notebook(*stored, metadata={})
+    graded = grade_with(docker_runner, content, ["baseline", "reflection"], filename="nb.ipynb")
     assert check_of(graded, "jpeg_dataset").code == "jpeg.not_found"
     reflections = check_of(graded, "reflections")
     assert "cell 4, line 3" in reflections.feedback
@@ -143,39 +121,33 @@ def test_a_notebook_runs_as_a_notebook(docker_runner, grade_with):
 
 def test_an_archive_brings_its_own_images(docker_runner, grade_with):
     """Files of the archive lie in the working directory; the entry point is found below one enclosing folder."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr(
-            "project/submission.py",
-            "import helper\nfrom torch.utils.data import DataLoader\n"
-            "dataset_dir = helper.ROOT\npytorch_throughput = 3\nloader = DataLoader([1, 2, 3])\n",
-        )
-        archive.writestr("project/helper.py", "ROOT = 'images'\n")
-        for i in range(101):
-            data = io.BytesIO()
-            Image.new("RGB", (40 + i, 40), (i, 2 * i % 256, 7)).save(data, "JPEG")
-            archive.writestr(f"project/images/ü {i}.JPG", data.getvalue())
-        archive.writestr("__MACOSX/project/._submission.py", b"\x00")
-    graded = grade_with(docker_runner, packed.getvalue(), ["baseline"], filename="work.zip")
+    source = (
+        "import helper\nfrom torch.utils.data import DataLoader\n"
+        "dataset_dir = helper.ROOT\npytorch_throughput = 3\nloader = DataLoader([1, 2, 3])\n"
+    )
+    members = [("project/submission.py", source), ("project/helper.py", "ROOT = 'images'\n")]
+    for i in range(101):
+        data = io.BytesIO()
+        Image.new("RGB", (40 + i, 40), (i, 2 * i % 256, 7)).save(data, "JPEG")
+        members.append((f"project/images/ü {i}.JPG", data.getvalue()))
+    members.append(("__MACOSX/project/._submission.py", b"\x00"))
+    graded = grade_with(docker_runner, zip_bytes(members), ["baseline"], filename="work.zip")
     result = check_of(graded, "jpeg_dataset")
     assert result.outcome is Outcome.PASSED, result.feedback
     assert result.details["distinct"] == 101
 
 
 @pytest.mark.parametrize(
-    ("build", "code"),
+    ("names", "code"),
     [
-        (lambda z: z.writestr("../evil.py", "x"), "archive.traversal"),
-        (lambda z: (z.writestr("a.py", "x"), z.writestr("b.py", "x")), "entry.ambiguous"),
-        (lambda z: z.writestr("readme.txt", "x"), "entry.none"),
-        (lambda z: (z.writestr("submission.py", "x"), z.writestr("Submission.py", "y")), "archive.duplicate_member"),
+        (["../evil.py"], "archive.traversal"),
+        (["a.py", "b.py"], "entry.ambiguous"),
+        (["readme.txt"], "entry.none"),
+        (["submission.py", "Submission.py"], "archive.duplicate_member"),
     ],
 )
-def test_bad_archives_are_rejected_before_any_pod(docker_runner, grade_with, build, code):
+def test_bad_archives_are_rejected_before_any_pod(docker_runner, grade_with, names, code):
     """The reason is in the verdict, and nothing was started."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        build(archive)
-    graded = grade_with(docker_runner, packed.getvalue(), filename="work.zip")
+    graded = grade_with(docker_runner, zip_bytes([(name, "x") for name in names]), filename="work.zip")
     assert (graded.verdict.status, graded.verdict.code) == (Status.REJECTED, code)
     assert graded.verdict.score is None

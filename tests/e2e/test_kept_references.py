@@ -145,7 +145,7 @@ def test_what_is_not_glaring_is_measured_in_full(screened, monkeypatch):
     assert measured.decision.outcome != "passed"  # nor failed: no host shows a hundredfold
 
 
-def test_a_reference_with_company_is_not_kept(run, references, clock):
+def test_a_reference_with_company_is_not_kept(run, references):
     """Others on its processors would make its rate too low for a quiet hour, and a graph look better than it is."""
     for number in range(LEAST_LEARNERS):
         run(references, EASY, f"learner-{number}")

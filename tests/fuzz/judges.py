@@ -7,7 +7,7 @@ from typing import Any
 from checks.api import CheckResult, probes_of
 from checks.diagnosis import diagnose
 from checks.reflections.judging import judge_lists
-from checks.registry import LoadedCheck, Registry
+from checks.registry import LoadedCheck
 from grader_service.grading.probing import Probed, _unusable
 from grader_service.judging import judge_one
 from grader_service.model.evidence import Evidence, LearnerException
@@ -15,6 +15,7 @@ from grader_service.model.lab import LabCheck
 from grader_service.rubric import plain
 from tests.checks.judged import a_record
 from tests.factories import a_run, an_evidence
+from tests.fuzz.stored import _registry
 
 SAID = ("discovery", "scan", "clean_room")
 
@@ -79,8 +80,3 @@ def _base() -> dict[str, Any]:
 @functools.cache
 def _record(probe: str) -> dict[str, Any]:
     return a_record(probe, "raised").model_dump(mode="json")
-
-
-@functools.cache
-def _registry() -> Registry:
-    return Registry()

@@ -18,7 +18,7 @@ from tests.builtin_claims.test_hostile import VALID
 from tests.factories import a_batch, a_discovery, a_graph, a_loader, a_scan, an_evidence
 from tests.fuzz import messages, stored
 from tests.fuzz.readers import READERS, SEEDS
-from tests.ingest.packing import tar_bytes, tar_member, zip_bytes, zip_member
+from tests.ingest.packing import code_cell, tar_bytes, tar_member, zip_bytes, zip_member
 
 WHO = {"submission_id": "s:1", "lab": "dali-pipelines", "learner": "l", "cohort": "autumn"}
 SOURCE = b"where_dali_wins = ['a']\n"
@@ -143,22 +143,10 @@ def _dialogues() -> Iterator[list[Any]]:
 
 def _notebooks() -> Iterator[dict[str, Any]]:
     cells = ["%%time\nx = 1\n", "!ls\n%matplotlib inline", "pip install torch", "def f(:\n", "", "x = ?\nprint?"]
-    for version in (4, 3):
-        made = [
-            {"cell_type": "code", "source": text.splitlines(keepends=True), "input": text, "metadata": {},
-             "outputs": [], "execution_count": None, "language": "python", "collapsed": False}
-            for text in cells
-        ]  # fmt: skip
-        if version == 4:
-            made = [{k: v for k, v in cell.items() if k not in ("input", "language", "collapsed")} for cell in made]
-            yield {
-                "nbformat": 4,
-                "nbformat_minor": 5,
-                "metadata": {"kernelspec": {"language": "python"}},
-                "cells": made,
-            }
-        else:
-            yield {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": "n"}, "worksheets": [{"cells": made}]}
+    made = [code_cell(text.splitlines(keepends=True), number) for number, text in enumerate(cells)]
+    yield {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": {"language": "python"}}, "cells": made}
+    made = [code_cell(text) | {"input": text, "language": "python", "collapsed": False} for text in cells]
+    yield {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": "n"}, "worksheets": [{"cells": made}]}
 
 
 def _zips() -> Iterator[bytes]:
@@ -217,15 +205,7 @@ def _requests() -> Iterator[dict[str, Any]]:
 
 
 def _verdict() -> bytes:
-    made = stored.verdict_on(
-        stored.SUBMISSION,
-        stored._lab(),
-        "0" * 32,
-        "evidence",
-        an_evidence().model_dump_json().encode(),
-        stored._registry(),
-        None,
-    )
+    made = stored.judged(an_evidence().model_dump_json().encode())
     return messages._place().desk.signer.sign(made).model_dump_json().encode()
 
 

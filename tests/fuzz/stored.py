@@ -27,9 +27,14 @@ SUBMISSION = Submission(
 )
 
 
+def judged(data: bytes) -> Verdict:
+    """The verdict of every check of the lab on stored evidence."""
+    return verdict_on(SUBMISSION, _lab(), "0" * 32, "evidence", data, _registry(), None)
+
+
 def evidence(data: bytes) -> object:
     """A run's stored evidence, judged by every check of the lab and made into a verdict."""
-    made = verdict_on(SUBMISSION, _lab(), "0" * 32, "evidence", data, _registry(), None)
+    made = judged(data)
     document = made.model_dump_json()
     assert Verdict.model_validate_json(document).model_dump_json() == document
     return standing_of(made)

@@ -9,6 +9,8 @@ import zipfile
 import zlib
 from pathlib import Path
 
+import pytest
+
 from grader_service.errors import SubmissionRejected
 from grader_service.ingest.archive import unpack
 from grader_service.ingest.limits import IngestLimits
@@ -125,6 +127,14 @@ def code_cell(source, number=0, outputs=()):
         "outputs": list(outputs),
         "source": source,
     }
+
+
+def refusal(call, *arguments):
+    """(code, feedback) with which this call refuses a submission; learners can read every character of it."""
+    with pytest.raises(SubmissionRejected) as raised:
+        call(*arguments)
+    assert raised.value.feedback.isprintable()
+    return raised.value.code, raised.value.feedback
 
 
 class Target:

@@ -13,10 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from grader_service.errors import InfrastructureError, SubmissionRejected
+from grader_service.errors import InfrastructureError
 from grader_service.ingest.artifact import Artifact, Prepared, kind_of, measure, prepare
 from grader_service.ingest.limits import IngestLimits
-from tests.ingest.packing import SOURCE, notebook, pack, tar_bytes, zip_bytes
+from tests.ingest.packing import SOURCE, notebook, pack, refusal, tar_bytes, zip_bytes
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
 
@@ -44,9 +45,7 @@ def artifact(tmp_path):
 
 
 def rejection(artifact, into, limits=LIMITS):
-    with pytest.raises(SubmissionRejected) as raised:
-        prepare(artifact, into, limits)
-    return raised.value.code, raised.value.feedback
+    return refusal(prepare, artifact, into, limits)
 
 
 def workers():
@@ -89,13 +88,11 @@ def test_the_ending_decides_the_kind(filename, kind):
 @pytest.mark.parametrize("filename", ["a", "a.rar", "a.gz", "py", "a.py.exe", "a.docx", "", "\x1b[31m.exe", "a" * 5000])
 def test_other_endings(filename):
     """The message shows the name without its control characters, and lists what can be sent."""
-    with pytest.raises(SubmissionRejected) as raised:
-        kind_of(filename)
-    assert raised.value.code == "submission.unknown_type"
-    assert raised.value.feedback.isprintable()
-    assert len(raised.value.feedback) < 300
+    code, feedback = refusal(kind_of, filename)
+    assert code == "submission.unknown_type"
+    assert len(feedback) < 300
     for ending in (".py", ".ipynb", ".zip", ".tar.gz"):
-        assert ending in raised.value.feedback
+        assert ending in feedback
 
 
 @pytest.mark.parametrize("source", [SOURCE, b"\xef\xbb\xbfx = 1", b"\xff\xfex\0", b"# coding: latin-1\n\xe9", b"\0\0"])
@@ -121,11 +118,6 @@ def test_an_archive_arrives_with_its_entry_point(artifact, into, kind):
     members = [("p/lab.ipynb", notebook("x = 1")), ("p/src/helpers.py", SOURCE), ("p/data/é.txt", b"1")]
     assert prepare(artifact(f"x.{kind}", pack(kind, members)), into) == Prepared("lab.ipynb", ((1, "x = 1"),))
     assert (into / "data" / "é.txt").read_bytes() == b"1"
-
-
-def test_a_module_in_an_archive_has_no_cells(artifact, into):
-    """Modules are run from their file."""
-    assert prepare(artifact("x.zip", pack("zip", [("submission.py", SOURCE)])), into) == Prepared("submission.py", None)
 
 
 @pytest.mark.parametrize("mask", [0o077, 0o000])
@@ -262,14 +254,11 @@ def test_a_reader_that_crashes_is(stuck, into, number):
 
 
 def _kill_worker(number):
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        for worker in workers():
-            # Once it waits for the artifact; before, Python might turn a signal into something else.
-            if worker.status() == psutil.STATUS_SLEEPING and time.time() - worker.create_time() > 1.5:
-                worker.send_signal(number)
-                return
-        time.sleep(0.05)
+    def waits(worker):
+        # For the artifact; before, Python might turn a signal into something else.
+        return worker.status() == psutil.STATUS_SLEEPING and time.time() - worker.create_time() > 1.5
+
+    wait_for(lambda: [worker for worker in workers() if waits(worker)], 10, 0.05)[0].send_signal(number)
 
 
 def test_a_file_that_changes_meanwhile(artifact, into):
@@ -309,26 +298,28 @@ def test_the_working_folder_lends_no_modules(artifact, into, tmp_path, monkeypat
 
 
 def test_relative_paths(artifact, into, tmp_path, monkeypatch):
-    """The command line is given paths as people type them."""
+    """The command line is given paths as people type them; a module is run from its file and has no cells."""
     artifact("a.zip", zip_bytes([("submission.py", SOURCE)]))
     monkeypatch.chdir(tmp_path)
-    assert prepare(measure(Path("a.zip")), Path(into.name)).entry == "submission.py"
+    assert prepare(measure(Path("a.zip")), Path(into.name)) == Prepared("submission.py", None)
 
 
 class TestWhatTheChildSays:
     """The child read hostile bytes: its answer is checked like a guest's."""
 
     @pytest.fixture
-    def child(self, tmp_path, monkeypatch):
-        """Puts this program in the place of the interpreter that opens artifacts."""
+    def fails(self, artifact, into, tmp_path, monkeypatch):
+        """Puts this program in the place of the interpreter that opens artifacts: our failure, told in these words."""
 
-        def install(program):
+        def check(program, words="failed"):
             path = tmp_path / "child.sh"
             path.write_text(f"#!{sys.executable}\nimport sys, os, json\ninto = sys.argv[6]\n{program}\n")
             path.chmod(0o755)
             monkeypatch.setattr(sys, "executable", str(path))
+            with pytest.raises(InfrastructureError, match=words):
+                prepare(artifact("a.zip", b"x"), into)
 
-        return install
+        return check
 
     @pytest.mark.parametrize(
         "answer",
@@ -343,45 +334,34 @@ class TestWhatTheChildSays:
             '{"entry": "submission.py", "cells": null, "score": 1}',
         ],
     )
-    def test_nonsense(self, artifact, into, child, answer):
+    def test_nonsense(self, fails, answer):
         """Anything but one of the two answers is our failure."""
-        child(f"open(into + '/submission.py', 'w'); print({answer!r})")
-        with pytest.raises(InfrastructureError, match="nonsense"):
-            prepare(artifact("a.zip", b"x"), into)
+        fails(f"open(into + '/submission.py', 'w'); print({answer!r})", "nonsense")
 
     @pytest.mark.parametrize("entry", ["../a.zip", "/etc/passwd", "missing.py", "folder", "", "./submission.py"])
-    def test_an_entry_point_that_is_not_there(self, artifact, into, child, entry):
+    def test_an_entry_point_that_is_not_there(self, fails, entry):
         """It must be one of the files in the folder."""
         answer = json.dumps({"entry": entry, "cells": None})
-        child(f"os.mkdir(into + '/folder'); open(into + '/submission.py', 'w'); print({answer!r})")
-        with pytest.raises(InfrastructureError, match="left no"):
-            prepare(artifact("a.zip", b"x"), into)
+        fails(f"os.mkdir(into + '/folder'); open(into + '/submission.py', 'w'); print({answer!r})", "left no")
 
     @pytest.mark.parametrize(
         "plant", ["os.symlink('/etc', into + '/etc')", "os.symlink('x', into + '/x')", "os.mkfifo(into + '/pipe')"]
     )
-    def test_special_files(self, artifact, into, child, plant):
+    def test_special_files(self, fails, plant):
         """Links and pipes are neither opened to pods nor followed."""
         before = os.stat("/etc").st_mode
-        child(
-            f"{plant}; open(into + '/submission.py', 'w')\nprint('{{\"entry\": \"submission.py\", \"cells\": null}}')"
-        )
-        with pytest.raises(InfrastructureError, match="special file"):
-            prepare(artifact("a.zip", b"x"), into)
+        answer = json.dumps({"entry": "submission.py", "cells": None})
+        fails(f"{plant}; open(into + '/submission.py', 'w'); print({answer!r})", "special file")
         assert os.stat("/etc").st_mode == before
 
-    def test_a_crash(self, artifact, into, child):
+    def test_a_crash(self, fails):
         """The end of what it said last is in the message for the operator."""
-        child("print('x' * 5000 + 'the reason', file=sys.stderr); sys.exit(3)")
-        with pytest.raises(InfrastructureError, match=r"failed with 3: x+the reason"):
-            prepare(artifact("a.zip", b"x"), into)
+        fails("print('x' * 5000 + 'the reason', file=sys.stderr); sys.exit(3)", "failed with 3: x+the reason")
 
-    def test_secrets_stay_here(self, artifact, into, child, tmp_path, monkeypatch):
+    def test_secrets_stay_here(self, fails, tmp_path, monkeypatch):
         """Of our environment it gets what Python needs, and nothing else."""
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        child(f"json.dump(dict(os.environ), open({str(tmp_path / 'environment')!r}, 'w')); sys.exit(1)")
-        with pytest.raises(InfrastructureError):
-            prepare(artifact("a.zip", b"x"), into)
+        fails(f"json.dump(dict(os.environ), open({str(tmp_path / 'environment')!r}, 'w')); sys.exit(1)")
         assert "secret" not in (tmp_path / "environment").read_text()
 
     def test_no_interpreter(self, artifact, into, monkeypatch):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from grader_service.errors import SubmissionRejected
 from grader_service.ingest.entry import choose_entry
+from tests.ingest.packing import refusal
 
 
 @pytest.mark.parametrize(
@@ -36,28 +36,25 @@ def test_the_entry_point(paths, entry):
 )
 def test_two_candidates(paths):
     """The message names both and says how to decide."""
-    with pytest.raises(SubmissionRejected) as raised:
-        choose_entry(paths)
-    assert raised.value.code == "entry.ambiguous"
-    assert all(repr(path) in raised.value.feedback for path in paths)
-    assert "submission.py or submission.ipynb" in raised.value.feedback
+    code, feedback = refusal(choose_entry, paths)
+    assert code == "entry.ambiguous"
+    assert all(repr(path) in feedback for path in paths)
+    assert "submission.py or submission.ipynb" in feedback
 
 
 @pytest.mark.parametrize("paths", [[], ["README.md"], ["src/submission.py"], ["a.pyw", "b.py.txt", "c.ipynb.json"]])
 def test_no_candidate(paths):
     """The message lists what came and says what to do."""
-    with pytest.raises(SubmissionRejected) as raised:
-        choose_entry(paths)
-    assert raised.value.code == "entry.none"
-    assert (repr(paths[0]) if paths else "no files") in raised.value.feedback
-    assert "Put the file that should run at the top" in raised.value.feedback
+    code, feedback = refusal(choose_entry, paths)
+    assert code == "entry.none"
+    assert (repr(paths[0]) if paths else "no files") in feedback
+    assert "Put the file that should run at the top" in feedback
 
 
 def test_long_lists_and_names_are_cut():
     """What is quoted from an archive stays short and plain."""
     names = [f"{'é' * 200}{number}.txt" for number in range(1000)]
-    with pytest.raises(SubmissionRejected) as raised:
-        choose_entry(names)
-    assert len(raised.value.feedback) < 800
-    assert raised.value.feedback.isascii()
-    assert "and 995 more" in raised.value.feedback
+    _, feedback = refusal(choose_entry, names)
+    assert len(feedback) < 800
+    assert feedback.isascii()
+    assert "and 995 more" in feedback

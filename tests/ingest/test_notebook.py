@@ -12,16 +12,13 @@ from hypothesis import strategies as st
 from grader_service.errors import SubmissionRejected
 from grader_service.ingest.limits import IngestLimits
 from grader_service.ingest.notebook import read_cells, to_python
-from tests.ingest.packing import code_cell, notebook
+from tests.ingest.packing import code_cell, notebook, refusal
 
 LIMITS = IngestLimits()
 
 
 def rejection(content, limits=LIMITS):
-    with pytest.raises(SubmissionRejected) as raised:
-        read_cells(content, limits)
-    assert raised.value.feedback.isprintable()
-    return raised.value.code, raised.value.feedback
+    return refusal(read_cells, content, limits)
 
 
 def test_code_cells_run_in_their_order():
@@ -34,14 +31,21 @@ def test_code_cells_run_in_their_order():
     assert read_cells(notebook(*cells), LIMITS) == [(1, "first"), (2, "second"), (3, "third")]
 
 
-def test_empty_cells_are_counted_and_left_out():
-    """So that the number in a message is the one that a person counts."""
-    assert read_cells(notebook("", "a = 1", " \n\t\n", "b = 2"), LIMITS) == [(2, "a = 1"), (4, "b = 2")]
+WITHOUT_ID = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": [], "source": "x = 1"}
 
 
-def test_a_source_may_be_a_list_of_lines():
-    """As Jupyter writes it."""
-    assert read_cells(notebook(code_cell(["a = 1\n", "b = 2"])), LIMITS) == [(1, "a = 1\nb = 2")]
+@pytest.mark.parametrize(
+    ("cells", "read"),
+    [
+        (["", "a = 1", " \n\t\n", "b = 2"], [(2, "a = 1"), (4, "b = 2")]),
+        ([code_cell(["a = 1\n", "b = 2"])], [(1, "a = 1\nb = 2")]),
+        ([WITHOUT_ID, code_cell("b = 2", 1), code_cell("c = 3", 1)], [(1, "x = 1"), (2, "b = 2"), (3, "c = 3")]),
+    ],
+    ids=["empty", "list of lines", "missing and doubled ids"],
+)
+def test_cells_of_many_kinds_are_read(cells, read):
+    """Empty ones are counted and left out; Jupyter writes lists of lines; tools that edit forget ids or copy them."""
+    assert read_cells(notebook(*cells), LIMITS) == read
 
 
 def changed(**fields):
@@ -101,21 +105,8 @@ def test_huge_outputs_are_honest():
 @pytest.mark.parametrize("minor", [0, 2, 4, 5, 99])
 def test_every_minor_version(minor):
     """With and without the cell ids that came with 4.5, and of versions still to come."""
-    cell = code_cell("x = 1")
-    if minor < 5:
-        del cell["id"]
+    cell = WITHOUT_ID if minor < 5 else code_cell("x = 1")
     assert read_cells(notebook(cell, nbformat_minor=minor), LIMITS) == [(1, "x = 1")]
-
-
-def test_missing_and_doubled_cell_ids():
-    """Tools that edit notebooks forget ids or copy them; Jupyter opens both."""
-    anonymous = code_cell("a = 1")
-    del anonymous["id"]
-    assert read_cells(notebook(anonymous, code_cell("b = 2", 1), code_cell("c = 3", 1)), LIMITS) == [
-        (1, "a = 1"),
-        (2, "b = 2"),
-        (3, "c = 3"),
-    ]
 
 
 def test_a_notebook_of_format_3():
@@ -274,9 +265,12 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize("source", PLAIN)
-def test_plain_python_is_left_alone(source):
-    """Byte for byte, blank lines, question marks and percent signs included."""
+NO_PYTHON = ["# Title\nsome words here", "x = ", "SELECT * FROM t;", "<b>html</b>", "x = (1", "1 +* 2\n\n"]
+
+
+@pytest.mark.parametrize("source", [*PLAIN, *NO_PYTHON])
+def test_cells_without_magics_are_left_alone(source):
+    """Byte for byte, blank lines, question marks and percent signs included; what is no Python fails at its line."""
     assert to_python(source) == source
 
 
@@ -332,14 +326,6 @@ def test_the_setup_of_a_timed_cell_runs():
     assert to_python("%%timeit -q\nx = 1\n") == "# %%timeit -q\nx = 1\n"
 
 
-@pytest.mark.parametrize(
-    "source", ["# Title\nsome words here", "x = ", "SELECT * FROM t;", "<b>html</b>", "x = (1", "1 +* 2\n\n"]
-)
-def test_cells_that_are_not_python_stay_as_they_are(source):
-    """So that the run meets the error at the learner's own line."""
-    assert to_python(source) == source
-
-
 def test_a_mistake_beside_a_magic_keeps_its_line():
     """The magic is a call, the mistake is where it was."""
     assert to_python("!ls\nx = = 1\n").split("\n")[1] == "x = = 1"
@@ -350,10 +336,9 @@ def test_too_many_magics():
     """400 lines are more than a person writes; 400 are still taken."""
     assert to_python("%a\n" * 400).count("get_ipython()") == 400
     for source in ("%a\n" * 401, "!a\nx = 1\n" * 401, "%%time\n" * 10 + "x = 1", "%%time\n" * 20_000):
-        with pytest.raises(SubmissionRejected) as raised:
-            to_python(source)
-        assert raised.value.code == "notebook.too_many_magics"
-        assert "Write what they do in Python" in raised.value.feedback
+        code, feedback = refusal(to_python, source)
+        assert code == "notebook.too_many_magics"
+        assert "Write what they do in Python" in feedback
 
 
 ODD_LINES = [

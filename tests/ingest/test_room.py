@@ -1,9 +1,7 @@
 """A submission that fills its workspace is refused before anything runs, and says what fits."""
 
-import pytest
-
-from grader_service.errors import SubmissionRejected
 from grader_service.ingest.room import require_room
+from tests.ingest.packing import refusal
 
 
 def test_what_fits_is_taken(tmp_path):
@@ -16,11 +14,10 @@ def test_what_fits_is_taken(tmp_path):
 def test_too_many_bytes(tmp_path):
     """Small files take a page each."""
     (tmp_path / "big.bin").write_bytes(bytes(65 << 20))
-    with pytest.raises(SubmissionRejected) as refused:
-        require_room(tmp_path, 64, 1000)
-    assert refused.value.code == "submission.no_room"
-    assert "65 MiB" in refused.value.feedback
-    assert "64 MiB" in refused.value.feedback
+    code, feedback = refusal(require_room, tmp_path, 64, 1000)
+    assert code == "submission.no_room"
+    assert "65 MiB" in feedback
+    assert "64 MiB" in feedback
 
 
 def test_too_many_files(tmp_path):
@@ -29,5 +26,4 @@ def test_too_many_files(tmp_path):
         (tmp_path / f"d{number}").mkdir()
         (tmp_path / f"d{number}" / "a").touch()
     require_room(tmp_path, 64, 121)
-    with pytest.raises(SubmissionRejected):
-        require_room(tmp_path, 64, 120)
+    refusal(require_room, tmp_path, 64, 120)

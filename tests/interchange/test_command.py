@@ -1,10 +1,6 @@
 """`grader export` as it is called: files, folders, streams and exit codes."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from xml.etree.ElementTree import fromstring
 
 import pytest
@@ -16,6 +12,7 @@ from grader_service.interchange.gradescope import GradescopeResults
 from grader_service.interchange.junit_schema import violations
 from grader_service.interchange.prairielearn import PrairieLearnResults
 from grader_service.signing import Signer
+from tests.command_line import grader
 from tests.interchange.corpus import CORPUS, ROOT, as_lines
 from tests.report.factories import rehearsed, verdict
 
@@ -38,13 +35,10 @@ def files(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["gradescope", "prairielearn", "junit"])
-def test_the_installed_command_exports_the_published_verdict(form):
+def test_the_installed_command_exports_the_published_verdict(form, tmp_path):
     """A verdict of a real GPU run becomes a valid document on standard output, and nothing else does."""
-    grader = Path(sys.executable).with_name("grader")
-    path = ROOT / "docs/gpu/verdict-h100.json"
-    environment = {"PATH": os.environ["PATH"]}
-    done = subprocess.run([grader, "export", "--format", form, path], env=environment, capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
+    done = grader("export", "--format", form, ROOT / "docs/gpu/verdict-h100.json", state_dir=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
     if form == "junit":
         assert violations(fromstring(done.stdout)) == []  # noqa: S314 - our own document
     else:

@@ -58,7 +58,7 @@ def test_validate_as_json_prints_nothing_else(tmp_path):
     assert {row["file"] for row in rows} == {str(bad)}
 
 
-def test_show_prints_what_the_lab_is_about(tmp_path):
+def test_show_prints_what_the_lab_is_about():
     """For people by default, as JSON with defaults, and as TOML as it was written."""
     shown = labs("show", "dali-pipelines")
     for word in ("NVIDIA DALI", "grader-service", "throughput_ratio", "threshold = 1.1", "min_wins = 3", "25"):

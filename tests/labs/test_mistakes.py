@@ -130,14 +130,13 @@ def test_each_mistake_names_its_line(old, new, expected):
 
 def test_an_unknown_check_lists_the_close_and_the_installed_ones():
     """The typo is found from the message."""
-    found = lines(TOML.replace('"jpeg_dataset"', '"jpeg_datasets"'))
-    assert len(found) == 1
-    assert found[0].startswith(
+    (found,) = lines(TOML.replace('"jpeg_dataset"', '"jpeg_datasets"'))
+    assert found.startswith(
         'lab:11:6: steps[0].checks[0].id: no check "jpeg_datasets" is installed; did you mean "jpeg_dataset"? '
         "Installed checks: "
     )
     for check_id in Registry().ids():
-        assert check_id in found[0]
+        assert check_id in found
 
 
 def test_all_mistakes_are_collected_in_the_order_of_lines():

@@ -12,7 +12,6 @@ class Writer:
 
     def __init__(self, data: dict, random: Random) -> None:
         self.literals: dict[tuple, str] = {}
-        self.names: dict[tuple, str] = {}
         self._random = random
         self._lines: list[str] = []
         self._table(data, (), ())
@@ -27,10 +26,10 @@ class Writer:
             if (tables or isinstance(value, dict)) and self._flip():
                 later.append((name, value))
             else:
-                self._pair(self._name(name, here), value, here)
+                self._pair(self._name(name), value, here)
         for name, value in later:
             here = (*location, name)
-            header = (*path, self._name(name, here))
+            header = (*path, self._name(name))
             if isinstance(value, dict):
                 self._noise()
                 self._lines.append(f"{self._space()}[{self._dots(header)}]{self._comment()}")
@@ -45,7 +44,7 @@ class Writer:
         if isinstance(value, dict) and value and self._flip():
             for inner, child in value.items():
                 here = (*location, inner)
-                self._pair(self._dots((name, self._name(inner, here))), child, here)
+                self._pair(self._dots((name, self._name(inner))), child, here)
             return
         self._noise()
         self._lines.append(f"{self._space()}{name}{self._space()}={self._space()}{self._value(value, location)}")
@@ -56,7 +55,7 @@ class Writer:
             pairs = []
             for name, child in value.items():
                 here = (*location, name)
-                pairs.append(f"{self._name(name, here)} = {self._value(child, here)}")
+                pairs.append(f"{self._name(name)} = {self._value(child, here)}")
             return "{" + self._space() + ", ".join(pairs) + self._space() + "}"
         if isinstance(value, list):
             between = self._random.choice([", ", ",\n  ", " , # and ]\n"])
@@ -83,7 +82,7 @@ class Writer:
         styles.append('""' + _basic(value) + '""')
         return self._random.choice(styles)
 
-    def _name(self, name: str, location: tuple) -> str:
+    def _name(self, name: str) -> str:
         styles = [_basic(name)]
         if name and set(name) <= set(BARE):
             styles += [name, name, name]

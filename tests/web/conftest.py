@@ -1,9 +1,6 @@
 """The page in front of real stores, and a real Chromium to look at it."""
 
-import shutil
-import tempfile
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 
@@ -16,11 +13,9 @@ from tests.web.stock import stock
 
 
 @pytest.fixture(scope="module")
-def folder():
+def folder(tmp_path_factory):
     """A state folder of a module's own."""
-    path = Path(tempfile.mkdtemp(prefix="grader-web-", dir="/var/tmp"))
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
+    return tmp_path_factory.mktemp("web")
 
 
 @pytest.fixture(params=DATABASES)
@@ -109,9 +104,15 @@ def visitor(place):
 
 
 @pytest.fixture
-def operator(place):
+def port(place):
+    """Of the stocked page; a module may serve another."""
+    return place.port
+
+
+@pytest.fixture
+def operator(port):
     """Somebody who signed in with the operator token."""
-    client = Client(place.port)
+    client = Client(port)
     assert client.sign_in(OPERATOR_TOKEN).status == 303
     return client
 
@@ -132,9 +133,13 @@ class Visit(Window):
         self.go("/login")
         self.page.get_by_label("Your name").fill(name)
         self.page.get_by_label("Token").fill(token)
-        self.page.get_by_role("button", name="Sign in").click()
-        self.page.wait_for_load_state()
+        self.press("Sign in")
         return self
+
+    def press(self, name, role="button"):
+        """Follows a button or a link to the next page."""
+        with self.page.expect_navigation():
+            self.page.get_by_role(role, name=name).click()
 
 
 @pytest.fixture

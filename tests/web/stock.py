@@ -40,6 +40,13 @@ def plan_batch(store, *, reason="the threshold was too low", lab_files=(), repea
     return plan(store, Registry(), request, "operator:tests")
 
 
+def started(store, **planned):
+    """The id of a batch at work."""
+    batch_id = plan_batch(store, **planned).batch_id
+    regrade_states.start(store, batch_id, "operator:tests")
+    return batch_id
+
+
 def stock(store, folder):
     """Fills an empty store; returns what tests look for."""
     signer = Signer.from_folder(folder / "keys")
@@ -56,34 +63,30 @@ def stock(store, folder):
     devices.see(store, "GPU-1f0c3a52-77aa-4e0f-9d11-000000000001", "gpu-host-1", "NVIDIA H100 80GB HBM3")
     devices.see(store, "cpu:host:0", SCRIPT, IMAGE)
     devices.quarantine(store, "cpu:host:0", f"XID 79 {SCRIPT}", "host/watch")
-    finished = plan_batch(store, reason=f"too low {SCRIPT}", lab_files=(changed_lab(folder),))
-    regrade_states.start(store, finished.batch_id, "operator:tests")
+    finished = started(store, reason=f"too low {SCRIPT}", lab_files=(changed_lab(folder),))
     worker = Worker(store, folder)
     worker.finish()
-    applied = plan_batch(store, statuses=("rejected",))
-    regrade_states.start(store, applied.batch_id, "operator:tests")
+    applied = started(store, statuses=("rejected",))
     worker.finish()
-    regrade_apply.apply(store, applied.batch_id, "operator:tests")
-    running = plan_batch(store, cohorts=("autumn",))
-    regrade_states.start(store, running.batch_id, "operator:tests")
+    regrade_apply.apply(store, applied, "operator:tests")
+    running = started(store, cohorts=("autumn",))
     worker.judge(10)
     planned = plan_batch(store, reason="again")
-    stopped = plan_batch(store, submissions=(ids[5],), repeats=2)
-    regrade_states.start(store, stopped.batch_id, "operator:tests")
-    regrade_states.pause(store, stopped.batch_id, "operator:tests", f"the GPUs are needed {SCRIPT}")
+    stopped = started(store, submissions=(ids[5],), repeats=2)
+    regrade_states.pause(store, stopped, "operator:tests", f"the GPUs are needed {SCRIPT}")
     with store.transaction() as connection:
-        later = update(RegradeItemRow).filter_by(batch_id=stopped.batch_id, repetition=2)
+        later = update(RegradeItemRow).filter_by(batch_id=stopped, repetition=2)
         connection.execute(later.values(state=ItemState.NEEDS_ATTENTION.value, attempts=3, last_error=IMAGE * 20))
     return {
         "ids": ids,
-        "finished": finished.batch_id,
-        "applied": applied.batch_id,
-        "running": running.batch_id,
+        "finished": finished,
+        "applied": applied,
+        "running": running,
         "planned": planned.batch_id,
-        "stopped": stopped.batch_id,
+        "stopped": stopped,
     }
 
 
 def rename(connection, submission_id, **values):
-    """Gives a stored submission other texts."""
+    """Gives a stored submission other texts or other values."""
     connection.execute(update(SubmissionRow).where(SubmissionRow.submission_id == submission_id).values(**values))

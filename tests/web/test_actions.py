@@ -13,8 +13,8 @@ from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.web.queries import SubmissionFilter, submissions
 from tests.regrade.stored import changed_lab, fill
-from tests.web.client import OPERATOR_TOKEN, Client, served
-from tests.web.stock import SCRIPT, Worker, plan_batch
+from tests.web.client import served
+from tests.web.stock import SCRIPT, Worker, plan_batch, started
 
 COUNT = 20
 
@@ -31,21 +31,6 @@ def port(worker, store):
     """Of the page over that cohort."""
     with served(store) as found:
         yield found
-
-
-@pytest.fixture
-def operator(port):
-    """Somebody who signed in with the operator token."""
-    client = Client(port)
-    assert client.sign_in(OPERATOR_TOKEN).status == 303
-    return client
-
-
-def started(store, **selection):
-    """A batch at work."""
-    batch = plan_batch(store, **selection)
-    regrade_states.start(store, batch.batch_id, "operator:tests")
-    return batch.batch_id
 
 
 def finished(store, worker, **selection):
@@ -261,12 +246,10 @@ def test_the_fields_are_there_for_everybody(store, worker, port, spent, visit):
     hours = window.page.get_by_label("New GPU budget, hours")
     assert hours.get_attribute("aria-describedby") == "gpu_hours-hint"
     hours.fill("2.5")
-    window.page.get_by_role("button", name="Resume").click()
-    window.page.wait_for_load_state()
+    window.press("Resume")
     window.page.get_by_role("link", name="Pause with a reason …").click()
     window.page.get_by_label("Reason, optional").fill("the cluster is needed")
-    window.page.get_by_role("button", name=f"Pause {batch_id}").click()
-    window.page.wait_for_load_state()
+    window.press(f"Pause {batch_id}")
     assert window.page.locator(".notice").inner_text() == "the cluster is needed"
     assert regrades.batch(store, batch_id).gpu_budget_s == 9000.0
     assert window.console == []

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import urllib.error
 import urllib.request
+from contextlib import contextmanager
 
 import pytest
 
@@ -20,49 +21,44 @@ def environment(state_dir):
     return {**os.environ, "GRADER_STATE_DIR": str(state_dir)}
 
 
-def start(environment, *arguments):
-    """A server on a free port; gives the process and its address."""
-    process = subprocess.Popen(
-        [GRADER, "web", "--port", "0", *arguments],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+@contextmanager
+def begun(environment, *arguments):
+    """A server on a free port, to the end of the block."""
+    command = [GRADER, "web", "--port", "0", *arguments]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def address_of(process):
+    """Which it prints when it can be opened."""
     line = process.stdout.readline().strip()
     assert line.startswith("http://127.0.0.1:"), line + process.stderr.read()
-    return process, line
+    return line
 
 
 def refused(environment, *arguments):
     """What a server says that does not start."""
-    done = subprocess.run(
-        [GRADER, "web", "--port", "0", *arguments],
-        env=environment,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    return " ".join(done.stderr.split())
+    with begun(environment, *arguments) as process:
+        said, complaint = process.communicate(timeout=60)
+    assert (process.returncode, said) == (2, "")
+    assert "Traceback" not in complaint
+    return " ".join(complaint.split())
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 def test_it_serves_at_once_and_stops_when_told(environment, number):
     """The address is printed when it can be opened; a signal ends it with exit code 0."""
-    process, address = start(environment)
-    try:
+    with begun(environment) as process:
+        address = address_of(process)
         with urllib.request.urlopen(address, timeout=10) as answer:  # noqa: S310
             assert b"Learners waiting" in answer.read()
         process.send_signal(number)
         assert process.wait(20) == 0
         assert "Traceback" not in process.stderr.read()
-    finally:
-        process.kill()
-        process.communicate()
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(address, timeout=5)  # noqa: S310
 
@@ -72,18 +68,14 @@ def test_tokens_come_from_files(environment, tmp_path):
     for role, token in (("viewer", VIEWER_TOKEN), ("operator", OPERATOR_TOKEN)):
         (tmp_path / role).write_text(f"{token}\n")
         environment[f"GRADER_WEB_{role.upper()}_TOKEN_FILE"] = str(tmp_path / role)
-    process, address = start(environment, "--name", "grader.example")
-    try:
-        port = int(address.rstrip("/").rpartition(":")[2])
+    with begun(environment, "--name", "grader.example") as process:
+        port = int(address_of(process).rstrip("/").rpartition(":")[2])
         assert Client(port).get("/").status == 303
         client = Client(port)
         assert client.sign_in(OPERATOR_TOKEN).status == 303
         assert client.get("/batches/new").status == 200
         assert client.get("/", Host="grader.example").status == 200
         assert client.get("/", Host="other.example").status == 421
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @pytest.mark.parametrize("option", [("--host", "::"), ("--name", "grader.example")], ids=" ".join)

@@ -145,8 +145,7 @@ def test_search_and_paging_lead_through_all_submissions(place, visit):
     window.go("/submissions")
     window.page.get_by_label("Status").select_option("passed")
     window.page.get_by_label("Cohort").select_option("autumn")
-    window.page.get_by_role("button", name="Search").click()
-    window.page.wait_for_load_state()
+    window.press("Search")
     assert set(window.page.locator("tbody tr .chip").all_inner_texts()) == {"✓ passed"}
     window.page.get_by_role("link", name="Clear").click()
     assert window.page.get_by_label("Status").input_value() == ""
@@ -181,8 +180,7 @@ def test_the_diff_of_a_large_batch_comes_after_its_page(place, visit):
         plain = visit(port, java_script_enabled=False)
         plain.go(path)
         assert plain.page.locator(".matrix").count() == 0
-        plain.page.get_by_role("link", name="Summary").click()
-        plain.page.wait_for_load_state()
+        plain.press("Summary", "link")
         assert plain.page.locator(".matrix").is_visible()
 
 
@@ -218,14 +216,12 @@ def test_the_wrong_token_is_said_and_the_right_one_leads_on(place, visit):
     window.go("/audit")
     assert window.page.get_by_role("heading", name="Sign in").is_visible()
     window.page.get_by_label("Token").fill("not-the-right-token")
-    window.page.get_by_role("button", name="Sign in").click()
+    window.press("Sign in")
     assert "opens nothing" in window.page.get_by_role("alert").inner_text()
     window.page.get_by_label("Your name").fill("Zoë")
     window.page.get_by_label("Token").fill(OPERATOR_TOKEN)
-    window.page.get_by_role("button", name="Sign in").click()
-    window.page.wait_for_load_state()
+    window.press("Sign in")
     assert window.page.get_by_role("heading", name="Audit log").is_visible()
     assert "Zoë (operator)" in window.page.locator("header").inner_text()
-    window.page.get_by_role("button", name="Sign out").click()
-    window.page.wait_for_load_state()
+    window.press("Sign out")
     assert window.page.get_by_role("heading", name="Sign in").is_visible()

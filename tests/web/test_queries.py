@@ -5,7 +5,7 @@ import time
 import pytest
 
 from grader_service.signing import Signer
-from grader_service.store import regrade_apply, regrade_states, regrades
+from grader_service.store import regrade_apply, regrades
 from grader_service.store.events import record
 from grader_service.web.queries import (
     PAGE,
@@ -25,7 +25,7 @@ from grader_service.web.queries import (
 from grader_service.web.rendering import iso
 from tests.regrade.stored import fill
 from tests.web.client import Client, served
-from tests.web.stock import BIDI, COUNT, IMAGE, SCRIPT, Worker, plan_batch
+from tests.web.stock import BIDI, COUNT, IMAGE, SCRIPT, Worker, started
 
 EVERYTHING = SubmissionFilter()
 
@@ -118,8 +118,7 @@ def test_a_verdict_is_in_force_since_it_came_in_force(store, tmp_path):
 
     first = current()
     assert in_force_since(store, first) == first.created_at
-    batch_id = plan_batch(store).batch_id
-    regrade_states.start(store, batch_id, "operator:tests")
+    batch_id = started(store)
     Worker(store, tmp_path).finish()
     made = verdicts_of(store, submission_id)[0].created_at
     time.sleep(0.05)

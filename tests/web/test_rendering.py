@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -114,11 +115,9 @@ def test_impatient_visitors_share_one_answer():
         return len(made)
 
     kept = Remembered(most=2)
-    threads = [threading.Thread(target=kept.get, args=("key", make)) for _ in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(10) as pool:
+        found = [pool.submit(kept.get, "key", make) for _ in range(10)]
+    assert {one.result() for one in found} == {1}
     assert made == [1]
     for key in ("a", "b"):
         kept.get(key, make)
@@ -136,18 +135,14 @@ def test_a_costly_answer_holds_up_nobody_else():
         assert done.wait(20)
         return 2
 
-    found = []
-    first = threading.Thread(target=kept.get, args=("costly", costly))
-    others = threading.Thread(target=lambda: found.extend([kept.get("kept", lambda: 3), kept.get("other", lambda: 4)]))
-    first.start()
-    assert begun.wait(20)
-    others.start()
-    others.join(5)
-    seen = list(found)
-    done.set()
-    first.join(20)
-    others.join(20)
-    assert seen == [1, 4]
+    with ThreadPoolExecutor(2) as pool:
+        pool.submit(kept.get, "costly", costly)
+        assert begun.wait(20)
+        others = pool.submit(lambda: [kept.get("kept", lambda: 3), kept.get("other", lambda: 4)])
+        try:
+            assert others.result(5) == [1, 4]
+        finally:
+            done.set()
     assert kept.get("costly", lambda: 5) == 2
 
 

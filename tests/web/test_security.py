@@ -14,6 +14,7 @@ from grader_service.web.app import ROUTES
 from grader_service.web.pages.actions import ACTIONS
 from grader_service.web.queries import EventFilter, events
 from tests.web.client import BOTH, FORM, OPERATOR_ONLY, OPERATOR_TOKEN, READ_ONLY, VIEWER_TOKEN, Client, served
+from tests.web.stock import rename
 
 THREADS = 48
 """More than the server has for pages."""
@@ -22,8 +23,7 @@ HOSTILE_NEXT = ("//evil.example/", "/\\evil.example", "https://evil.example/", "
 
 def posts(place):
     """Address of everything that changes something."""
-    found = [f"/batches/{batch}/do/{action}" for batch in (place.seen["planned"],) for action in ACTIONS]
-    return [*found, "/batches/new"]
+    return [*(f"/batches/{place.seen['planned']}/do/{action}" for action in ACTIONS), "/batches/new"]
 
 
 def state_of(place):
@@ -409,17 +409,13 @@ def test_odd_searches_find_nothing_and_break_nothing(operator, text):
         assert "like this" in answer.text
 
 
-def test_a_lost_database_is_said(tmp_path):
+def test_a_lost_database_is_said(quick_store, tmp_path):
     """503, in words, and the page works again when the database does."""
-    from grader_service.store.engine import Store
-
     path = tmp_path / "grader.db"
-    store = Store(f"sqlite:///{path}")
-    store.migrate()
-    with served(store, OPERATOR_ONLY) as port:
+    with served(quick_store, OPERATOR_ONLY) as port:
         client = Client(port)
         assert client.get("/").status == 200
-        store.close()
+        quick_store.close()
         away = path.rename(tmp_path / "away.db")
         path.mkdir()
         answer = client.get("/")
@@ -432,22 +428,16 @@ def test_a_lost_database_is_said(tmp_path):
         path.rmdir()
         away.rename(path)
         assert client.get("/").status == 200
-    store.close()
 
 
 def test_what_breaks_is_said_without_a_trace(place, visitor, capfd):
     """500 in words; the reason is in the log."""
-    from sqlalchemy import update
-
-    from grader_service.store.tables import SubmissionRow, table_of
-
     submission = place.seen["ids"][7]
     with place.store.transaction() as connection:
-        row = update(table_of(SubmissionRow)).where(SubmissionRow.submission_id == submission)
-        connection.execute(row.values(steps=3))
+        rename(connection, submission, steps=3)
     answer = visitor.get(f"/submissions/{submission}")
     with place.store.transaction() as connection:
-        connection.execute(row.values(steps=[]))
+        rename(connection, submission, steps=[])
     assert answer.status == 500
     assert "Traceback" not in answer.text
     assert "jinja" not in answer.text.lower()

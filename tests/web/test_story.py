@@ -9,7 +9,7 @@ from grader_service.web.queries import EventFilter, SubmissionFilter, events, su
 from tests.regrade.kinds import kinds, transitions
 from tests.regrade.stored import changed_lab, fill
 from tests.web.client import OPERATOR_TOKEN, Client, served
-from tests.web.stock import Worker, plan_batch
+from tests.web.stock import Worker, plan_batch, started
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 COUNT = 80
@@ -22,10 +22,9 @@ def graded(store, tmp_path):
     """A cohort that was graded at 1.3 by mistake: what the installed lab says is 1.1."""
     fill(store, COUNT, signer=Signer.from_folder(tmp_path / "keys"))
     worker = Worker(store, tmp_path)
-    mistake = plan_batch(store, lab_files=(changed_lab(tmp_path),))
-    regrade_states.start(store, mistake.batch_id, "operator:tests")
+    mistake = started(store, lab_files=(changed_lab(tmp_path),))
     worker.finish()
-    regrade_apply.apply(store, mistake.batch_id, "operator:tests", notify="none")
+    regrade_apply.apply(store, mistake, "operator:tests", notify="none")
     return worker
 
 
@@ -40,16 +39,6 @@ def waits_for(window, text):
     """Until the page says so by itself."""
     window.page.locator(".batch-line .chip", has_text=text).first.wait_for()
     window.page.wait_for_load_state()  # in another state it was loaded anew
-
-
-def press(window, name):
-    with window.page.expect_navigation():
-        window.page.get_by_role("button", name=name).click()
-
-
-def confirm(window, name):
-    with window.page.expect_navigation():
-        window.page.get_by_role("link", name=f"{name} …").click()
 
 
 def matrix(window):
@@ -98,12 +87,12 @@ def planned_by_clicking(window, store):
     window.page.get_by_role("link", name="Re-grade autumn, dali-pipelines").click()
     assert window.page.get_by_label("autumn").is_checked()
     window.page.get_by_label("Reason").fill("graded at 1.3 by mistake")
-    press(window, "Show what would happen")
+    window.press("Show what would happen")
     preview = window.page.locator(".preview").inner_text()
     assert f"{COUNT} new verdicts for {COUNT} selected submissions" in preview
     assert "cohort autumn" in preview
     assert len(regrades.batches(store)) == known, "looking stores nothing"
-    press(window, "Create this batch")
+    window.press("Create this batch")
     batch = regrades.batches(store)[0]
     assert len(regrades.batches(store)) == known + 1
     assert (batch.state, batch.author, batch.reason) == ("planned", "web:Zoë", "graded at 1.3 by mistake")
@@ -112,47 +101,47 @@ def planned_by_clicking(window, store):
 
 def worked_off_under_watch(window, store, worker, batch_id):
     """The bar follows the worker without a click; in between the batch is paused and resumed."""
-    press(window, "Start")
+    window.press("Start")
     shown = "done => document.querySelector('[role=progressbar]').getAttribute('aria-valuenow') === String(done)"
     for reached in (20, 40, 60):
         worker.judge(20)
         assert regrades.progress(store, batch_id).done == reached
         window.page.wait_for_function(shown, arg=reached)
-    press(window, "Pause")
+    window.press("Pause")
     waits_for(window, "paused")
     assert worker.judge() == 0
-    press(window, "Resume")
+    window.press("Resume")
     worker.finish()
     waits_for(window, "finished")
 
 
 def a_mistyped_id_applies_nothing(window, batch_id):
     """And says what was expected."""
-    confirm(window, "Apply")
+    window.press("Apply …", "link")
     consequences = window.page.locator(".consequences").inner_text()
     assert f"{COUNT} new verdicts come in force" in consequences
     assert f"{BACK} newly passing" in consequences
     window.page.get_by_label("Type").fill("rg-something")
-    press(window, f"Apply {batch_id}")
+    window.press(f"Apply {batch_id}")
     assert f"'{batch_id}' was expected, 'rg-something' came" in window.page.locator("main").inner_text()
 
 
 def applied_by_clicking(window, batch_id):
     """With the id typed, and nobody told."""
     window.go(f"/batches/{batch_id}")
-    confirm(window, "Apply")
+    window.press("Apply …", "link")
     window.page.get_by_label("nobody").check()
     window.page.get_by_label("Type").fill(batch_id)
-    press(window, f"Apply {batch_id}")
+    window.press(f"Apply {batch_id}")
     waits_for(window, "applied")
 
 
 def reverted_by_clicking(window, batch_id):
     """And the batch's log tells the whole story."""
     window.go(f"/batches/{batch_id}")
-    confirm(window, "Revert")
+    window.press("Revert …", "link")
     assert "come in force again" in window.page.locator(".consequences").inner_text()
-    press(window, f"Revert {batch_id}")
+    window.press(f"Revert {batch_id}")
     waits_for(window, "reverted")
     shown = [row.locator("td").nth(1).inner_text() for row in window.page.locator("table.log tbody tr").all()]
     done = ("planned", "started", "paused", "resumed", "applied", "reverted")
@@ -168,30 +157,30 @@ def test_cancel_discard_and_an_unfinished_batch(graded, store, visit):
         regrade_states.start(store, batch.batch_id, "operator:tests")
         graded.judge(5)
         window.go(f"/batches/{batch.batch_id}")
-        confirm(window, "Cancel")
+        window.press("Cancel …", "link")
         assert (
             f"{total - 5} of {total} items will not be graded again"
             in window.page.locator(".consequences").inner_text()
         )
         window.page.get_by_role("link", name="Back").click()
         assert regrades.batch(store, batch.batch_id).state == BatchState.RUNNING
-        confirm(window, "Cancel")
-        press(window, "Cancel rg-")
+        window.press("Cancel …", "link")
+        window.press("Cancel rg-")
         waits_for(window, "cancelled")
-        confirm(window, "Apply")
+        window.press("Apply …", "link")
         assert f"{total - 5} submissions have no new verdict" in window.page.locator(".notice").inner_text()
         window.page.get_by_label("Type").fill(batch.batch_id)
         window.page.get_by_role("button", name="Apply rg-").click()  # which the browser refuses
         assert window.page.locator("input[name=unfinished]:invalid").count() == 1
         assert regrades.batch(store, batch.batch_id).state == BatchState.CANCELLED, "the box has to be ticked"
         window.page.get_by_label("Apply the others all the same").check()
-        press(window, "Apply rg-")
+        window.press("Apply rg-")
         waits_for(window, "applied")
 
         other = plan_batch(store, statuses=("rejected",))
         window.go(f"/batches/{other.batch_id}")
-        confirm(window, "Discard")
-        press(window, "Discard rg-")
+        window.press("Discard …", "link")
+        window.press("Discard rg-")
         waits_for(window, "discarded")
         assert window.page.locator(".actions").count() == 0
         assert window.console == []
@@ -204,8 +193,8 @@ def test_two_operators_do_not_act_on_the_same_state(graded, store, visit):
         first, second = (visit(port).sign_in(name=name) for name in ("Ann", "Ben"))
         for window in (first, second):
             window.go(f"/batches/{batch.batch_id}")
-        press(first, "Start")
-        press(second, "Start")
+        first.press("Start")
+        second.press("Start")
         said = second.page.locator("main").inner_text()
         assert "Not now" in said
         assert f"batch {batch.batch_id} is running" in said
@@ -215,21 +204,19 @@ def test_two_operators_do_not_act_on_the_same_state(graded, store, visit):
 
 def test_confirmations_cannot_be_skipped(graded, store):
     """A form made by hand without the confirmation, the id or a choice is refused, and changes nothing."""
-    batch = plan_batch(store, statuses=("rejected",))
-    regrade_states.start(store, batch.batch_id, "operator:tests")
+    batch_id = started(store, statuses=("rejected",))
     graded.finish()
     before = statuses(store)
     with served(store) as port:
         client = Client(port)
         client.sign_in(OPERATOR_TOKEN)
-        here = f"/batches/{batch.batch_id}/do"
-        typed = batch.batch_id
+        here = f"/batches/{batch_id}/do"
         for path, fields, status in (
             (f"{here}/apply", {"notify": "none", "confirmed": "yes"}, 400),
-            (f"{here}/apply", {"notify": "none", "confirmed": "yes", "typed": typed.upper()}, 400),
-            (f"{here}/apply", {"notify": "none", "typed": typed}, 400),
-            (f"{here}/apply", {"notify": "some", "confirmed": "yes", "typed": typed}, 400),
-            (f"{here}/apply", {"confirmed": "yes", "typed": typed}, 400),
+            (f"{here}/apply", {"notify": "none", "confirmed": "yes", "typed": batch_id.upper()}, 400),
+            (f"{here}/apply", {"notify": "none", "typed": batch_id}, 400),
+            (f"{here}/apply", {"notify": "some", "confirmed": "yes", "typed": batch_id}, 400),
+            (f"{here}/apply", {"confirmed": "yes", "typed": batch_id}, 400),
             (f"{here}/discard", {}, 400),
             (f"{here}/revert", {"notify": "none", "confirmed": "yes"}, 409),
             (f"{here}/cancel", {"confirmed": "yes"}, 409),
@@ -239,7 +226,7 @@ def test_confirmations_cannot_be_skipped(graded, store):
             ("/batches/none/do/start", {}, 404),
         ):
             assert client.act(path, **fields).status == status, (path, fields)
-    assert regrades.batch(store, batch.batch_id).state == BatchState.FINISHED
+    assert regrades.batch(store, batch_id).state == BatchState.FINISHED
     assert statuses(store) == before
 
 

@@ -1,0 +1,28 @@
+"""The `grader` command as people run it."""
+
+import os
+import subprocess
+
+from typer.testing import CliRunner
+
+from grader_service.cli.app import app
+from tests.levels.parts import BIN
+
+
+def grader(*arguments, state_dir, timeout=280, text_in=None, **changes):
+    """The command after it ended; of our environment it gets what finds programs and an engine, and these changes."""
+    environment = {name: os.environ[name] for name in ("PATH", "DOCKER_HOST") if name in os.environ}
+    environment |= {"GRADER_STATE_DIR": str(state_dir), "COLUMNS": "120", **changes}
+    command = [BIN / "grader", *arguments]
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=timeout, env=environment, input=text_in
+    )
+
+
+def typed(*words, **environment):
+    """What `grader …` printed in this process, line by line; what it refuses is raised."""
+    done = CliRunner().invoke(app, words, env=environment)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout.splitlines()
