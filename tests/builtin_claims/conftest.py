@@ -21,11 +21,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Learner:
-    """A process in which submissions run and are probed, one after another."""
+    """A process in which submissions run and are probed, one after another; see `learner_process` for `options`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
+        if any(importlib.util.find_spec(name) is None for name in ("torch", "torchvision", "nvidia")):
+            missing("torch, torchvision or DALI is not installed (the `lab` extra)")
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "tests.builtin_claims.learner_process"],
+            [sys.executable, "-W", "ignore", "-m", "tests.builtin_claims.learner_process", *options],
             cwd=ROOT,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
@@ -39,20 +41,33 @@ class Learner:
         source: str | list[str],
         *probes: str,
         params: Mapping[str, Mapping[str, object]] | None = None,
-        files: Mapping[str, str] | None = None,
+        variable: str = "",
+        budget_s: float | None = None,
     ) -> dict[str, Any]:
-        """Runs a module, or the cells of a notebook, and then probes; the answer as the process gives it."""
-        cells = [textwrap.dedent(cell) for cell in source] if isinstance(source, list) else None
-        texts = dict(files or {})
-        if cells is None:
-            texts["submission.py"] = textwrap.dedent(str(source))
+        """Runs a module, or the cells of a notebook, and then probes; the answer as the process gives it.
+
+        Args:
+            source: what the learner handed in.
+            probes: their names.
+            params: of the checks that ask for the probes.
+            variable: a name of which the value is wanted; it must be plain.
+            budget_s: of each probe, in place of its own.
+        """
+        texts = source if isinstance(source, list) else [source]
         found = [probe_file(name) for name in probes]
         request = {
-            "files": texts,
-            "cells": cells,
+            "texts": [textwrap.dedent(text) for text in texts],
+            "notebook": texts is source,
             "params": params or {},
+            "variable": variable,
             "probes": [
-                {"id": probe.id, "source": probe.source.decode(), "budget_s": probe.budget_s} for probe in found
+                {
+                    "id": probe.id,
+                    "site": probe.site,
+                    "source": probe.source.decode(),
+                    "budget_s": budget_s or probe.budget_s,
+                }
+                for probe in found
             ],
         }
         assert self._process.stdin is not None
@@ -84,8 +99,14 @@ def evidence_with(probe: str, status: str = "ok", text: str = "", observations: 
 @pytest.fixture(scope="session")
 def learner() -> Iterator[Learner]:
     """The process; see `Learner`."""
-    if any(importlib.util.find_spec(name) is None for name in ("torch", "torchvision", "nvidia")):
-        missing("torch, torchvision or DALI is not installed (the `lab` extra)")
     process = Learner()
     yield process
     process.close()
+
+
+@pytest.fixture(scope="module")
+def evidence(request: pytest.FixtureRequest, learner: Learner) -> dict[str, Evidence]:
+    """Evidence of every control of the module that asks, by name: sources in `GOOD`, and first in what `BAD` holds."""
+    module = request.module
+    sources = {**module.GOOD, **{name: control[0] for name, control in reversed(module.BAD.items())}}
+    return {name: learner.evidence(source, *module.CHECK.probes) for name, source in sources.items()}

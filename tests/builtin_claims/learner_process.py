@@ -1,9 +1,12 @@
 """Plays the learner's pod for many submissions in one process: runs each one for real, then probes what it left.
 
 python -m tests.builtin_claims.learner_process      one JSON request per line in, one JSON answer per line out
+
+With `graphs` behind it torch stays as it is, as in the room where probes look at graphs.
 """
 
 import gc
+import importlib
 import json
 import os
 import sys
@@ -14,6 +17,7 @@ from typing import Any
 from sandbox.guest.learner import execution, import_hooks, observe, rehearsal
 from sandbox.guest.learner.graphs import Recorder
 from sandbox.guest.probes import running
+from sandbox.guest.probes.graph_context import CarriedGraph, GraphContext
 from sandbox.guest.probes.learner_context import LearnerContext, dataset_dir_of
 
 
@@ -22,47 +26,56 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what learners print does not mix with answers
     warnings.simplefilter("ignore")
-    import_hooks.after_import(
-        {
-            "nvidia.dali.pipeline": Recorder(rehearse=True).patch,
-            "torch": rehearsal.patch_torch,
-            "nvidia.dali.plugin.pytorch": rehearsal.patch_dali_plugin,
-        }
-    )
+    recorder = Recorder(rehearse=True)
+    import_hooks.after_import({"nvidia.dali.pipeline": recorder.patch})
+    if "graphs" not in sys.argv:
+        import_hooks.after_import(
+            {"torch": rehearsal.patch_torch, "nvidia.dali.plugin.pytorch": rehearsal.patch_dali_plugin}
+        )
+    importlib.import_module("nvidia.dali.plugin.pytorch")
+    gc.freeze()  # what was imported is not looked through again after every submission
     for line in sys.stdin:
-        answers.write(json.dumps(_answer(json.loads(line))) + "\n")
+        answers.write(json.dumps(_answer(json.loads(line), recorder)) + "\n")
         answers.flush()
     answers.flush()
     os._exit(0)
 
 
-def _answer(request: dict[str, Any]) -> dict[str, Any]:
-    home = os.getcwd()
+def _answer(request: dict[str, Any], recorder: Recorder) -> dict[str, Any]:
+    home, path = os.getcwd(), list(sys.path)
+    recorder.records.clear()
     with tempfile.TemporaryDirectory(prefix="claims-") as root:
-        for name, text in request["files"].items():
-            with open(os.path.join(root, name), "w", encoding="utf-8") as file:
-                file.write(text)
-        cells = request["cells"]
-        source = execution.Source(
-            root, "submission.py", [(n, text) for n, text in enumerate(cells, 1)] if cells else None
-        )
-        path = list(sys.path)
+        cells = list(enumerate(request["texts"], 1)) if request["notebook"] else None
+        if not cells:
+            with open(os.path.join(root, "submission.py"), "w", encoding="utf-8") as file:
+                file.write(request["texts"][0])
+        source = execution.Source(root, "submission.py", cells)
         try:
             outcome, module = execution.execute(source, 60.0, os.path.join(root, "notebook-cells"))
-            answer: dict[str, Any] = {"ran": outcome.ran, "exception": outcome.exception, "probes": {}}
+            answer: dict[str, Any] = {"exception": outcome.exception, "probes": {}}
             loaders = observe.live_loaders(module)
             answer["loaders"] = [observe.loader_facts(*pair) for pair in loaders]
+            answer["pipelines"], graphs = observe.pipelines(module, recorder)
+            answer["variable"] = module.__dict__.get(request["variable"])
+            carried = [
+                CarriedGraph(facts["name"], graphs[facts["graph"]], "cpu", 2, facts)
+                for facts in answer["pipelines"]
+                if facts["graph"] is not None
+            ]
             for probe in request["probes"]:
-                folder = tempfile.mkdtemp(dir=root)
-                context = LearnerContext(
-                    module,
-                    loaders,
-                    device="cpu",
-                    dataset_dir=dataset_dir_of(module),
-                    params=request["params"],
-                    folder=folder,
-                    budget=running.Budget(probe["budget_s"]),
-                )
+                folder, budget = tempfile.mkdtemp(dir=root), running.Budget(probe["budget_s"])
+                params = request["params"]
+                context: Any = GraphContext(carried, "cpu", params, folder, budget)
+                if probe["site"] == "learner":
+                    context = LearnerContext(
+                        module,
+                        loaders,
+                        device="cpu",
+                        dataset_dir=dataset_dir_of(module),
+                        params=params,
+                        folder=folder,
+                        budget=budget,
+                    )
                 answer["probes"][probe["id"]] = running.run(
                     probe["id"], probe["source"].encode(), context, probe["budget_s"]
                 )

@@ -71,13 +71,6 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def evidence(learner):
-    """Evidence of every control, by name."""
-    sources = {**GOOD, **{name: source for name, (source, _, _) in reversed(BAD.items())}}
-    return {name: learner.evidence(source, "dali_proxy") for name, source in sources.items()}
-
-
 @pytest.mark.parametrize("name", GOOD)
 def test_proxies_that_work_pass_as_claims(evidence, name):
     """A batch comes through the server again, with the labels that its sampler asked for."""

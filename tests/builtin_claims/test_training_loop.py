@@ -127,13 +127,6 @@ BAD = {
 }
 
 
-@pytest.fixture(scope="module")
-def evidence(learner):
-    """Evidence of every control, by name."""
-    sources = {**GOOD, **{name: source for name, (source, _, _) in BAD.items()}}
-    return {name: learner.evidence(source, "training_loop") for name, source in sources.items()}
-
-
 @pytest.mark.parametrize("name", GOOD)
 def test_loops_that_learn_pass_as_claims(evidence, name):
     """Losses are found under the usual names and in the usual types; the result says that they are claims."""

@@ -8,8 +8,7 @@ from tests.checks.figures import figures
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Gives `control` each row of the module's table; tests/builtin_graph/conftest.py makes it a hook of pytest."""
     if "control" in metafunc.fixturenames:
-        table = metafunc.module.CONTROLS
-        metafunc.parametrize("control", [*table.passing, *table.failing], ids=lambda control: control.name)
+        metafunc.parametrize("control", metafunc.module.CONTROLS.all, ids=lambda control: control.name)
 
 
 def test_control(request, workshop, control):

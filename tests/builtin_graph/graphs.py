@@ -1,8 +1,6 @@
 """Pipelines given as source text, probed by the real probes, as the evidence that a check judges."""
 
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,10 +10,12 @@ from PIL import Image
 
 from checks.api import CheckResult, probes_of
 from grader_service.model.evidence import Evidence, PipelineFacts
+from tests.builtin_claims.conftest import Learner
 from tests.checks.judged import a_record, judged
 from tests.factories import a_discovery, an_evidence
 
-ROOT = Path(__file__).parents[2]
+BUDGET_S = 200.0
+"""Far more than a probe needs, on a machine that does other things besides."""
 
 START = """
 import random
@@ -83,34 +83,30 @@ class Workshop:
             folder.mkdir(exist_ok=True)
             picture = np.full((48, 64, 3), 20 * number, dtype=np.uint8)
             Image.fromarray(picture).save(folder / f"{number}.jpg")
-        self._log = Path(self._folder.name) / "log.txt"
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "tests.builtin_graph.workshop"],
-            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log.open("w"), text=True,
-        )  # fmt: skip
+        self._child = Learner("graphs")
         self._known: dict[str, dict[str, Any]] = {}
 
     def close(self) -> None:
         """Ends the child."""
-        self._child.communicate()
+        self._child.close()
         self._folder.cleanup()
 
     def ask(self, source: str, probe: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         """`pipelines` and the probe's `answer` for a submission of this text, behind the usual imports."""
-        text = START.format(folder=self._folder.name) + source
-        request = json.dumps({"source": text, "probe": probe, "params": params or {}})
+        request = json.dumps([source, probe, params])
         if request not in self._known:
-            self._child.stdin.write(request + "\n")
-            self._child.stdin.flush()
-            line = self._child.stdout.readline()
-            assert line, self._log.read_text()[-3000:]
-            self._known[request] = json.loads(line)
-            assert "problem" not in self._known[request], self._known[request]["problem"]
+            found = self._run(source, probe, params=params, budget_s=BUDGET_S)
+            self._known[request] = {"pipelines": found["pipelines"], "answer": found["probes"][probe]}
         return self._known[request]
+
+    def _run(self, source: str, *probes: str, **options: Any) -> dict[str, Any]:
+        found = self._child.run(START.format(folder=self._folder.name) + source, *probes, **options)
+        assert found["exception"] is None, found["exception"]
+        return found
 
     def result(self, source: str) -> Any:
         """The variable `result` that the source leaves behind."""
-        return self.ask(source, "")["answer"]
+        return self._run(source, variable="result")["variable"]
 
     def evidence(self, source: str, check: Any, params: dict[str, Any] | None = None) -> Evidence:
         """What a run of this submission would hand to the judge of a check with these parameters."""

@@ -51,21 +51,13 @@ CONTROLS = Controls(
         Control("two shards, filled", iterator(RESIZE, reader=", shard_id=1, num_shards=2", iterate=BY_NAME),
                 "repeats"),
     ],
+    further=[
+        Control("of the class for classification, in a dictionary", bare(RESIZE, reader=PADDED) + CLASSIFICATION, "ok"),
+        Control("in a list alone", iterator(RESIZE, reader=PADDED) + "loaders = [train_iter]\ndel train_iter\n", "ok"),
+        # Where an epoch ends is not known without one, which is no failure.
+        Control("no iterator", bare(RESIZE), "no_iterator", outcome=Outcome.UNVERIFIED),
+    ],
 )  # fmt: skip
-
-
-def test_iterators_in_containers_are_found(workshop):
-    """An iterator in a dictionary, or of the class for classification, has its settings read as well."""
-    named = bare(RESIZE, reader=PADDED) + CLASSIFICATION
-    assert workshop.judge(named, CHECK).code == "epoch.ok"
-    only_in_a_list = iterator(RESIZE, reader=PADDED) + "loaders = [train_iter]\ndel train_iter\n"
-    assert workshop.judge(only_in_a_list, CHECK).code == "epoch.ok"
-
-
-def test_a_pipeline_without_an_iterator_is_not_decided(workshop):
-    """Where an epoch ends is not known without an iterator, which is no failure."""
-    result = workshop.judge(bare(RESIZE), CHECK)
-    assert (result.outcome, result.code) == (Outcome.UNVERIFIED, "epoch.no_iterator")
 
 
 def test_feedback_counts_images(workshop):

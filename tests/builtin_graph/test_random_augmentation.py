@@ -1,5 +1,7 @@
 """`random_augmentation`: draws for every sample, of the wanted kinds, and none for validation."""
 
+import math
+
 import pytest
 
 from checks.random_augmentation.check import CHECK
@@ -78,7 +80,7 @@ CONTROLS = Controls(
     ("source", "words"),
     [
         (bare(PYTHON_CROP, RESIZE, NORMALISE), "Python's random module"),
-        (bare(RESIZE, NEVER), "probability 0 (submission_"),
+        (bare(RESIZE, NEVER), "probability 0 (submission.py, line "),
     ],
     ids=["python", "coin"],
 )
@@ -100,6 +102,4 @@ def test_binomial_p():
 
 
 def _chance(count, trials, probability):
-    import math
-
     return math.comb(trials, count) * probability**count * (1 - probability) ** (trials - count)

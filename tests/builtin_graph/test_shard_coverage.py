@@ -49,6 +49,15 @@ CONTROLS = Controls(
         Control("settings of ranks differ", ranks(TWO, reader=SHARDED.replace("=True", "=rank == 0")),
                 "mixed_settings"),
     ],
+    further=[
+        Control("unequal steps, where a lab does not look at them", ranks(TWO, reader=PLAIN), "ok",
+                {"equal_steps": False}),
+        Control("as many pipelines as are carried, two of one shard", ranks(("0, 4", "1, 4", "2, 4", "2, 4")),
+                "same_shard", {"shards": 4}),
+        # A fifth pipeline may have read the missing shard.
+        Control("as many pipelines as are carried, two of no shard", ranks(("0, 3", "1, 3", "", "")), "too_many",
+                {"shards": 3}, Outcome.UNVERIFIED),
+    ],
 )  # fmt: skip
 
 
@@ -56,16 +65,3 @@ def test_what_the_grader_set_is_said(workshop):
     """A pass of one pipeline does not claim that the learner wrote the other shards."""
     result = workshop.judge(ranks(("1, 2",)), CHECK, pipelines="one")
     assert "You built a pipeline for shard 1; the grader set shard_id for the others." in result.feedback
-
-
-def test_unequal_steps_may_be_allowed(workshop):
-    """A lab that does not look at steps passes the same pipelines."""
-    assert workshop.judge(ranks(TWO, reader=PLAIN), CHECK, equal_steps=False).code == "shards.ok"
-
-
-def test_with_as_many_pipelines_as_are_carried_a_missing_shard_is_not_certain(workshop):
-    """A fifth pipeline may have read it."""
-    result = workshop.judge(ranks(("0, 4", "1, 4", "2, 4", "2, 4", "3, 4")[:4]), CHECK, shards=4)
-    assert result.code == "shards.same_shard"
-    result = workshop.judge(ranks(("0, 3", "1, 3", "", "")), CHECK, shards=3)
-    assert (result.outcome, result.code) == (Outcome.UNVERIFIED, "shards.too_many")

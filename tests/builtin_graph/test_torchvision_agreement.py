@@ -58,6 +58,13 @@ CONTROLS = Controls(
         Control("no crop to the size", validation("images = fn.resize(images, size=[256, 256])", NORMALISE), "size"),
         Control("only a random pipeline", bare(CROP, FLIP), "no_validation_graph"),
     ],
+    further=[
+        # Conditions count as random, although no operator of that name stands at the end.
+        Control("only an automatic augmentation", bare(CROP, TRIVIAL, NORMALISE, options=CONDITIONS),
+                "no_validation_graph"),
+        Control("the graph that is named", bare(CROP, FLIP) + GOOD, "ok", {"graph": "val_pipe"}),
+        Control("a graph of that name is not there", GOOD, "no_such_graph", {"graph": "test_pipe"}, Outcome.UNVERIFIED),
+    ],
 )  # fmt: skip
 
 
@@ -71,16 +78,3 @@ def test_passing_graphs_are_far_nearer_than_any_mistake(workshop):
     )
     assert worst <= 0.3
     assert nearest >= 1.2
-
-
-def test_an_automatic_augmentation_is_no_validation_graph(workshop):
-    """Conditions count as random, although no operator of that name stands at the end."""
-    source = bare(CROP, TRIVIAL, NORMALISE, options=CONDITIONS)
-    assert workshop.judge(source, CHECK).code == "agreement.no_validation_graph"
-
-
-def test_a_named_graph_is_taken(workshop):
-    """A lab that names a variable hears about that one, or that it is not there."""
-    assert workshop.judge(bare(CROP, FLIP) + GOOD, CHECK, graph="val_pipe").code == "agreement.ok"
-    absent = workshop.judge(GOOD, CHECK, graph="test_pipe")
-    assert (absent.outcome, absent.code) == (Outcome.UNVERIFIED, "agreement.no_such_graph")

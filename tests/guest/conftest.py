@@ -1,6 +1,5 @@
 """Guest code is tested in forked children of the test process: it patches libraries and sets timers."""
 
-import contextlib
 import importlib
 import importlib.util
 import json
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from sandbox.warm_pool import AHEAD
 from tests.conftest import missing
@@ -38,11 +38,12 @@ def forked(function: Callable[..., Any], *args: Any, timeout: float = 240.0) -> 
         os.close(read_end)
         _answer(write_end, function, args)
     os.close(write_end)
+    os.setpgid(child, child)  # whoever of the two comes first
     with os.fdopen(read_end, "rb") as results:
         try:
             data = _read_until(results.fileno(), time.monotonic() + timeout)
         finally:
-            _end_group(child)
+            os.killpg(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
     if data is None:
         raise ChildFailed(f"the child was killed after {timeout:.0f} s")
@@ -66,12 +67,11 @@ def _answer(write_end: int, function: Callable[..., Any], args: tuple[Any, ...])
             # OpenMP's threads do not live on in a fork; a parallel region would wait for them for ever.
             sys.modules["torch"].set_num_threads(1)
         try:
-            answer = {"value": function(*args)}
-            text = json.dumps(answer)
+            text = json.dumps({"value": function(*args)})
         except BaseException:  # noqa: BLE001
             text = json.dumps({"error": traceback.format_exc()})
-        with os.fdopen(write_end, "wb", closefd=False) as out:
-            out.write(text.encode())
+        with os.fdopen(write_end, "w", closefd=False) as out:
+            out.write(text + "\n")
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
@@ -79,33 +79,19 @@ def _answer(write_end: int, function: Callable[..., Any], args: tuple[Any, ...])
 
 
 def _read_until(descriptor: int, deadline: float) -> bytes | None:
-    """Everything up to the end of the stream, or None at the deadline.
+    """Everything up to the end of the line or of the stream, or None at the deadline.
 
-    The child's own children may hold the pipe open, so a whole JSON text ends the wait as well.
+    The child's own children may hold the pipe open, so the end of the line ends the wait as well.
     """
     data = b""
-    while True:
-        ready, _, _ = select.select([descriptor], [], [], max(0.0, min(0.2, deadline - time.monotonic())))
-        if ready:
-            chunk = os.read(descriptor, 1 << 20)
-            if not chunk:
-                return data
-            data += chunk
-        elif data:
-            try:
-                json.loads(data)
-            except ValueError:
-                pass
-            else:
-                return data
-        if time.monotonic() > deadline:
+    while not data.endswith(b"\n"):
+        if not select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]:
             return None
-
-
-def _end_group(child: int) -> None:
-    for end in (lambda: os.killpg(child, signal.SIGKILL), lambda: os.kill(child, signal.SIGKILL)):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            end()
+        chunk = os.read(descriptor, 1 << 20)
+        if not chunk:
+            break
+        data += chunk
+    return data
 
 
 @pytest.fixture(scope="session")
@@ -134,10 +120,15 @@ def lab_child(lab: None) -> Callable[..., Any]:
 
 @pytest.fixture
 def notebook(in_child: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
-    """Runs a notebook's cells in a child; fails where the run did not end as it should."""
+    """Runs a notebook's cells in a child, `before` ahead of them; fails where the run did not end as it should."""
 
-    def run(*cells: str, ran: str = "completed", **options: Any) -> Any:
-        result = in_child(lambda: run_notebook(tmp_path, *map(textwrap.dedent, cells), **options))
+    def run(*cells: str, ran: str = "completed", before: Callable[[], None] | None = None, **options: Any) -> Any:
+        def in_order() -> Any:
+            if before:
+                before()
+            return run_notebook(tmp_path, *map(textwrap.dedent, cells), **options)
+
+        result = in_child(in_order)
         assert result["ran"] == ran, result["exception"]
         return result
 
@@ -147,8 +138,6 @@ def notebook(in_child: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]
 @pytest.fixture(scope="session")
 def jpegs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of two classes with twelve textured JPEGs each, of different sizes, and `list.txt` that names them."""
-    from PIL import Image
-
     root = tmp_path_factory.mktemp("jpegs")
     names = []
     for number in range(24):
@@ -164,8 +153,6 @@ def jpegs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def held_out(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Six flat-coloured JPEGs of one size, as the host hands them to a clean room."""
-    from PIL import Image
-
     root = tmp_path_factory.mktemp("held-out")
     for number in range(6):
         Image.new("RGB", (64, 48), (40 * number, 100, 250 - 40 * number)).save(root / f"{number}.jpg", quality=95)
@@ -179,8 +166,6 @@ def graphs(lab: None, jpegs: Path) -> dict[str, bytes]:
     def serialize() -> dict[str, str]:
         from tests.guest import pipelines
 
-        files = sorted(str(path) for path in jpegs.glob("*/*.jpg"))
-        made = pipelines.corpus(str(jpegs), str(jpegs), str(jpegs / "list.txt"), files)
-        return {name: graph.hex() for name, graph in made.items()}
+        return {name: graph.hex() for name, graph in pipelines.corpus(jpegs).items()}
 
     return {name: bytes.fromhex(text) for name, text in forked(serialize).items()}

@@ -1,7 +1,12 @@
 """What the clean room makes of a graph in a rehearsal, and what comes out of it."""
 
+from collections.abc import Callable
+
+import pytest
+
 from sandbox.guest.graph import edit, model
-from sandbox.guest.graph.edit import Budget
+from sandbox.guest.graph.edit import Budget, GraphRefused
+from sandbox.guest.graph.model import Graph
 
 
 def changed(data: bytes, files: list[str]) -> tuple[bytes, list[str]]:
@@ -18,6 +23,13 @@ def changed(data: bytes, files: list[str]) -> tuple[bytes, list[str]]:
 def edited(data: bytes, files: list[str]) -> bytes:
     """The graph alone."""
     return changed(data, files)[0]
+
+
+def refused(graph: Graph, words: str | None = None, by: Callable[[Graph], object] = edit.check) -> str:
+    """The reason for which a graph is refused, in a message with these words."""
+    with pytest.raises(GraphRefused, match=words) as refusal:
+        by(graph)
+    return refusal.value.reason
 
 
 def draw(data: bytes, *, separated: bool = False):

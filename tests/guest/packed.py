@@ -10,10 +10,15 @@ from nvidia.dali import fn, pipeline_def, tfrecord, types
 
 from sandbox.guest.graph import wire
 from sandbox.guest.graph.wire import LENGTH, VARINT, Field
-from tests.guest.pipelines import BASIC, SIZE, normalised
+from tests.guest import pipelines
+from tests.guest.pipelines import BASIC
 
 LABEL = 700
 """The label of the first packed image; the others count on from there, so that no held-out label is equal."""
+INTEGER = tfrecord.FixedLenFeature([1], tfrecord.int64, -1)
+"""A label as ImageNet's TFRecords have it."""
+STRING = tfrecord.FixedLenFeature((), tfrecord.string, "")
+"""An encoded image, or a text."""
 
 
 def write_recordio(folder: Path, files: list[Path]) -> dict[str, str]:
@@ -66,19 +71,9 @@ def write_webdataset(folder: Path, files: list[Path]) -> str:
     return str(path)
 
 
-def integer() -> Any:
-    """A label as ImageNet's TFRecords have it."""
-    return tfrecord.FixedLenFeature([1], tfrecord.int64, -1)
-
-
-def string() -> Any:
-    """An encoded image, or a text."""
-    return tfrecord.FixedLenFeature((), tfrecord.string, "")
-
-
 def finished(jpegs: Any, **options: Any) -> Any:
     """Decoded on the GPU, resized and normalised."""
-    return normalised(fn.resize(fn.decoders.image(jpegs, device="mixed"), size=(SIZE, SIZE)), **options)
+    return pipelines.finished(fn.decoders.image(jpegs, device="mixed"), **options)
 
 
 @pipeline_def
@@ -91,7 +86,7 @@ def from_recordio(source: dict[str, Any]):
 @pipeline_def
 def from_tfrecord(source: dict[str, str]):
     """The example of DALI's documentation; features come in the order in which they are named."""
-    features = {"image/class/text": string(), "image/class/label": integer(), "image/encoded": string()}
+    features = {"image/class/text": STRING, "image/class/label": INTEGER, "image/encoded": STRING}
     inputs = fn.readers.tfrecord(**source, features=features, random_shuffle=True, initial_fill=1 << 20)
     return finished(inputs["image/encoded"]), inputs["image/class/label"]
 
@@ -123,11 +118,11 @@ def from_coco(*, boxes: bool):
 @pipeline_def
 def unusual(source: dict[str, str], kind: str):
     """TFRecords of which the graph takes more than an image and a label beside it."""
-    features = {"image/encoded": string(), "image/class/label": integer(), "image/height": integer()}
+    features = {"image/encoded": STRING, "image/class/label": INTEGER, "image/height": INTEGER}
     if kind == "list":
         features["image/class/label"] = tfrecord.VarLenFeature(tfrecord.int64, -1)
     if kind == "text":
-        features["image/class/text"] = string()
+        features["image/class/text"] = STRING
     inputs = fn.readers.tfrecord(**source, features=features)
     jpegs, label = inputs["image/encoded"], inputs["image/class/label"]
     if kind == "second image":
@@ -158,7 +153,7 @@ def decoded_in_a_branch(source: dict[str, str]):
         images = fn.decoders.image(jpegs, device="cpu")
     else:
         images = fn.decoders.image(jpegs, device="cpu", dtype=types.UINT8)
-    return normalised(fn.resize(images, size=(SIZE, SIZE))), labels
+    return pipelines.finished(images), labels
 
 
 def corpus(root: str, folder: str) -> dict[str, bytes]:

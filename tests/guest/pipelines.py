@@ -1,5 +1,7 @@
 """DALI pipelines as learners write them; for children that have DALI. Labels say `gpu` as the lab's code does."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from nvidia.dali import fn, ops, pipeline_def, types
@@ -15,6 +17,11 @@ BASIC = {"batch_size": 16, "num_threads": 2, "device_id": None, "seed": 7}
 def normalised(images: Any, **options: Any) -> Any:
     """The lab's last operator."""
     return fn.crop_mirror_normalize(images, dtype=types.FLOAT, output_layout="CHW", mean=MEAN, std=STD, **options)
+
+
+def finished(images: Any, **options: Any) -> Any:
+    """Resized, then normalised."""
+    return normalised(fn.resize(images, size=(SIZE, SIZE)), **options)
 
 
 @pipeline_def
@@ -35,48 +42,36 @@ def from_list(source: dict[str, Any]):
     """Reads a list of files, or a text file with such a list."""
     jpegs, labels = fn.readers.file(**source)
     images = fn.decoders.image_random_crop(jpegs, device="mixed")
-    return normalised(fn.resize(images, size=(SIZE, SIZE))), labels
+    return finished(images), labels
 
 
-def small(root: str, **reader: Any) -> Any:
-    """Whole images of one size, and labels."""
-    jpegs, labels = fn.readers.file(file_root=root, **reader)
-    return fn.resize(fn.decoders.image(jpegs, device="mixed"), size=(SIZE, SIZE)), labels
+def over_files(outputs: Callable[..., Any], root: str = "/nowhere", *, branches: bool = False, **reader: Any) -> Any:
+    """A pipeline that delivers what this function makes of the encoded images and labels of a folder."""
+
+    @pipeline_def(enable_conditionals=branches)
+    def pipe():
+        return outputs(*fn.readers.file(file_root=root, **reader))
+
+    return pipe(**BASIC)
 
 
-@pipeline_def
-def decoded_on_the_cpu(root: str):
-    """CPU decode, moved to the GPU by hand."""
-    jpegs, labels = fn.readers.file(file_root=root)
-    images = fn.decoders.image(jpegs, device="cpu").gpu()
-    return normalised(fn.resize(images, size=(SIZE, SIZE))), labels
+def small(jpegs: Any) -> Any:
+    """Whole images of one size."""
+    return fn.resize(fn.decoders.image(jpegs, device="mixed"), size=(SIZE, SIZE))
 
 
-@pipeline_def(enable_conditionals=True)
-def trivial(root: str):
-    """TrivialAugment, which is a large graph with conditionals."""
-    images, labels = small(root)
-    return normalised(trivial_augment.trivial_augment_wide(images, shape=(SIZE, SIZE))), labels
+def augmented(augment: Callable[..., Any], root: str, **options: Any) -> Any:
+    """A pipeline with an automatic augmentation, which is a large graph with conditionals."""
+
+    def outputs(jpegs, labels):
+        return normalised(augment(small(jpegs), shape=(SIZE, SIZE), **options)), labels
+
+    return over_files(outputs, root, branches=True)
 
 
-@pipeline_def(enable_conditionals=True)
-def randomly(root: str):
-    """RandAugment."""
-    images, labels = small(root)
-    return normalised(rand_augment.rand_augment(images, n=2, m=9, shape=(SIZE, SIZE))), labels
-
-
-@pipeline_def(enable_conditionals=True)
-def automatic(root: str):
-    """AutoAugment, the largest graph of the three."""
-    images, labels = small(root)
-    return normalised(auto_augment.auto_augment_image_net(images, shape=(SIZE, SIZE))), labels
-
-
-@pipeline_def(enable_conditionals=True)
-def sometimes(root: str):
-    """An `if` of the learner's own."""
-    images, labels = small(root)
+def sometimes(jpegs: Any, labels: Any) -> Any:
+    """Images behind an `if` of the learner's own."""
+    images = small(jpegs)
     if fn.random.coin_flip(dtype=types.BOOL):
         images = fn.rotate(images, angle=fn.random.uniform(range=(-10.0, 10.0)), keep_size=True, fill_value=0)
     else:
@@ -84,43 +79,18 @@ def sometimes(root: str):
     return normalised(images), labels
 
 
-@pipeline_def
-def with_python(root: str):
+def with_python(jpegs: Any, labels: Any) -> Any:
     """Python code inside the graph."""
-    jpegs, labels = fn.readers.file(file_root=root)
-    images = fn.resize(fn.decoders.image(jpegs, device="cpu"), size=(SIZE, SIZE))
+    images = fn.decoders.image(jpegs, device="cpu")
     return fn.python_function(images, function=lambda image: image, num_outputs=1), labels
 
 
 @pipeline_def
-def two_readers(first: str, second: str):
+def two_readers(root: str):
     """Two readers whose batches are joined."""
-    images_a, labels_a = small(first, name="A")
-    images_b, labels_b = small(second, name="B")
-    return fn.cat(images_a, images_b, axis=0), labels_a + labels_b
-
-
-@pipeline_def
-def labels_first(root: str):
-    """Outputs the other way round, beside some numbers."""
-    images, labels = small(root)
-    return labels, fn.random.uniform(range=(0.0, 1.0), shape=(4,)), images
-
-
-@pipeline_def
-def raw_pixels(root: str, *, ragged: bool):
-    """Bytes in HWC."""
-    if not ragged:
-        return small(root)
-    jpegs, labels = fn.readers.file(file_root=root)
-    return fn.decoders.image(jpegs, device="mixed"), labels
-
-
-@pipeline_def
-def no_images(root: str):
-    """Labels only; the images are decoded and dropped in favour of their mean."""
-    jpegs, labels = fn.readers.file(file_root=root)
-    return fn.reductions.mean(fn.decoders.image(jpegs, device="cpu")), labels
+    jpegs_a, labels_a = fn.readers.file(file_root=root, name="A")
+    jpegs_b, labels_b = fn.readers.file(file_root=root, name="B")
+    return fn.cat(small(jpegs_a), small(jpegs_b), axis=0), labels_a + labels_b
 
 
 class Legacy(Pipeline):
@@ -149,8 +119,10 @@ BIG_HINTS = {
 CACHE = {"cache_size": 4096, "cache_type": "threshold", "cache_threshold": 1, "cache_debug": True}
 
 
-def corpus(root: str, other: str, file_list: str, files: list[str]) -> dict[str, bytes]:
-    """Serialized graphs of every kind, by name."""
+def corpus(folder: Path) -> dict[str, bytes]:
+    """Serialized graphs of every kind over the JPEGs of a folder, by name."""
+    root = str(folder)
+    files = sorted(str(path) for path in folder.glob("*/*.jpg"))
     made = {
         "lab": lab(root, **BASIC),
         "cpu": lab(root, device="cpu", **BASIC),
@@ -165,18 +137,24 @@ def corpus(root: str, other: str, file_list: str, files: list[str]) -> dict[str,
         "cached": lab(root, decoder=CACHE, reader={"skip_cached_images": True}, **BASIC),
         "big hints": lab(root, decoder=BIG_HINTS, reader={"tensor_init_bytes": 1 << 30}, **BASIC),
         "files": from_list({"files": files, "labels": list(range(len(files)))}, **BASIC),
-        "file_list": from_list({"file_list": file_list}, **BASIC),
+        "file_list": from_list({"file_list": f"{root}/list.txt"}, **BASIC),
         "filters": from_list({"file_root": root, "file_filters": ["*.jpg"], "dir_filters": ["class_*"]}, **BASIC),
-        "moved to the gpu": decoded_on_the_cpu(root, **BASIC),
-        "trivial": trivial(root, **BASIC),
-        "rand": randomly(root, **BASIC),
-        "auto": automatic(root, **BASIC),
-        "conditional": sometimes(root, **BASIC),
-        "two readers": two_readers(root, other, **BASIC),
-        "labels first": labels_first(root, **BASIC),
-        "ragged": raw_pixels(root, ragged=True, **BASIC),
-        "bytes": raw_pixels(root, ragged=False, **BASIC),
-        "no images": no_images(root, **BASIC),
+        "moved to the gpu": over_files(
+            lambda jpegs, labels: (finished(fn.decoders.image(jpegs, device="cpu").gpu()), labels), root
+        ),
+        "trivial": augmented(trivial_augment.trivial_augment_wide, root),
+        "rand": augmented(rand_augment.rand_augment, root, n=2, m=9),
+        "auto": augmented(auto_augment.auto_augment_image_net, root),
+        "conditional": over_files(sometimes, root, branches=True),
+        "two readers": two_readers(root, **BASIC),
+        "labels first": over_files(
+            lambda jpegs, labels: (labels, fn.random.uniform(range=(0.0, 1.0), shape=(4,)), small(jpegs)), root
+        ),
+        "ragged": over_files(lambda jpegs, labels: (fn.decoders.image(jpegs, device="mixed"), labels), root),
+        "bytes": over_files(lambda jpegs, labels: (small(jpegs), labels), root),
+        "no images": over_files(
+            lambda jpegs, labels: (fn.reductions.mean(fn.decoders.image(jpegs, device="cpu")), labels), root
+        ),
     }
     return {name: bytes(pipe.serialize()) for name, pipe in made.items()}
 

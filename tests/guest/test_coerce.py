@@ -20,10 +20,9 @@ from sandbox.frames import FrameLimits
 from sandbox.guest.learner import coerce
 
 
-class RaisingClass:
-    @property
-    def __class__(self):
-        raise RuntimeError("no class today")
+def pretending(answer):
+    """A class whose instances give another one when they are asked for theirs."""
+    return type("Pretending", (), {"__class__": property(lambda _: answer())})
 
 
 class EqualsEverything:
@@ -37,18 +36,6 @@ class EqualsEverything:
 
     def __float__(self):
         return 9999.0
-
-
-class PretendsToBeStr:
-    @property
-    def __class__(self):
-        return str
-
-
-class PretendsToBeFloat:
-    @property
-    def __class__(self):
-        return float
 
 
 class NoName(type):
@@ -90,9 +77,9 @@ class HighInt(int):
 
 # Made inside the tests: pytest itself stumbles over such objects as parameters.
 NASTY = {
-    "raising class": RaisingClass,
-    "pretends to be str": PretendsToBeStr,
-    "pretends to be float": PretendsToBeFloat,
+    "raising class": pretending(lambda: 1 / 0),
+    "pretends to be str": pretending(lambda: str),
+    "pretends to be float": pretending(lambda: float),
     "nameless type": NoName("Nameless", (), {}),
     "raising text": RaisingText,
     "object": object,
@@ -105,7 +92,6 @@ NASTY = {
         {"__module__": "builtins", "__getitem__": lambda *_: 1 / 0, "__repr__": lambda _: 1 / 0, "__str__": None},
     )("text"),
 }
-nasty = pytest.mark.parametrize("make", NASTY.values(), ids=NASTY)
 
 
 def as_json(value):
@@ -206,7 +192,7 @@ def test_torch_scalars_are_read(lab_child):
     assert lab_child(in_torch) == [5.5, 6.0, 2.5, 3.0, None, None, None, None]
 
 
-@nasty
+@pytest.mark.parametrize("make", NASTY.values(), ids=NASTY)
 def test_nothing_of_a_hostile_object_escapes(make):
     """Every reader answers for every object, in bounded text, and raises nothing; none is taken for a number."""
     value = make()
@@ -253,19 +239,22 @@ def test_paths_of_every_honest_kind(tmp_path, monkeypatch):
     assert coerce.path("/data/bücher und bilder")["path"] == "/data/bücher und bilder"
 
 
-class TwoFaced(str):
-    """A str whose methods tell another path."""
+class LyingStr(str):
+    """A str whose methods tell another text, which is another path."""
 
     __slots__ = ()
+
+    def __str__(self):
+        return "/invented"
+
+    def __getitem__(self, _):
+        return "/invented"
 
     def startswith(self, *_):
         return False
 
-    def __str__(self):
-        return "/etc"
-
-    def __getitem__(self, _):
-        return "/etc"
+    def splitlines(self, *_):
+        return ["/invented"] * 3
 
 
 class FreshPath:
@@ -311,7 +300,7 @@ def test_a_path_is_taken_once_and_from_its_characters():
     fresh = FreshPath()
     assert coerce.path(fresh)["path"] == "/folder-1"
     assert fresh.calls == 1
-    assert coerce.path(TwoFaced("/data"))["path"] == "/data"
+    assert coerce.path(LyingStr("/data"))["path"] == "/data"
 
 
 @dataclasses.dataclass
@@ -406,16 +395,6 @@ class EndlessSet(set):
     def __iter__(self):
         while True:
             yield "invented"
-
-
-class LyingStr(str):
-    __slots__ = ()
-
-    def __str__(self):
-        return "invented"
-
-    def splitlines(self, *_):
-        return ["invented"] * 3
 
 
 @pytest.mark.parametrize(

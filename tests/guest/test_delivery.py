@@ -7,6 +7,7 @@ import pytest
 
 from sandbox.guest import delivery
 from tests.conftest import missing
+from tests.guest.test_own_graph import Heard
 
 try:
     import torch
@@ -90,17 +91,11 @@ def test_values_without_a_scale_are_refused():
 
 def test_a_large_batch_comes_in_parts():
     """A message holds at most 8 MiB of pixels; parts add up to the batch."""
-
-    class Link:
-        sent: list = []  # noqa: RUF012 - one link
-
-        def send(self, kind, blob=b"", **body):
-            self.sent.append((kind, len(blob), body.get("shape")))
-
+    link = Heard()
     batch = torch.zeros(40, 3, 300, 300, dtype=torch.uint8)
-    delivery.deliver(Link(), iter([batch]), 1)
-    *images, end = Link.sent
-    assert end[0] == "delivered"
+    delivery.deliver(link, iter([batch]), 1)
+    *images, end = link.messages
+    assert end["kind"] == "delivered"
     assert len(images) > 1
-    assert sum(shape[0] for _, _, shape in images) == 40
-    assert all(size == np.prod(shape) <= 8 << 20 for _, size, shape in images)
+    assert sum(image["shape"][0] for image in images) == 40
+    assert all(image["bytes"] == np.prod(image["shape"]) <= 8 << 20 for image in images)

@@ -8,7 +8,7 @@ import pytest
 
 from grader_service.model.evidence import LearnerException
 from sandbox.guest.learner.execution import bring_files
-from tests.guest.runs import run_module, run_notebook
+from tests.guest.runs import run_module
 
 pytestmark = pytest.mark.integration
 
@@ -284,12 +284,12 @@ def test_classes_of_the_submission_are_classes_of_main(module):
     assert run["same"]
 
 
-def test_spawned_loader_workers_can_import_the_submission(lab_child, tmp_path):
+def test_spawned_loader_workers_can_import_the_submission(module, lab):
     """A DataLoader with spawn-started workers reads a dataset class of the submission.
 
     What `main()` sets with `global`, behind the usual guard, is seen afterwards.
     """
-    source = textwrap.dedent(
+    run = module(
         """
         import torch
         from torch.utils.data import DataLoader, Dataset
@@ -308,9 +308,10 @@ def test_spawned_loader_workers_can_import_the_submission(lab_child, tmp_path):
 
         if __name__ == "__main__":
             main()
-        """
+        """,
+        timeout_s=200.0,
+        names="total",
     )
-    run = lab_child(lambda: run_module(tmp_path, source, timeout_s=200.0, names="total"), timeout=240.0)
     assert (run["ran"], run["total"]) == ("completed", 15)
 
 
@@ -369,25 +370,23 @@ def test_functions_of_cells_have_their_source(notebook):
     assert run["text"] == "def f():\n    return 'from a cell'\n"
 
 
-def test_conditional_pipelines_in_cells_are_understood(lab_child, tmp_path, jpegs):
+def test_conditional_pipelines_in_cells_are_understood(notebook, lab, jpegs):
     """A pipeline with an `if` of its own, defined in a cell, is rewritten by DALI's autograph."""
-    cells = [
+    run = notebook(
         "from nvidia.dali import fn, pipeline_def, types",
-        textwrap.dedent(
-            f"""
-            @pipeline_def(enable_conditionals=True, batch_size=4, num_threads=1, device_id=None)
-            def pipe():
-                jpegs, labels = fn.readers.file(file_root={str(jpegs)!r})
-                images = fn.resize(fn.decoders.image(jpegs), size=(16, 16))
-                if fn.random.coin_flip(dtype=types.BOOL):
-                    images = fn.flip(images)
-                return images, labels
-            """
-        ),
+        f"""
+        @pipeline_def(enable_conditionals=True, batch_size=4, num_threads=1, device_id=None)
+        def pipe():
+            jpegs, labels = fn.readers.file(file_root={str(jpegs)!r})
+            images = fn.resize(fn.decoders.image(jpegs), size=(16, 16))
+            if fn.random.coin_flip(dtype=types.BOOL):
+                images = fn.flip(images)
+            return images, labels
+        """,
         "p = pipe(); shape = list(p.run()[0].as_tensor().shape())",
-    ]
-    run = lab_child(lambda: run_notebook(tmp_path, *cells, names="shape"))
-    assert (run["exception"], run["shape"]) == (None, [4, 16, 16, 3])
+        names="shape",
+    )
+    assert run["shape"] == [4, 16, 16, 3]
 
 
 def test_the_submission_is_copied_into_the_workspace(tmp_path):

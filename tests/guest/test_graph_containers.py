@@ -3,9 +3,8 @@
 import pytest
 
 from sandbox.guest.graph import edit, model
-from sandbox.guest.graph.edit import GraphRefused
 from sandbox.guest.graph.model import Argument
-from tests.guest.editing import changed, draw, edited
+from tests.guest.editing import changed, draw, edited, refused
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -121,16 +120,12 @@ def test_several_readers_all_read_the_held_out_files(drawn, held_out):
 def test_more_than_images_and_labels_is_refused(packed, held_out, name, words):
     """Held-out images have no boxes, texts or second pictures, and the message names what is too much."""
     for take in (edit.check, lambda graph: edit.repoint(graph, held_out, [0] * 6)):
-        with pytest.raises(GraphRefused, match=words) as refusal:
-            take(model.read(packed[name]))
-        assert refusal.value.reason == "reader_outputs"
+        assert refused(model.read(packed[name]), words, by=take) == "reader_outputs"
 
 
 def test_a_container_is_decoded_without_choosing(packed):
     """Encoded images that pass a condition are refused as those of files are, whichever operator decodes them."""
-    with pytest.raises(GraphRefused, match="chooses by a condition") as refusal:
-        edit.check(model.read(packed["branch"]))
-    assert refusal.value.reason == "encoded_images"
+    assert refused(model.read(packed["branch"]), "chooses by a condition") == "encoded_images"
 
 
 @pytest.mark.parametrize(
@@ -168,9 +163,7 @@ def test_an_ambiguous_argument_of_a_container_is_refused(packed):
     graph.operators[0].arguments += [Argument("path", "string", ["/a"]), Argument("index_path", "string", ["/b"])]
     edit.check(graph)
     graph.operators[0].arguments += [model.argument("initial_fill", 1), model.argument("initial_fill", 2)]
-    with pytest.raises(GraphRefused) as refusal:
-        edit.check(graph)
-    assert refusal.value.reason == "unreadable_graph"
+    assert refused(graph) == "unreadable_graph"
 
 
 def test_the_new_edge_has_a_name_of_its_own(packed, held_out):

@@ -1,6 +1,7 @@
 """What a graph keeps of each image, read from real graphs, and the torchvision transforms that do the same."""
 
 import pytest
+from PIL import Image
 
 from sandbox.guest.graph import model, view
 from sandbox.guest.trusted import reference_plan
@@ -11,9 +12,9 @@ RATIO = [0.75, 1.333333]
 
 def serialized():
     """Graphs with every kind of window; for use in a child."""
-    from nvidia.dali import fn, pipeline_def, types
+    from nvidia.dali import fn, types
 
-    from tests.guest.pipelines import BASIC, normalised
+    from tests.guest.pipelines import normalised, over_files
 
     def decoded(jpegs):
         return fn.decoders.image(jpegs, device="mixed")
@@ -46,13 +47,11 @@ def serialized():
     }
 
     def build(images):
-        @pipeline_def
-        def pipe():
-            jpegs, labels = fn.readers.file(file_root="/nowhere")
-            outputs = images(jpegs)
-            return (labels, *outputs) if isinstance(outputs, tuple) else (labels, outputs)
+        def outputs(jpegs, labels):
+            made = images(jpegs)
+            return (labels, *made) if isinstance(made, tuple) else (labels, made)
 
-        return bytes(pipe(**BASIC).serialize()).hex()
+        return bytes(over_files(outputs).serialize()).hex()
 
     return {name: build(images) for name, images in made.items()}
 
@@ -236,8 +235,6 @@ def test_the_transforms_end_with_the_size_of_the_batch(lab_child, windows):
     plans = [{**plan_of(windows["lab"]), "steps": steps} for steps in JOBS]
 
     def shapes():
-        from PIL import Image
-
         from sandbox.guest.trusted import reference
 
         sizes = ((20, 24), (500, 375), (33, 400))
@@ -250,8 +247,6 @@ def test_the_transforms_show_the_part_that_the_graph_shows(lab_child):
     """A quarter in the middle of an image is all that a slice, a crop or a resize with a crop shows."""
 
     def colours():
-        from PIL import Image
-
         from sandbox.guest.trusted import geometry
 
         image = Image.new("RGB", (200, 100), "black")

@@ -4,8 +4,6 @@ import os
 
 import pytest
 
-from tests.guest.runs import run_notebook
-
 INSTALL_NOTE = "installing packages is not possible; the lab image's packages are used"
 
 
@@ -237,10 +235,10 @@ def test_leaving_a_notebook(notebook):
     assert (run["x"], run["exit_code"]) == (1, 0)
 
 
-def test_ipython_can_be_imported_where_it_is_not_installed(in_child, tmp_path):
+def test_ipython_can_be_imported_where_it_is_not_installed(notebook):
     """A stand-in answers `IPython.display` and `get_ipython`, and matplotlib does not stumble over it."""
 
-    def run():
+    def take_away():
         import sys
         from importlib.machinery import PathFinder
 
@@ -255,30 +253,26 @@ def test_ipython_can_be_imported_where_it_is_not_installed(in_child, tmp_path):
         sys.meta_path[sys.meta_path.index(PathFinder)] = Without
         for name in [name for name in sys.modules if name.split(".")[0] == "IPython"]:
             del sys.modules[name]
-        return run_notebook(
-            tmp_path,
-            "from IPython.display import clear_output, display, Image, HTML, Markdown\nimport IPython.display as ipd",
-            "from IPython import get_ipython\nfrom IPython.core.magic import register_line_magic",
-            "display(Image('x.png')); clear_output(wait=True); ipd.Audio([0]); same = get_ipython() is not None",
-            "import matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()",
-            "get_ipython().run_line_magic('matplotlib', 'inline')\nversion = IPython.__version__ if 0 else 'x'",
-            names="same",
-        )
 
-    result = in_child(run)
-    assert result["ran"] == "completed", result["exception"]
-    assert result["same"] is True
+    run = notebook(
+        "from IPython.display import clear_output, display, Image, HTML, Markdown\nimport IPython.display as ipd",
+        "from IPython import get_ipython\nfrom IPython.core.magic import register_line_magic",
+        "display(Image('x.png')); clear_output(wait=True); ipd.Audio([0]); same = get_ipython() is not None",
+        "import matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()",
+        "get_ipython().run_line_magic('matplotlib', 'inline')\nversion = IPython.__version__ if 0 else 'x'",
+        before=take_away,
+        names="same",
+    )
+    assert run["same"] is True
 
 
-def test_notebook_progress_bars_are_plain_ones(in_child, tmp_path):
+def test_notebook_progress_bars_are_plain_ones(notebook):
     """`tqdm.notebook` needs widgets; its names draw text instead."""
 
-    def run():
+    def hook():
         from sandbox.guest.learner import import_hooks, notebook_shell
 
         import_hooks.after_import({"tqdm.notebook": notebook_shell.plain_progress})
-        return run_notebook(
-            tmp_path, "from tqdm.notebook import tqdm, trange\nx = sum(tqdm(range(4))) + sum(trange(3))", names="x"
-        )
 
-    assert in_child(run)["x"] == 9
+    cell = "from tqdm.notebook import tqdm, trange\nx = sum(tqdm(range(4))) + sum(trange(3))"
+    assert notebook(cell, before=hook, names="x")["x"] == 9

@@ -46,7 +46,6 @@ def test_a_neutral_operator_takes_an_image_first(lab_child):
     names = sorted(name for name, row in KINDS.items() if row.neutral)
 
     def least_inputs():
-        import nvidia.dali.fn  # noqa: F401, registers the schemas
         from nvidia.dali import backend
 
         return [backend.GetSchema(name).MinNumInput() for name in names]

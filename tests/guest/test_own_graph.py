@@ -44,18 +44,16 @@ class Heard:
         self.messages = []
 
     def send(self, kind, blob=b"", **body):
-        self.messages.append({"kind": kind, **body})
+        self.messages.append({"kind": kind, "bytes": len(blob), **body})
 
 
-def preparing(files):
-    return {
-        "kind": "prepare_own",
-        "files": files,
-        "plan": a_plan(),
-        "batch_size": 4,
-        "threads": 2,
-        "device": "cpu",
-    }
+def answers(files, *more):
+    """What a graph over these files says to being prepared, and to more requests."""
+    graph, link = own_graph.OwnGraph(), Heard()
+    settings = {"batch_size": 4, "threads": 2, "device": "cpu"}
+    for request in ({"kind": "prepare_own", "files": files, "plan": a_plan(), **settings}, *more):
+        graph.answer(link, request)
+    return link.messages
 
 
 def test_every_job_comes_out_as_asked_for(lab_child, held_out):
@@ -102,28 +100,16 @@ def test_it_reads_all_held_out_files(lab_child, held_out):
 
 def test_it_is_prepared_and_timed_like_any_arm(lab_child, held_out):
     """`prepare_own` is answered with batch and queue depth, a window with its two marks, a true count and its time."""
-
-    def talk():
-        graph, link = own_graph.OwnGraph(), Heard()
-        graph.answer(link, preparing(held_out))
-        graph.answer(link, {"kind": "window", "graph": "own", "discard": 2, "batches": 3})
-        return link.messages
-
-    *messages, done = lab_child(talk)
-    assert messages == [{"kind": "prepared_own", "batch_size": 4, "queue_depth": 2}, {"kind": "mark"}]
+    window = {"kind": "window", "graph": "own", "discard": 2, "batches": 3}
+    *messages, done = lab_child(answers, held_out, window)
+    prepared = {"kind": "prepared_own", "bytes": 0, "batch_size": 4, "queue_depth": 2}
+    assert messages == [prepared, {"kind": "mark", "bytes": 0}]
     assert 0 < done.pop("seconds") < 60
-    assert done == {"kind": "window_done", "images": 12}
+    assert done == {"kind": "window_done", "bytes": 0, "images": 12}
 
 
 def test_a_job_that_cannot_be_done_is_refused(lab_child, tmp_path):
     """The host hears why, and the clean room goes on."""
-    missing = str(tmp_path / "none.jpg")
-
-    def talk():
-        graph, link = own_graph.OwnGraph(), Heard()
-        graph.answer(link, preparing([missing]))
-        return link.messages
-
-    (answer,) = lab_child(talk)
+    (answer,) = lab_child(answers, [str(tmp_path / "none.jpg")])
     assert (answer["kind"], answer["problem"]) == ("refused", "own_graph_failed")
     assert "none.jpg" in answer["text"]

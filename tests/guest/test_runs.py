@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sandbox.guest.graph import edit, model
-from sandbox.guest.graph.edit import Budget
+from sandbox.guest.graph import model
 from sandbox.guest.graph.operators import ALLOWED, CONTAINERS, READERS
 from sandbox.guest.trusted import experiments, runs
+from tests.guest.editing import edited
 
 pytestmark = pytest.mark.integration
 
@@ -20,7 +20,6 @@ def test_what_has_a_state_takes_a_seed_or_reads_files(lab_child):
     """All that an allowed operator can remember is a random state, which the grader sets, or a place in its files."""
 
     def remembering():
-        import nvidia.dali.fn  # noqa: F401, registers the schemas
         from nvidia.dali import backend
 
         schemas = {name: backend.TryGetSchema(name) for name in (*ALLOWED, *CONTAINERS)}
@@ -36,10 +35,6 @@ def test_every_seed_is_replaced(lab_child, graphs):
     data = graphs["conditional"]
 
     def seeds():
-        import nvidia.dali.fn  # noqa: F401, registers the schemas
-
-        from sandbox.guest.trusted import runs
-
         found = []
         for start in (1, 1, 2):
             graph = model.read(data)
@@ -63,13 +58,7 @@ def test_runs_differ_by_their_files_alone(lab_child, graphs, held_out):
     data = graphs["lab"]
 
     def digests():
-        from sandbox.guest.trusted import runs
-
-        graph = model.read(data)
-        edit.repoint(graph, held_out, list(range(len(held_out))))
-        edit.restrain(graph, Budget(2))
-        edit.to_cpu(graph)
-        ready = runs.still(graph, 0, random.Random(3))
+        ready = runs.still(model.read(edited(data, held_out)), 0, random.Random(3))
         many = runs.Runs([7] * 16, ThreadPoolExecutor(1))
         files = [held_out[n % 6] for n in range(16)]
         swapped = [held_out[1], *files[1:]]
@@ -85,10 +74,6 @@ def test_a_still_graph_has_one_output_and_reads_in_order(lab_child, graphs):
     data = graphs["labels first"]
 
     def facts():
-        import nvidia.dali.fn  # noqa: F401, registers the schemas
-
-        from sandbox.guest.trusted import runs
-
         graph = model.read(data)
         reader = next(op for op in graph.operators if op.name == "readers__File")
         reader.put(model.argument("random_shuffle", True))
