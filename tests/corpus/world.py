@@ -73,7 +73,7 @@ class World:
         lab = load_lab(lab_id, self.registry)
         lab = lab.model_copy(update={"limits": lab.limits.model_copy(update=dict(limits or {}))})
         lab = lab.model_copy(update={"measurement": lab.measurement.model_copy(update={**PLAN, **(plan or {})})})
-        return lab if threshold is None else _with_threshold(lab, threshold)
+        return lab if threshold is None else with_threshold(lab, threshold)
 
     def grade(
         self,
@@ -170,14 +170,10 @@ def seen(done: Graded, target: str) -> Observed:
     return Observed(verdict.status.value, verdict.code, f"no check {target}: {verdict.feedback}", others)
 
 
-def _with_threshold(lab: LabSpec, threshold: float) -> LabSpec:
-    steps = []
-    for step in lab.steps:
-        checks = tuple(
-            check.model_copy(update={"params": {**check.params, "threshold": threshold}})
-            if check.id == "throughput_ratio"
-            else check
-            for check in step.checks
-        )
-        steps.append(step.model_copy(update={"checks": checks}))
-    return lab.model_copy(update={"steps": tuple(steps)})
+def with_threshold(lab: LabSpec, threshold: float) -> LabSpec:
+    """The lab with another ratio to exceed."""
+    document = lab.model_dump()
+    for check in (check for step in document["steps"] for check in step["checks"]):
+        if check["id"] == "throughput_ratio":
+            check["params"] = {**check["params"], "threshold": threshold}
+    return LabSpec.model_validate(document)

@@ -10,13 +10,16 @@ from grader_service.grading.flow import Bench, grade
 from grader_service.grading.progress import Silent
 from grader_service.ingest.artifact import measure
 from grader_service.labs.catalogue import load_lab
-from grader_service.model.lab import LabSpec
 from grader_service.model.submission import Submission
 from grader_service.signing import Signer
 from sandbox.docker_options import STATE_LABEL
+from tests.corpus.world import PLAN as SHORT
+from tests.corpus.world import with_threshold
 from tests.levels.parts import ROOT
 
 EXAMPLES = ROOT / "examples"
+PLAN = SHORT | {"block_s": 0.2}
+"""A window holds more than a ring of four batches, which would else be new in each."""
 
 
 @pytest.fixture
@@ -63,15 +66,6 @@ def grade_with(tmp_path):
     return run
 
 
-def with_threshold(lab, threshold):
-    """The lab with another ratio to exceed."""
-    document = lab.model_dump()
-    for check in (check for step in document["steps"] for check in step["checks"]):
-        if check["id"] == "throughput_ratio":
-            check["params"] = {**check["params"], "threshold": threshold}
-    return LabSpec.model_validate(document)
-
-
 def checks_of(graded):
     """The checks of a verdict by their ids."""
     assert graded.failure is None, graded.failure
@@ -115,10 +109,6 @@ def _of_grader(engine, state_dir):
         *(container.name for container in engine.containers.list(all=True, filters=ours, ignore_removed=True)),
         *(volume.name for volume in engine.volumes.list(filters=ours)),
     }
-
-
-PLAN = {"block_s": 0.2, "looks": (3,), "extension_blocks": 0, "alpha_pass": 0.4}
-"""Short, and easily satisfied: what is tested is what was counted, not how fast this machine is."""
 
 
 @pytest.fixture
