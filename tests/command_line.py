@@ -19,10 +19,15 @@ def grader(*arguments, state_dir, timeout=280, text_in=None, **changes):
     )
 
 
-def typed(*words, **environment):
-    """What `grader …` printed in this process, line by line; what it refuses is raised."""
+def invoked(*words, status=0, **environment):
+    """What came of `grader …` in this process, which must end with this status."""
     done = CliRunner().invoke(app, words, env=environment)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout.splitlines()
+    assert done.exit_code == status, done.output
+    return done
+
+
+def typed(*words, **environment):
+    """What it printed, line by line."""
+    return invoked(*words, **environment).stdout.splitlines()

@@ -1,5 +1,6 @@
 """Builders of valid values; each test changes only what it is about."""
 
+import base64
 import math
 from functools import partial
 from typing import Any
@@ -181,3 +182,24 @@ def ended(ending: Ending, exit_code: int | None = 1) -> Evidence:
     """Evidence of a run whose learner's pod ended without a word."""
     record = PodRecord(role=PodRole.LEARNER, ending=ending, exit_code=exit_code, wall_s=3.0)
     return an_evidence(run=a_run(pods=(record,)), discovery=None, scan=None, clean_room=None, measurement=None)
+
+
+class OpenGate:
+    """A device without a steward; implements `Gate`."""
+
+    def open(self) -> bool:
+        """Always."""
+        return True
+
+    def free(self) -> bool:
+        """Always."""
+        return True
+
+    def release(self) -> None:
+        """There is no GPU."""
+
+
+def message(submission_id: str, source: str, **more: object) -> dict[str, Any]:
+    """What is posted for a submission of one file."""
+    artifact = {"filename": "submission.py", "inline": base64.b64encode(source.encode()).decode()}
+    return {"submission_id": submission_id, "lab": "dali-pipelines", "artifact": artifact, **more}

@@ -1,12 +1,10 @@
 """The service in this process, with runs whose measurement is thrown like dice: for attacks on its statistics."""
 
-import base64
 import math
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 from unittest import mock
 
 from structlog.testing import capture_logs
@@ -22,7 +20,7 @@ from grader_service.service.judge import JudgeDesk, judge_next
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.runner import RunEnd, RunnerDesk, run_next
 from tests.corpus.world import World
-from tests.factories import a_block, a_measurement, a_run, an_evidence
+from tests.factories import OpenGate, a_block, a_measurement, a_run, an_evidence, message
 
 THRESHOLD = 1.1
 _PLAN = MeasurementPlan()
@@ -63,27 +61,6 @@ def measured(ratios: list[float], attempt: int = 1, **changes: object) -> Measur
     """A measurement of these blocks."""
     blocks = tuple(a_block(index, ratio) for index, ratio in enumerate(ratios))
     return a_measurement((2.0, 2.0), blocks=blocks, attempt=attempt, **changes)
-
-
-class OpenGate:
-    """A device without a steward; implements `Gate`."""
-
-    def open(self) -> bool:
-        """Always."""
-        return True
-
-    def free(self) -> bool:
-        """Always."""
-        return True
-
-    def release(self) -> None:
-        """There is no GPU."""
-
-
-def message(submission_id: str, source: str, **more: object) -> dict[str, Any]:
-    """What is posted for a submission of one file."""
-    artifact = {"filename": "submission.py", "inline": base64.b64encode(source.encode()).decode()}
-    return {"submission_id": submission_id, "lab": "dali-pipelines", "artifact": artifact, **more}
 
 
 @dataclass

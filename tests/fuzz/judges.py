@@ -15,7 +15,7 @@ from grader_service.model.lab import LabCheck
 from grader_service.rubric import plain
 from tests.checks.judged import a_record
 from tests.factories import a_run, an_evidence
-from tests.fuzz.stored import _registry
+from tests.fuzz.stored import registry
 
 SAID = ("discovery", "scan", "clean_room")
 
@@ -28,10 +28,10 @@ def judges(data: bytes) -> object:
         return None
     if not isinstance(said, dict):
         return None
-    registry = _registry()
-    known = registry.ids()
+    checks = registry()
+    known = checks.ids()
     wanted = said.get("check")
-    loaded = registry.load(wanted if isinstance(wanted, str) and wanted in known else "jpeg_dataset")
+    loaded = checks.load(wanted if isinstance(wanted, str) and wanted in known else "jpeg_dataset")
     evidence = _evidence(said, loaded)
     result = judge_one(loaded, evidence, LabCheck(id=loaded.check.id, points=1.0))
     json.dumps(plain(result.details), allow_nan=False)

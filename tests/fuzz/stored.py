@@ -29,7 +29,7 @@ SUBMISSION = Submission(
 
 def judged(data: bytes) -> Verdict:
     """The verdict of every check of the lab on stored evidence."""
-    return verdict_on(SUBMISSION, _lab(), "0" * 32, "evidence", data, _registry(), None)
+    return verdict_on(SUBMISSION, _lab(), "0" * 32, "evidence", data, registry(), None)
 
 
 def evidence(data: bytes) -> object:
@@ -77,9 +77,9 @@ def _read(data: bytes, form: Form) -> object:
 
 @functools.cache
 def _lab() -> LabSpec:
-    return load_lab(LAB, _registry())
+    return load_lab(LAB, registry())
 
 
 @functools.cache
-def _registry() -> Registry:
+def registry() -> Registry:
     return Registry()

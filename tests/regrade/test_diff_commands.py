@@ -9,10 +9,8 @@ import zipfile
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pyarrow import parquet
-from typer.testing import CliRunner
 
 from checks.registry import Registry
-from grader_service.cli.app import app
 from grader_service.errors import UsageError
 from grader_service.interchange.gradescope import GradescopeResults
 from grader_service.model.diff import Diff, Flakes, Kind
@@ -22,6 +20,7 @@ from grader_service.regrade.bulk import BulkDesk
 from grader_service.signing import Signer
 from grader_service.store import regrades
 from grader_service.store.engine import Store
+from tests.command_line import invoked
 from tests.regrade.desk import planned, rewrite, undecided, worked_off
 from tests.regrade.stored import LAB, changed_lab, fill
 
@@ -46,10 +45,7 @@ class Office:
     def type(self, *words, status=0):
         """Runs `grader …`, which must end with this status; returns what went to standard output."""
         env = {"GRADER_DATABASE_URL": self.url, "GRADER_STATE_DIR": str(self.folder), "COLUMNS": "120"}
-        done = CliRunner().invoke(app, [self.batches.get(word, str(word)) for word in words], env=env)
-        if done.exception is not None and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        assert done.exit_code == status, done.output
+        done = invoked(*(self.batches.get(word, str(word)) for word in words), status=status, **env)
         self.said = done.stderr
         return done.stdout
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -18,6 +19,7 @@ from tests.waiting import wait_for
 pytestmark = pytest.mark.integration
 
 PROGRAM = Path(process_supervisor.__file__)
+soon = partial(wait_for, timeout_s=2.5, every_s=0.02)
 DAEMON = """
 import os, signal, sys, time
 for _ in range({count}):
@@ -127,7 +129,7 @@ def ready(tmp_path):
 def test_an_exit_is_reported(supervise, program, code):
     """With its code or signal, when it is asked for."""
     one = supervise(program)
-    wait_for(lambda: not one.tree(), 2.5, 0.02)
+    soon(lambda: not one.tree())
     report = one.end()
     assert (report["exit_code"], report["out_of_memory"]) == (code, False)
     assert one.process.returncode == 0
@@ -138,7 +140,7 @@ def test_the_end_of_the_log_is_kept(supervise):
     one = supervise(
         "import os\nfor _ in range(200): os.write(1, b'x' * 10000)\nos.write(2, b'\\xff\\x00the end')\n",
     )
-    wait_for(lambda: not one.tree(), 2.5, 0.02)
+    soon(lambda: not one.tree())
     tail = one.end()["log_tail"]
     assert tail.endswith("\ufffd\x00the end")
     assert 60_000 < len(tail) <= process_supervisor.LOG_BYTES
@@ -149,9 +151,9 @@ def test_children_end_with_the_guest(supervise, ready, tmp_path):
     seen = tmp_path / "seen"
     waiting = f"while not os.path.exists({str(seen)!r}): time.sleep(0.01)\n"
     one = supervise(DAEMON.format(count=3, work="time.sleep(1000)", ready=str(ready), seconds=0) + waiting)
-    wait_for(lambda: ready.exists() and len(one.living()) == 4, 2.5, 0.02)
+    soon(lambda: ready.exists() and len(one.living()) == 4)
     seen.touch()
-    wait_for(lambda: not one.tree(), 2.5, 0.02)
+    soon(lambda: not one.tree())
     assert one.survivors() == []
     assert one.end()["exit_code"] == 0
 
@@ -160,7 +162,7 @@ def test_children_end_with_the_guest(supervise, ready, tmp_path):
 def test_every_process_is_killed(supervise, ready, how):
     """Daemons in sessions of their own, deaf to signals; by an order, or because the grader is gone."""
     one = supervise(DAEMON.format(count=5, work="time.sleep(1000)", ready=str(ready), seconds=1000))
-    wait_for(lambda: ready.exists() and len(one.living()) == 6, 2.5, 0.02)
+    soon(lambda: ready.exists() and len(one.living()) == 6)
     if how == "end of file":
         one.process.stdin.close()
         one.process.wait(timeout=20)
@@ -179,7 +181,7 @@ def test_a_storm_of_processes_is_killed(supervise):
         "            if os.fork(): os._exit(0)\n"
         "time.sleep(1000)\n"
     )
-    wait_for(lambda: (found := session_below(one)) is not None and len(in_session(found)) >= 3, 2.5, 0.02)
+    soon(lambda: (found := session_below(one)) is not None and len(in_session(found)) >= 3)
     session = session_below(one)
     started = time.monotonic()
     report = one.end()
@@ -212,7 +214,7 @@ def test_many_processes_are_killed(supervise):
     one = supervise(
         "import os, time\nfor _ in range(300):\n    if os.fork() == 0: time.sleep(1000)\ntime.sleep(1000)\n"
     )
-    wait_for(lambda: len(one.tree()) >= 301, 2.5, 0.02)
+    soon(lambda: len(one.tree()) >= 301)
     started = time.monotonic()
     one.end()
     assert time.monotonic() - started < 25
@@ -222,7 +224,7 @@ def test_many_processes_are_killed(supervise):
 def test_orphans_that_ended_are_collected(supervise, ready):
     """A long run with many short-lived daemons does not fill the table of processes with dead ones."""
     one = supervise(DAEMON.format(count=40, work="os._exit(0)", ready=str(ready), seconds=1000))
-    wait_for(lambda: ready.exists() and len(one.tree()) == 1, 2.5, 0.02)
+    soon(lambda: ready.exists() and len(one.tree()) == 1)
     one.end()
 
 
@@ -230,7 +232,7 @@ def test_pause_freezes_all_and_resume_thaws_all(supervise, ready):
     """Daemons and children alike; the answer comes when it is done."""
     work = "\n            while True: time.sleep(0.01)"
     one = supervise(DAEMON.format(count=3, work=work, ready=str(ready), seconds=1000))
-    wait_for(lambda: ready.exists() and len(one.living()) == 4, 2.5, 0.02)
+    soon(lambda: ready.exists() and len(one.living()) == 4)
     one.order(b"p")
     assert {state(process) for process in one.tree()} == {psutil.STATUS_STOPPED}
     one.order(b"r")
@@ -266,7 +268,7 @@ FOUR_CHILDREN = (
 def test_too_much_memory(supervise, program, memory_mib):
     """Is reported, and the tree is killed without being asked: alone, behind a flood of output, or of all together."""
     one = supervise(program, memory_mib=memory_mib)
-    wait_for(lambda: not one.tree(), 5.0, 0.02)
+    soon(lambda: not one.tree(), timeout_s=5.0)
     report = one.end()
     assert (report["out_of_memory"], report["exit_code"]) == (True, -signal.SIGKILL)
 
@@ -279,7 +281,7 @@ def test_memory_that_a_fork_shares_counts_once(supervise):
         "time.sleep(1000)\n",
         memory_mib=250,
     )
-    wait_for(lambda: len(one.living()) == 11, 2.5, 0.02)
+    soon(lambda: len(one.living()) == 11)
     time.sleep(1.0)
     assert len(one.living()) == 11
     assert one.end()["out_of_memory"] is False

@@ -20,22 +20,8 @@ from grader_service.store.tables import EventRow, RunRow
 from sandbox.api import SandboxRunner
 from sandbox.docker_options import STATE_LABEL
 from sandbox.process_runner import ProcessRunner
+from tests.factories import OpenGate
 from tests.service.harness import QUICK, a_message
-
-
-class OpenGate:
-    """A device without a steward; implements `Gate`."""
-
-    def open(self) -> bool:
-        """Always."""
-        return True
-
-    def free(self) -> bool:
-        """Always."""
-        return True
-
-    def release(self) -> None:
-        """There is no GPU."""
 
 
 class Bench:

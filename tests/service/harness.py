@@ -1,6 +1,5 @@
 """The whole service as processes: real Redis, a database, real workers of both roles, a platform that posts."""
 
-import base64
 import json
 import os
 import shutil
@@ -24,6 +23,7 @@ from grader_service.settings import Settings
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, OutboxRow, RunRow, VerdictRow
 from tests.corpus.parts_texts import lists
+from tests.factories import message
 from tests.services.redis_server import RedisServer
 from tests.waiting import PATIENCE, wait_for
 
@@ -42,14 +42,8 @@ ServiceT = TypeVar("ServiceT", bound="Service")
 
 def a_message(submission_id: str | None = None, source: str = QUICK, **changes: Any) -> dict[str, Any]:
     """A message as a platform posts it."""
-    return {
-        "submission_id": submission_id or f"t:{uuid.uuid4().hex[:12]}",
-        "lab": "dali-pipelines",
-        "learner": f"learner-{uuid.uuid4().hex[:8]}",
-        "artifact": {"filename": "submission.py", "inline": base64.b64encode(source.encode()).decode()},
-        "steps": ["reflection"],
-        **changes,
-    }
+    usual = {"learner": f"learner-{uuid.uuid4().hex[:8]}", "steps": ["reflection"]}
+    return message(submission_id or f"t:{uuid.uuid4().hex[:12]}", source, **usual | changes)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from grader_service.labs.catalogue import load_lab
 from grader_service.model.measurement import Arm, LoaderSettings, Window
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.runner import RunEnd
-from tests.service.bench import OpenGate
+from tests.factories import OpenGate
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration

@@ -8,9 +8,9 @@ from grader_service.report.html import render_report
 from grader_service.service.intake import receive
 from tests.corpus.case import SUBMISSION, Observed, Procedure
 from tests.corpus.parts import REFLECTIONS
-from tests.corpus.parts_service import message
 from tests.corpus.parts_texts import refused_cheat, text_cheat
 from tests.corpus.world import World, seen
+from tests.factories import message
 from tests.ingest import packing
 
 NOTEBOOK = "work.ipynb"

@@ -4,9 +4,9 @@ from grader_service.service.intake import receive
 from grader_service.store.leases import claim
 from tests.corpus.case import Observed, Procedure
 from tests.corpus.parts import REFLECTIONS
-from tests.corpus.parts_service import message
 from tests.corpus.parts_texts import refused_cheat
 from tests.corpus.world import World
+from tests.factories import message
 from tests.ingest import packing
 
 _GOOD = ("submission.py", REFLECTIONS.encode())
