@@ -14,10 +14,13 @@ that is missing is a failure, never a skip.
 import argparse
 import contextlib
 import os
+import shutil
 import signal
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from tests.levels import ci, levels, shards
 from tests.levels.parts import REPORTS, ROOT, Done, Part, read_report, run
@@ -25,6 +28,8 @@ from tests.levels.record import Record
 from tests.services.docker_engine import ensure_engine, missing_packages
 from tests.services.forked_runner import fork_server
 
+_ROOM = 4 << 30
+"""Bytes in memory that tests' temporary files get, or they stay where they are."""
 SHARDS = 6
 """How many `make test-all` has where none are named."""
 
@@ -69,7 +74,7 @@ def _run(record: Record, parts: Sequence[Part]) -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     # Hundreds of processes are started, each of which would compile every module of ours anew.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, _memory() as memory:
         beside = []
         for number, part in enumerate(parts, 1):
             if _stopped(record):
@@ -82,9 +87,21 @@ def _run(record: Record, parts: Sequence[Part]) -> None:
             if part.beside:
                 beside.append(pool.submit(run, part, environment))
             else:
-                _note(record, run(part, environment))
+                _note(record, run(part, {**environment, **memory} if part.report else environment))
         for future in beside:
             _note(record, future.result())
+
+
+@contextlib.contextmanager
+def _memory() -> Iterator[Mapping[str, str]]:
+    """Where tests put temporary files: gradings make and remove them by the hundred thousand, at a disk's expense."""
+    place = Path("/dev/shm")
+    if not place.is_dir() or shutil.disk_usage(place).free < _ROOM:
+        yield {}
+        return
+    with tempfile.TemporaryDirectory(prefix="grader-", dir=place, ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)  # processes of other users find what is theirs in it
+        yield {"TMPDIR": folder}
 
 
 def _note(record: Record, done: Done) -> None:
