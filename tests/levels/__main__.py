@@ -74,7 +74,7 @@ def _run(record: Record, parts: Sequence[Part]) -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     # Hundreds of processes are started, each of which would compile every module of ours anew.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    with ThreadPoolExecutor(1) as pool, _memory() as memory:
+    with ThreadPoolExecutor(1) as pool, in_memory() as memory:
         beside = []
         for number, part in enumerate(parts, 1):
             if _stopped(record):
@@ -93,10 +93,10 @@ def _run(record: Record, parts: Sequence[Part]) -> None:
 
 
 @contextlib.contextmanager
-def _memory() -> Iterator[Mapping[str, str]]:
+def in_memory() -> Iterator[Mapping[str, str]]:
     """Where tests put temporary files: gradings make and remove them by the hundred thousand, at a disk's expense."""
     place = Path("/dev/shm")
-    if not place.is_dir() or shutil.disk_usage(place).free < _ROOM:
+    if "TMPDIR" in os.environ or not place.is_dir() or shutil.disk_usage(place).free < _ROOM:
         yield {}
         return
     with tempfile.TemporaryDirectory(prefix="grader-", dir=place, ignore_cleanup_errors=True) as folder:

@@ -3,11 +3,12 @@
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.levels import ci, levels, shards, touched
-from tests.levels.__main__ import main
+from tests.levels.__main__ import in_memory, main
 from tests.levels.parts import ROOT, Done, Part, Test, pytest_part, run
 from tests.levels.record import Record
 from tests.levels.shards import divided, parsed, recorded, unit_of
@@ -220,6 +221,23 @@ def test_a_part_beside_others_is_waited_for_and_told(monkeypatch, tmp_path, capf
     said = capfd.readouterr()
     assert said.out == "of the quick one\nof the slow one\n"
     assert "FAILED: slow" in said.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("free", "named", "used"), [(8 << 30, None, True), (1 << 30, None, False), (8 << 30, "/var/tmp", False)]
+)
+def test_temporary_files_of_tests_lie_in_memory(monkeypatch, free, named, used):
+    """Where there is room and nobody has named another place; they are gone afterwards."""
+    monkeypatch.delenv("TMPDIR", raising=False)
+    if named is not None:
+        monkeypatch.setenv("TMPDIR", named)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    with in_memory() as told:
+        assert set(told) == ({"TMPDIR"} if used else set())
+        folder = Path(told.get("TMPDIR", "/dev/shm/none"))
+        assert folder.parent == Path("/dev/shm")
+        assert folder.is_dir() is used
+    assert not folder.exists()
 
 
 def test_wrong_arguments_are_refused(monkeypatch, capfd):
