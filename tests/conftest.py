@@ -27,7 +27,6 @@ from tests.services.postgres_server import binaries, postgres_server
 from tests.services.redis_server import redis_server
 
 LAB_IMAGE = "grader-lab"
-gc.disable()  # until all is imported
 settings.register_profile("grader", deadline=None)  # machines are shared: how long an example takes says nothing
 settings.load_profile("grader")
 _numbers = itertools.count()
@@ -46,10 +45,15 @@ def missing(what: str) -> None:
     pytest.skip(what, allow_module_level=True)
 
 
-def pytest_collection_finish() -> None:
-    """What was imported stays: looking through it for garbage again and again takes some percent of a run."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is imported stays: looking through it for garbage, then or ever again, takes some percent of a run."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,7 @@ from grader_service.model.evidence import Evidence
 from tests.checks.judged import a_record, probe_file
 from tests.conftest import missing
 from tests.factories import a_discovery, a_run, an_evidence
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.levels.parts import ROOT
 
 
 class Learner:

@@ -72,6 +72,7 @@ class Controls:
         self.failing = failing
         self.all = [*passing, *failing, *further]
         assert len({control.name for control in self.all}) == len(self.all), "two controls have one name"
+        assert all((control.code == "ok") == (control in passing) for control in (*passing, *failing)), "a wrong list"
 
     def judged(self, workshop: Workshop, control: Control) -> CheckResult:
         """The check's result."""
@@ -80,7 +81,6 @@ class Controls:
     def assert_right(self, workshop: Workshop, control: Control) -> None:
         """The outcome and the code are those of the control, and the feedback is for a person."""
         result = self.judged(workshop, control)
-        right = control in self.passing or (control not in self.failing and control.code == "ok")
-        wanted = control.outcome or (Outcome.PASSED if right else Outcome.FAILED)
+        wanted = control.outcome or (Outcome.PASSED if control.code == "ok" else Outcome.FAILED)
         assert (result.outcome, result.code) == (wanted, f"{self.word}.{control.code}"), result.feedback
         assert result.feedback.endswith((".", "]")), result.feedback

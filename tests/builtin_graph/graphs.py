@@ -91,18 +91,15 @@ class Workshop:
         self._child.close()
         self._folder.cleanup()
 
-    def ask(self, source: str, probe: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
-        """`pipelines` and the probe's `answer` for a submission of this text, behind the usual imports."""
-        request = json.dumps([source, probe, params])
-        if request not in self._known:
-            found = self._run(source, probe, params=params, budget_s=BUDGET_S)
-            self._known[request] = {"pipelines": found["pipelines"], "answer": found["probes"][probe]}
-        return self._known[request]
-
     def _run(self, source: str, *probes: str, **options: Any) -> dict[str, Any]:
-        found = self._child.run(START.format(folder=self._folder.name) + source, *probes, **options)
-        assert found["exception"] is None, found["exception"]
-        return found
+        """What the child says of a submission of this text, behind the usual imports."""
+        request = json.dumps([source, probes, options])
+        if request not in self._known:
+            text = START.format(folder=self._folder.name) + source
+            found = self._child.run(text, *probes, **options)
+            assert found["exception"] is None, found["exception"]
+            self._known[request] = found
+        return self._known[request]
 
     def result(self, source: str) -> Any:
         """The variable `result` that the source leaves behind."""
@@ -110,10 +107,11 @@ class Workshop:
 
     def evidence(self, source: str, check: Any, params: dict[str, Any] | None = None) -> Evidence:
         """What a run of this submission would hand to the judge of a check with these parameters."""
+        probes = probes_of(check)
         whole = {check.id: check.params_model.model_validate(params or {}).model_dump(mode="json")}
-        answers = {probe: self.ask(source, probe, whole if probe in NEED_PARAMS else {}) for probe in probes_of(check)}
-        pipelines = next(iter(answers.values()))["pipelines"]
-        return evidence_of({probe: one["answer"] for probe, one in answers.items()}, pipelines)
+        asked = whole if set(NEED_PARAMS).intersection(probes) else {}
+        found = self._run(source, *probes, params=asked, budget_s=BUDGET_S)
+        return evidence_of(found["probes"], found["pipelines"])
 
     def judge(self, source: str, check: Any, **params: Any) -> CheckResult:
         """The check's result on this submission."""
@@ -126,7 +124,7 @@ NEED_PARAMS = ("torchvision_agreement",)
 
 def evidence_of(answers: dict[str, dict[str, Any]], pipelines: list[dict[str, Any]]) -> Evidence:
     """Evidence with these probes' answers."""
-    facts = tuple(PipelineFacts(**{**pipe, "graph": pipe["graph"]}) for pipe in pipelines)
+    facts = tuple(PipelineFacts(**pipe) for pipe in pipelines)
     records = tuple(a_record(probe, **answer) for probe, answer in answers.items())
     return an_evidence(discovery=a_discovery(pipelines=facts, loaders=()), probes=records)
 

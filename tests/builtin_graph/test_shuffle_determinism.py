@@ -59,17 +59,18 @@ CONTROLS = Controls(
 
 def test_the_same_shuffled_order_in_both_epochs_fails(workshop):
     """No reader of DALI does it; a graph that starts again after every epoch would."""
-    observation = workshop.ask(bare(RESIZE), "epoch_order")["answer"]["observations"]
-    graph = observation["graphs"][0]
+    observation = workshop.evidence(bare(RESIZE), CHECK).probe("epoch_order").observations
+    (graph,) = observation["graphs"]
     once = [5, 2, 9, 0, 12, 3, 7, 11, 1, 8, 4, 10, 6] * 4
-    graph["streams"] = [[once[start : start + 4] for start in range(0, 40, 4)]] * 2
-    assert judged_alone(CHECK, observation).code == "shuffle.same_each_epoch"
+    streams = [[once[start : start + 4] for start in range(0, 40, 4)]] * 2
+    forged = observation | {"graphs": [graph | {"streams": streams}]}
+    assert judged_alone(CHECK, forged).code == "shuffle.same_each_epoch"
 
 
 def test_observation_holds_what_the_probe_says(workshop):
     """The reader's arguments arrive as the learner wrote them."""
     source = bare(RESIZE, reader=PADDED + ", shard_id=1, num_shards=2")
-    order = Order.model_validate(workshop.ask(source, "epoch_order")["answer"]["observations"])
+    order = Order.model_validate(workshop.evidence(source, CHECK).probe("epoch_order").observations)
     graph = order.graphs[0]
     assert (graph.shard_count, graph.number("shard_id", 0)) == (2, 1)
     assert graph.flag("pad_last_batch")

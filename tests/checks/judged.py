@@ -25,12 +25,12 @@ JSON = st.recursive(
 
 def judged(check: Any, evidence: Evidence, **params: object) -> CheckResult:
     """What a check answers on evidence, as `grader_service.judging` asks it."""
-    observation = check.observe(evidence)
-    if isinstance(observation, CheckResult):
-        return observation
-    # Observations are stored and read again before they are judged.
-    again = check.observation_model.model_validate_json(observation.model_dump_json())
-    result: CheckResult = check.judge(again, check.params_model.model_validate(params))
+    result = check.observe(evidence)
+    if not isinstance(result, CheckResult):
+        # Observations are stored and read again before they are judged.
+        again = check.observation_model.model_validate_json(result.model_dump_json())
+        result = check.judge(again, check.params_model.model_validate(params))
+    assert isinstance(result, CheckResult)
     json.dumps(result.model_dump(mode="json"), allow_nan=False)
     return result
 

@@ -116,7 +116,7 @@ def test_meanings_are_short(check):
 @pytest.mark.parametrize(("file", "functions", "expected"), MAKERS.values(), ids=MAKERS)
 def test_shared_codes_are_those_of_their_makers(file, functions, expected):
     """Each is made where `checks.codes` says that it is."""
-    made = Source([FOLDER / file], BY_NAME | GIVEN.get(file.partition("/")[0], {})).made(*functions)
+    made = Source([FOLDER / file], BY_NAME).made(*functions)
     assert {code.removeprefix(f"{WORD}.") for code in made} == set(expected)
 
 

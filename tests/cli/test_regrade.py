@@ -5,7 +5,6 @@ import json
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from sqlalchemy import update
 
 from checks.registry import Registry
 from grader_service.errors import ConfigurationError, UsageError
@@ -18,7 +17,7 @@ from grader_service.store.engine import Store
 from grader_service.store.regrade_parked import MOST_PARKED
 from grader_service.store.regrade_tables import RegradeItemRow
 from tests.command_line import typed
-from tests.regrade.desk import started, worked_off
+from tests.regrade.desk import overwrite, started, worked_off
 from tests.regrade.stored import fill
 
 COUNT = 6
@@ -121,8 +120,8 @@ def test_a_name_is_short(shell):
 def test_show_names_every_repetition_that_needs_attention(shell):
     """With its number and its failure, in text and as JSON; a batch of one repetition numbers none."""
     several, one = worked_off(shell.desk, repeats=3), worked_off(shell.desk)
-    park(shell.store, several, repetition=2)
-    park(shell.store, one, repetition=1)
+    park(shell.store, several, RegradeItemRow.repetition == 2)
+    park(shell.store, one, RegradeItemRow.repetition == 1)
     lines = [line for line in shell.type("show", several) if line.startswith("needs attention")]
     assert len(lines) == COUNT
     assert lines[0].endswith("repetition 2 of 3: the pod died")
@@ -143,8 +142,7 @@ def test_show_names_a_bounded_number(shell):
     assert lines[-1] == f"\u2026 and {10 * COUNT - MOST_PARKED} more that need attention"
 
 
-def park(store, batch_id, **which):
+def park(store, batch_id, *which):
     """Items of a batch fail through us."""
     values = {"state": "needs_attention", "verdict_id": None, "last_error": "the pod died"}
-    with store.transaction() as connection:
-        connection.execute(update(RegradeItemRow).filter_by(batch_id=batch_id, **which).values(values))
+    overwrite(store, RegradeItemRow, RegradeItemRow.batch_id == batch_id, *which, **values)

@@ -44,7 +44,7 @@ def rows(results: Sequence[Result]) -> list[Mapping[str, object]]:
                 "elsewhere": sum(one.startswith(letter) for one in reasons),
                 "cases": len(own),
                 "seconds": sum(result.seconds for result in own),
-                **{finding.name.lower(): number for finding, number in counts(own).items()},
+                **{finding.name.lower(): count for finding, count in counts(own).items()},
             }
         )
     return table
@@ -63,9 +63,19 @@ def markdown(results: Sequence[Result], *, seconds: float, lanes: int, whole: bo
         f"{found[Finding.OTHER_REASON]} for another reason.** "
         f"{sum(bool(result.again) for result in results)} were played again after a failure of ours.",
         "",
-        "| family | attacks | with cases | elsewhere | cases | right | false accepts | false rejects | other reason "
-        "| errors, leaks, late | seconds |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        *header(
+            "family",
+            "attacks",
+            "with cases",
+            "elsewhere",
+            "cases",
+            "right",
+            "false accepts",
+            "false rejects",
+            "other reason",
+            "errors, leaks, late",
+            "seconds",
+        ),
     ]
     for row in rows(results):
         troubles = sum(int(str(row[name])) for name in ("harness_error", "leak", "late"))

@@ -19,7 +19,6 @@ from tests.corpus.case import Observed, Procedure
 from tests.corpus.parts import REFLECTIONS, joined
 from tests.corpus.world import World
 
-CASES = ()
 CONTAINED = "pod.contained"
 MARK = "RESULT "
 

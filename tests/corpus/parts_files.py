@@ -72,12 +72,9 @@ def scan(first, last, bits):
 """JPEGs made segment by segment, where no encoder would make them."""
 
 
-def baseline_cheat(
-    id_: str, title: str, content: Content, code: str = "jpeg.too_few", *, filename: str = "submission.py"
-) -> Cheat:
+def baseline_cheat(id_: str, title: str, content: Content, code: str = "jpeg.too_few", **more: object) -> Cheat:
     """What is tried where the data set and the baseline are looked at."""
-    told = {"steps": ("baseline",), "target": "jpeg_dataset", "codes": (code,)}
-    return Cheat(id_, title, content=content, filename=filename, **told)
+    return Cheat(id_, title, content=content, steps=("baseline",), target="jpeg_dataset", codes=(code,), **more)
 
 
 def file_cheat(case_id: str, title: str, *parts: str, code: str = "jpeg.too_few") -> Cheat:

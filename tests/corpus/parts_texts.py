@@ -17,7 +17,6 @@ def text_cheat(id_: str, title: str, content: Content, *codes: str, **more: obje
     return Cheat(id_, title, content=content, steps=("reflection",), target="reflections", codes=named, **more)
 
 
-def refused_cheat(id_: str, title: str, content: Content, code: str, *, filename: str) -> Cheat:
+def refused_cheat(id_: str, title: str, content: Content, code: str, **more: object) -> Cheat:
     """A submission that is turned away before any check."""
-    told = {"steps": ("reflection",), "target": SUBMISSION, "codes": (code,)}
-    return Cheat(id_, title, content=content, filename=filename, **told)
+    return Cheat(id_, title, content=content, steps=("reflection",), target=SUBMISSION, codes=(code,), **more)

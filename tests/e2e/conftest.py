@@ -12,10 +12,10 @@ from grader_service.ingest.artifact import measure
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.submission import Submission
 from grader_service.signing import Signer
-from sandbox.docker_options import STATE_LABEL
 from tests.corpus.world import PLAN as SHORT
 from tests.corpus.world import with_threshold
 from tests.levels.parts import ROOT
+from tests.service.bench import containers_of, volumes_of
 
 EXAMPLES = ROOT / "examples"
 PLAN = SHORT | {"block_s": 0.2}
@@ -100,15 +100,7 @@ def judged_ending(grade_with, runner, code, expected):
 def nothing_left(engine, state_dir):
     """After the test the engine holds no container and no volume of the grader with this state folder."""
     yield
-    assert _of_grader(engine, state_dir) == set()
-
-
-def _of_grader(engine, state_dir):
-    ours = {"label": f"{STATE_LABEL}={state_dir.resolve()}"}
-    return {
-        *(container.name for container in engine.containers.list(all=True, filters=ours, ignore_removed=True)),
-        *(volume.name for volume in engine.volumes.list(filters=ours)),
-    }
+    assert containers_of(engine, state_dir) + volumes_of(engine, state_dir) == []
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from checks.api import probes_of
-from checks.registry import Registry
 from grader_service.labs.specs import lab_text
 from grader_service.model.evidence import LearnerException, Place
 from sandbox.frames import encode
@@ -210,7 +209,7 @@ def _verdict() -> bytes:
 
 
 def _said() -> Iterator[dict[str, Any]]:
-    registry = Registry()
+    registry = stored.registry()
     observed = {**_observed(), **VALID}
     base = an_evidence().model_dump(mode="json")
     for check_id in registry.ids():

@@ -85,21 +85,25 @@ def test_real_pixels_are_named(size, crops, stride):
 
 
 OTHER_COLOURS = {
-    "grey": lambda plan: np.repeat(received(plan, np.arange(512)).mean(axis=1, keepdims=True), 3, axis=1),
-    "changed image by image": (
-        lambda plan: received(plan, np.arange(512)) * np.random.default_rng(2).uniform(0.6, 1.4, (512, 3))
+    "grey": (
+        "no_colour",
+        lambda plan: np.repeat(received(plan, np.arange(512)).mean(axis=1, keepdims=True), 3, axis=1),
     ),
-    "from elsewhere": lambda _: np.random.default_rng(0).uniform(0, 255, (256, 3)),
-    "an expanded tensor": lambda _: np.full((128, 3), [3.0, 0.2, -7.0]),
+    "changed image by image": (
+        "colours_changed",
+        lambda plan: received(plan, np.arange(512)) * np.random.default_rng(2).uniform(0.6, 1.4, (512, 3)),
+    ),
+    "from elsewhere": ("colours_changed", lambda _: np.random.default_rng(0).uniform(0, 255, (256, 3))),
+    "an expanded tensor": ("colours_changed", lambda _: np.full((128, 3), [3.0, 0.2, -7.0])),
 }
 
 
-@pytest.mark.parametrize("name", OTHER_COLOURS)
-def test_colours_that_are_not_the_shards_name_nothing(name):
+@pytest.mark.parametrize(("problem", "means"), OTHER_COLOURS.values(), ids=OTHER_COLOURS)
+def test_colours_that_are_not_the_shards_name_nothing(problem, means):
     """They are not guessed at, and the reason is given, without a complaint of the numerics."""
     plan = plan_shard("0b" * 16, (), 512)
-    found = Identifier(plan).identify_means(OTHER_COLOURS[name](plan))
-    assert found.problem == ("no_colour" if name == "grey" else "colours_changed")
+    found = Identifier(plan).identify_means(means(plan))
+    assert found.problem == problem
     assert (found.ids == -1).all()
 
 

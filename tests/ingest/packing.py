@@ -183,6 +183,4 @@ class Target:
 
     def rejection(self, content, kind="zip", limits=SMALL):
         """(code, feedback) with which these bytes are rejected."""
-        outcome = self.outcome(content, kind, limits)
-        assert isinstance(outcome, SubmissionRejected), f"unpacked {outcome}"
-        return outcome.code, outcome.feedback
+        return refusal(self.unpack, content, kind, limits)

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from checks.registry import Registry
@@ -18,6 +17,7 @@ from grader_service.model.submission import Submission
 from grader_service.service.verdict_making import verdict_on
 from grader_service.verdicts import compose
 from tests.factories import an_evidence
+from tests.guest.processes import state
 from tests.judging.rogue import ROGUES
 from tests.waiting import wait_for
 
@@ -197,8 +197,4 @@ def test_a_judge_whose_worker_is_gone_ends_by_itself(files):
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 9, done.stderr
     pid = int(done.stdout)
-
-    def running():
-        return {one.pid for one in psutil.process_iter(["status"]) if one.info["status"] != psutil.STATUS_ZOMBIE}
-
-    wait_for(lambda: pid not in running(), 10.0)
+    wait_for(lambda: state(pid) is None, 10.0)

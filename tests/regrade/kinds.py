@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from grader_service.model.evidence import Ending, Evidence, ImageSize, OperatorFacts, PodRecord, PodRole
-from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import (
     Arm,
     Block,
@@ -64,7 +63,6 @@ _RATIOS = {
 }
 """Kind to the range of its true ratios, and the SD of `ln(ratio)` per block."""
 _TRIES = 2000
-_PLAN = MeasurementPlan()
 _LABELLED = Path(__file__).parents[1] / "checks" / "reflections" / "labelled" / "authored.jsonl"
 _OPERATORS = (
     ("readers__File", "cpu"),
@@ -130,15 +128,15 @@ def measured(kind: str | float, attempt: int, baseline: float, draw: random.Rand
     """A measurement that ended where the sequential test ended it, and that both thresholds decide as the kind says."""
     if not isinstance(kind, str):
         return measured_at(
-            [math.log(kind) + draw.gauss(0.0, 0.02) for _ in range(_PLAN.most_blocks)], attempt, baseline, draw
+            [math.log(kind) + draw.gauss(0.0, 0.02) for _ in range(factories.PLAN.most_blocks)], attempt, baseline, draw
         )
     low, high, sd = _RATIOS[kind]
     goal = TRANSITIONS[kind] if kind not in {"few_images", "thin_reflection"} else ("passed", "passed")
     for _ in range(_TRIES):
         ratio = draw.uniform(low, high)
-        logs = [math.log(ratio) + draw.gauss(0.0, sd) for _ in range(_PLAN.most_blocks)]
+        logs = [math.log(ratio) + draw.gauss(0.0, sd) for _ in range(factories.PLAN.most_blocks)]
         found = measured_at(logs, attempt, baseline, draw)
-        again = replay([block.log_ratio for block in found.blocks], _PLAN, NEW_THRESHOLD, attempt=attempt)
+        again = replay([block.log_ratio for block in found.blocks], factories.PLAN, NEW_THRESHOLD, attempt=attempt)
         if found.decision is not None and again is not None and (found.decision.outcome, again.outcome) == goal:
             return found
     raise AssertionError(f"no noise makes a measurement of the kind {kind!r} in attempt {attempt}")
@@ -146,7 +144,7 @@ def measured(kind: str | float, attempt: int, baseline: float, draw: random.Rand
 
 def measured_at(logs: list[float], attempt: int, baseline: float, draw: random.Random) -> Measurement:
     """The measurement with as many of these blocks as the old threshold needs."""
-    decision = replay(logs, _PLAN, OLD_THRESHOLD, attempt=attempt)
+    decision = replay(logs, factories.PLAN, OLD_THRESHOLD, attempt=attempt)
     assert decision is not None
     rates = {Arm.LEARNER: baseline, Arm.DECLARED: baseline * 0.98, Arm.FAIR: baseline * 0.95}
     blocks = tuple(_block(index, log, rates, draw) for index, log in enumerate(logs[: decision.blocks_used]))

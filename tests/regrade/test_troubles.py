@@ -83,12 +83,12 @@ def give_back(desk, claim):
     return leases.give_back(desk.store, claim, "told to stop")
 
 
-def fail(desk, claim):
-    return leases.fail(desk.store, claim, "our fault", max_attempts=3, delay_s=0.0)
+def fail(desk, claim, max_attempts=3):
+    return leases.fail(desk.store, claim, "our fault", max_attempts=max_attempts, delay_s=0.0)
 
 
 def fail_for_good(desk, claim):
-    return leases.fail(desk.store, claim, "our fault", max_attempts=1, delay_s=0.0)
+    return fail(desk, claim, max_attempts=1)
 
 
 def retry(desk, _):

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from sandbox import process_supervisor
+from tests.guest.processes import state
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
@@ -79,14 +80,7 @@ class Supervised:
 
 def running(processes):
     """Those of them that are neither gone nor dead."""
-    return [process for process in processes if state(process) not in (None, psutil.STATUS_ZOMBIE)]
-
-
-def state(process):
-    try:
-        return process.status()
-    except psutil.NoSuchProcess:
-        return None
+    return [process for process in processes if state(process.pid)]
 
 
 @pytest.fixture
@@ -234,9 +228,9 @@ def test_pause_freezes_all_and_resume_thaws_all(supervise, ready):
     one = supervise(DAEMON.format(count=3, work=work, ready=str(ready), seconds=1000))
     soon(lambda: ready.exists() and len(one.living()) == 4)
     one.order(b"p")
-    assert {state(process) for process in one.tree()} == {psutil.STATUS_STOPPED}
+    assert {state(process.pid) for process in one.tree()} == {"T"}
     one.order(b"r")
-    assert psutil.STATUS_STOPPED not in {state(process) for process in one.tree()}
+    assert "T" not in {state(process.pid) for process in one.tree()}
     one.order(b"p")
     one.end()
     assert one.survivors() == []

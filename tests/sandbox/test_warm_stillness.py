@@ -9,7 +9,7 @@ from sandbox.docker_engine import ContainerVessel
 from sandbox.docker_options import LABEL
 from tests.sandbox.owner import LIMITS, another_grader, ask, drill
 from tests.sandbox.prepared_runs import FULL_S, Counting, is_warm, prepared
-from tests.waiting import PATIENCE, wait_for
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("few_imports")
 
@@ -53,7 +53,7 @@ def test_a_dead_container_is_replaced_before_it_is_needed(docker_runner):
     with prepared(counting, drill(), look_s=0.2) as (warm, pool):
         dead = counting.pods[-1]
         dead._vessel._container.kill()
-        wait_for(lambda: counting.pods[-1] is not dead and pool.waits(FULL_S), FULL_S / PATIENCE)
+        wait_for(lambda: counting.pods[-1] is not dead and pool.waits(FULL_S), 15.0)
         with warm.open_run("run", LIMITS) as space:
             pod = space.start(drill())
             assert pod is counting.pods[-1]

@@ -50,6 +50,5 @@ def graded(postgres, tmp_path_factory):
     with fresh_database(postgres) as url, redis_server() as redis, served(redis, url, logs, kind=Service) as made:
         made.environment["GRADER_ARTIFACT_SOURCES"] = f"file://{made.state_dir}/outbox/"
         made.environment["GRADER_LEASE_S"] = "60"  # nobody waits for the end of one; a lost one would be a try more
-        made.judge()
-        made.runner()
+        made.both()
         yield made

@@ -191,9 +191,7 @@ class Service:
         gate.await_begun()
         return gate, *sent
 
-    def message(self, submission_id: str | None = None, source: str = QUICK, **changes: Any) -> dict[str, Any]:
-        """See `a_message`."""
-        return a_message(submission_id, source, **changes)
+    message = staticmethod(a_message)
 
     def post(self, message: Any = None, queue: str = "live", task_id: str | None = None) -> tuple[str, str]:
         """Posts a message; returns the submission's id and the task's id."""

@@ -52,7 +52,7 @@ class Card:
         return run_next(self.desk)
 
 
-def desk_of(bench, facts, gpu, during=()):
+def desk_of(bench, facts, gpu, during):
     """The desk of a worker on a GPU, which a steward watches; what happens during its runs may change until then."""
     retire = functools.partial(devices.quarantine, bench.store, facts.uuid, actor="bench")
     gate = DeviceGate(bench.store, facts.uuid, "host", facts.model, Steward(gpu, retire, patience_s=0.2))

@@ -83,8 +83,7 @@ def test_a_judge_that_dies_anywhere_between_message_and_answer_loses_nothing(ser
         judge.end(signal.SIGKILL)
     assert in_hand(service) == 1
 
-    judge = service.judge()
-    service.runner()
+    judge, _ = service.both()
     settled(service, [before_commit, after_commit])
     wait_for(lambda: "repeated" in service.events(submission_id), 20)  # its message was still in the dead judge's hand
 

@@ -29,12 +29,10 @@ if not os.path.exists({cured!r}):
 """
 
 
-def at_work(service, engine, seconds, lease_s=None, **environment):
-    """A judge, a runner of this environment, and a submission whose container runs: runner, id, the container's id."""
-    if lease_s is not None:
-        service.environment["GRADER_LEASE_S"] = str(lease_s)
-    service.judge()
-    worker = service.runner(**environment)
+def at_work(service, engine, seconds, **environment):
+    """Workers of this environment, and a submission whose container runs: runner, id, the container's id."""
+    service.environment |= environment
+    _, worker = service.both()
     submission_id, _ = service.post(service.message(source=SLOW.format(seconds=seconds)))
     service.await_state(submission_id, "running")
     running = wait_for(lambda: [c.id for c in containers_of(engine, service.state_dir) if c.status == "running"], 30)
@@ -57,7 +55,7 @@ def graded_again(service, engine, submission_id):
 def test_a_killed_child_costs_a_try_of_ours_and_no_more(docker_service, engine):
     """(C1) Its container is reaped by the worker that is still there, and the run is executed again."""
     service = docker_service
-    worker, submission_id, container_id = at_work(service, engine, 2, lease_s=4)
+    worker, submission_id, container_id = at_work(service, engine, 2, GRADER_LEASE_S="4")
     os.kill(worker.child(), signal.SIGKILL)
     wait_for(lambda: gone(service, engine, container_id), 15)
     graded_again(service, engine, submission_id)
@@ -68,7 +66,7 @@ def test_a_killed_child_costs_a_try_of_ours_and_no_more(docker_service, engine):
 def test_a_killed_worker_is_replaced_on_its_device(docker_service, engine, warned):
     """(C2, C5, E2') The next worker gets the device, removes the dead one's container, and executes the run."""
     service = docker_service
-    worker, submission_id, container_id = at_work(service, engine, 3, lease_s=4)
+    worker, submission_id, container_id = at_work(service, engine, 3, GRADER_LEASE_S="4")
     child = worker.child()
     if warned:
         worker.send(signal.SIGTERM)
@@ -99,7 +97,7 @@ def test_a_worker_that_is_told_to_stop_returns_a_long_run(docker_service, engine
 def test_a_child_that_hangs_is_ended_with_its_container(docker_service, engine):
     """(C6) Beyond the hard limit: the stopped child is killed and replaced, and its container goes."""
     service = docker_service
-    worker, submission_id, container_id = at_work(service, engine, 1, lease_s=3, GRADER_RUN_LIMIT_S="15")
+    worker, submission_id, container_id = at_work(service, engine, 1, GRADER_LEASE_S="3", GRADER_RUN_LIMIT_S="15")
     child = worker.child()
     os.kill(child, signal.SIGSTOP)
     wait_for(lambda: not psutil.pid_exists(child), 60)

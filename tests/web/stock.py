@@ -11,6 +11,7 @@ from grader_service.store import devices, regrade_apply, regrade_states
 from grader_service.store.events import record
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import RunRow, RunState, SubmissionRow, table_of
+from tests.regrade.desk import overwrite
 from tests.regrade.stored import changed_lab, fill
 
 SCRIPT = "<script>window.pwned=1</script>"
@@ -74,9 +75,9 @@ def stock(store, folder):
     planned = plan_batch(store, reason="again")
     stopped = started(store, submissions=(ids[5],), repeats=2)
     regrade_states.pause(store, stopped, "operator:tests", f"the GPUs are needed {SCRIPT}")
-    with store.transaction() as connection:
-        later = update(RegradeItemRow).filter_by(batch_id=stopped, repetition=2)
-        connection.execute(later.values(state=ItemState.NEEDS_ATTENTION.value, attempts=3, last_error=IMAGE * 20))
+    second = (RegradeItemRow.batch_id == stopped, RegradeItemRow.repetition == 2)
+    failed = {"state": ItemState.NEEDS_ATTENTION.value, "attempts": 3, "last_error": IMAGE * 20}
+    overwrite(store, RegradeItemRow, *second, **failed)
     return {
         "ids": ids,
         "finished": finished,

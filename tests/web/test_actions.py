@@ -1,7 +1,7 @@
 """What an operator says when something is done with a batch, and what its pages cost; on both databases."""
 
 import pytest
-from sqlalchemy import event, update
+from sqlalchemy import event
 
 from checks.registry import Registry
 from grader_service.model.regrade import BatchState, ItemState, Selection
@@ -12,6 +12,7 @@ from grader_service.store import regrade_apply, regrade_states, regrades
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.web.queries import SubmissionFilter, submissions
+from tests.regrade.desk import overwrite, read
 from tests.regrade.stored import changed_lab, fill
 from tests.web.client import served
 from tests.web.stock import SCRIPT, Worker, plan_batch, started
@@ -89,9 +90,8 @@ def spent(store, worker, tmp_path):
     request = PlanRequest(Selection(), "the image was wrong", level="run", gpu_budget_s=3600.0)
     batch_id = plan(store, Registry(), request, "operator:tests").batch_id
     regrade_states.start(store, batch_id, "operator:tests")
-    with store.transaction() as connection:
-        one = update(RegradeItemRow).where(RegradeItemRow.batch_id == batch_id, RegradeItemRow.repetition == 1)
-        connection.execute(one.values(gpu_s=3700.0 / COUNT))
+    first = (RegradeItemRow.batch_id == batch_id, RegradeItemRow.repetition == 1)
+    overwrite(store, RegradeItemRow, *first, gpu_s=3700.0 / COUNT)
     desk = ReleaseDesk(store, ArtifactStore(f"file://{tmp_path}/artifacts"), Registry(), "worker")
     assert release_due(desk) == 0
     assert regrades.batch(store, batch_id).state is BatchState.PAUSED
@@ -211,12 +211,10 @@ def test_the_list_of_batches_is_right(operator, store, worker):
 
 def parked(store, batch_id, repetition, count):
     """So many items of one repetition fail through us."""
-    chosen = {"batch_id": batch_id, "repetition": repetition}
+    of_them = [RegradeItemRow.batch_id == batch_id, RegradeItemRow.repetition == repetition]
+    rows = sorted(read(store, RegradeItemRow.submission_id, RegradeItemRow.id, where=of_them))
     failed = {"state": ItemState.NEEDS_ATTENTION.value, "verdict_id": None, "last_error": f"pod died {SCRIPT}"}
-    with store.transaction() as connection:
-        ids = connection.execute(RegradeItemRow.__table__.select().filter_by(**chosen).order_by("submission_id"))
-        chosen = [row.id for row in ids][:count]
-        connection.execute(update(RegradeItemRow).where(RegradeItemRow.id.in_(chosen)).values(failed))
+    overwrite(store, RegradeItemRow, RegradeItemRow.id.in_([row.id for row in rows[:count]]), **failed)
 
 
 def test_later_repetitions_that_need_attention_are_on_the_page(operator, store, worker):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.command_line import grader
 from tests.service.harness import GRADER
 from tests.web.client import OPERATOR_TOKEN, VIEWER_TOKEN, Client
 
@@ -23,37 +24,30 @@ def environment(state_dir):
 
 @contextmanager
 def begun(environment, *arguments):
-    """A server on a free port, to the end of the block."""
+    """A server on a free port, to the end of the block; and its address, which it prints when it can be opened."""
     command = [GRADER, "web", "--port", "0", *arguments]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
         try:
-            yield process
+            line = process.stdout.readline().strip()
+            assert line.startswith("http://127.0.0.1:"), line + process.stderr.read()
+            yield process, line
         finally:
             process.kill()
 
 
-def address_of(process):
-    """Which it prints when it can be opened."""
-    line = process.stdout.readline().strip()
-    assert line.startswith("http://127.0.0.1:"), line + process.stderr.read()
-    return line
-
-
-def refused(environment, *arguments):
+def refused(state_dir, *arguments, **environment):
     """What a server says that does not start."""
-    with begun(environment, *arguments) as process:
-        said, complaint = process.communicate(timeout=60)
-    assert (process.returncode, said) == (2, "")
-    assert "Traceback" not in complaint
-    return " ".join(complaint.split())
+    done = grader("web", "--port", "0", *arguments, state_dir=state_dir, timeout=60, **environment)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+    return " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 def test_it_serves_at_once_and_stops_when_told(environment, number):
     """The address is printed when it can be opened; a signal ends it with exit code 0."""
-    with begun(environment) as process:
-        address = address_of(process)
+    with begun(environment) as (process, address):
         with urllib.request.urlopen(address, timeout=10) as answer:  # noqa: S310
             assert b"Learners waiting" in answer.read()
         process.send_signal(number)
@@ -68,8 +62,8 @@ def test_tokens_come_from_files(environment, tmp_path):
     for role, token in (("viewer", VIEWER_TOKEN), ("operator", OPERATOR_TOKEN)):
         (tmp_path / role).write_text(f"{token}\n")
         environment[f"GRADER_WEB_{role.upper()}_TOKEN_FILE"] = str(tmp_path / role)
-    with begun(environment, "--name", "grader.example") as process:
-        port = int(address_of(process).rstrip("/").rpartition(":")[2])
+    with begun(environment, "--name", "grader.example") as (_, address):
+        port = int(address.rstrip("/").rpartition(":")[2])
         assert Client(port).get("/").status == 303
         client = Client(port)
         assert client.sign_in(OPERATOR_TOKEN).status == 303
@@ -79,13 +73,12 @@ def test_tokens_come_from_files(environment, tmp_path):
 
 
 @pytest.mark.parametrize("option", [("--host", "::"), ("--name", "grader.example")], ids=" ".join)
-def test_it_refuses_to_show_everything_to_everybody(environment, option):
+def test_it_refuses_to_show_everything_to_everybody(state_dir, option):
     """Beyond this machine only with a viewer token."""
-    assert "GRADER_WEB_VIEWER_TOKEN_FILE" in refused(environment, *option)
+    assert "GRADER_WEB_VIEWER_TOKEN_FILE" in refused(state_dir, *option)
 
 
-def test_a_database_of_another_version_is_refused(environment, postgres):
+def test_a_database_of_another_version_is_refused(state_dir, postgres):
     """Before the first page."""
     url, _ = postgres
-    environment["GRADER_DATABASE_URL"] = url.format(name="postgres")
-    assert "grader store migrate" in refused(environment)
+    assert "grader store migrate" in refused(state_dir, GRADER_DATABASE_URL=url.format(name="postgres"))

@@ -12,6 +12,7 @@ from grader_service.web.forms import parse
 from grader_service.web.rendering import ago, count, detail, duration, environment, instant, iso, link
 from grader_service.web.site import Remembered
 from tests.hand_clock import HandClock
+from tests.store.threads import at_once
 
 
 @pytest.mark.parametrize(
@@ -115,9 +116,7 @@ def test_impatient_visitors_share_one_answer():
         return len(made)
 
     kept = Remembered(most=2)
-    with ThreadPoolExecutor(10) as pool:
-        found = [pool.submit(kept.get, "key", make) for _ in range(10)]
-    assert {one.result() for one in found} == {1}
+    assert set(at_once(10, lambda _: kept.get("key", make))) == {1}
     assert made == [1]
     for key in ("a", "b"):
         kept.get(key, make)

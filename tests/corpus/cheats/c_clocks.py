@@ -1,7 +1,6 @@
 """C: clocks of the pod, and work that is done when no clock of a pod runs."""
 
 import platform
-from functools import partial
 
 from tests.corpus.case import Cheat
 from tests.corpus.parts import DATASET, LOADER, SLOW_GRAPH, joined
@@ -25,7 +24,6 @@ def slowly(paths):
     # An image costs eight times what it should.
     return [decoded(paths) for _ in range(8)][0]
 """
-SHORT = {"block_s": 0.1}
 LITTLE = 0.4
 """A threshold between what a cheat is worth, at most a quarter of the baseline, and what it would show, once to twice
 the baseline: neither is left to the noise of a host."""
@@ -36,10 +34,6 @@ AHEAD = 0.5
 def clock(id_: str, title: str, forged_clock: str) -> Cheat:
     """A slow graph, timed by a clock of the pod that was forged after the loader's turn."""
     return timed_cheat(id_, title, joined(DATASET, LOADER, SLOW_GRAPH, RATE, forged_clock))
-
-
-working = partial(forged_cheat, plan=SHORT)
-"""Learner code that is timed by the images that it sends."""
 
 
 CASES = (
@@ -123,7 +117,7 @@ CASES = (
         dali_throughput = rate(dali_iter, lambda: clocks.pop(0)())
         """,
     ),
-    working(
+    forged_cheat(
         "C05",
         "a batch is handed out before the thread that decodes it has begun",
         """
@@ -136,7 +130,7 @@ CASES = (
         codes=("ratio.replayed",),
         threshold=CONTENT,
     ),
-    working(
+    forged_cheat(
         "C06",
         "a thread decodes while nobody's clock runs",
         """
@@ -160,7 +154,7 @@ CASES = (
         threshold=AHEAD,
         plan={"block_s": 0.2, "looks": (4, 8)},
     ),
-    working(
+    forged_cheat(
         "C07",
         "sleeps in the warm-up, so that few batches are asked for; then the same few are enough",
         """
@@ -177,7 +171,7 @@ CASES = (
         codes=("ratio.replayed",),
         threshold=CONTENT,
     ),
-    working(
+    forged_cheat(
         "C08",
         "stalls before the first batch of a window, then everything at once",
         """
@@ -193,7 +187,7 @@ CASES = (
         SLOWLY.replace("range(8)", "range(16)"),
         threshold=LITTLE,
     ),
-    working(
+    forged_cheat(
         "C09",
         "sends its images again after the window has ended",
         """

@@ -10,9 +10,9 @@ from tests.e2e.submissions import COMMON
 UNKNOWN = ("ratio.wrong_content", "ratio.replayed")
 """Images that are none of ours: their colours are nobody's, or by chance the same again."""
 
-arm = partial(timed_cheat, threshold=CONTENT, plan={"block_s": 0.1})
+arm = partial(timed_cheat, threshold=CONTENT)
 """A forged DALI arm."""
-forged_arm = partial(forged_cheat, threshold=CONTENT, plan={"block_s": 0.1})
+forged_arm = partial(forged_cheat, threshold=CONTENT)
 """One that is a generator."""
 
 
@@ -107,7 +107,7 @@ CASES = (
         ),
         SLOW,
         threshold=0.8,
-        plan={"block_s": 0.1, "looks": (5,)},
+        plan={"looks": (5,)},
     ),
     arm(
         "D05",

@@ -132,6 +132,5 @@ CASES = (
         """,
         small=True,
         threshold=0.4,
-        plan={"block_s": 0.1},
     ),
 )

@@ -70,7 +70,7 @@ AUGMENTING = TRANSFORMS.replace("(96, 96))", "(224, 224)), *turned").replace(
 )
 """Transforms that turn, colour and blur each image in earnest."""
 
-MEASURED = {"block_s": 0.1, "looks": (5,)}
+MEASURED = {"looks": (5,)}
 """More blocks than others: what is tried is to be on one side of the threshold, whatever else the host does."""
 
 

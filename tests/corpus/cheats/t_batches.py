@@ -1,20 +1,14 @@
 """T: batches that are none, as `first_batch` and as what is timed."""
 
-from functools import partial
-
 from tests.corpus.case import Cheat
-from tests.corpus.cheats.d_dali_arm import UNKNOWN
+from tests.corpus.cheats.d_dali_arm import UNKNOWN, forged_arm
 from tests.corpus.parts import DATASET, GRAPH, joined
-from tests.corpus.parts_forgeries import CONTENT, batch_cheat, forged, forged_cheat, graph, timed_cheat
+from tests.corpus.parts_forgeries import CONTENT, batch_cheat, forged, graph, timed_cheat
 
 
 def first_batch(id_: str, title: str, made: str) -> Cheat:
     """A `first_batch` without a pipeline that delivered it."""
     return batch_cheat(id_, title, joined(DATASET, made), "batch.no_pipeline")
-
-
-timed = partial(forged_cheat, threshold=CONTENT)
-"""Batches of another kind when the pipeline is timed."""
 
 
 CASES = (
@@ -96,7 +90,7 @@ CASES = (
         first_batch = FakeTensor(FakeTensorMode(), nothing, torch.device("cuda", 0))
         """,
     ),
-    timed(
+    forged_arm(
         "T04-timed",
         "fake tensors from the factory",
         """
@@ -115,7 +109,7 @@ CASES = (
         first_batch = torch.zeros(1).cuda().expand(16, 3, 224, 224)
         """,
     ),
-    timed(
+    forged_arm(
         "T05-timed",
         "one number after the other, each seen as a batch",
         """
@@ -124,7 +118,7 @@ CASES = (
         """,
         codes=UNKNOWN,
     ),
-    timed(
+    forged_arm(
         "T06",
         "one decoded image seen as sixteen through strides of zero",
         """
@@ -134,7 +128,7 @@ CASES = (
         """,
         codes=("ratio.replayed",),
     ),
-    timed(
+    forged_arm(
         "T07-garbage",
         "memory that nobody wrote",
         """
@@ -144,7 +138,7 @@ CASES = (
         """,
         codes=UNKNOWN,
     ),
-    timed(
+    forged_arm(
         "T07-constant",
         "one colour for each batch",
         """
@@ -214,7 +208,7 @@ CASES = (
         first_batch = next(iter(loader))[0].cuda()
         """,
     ),
-    timed(
+    forged_arm(
         "T11",
         "one buffer, handed out and then written over by a thread",
         """
@@ -236,7 +230,7 @@ CASES = (
         """,
         codes=UNKNOWN,
     ),
-    timed(
+    forged_arm(
         "T12",
         "a batch that is decoded when somebody looks at it",
         """

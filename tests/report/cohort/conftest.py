@@ -10,7 +10,6 @@ from tests.report.cohort.data import changes, entries, figures, measured_again
 from tests.report.window import Window, offline_windows
 
 
-@cache
 def _rendered(name):
     if name == "cohort":
         return cohort_page(entries(300), title="Autumn <2026> & co", generated_at=MOMENT + 86400)
@@ -30,10 +29,10 @@ def _rendered(name):
 PAGES = ("cohort", "many", "empty", "batch", "again", "nothing")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def rendered():
     """The text of a named page."""
-    return _rendered
+    return cache(_rendered)
 
 
 class Visit(Window):
