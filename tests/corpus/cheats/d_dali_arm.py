@@ -216,13 +216,12 @@ CASES = (
     ),
     forged_arm(
         "D17",
-        "orphans in a session of their own decode while the pod's turn is over",
+        "an orphan in a session of its own decodes while the pod's turn is over",
         """
         place = "/dev/shm/ready"
         if not os.path.isdir(place):
             os.makedirs(place)
-            for part in range(2):
-                helper(self.folder, self.size, place, part)
+            orphan(self.folder, self.size, place)
         number = 0
         while True:
             while not os.path.exists(f"{place}/{number}.npy"):
@@ -239,22 +238,26 @@ CASES = (
             return np.stack([np.asarray(Image.open(path).convert("RGB")) for path in paths])
 
 
-        def helper(folder, size, place, part):
+        def orphan(folder, size, place):
             if os.fork() == 0:
                 os.setsid()
                 if os.fork() == 0:
-                    for number, paths in enumerate(rounds(folder, size)):
-                        while len(os.listdir(place)) > 32:
-                            time.sleep(0.01)
-                        if number % 2 == part:
-                            images = [arrays(paths) for _ in range(3)][0]
-                            np.save(f"{place}/{number}.part.npy", images)
+                    number = done = 0
+                    while True:
+                        there = os.stat(folder).st_ino
+                        if there == done and os.listdir(place):
+                            time.sleep(0.002)  # all of these images are decoded already, and not all are taken
+                            continue
+                        done, paths = there, files(folder)
+                        for first in range(0, len(paths) - size + 1, size):
+                            np.save(f"{place}/{number}.part.npy", arrays(paths[first : first + size]))
                             os.rename(f"{place}/{number}.part.npy", f"{place}/{number}.npy")
+                            number += 1
                 os._exit(0)
             os.wait()
         """,
         small=True,
-        threshold=0.7,
-        plan={"block_s": 0.15, "looks": (5,)},
+        threshold=1.1,
+        plan={"block_s": 0.2, "looks": (4,)},
     ),
 )
