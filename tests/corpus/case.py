@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from tests.corpus.world import World
@@ -11,6 +11,11 @@ SUBMISSION = "submission"
 """Target of a case that is decided before any check: the verdict's own status and code."""
 Content = str | bytes | Callable[[], bytes]
 """A file's text, its bytes, or what makes them (archives)."""
+Sandbox = Literal["docker", "forked"]
+_OUTSIDE = ('"/tmp', '"/dev/shm')
+"""What is written there is another pod's too where pods have no walls."""
+_WALLESS = frozenset("VTK")
+"""Families of what a submission says and delivers, and of good faith: whether pods have walls changes nothing."""
 
 
 @dataclass(frozen=True)
@@ -102,3 +107,14 @@ class Procedure(_Named):
 
 
 Case = Cheat | Honest | Procedure
+
+
+def sandbox_of(case: Case) -> Sandbox:
+    """The sandbox that a case needs: Docker where its outcome may hang on the walls between pods, else forked pods.
+
+    What measures does not, nor what only says and delivers something; but all that leaves its folder does.
+    """
+    content = getattr(case, "content", "")
+    if isinstance(content, str) and any(place in content for place in _OUTSIDE):
+        return "docker"
+    return "forked" if case.id[0] in _WALLESS or "benchmark" in getattr(case, "steps", ()) else "docker"

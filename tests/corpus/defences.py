@@ -8,6 +8,7 @@ red; so does an entry whose text is no longer there. Nothing of this is in what 
 is a folder that goes away.
 """
 
+import itertools
 import json
 import os
 import shutil
@@ -23,6 +24,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tests.corpus.case import Case, Sandbox, sandbox_of
 from tests.corpus.catalogue import selected
 from tests.corpus.result import Finding, shortened
 
@@ -165,16 +167,26 @@ def try_without(defence: Defence, scratch: Path) -> tuple[Shown, str]:
     return Shown.NO if wanted else Shown.YES, told + why
 
 
-def _played(build: Path, cases: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Results of these cases in that build.
+def _played(build: Path, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Results of these cases in that build, each in the sandbox that it needs.
 
     Raises:
         NoAnswer: none came.
     """
+    cases = sorted(selected(ids), key=sandbox_of)
+    return {
+        result["id"]: result
+        for sandbox, part in itertools.groupby(cases, sandbox_of)
+        for result in _answers(build, sandbox, tuple(part))
+    }
+
+
+def _answers(build: Path, sandbox: Sandbox, cases: Sequence[Case]) -> list[dict[str, Any]]:
     answers = build / "results.json"
     answers.unlink(missing_ok=True)
-    limit_s = _SECONDS_FOR_START + 2 * sum(case.deadline_s for case in selected(cases))  # each may be played twice
-    command = [sys.executable, "-m", "tests.corpus", "--lanes", "1", "--only", ",".join(cases)]
+    limit_s = _SECONDS_FOR_START + 2 * sum(case.deadline_s for case in cases)  # each may be played twice
+    command = [sys.executable, "-m", "tests.corpus", "--lanes", "1", "--sandbox", sandbox]
+    command += ["--only", ",".join(case.id for case in cases)]
     try:
         done = subprocess.run(
             [*command, "--results", str(answers)],
@@ -189,7 +201,8 @@ def _played(build: Path, cases: Sequence[str]) -> dict[str, dict[str, Any]]:
         raise NoAnswer(f"no answer within {limit_s:.0f} s") from None
     if not answers.is_file():
         raise NoAnswer(f"exit {done.returncode}: {done.stderr[-800:]}")
-    return {result["id"]: result for result in json.loads(answers.read_text())}
+    found: list[dict[str, Any]] = json.loads(answers.read_text())
+    return found
 
 
 def _at_play(number: int) -> str:

@@ -2,8 +2,9 @@
 
 import pytest
 
+from tests.corpus.case import sandbox_of
 from tests.corpus.playing import check, opened
-from tests.corpus.quick import needs_walls, quick
+from tests.corpus.quick import quick
 
 pytestmark = pytest.mark.integration
 
@@ -25,5 +26,4 @@ def forked_world():
 @pytest.mark.parametrize("case", quick(), ids=lambda case: case.id)
 def test_case(case, request):
     """What is measured is the same without walls; all else is played through the Docker sandbox."""
-    world = "docker_world" if needs_walls(case) else "forked_world"
-    check(case, request.getfixturevalue(world))
+    check(case, request.getfixturevalue(f"{sandbox_of(case)}_world"))

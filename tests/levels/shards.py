@@ -77,11 +77,13 @@ def parsed(text: str) -> tuple[int, int]:
 def write(tests: Sequence[Test]) -> None:
     """Records what units took in a run; what it did not run keeps its figures, what is gone is dropped.
 
-    A test that several reports name counts once, as the last one has it.
+    A test that several reports name counts once, as the last one has it. The quick corpus is in no shard.
     """
     took: dict[str, float] = {}
     for test in {test.id: test for test in tests}.values():
         unit = unit_of(test.id)
+        if unit.startswith(QUICK_CORPUS):
+            continue
         took[unit] = took.get(unit, 0.0) + test.seconds
     kept = {unit: seconds for unit, seconds in recorded().items() if (ROOT / unit.partition("::")[0]).is_file()}
     merged = {unit: round(seconds, 1) for unit, seconds in (kept | took).items()}

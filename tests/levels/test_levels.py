@@ -65,6 +65,17 @@ def test_every_test_of_this_repository_is_in_one_shard():
     assert unit_of(f"{shards.QUICK_CORPUS}::test_case[C06]") != shards.QUICK_CORPUS
 
 
+def test_seconds_are_recorded_by_unit(tmp_path, monkeypatch):
+    """The newest stand; what did not run keeps its own, and the quick corpus, which is in no shard, has none."""
+    monkeypatch.setattr(shards, "DURATIONS", tmp_path / "durations.json")
+    shards.DURATIONS.write_text(json.dumps({"tests/levels/test_levels.py": 9.0, "tests/test_gate.py": 2.0}))
+    file = "tests/levels/test_levels.py"
+    took = [(f"{file}::test_a", 1.0), (f"{file}::test_b", 2.0), (f"{file}::test_a", 4.0)]
+    took += [("tests/corpus/test_whole.py::test_case[V01]", 3.0), (f"{shards.QUICK_CORPUS}::test_case[V01]", 5.0)]
+    shards.write([Test(id_, seconds, "passed") for id_, seconds in took])
+    assert recorded() == {file: 6.0, "tests/test_gate.py": 2.0, "tests/corpus/test_whole.py::test_case[V01]": 3.0}
+
+
 @pytest.mark.parametrize("text", ["", "1", "0/6", "7/6", "a/b", "1/6/2", "-1/6"])
 def test_a_shard_that_is_none_is_refused(text):
     """With what was expected."""

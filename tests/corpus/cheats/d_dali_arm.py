@@ -99,15 +99,14 @@ CASES = (
             graph(
                 """
                 images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
-                images = fn.gaussian_blur(fn.resize(images, size=(224, 224)), sigma=1.5)
-                images = fn.resize(images, size=(96, 96))
+                images = fn.resize(fn.resize(images, size=(224, 224)), size=(96, 96))
                 """,
                 threads=1,
-            ).replace("device_id=0", "device_id=0, prefetch_queue_depth=24"),
+            ).replace("device_id=0", "device_id=0, prefetch_queue_depth=12"),
         ),
         SLOW,
-        threshold=0.8,
-        plan={"looks": (5,)},
+        threshold=0.6,
+        plan={"looks": (8,), "block_s": 0.2},
     ),
     arm(
         "D05",
