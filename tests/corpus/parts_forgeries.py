@@ -18,12 +18,16 @@ def decoded(paths):
     return torch.from_numpy(np.stack([np.asarray(Image.open(path).convert("RGB")) for path in paths]))
 
 
+def one_round(folder, size):
+    paths = files(folder)
+    for place in range(0, len(paths) - size + 1, size):
+        yield paths[place : place + size]
+
+
 def rounds(folder, size):
     # Lists of paths without end: the same order in every round, so that any window of that length holds each once.
     while True:
-        paths = files(folder)
-        for place in range(0, len(paths) - size + 1, size):
-            yield paths[place : place + size]
+        yield from one_round(folder, size)
 """
 
 

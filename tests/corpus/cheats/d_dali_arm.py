@@ -230,11 +230,8 @@ CASES = (
             number += 1
         """,
         """
+        import contextlib
         import time
-
-
-        def arrays(paths):
-            return np.stack([np.asarray(Image.open(path).convert("RGB")) for path in paths])
 
 
         def orphan(folder, size, place):
@@ -243,15 +240,15 @@ CASES = (
                 if os.fork() == 0:
                     number = done = 0
                     while True:
-                        there = os.stat(folder).st_ino
-                        if there == done and os.listdir(place):
-                            time.sleep(0.002)  # all of these images are decoded already, and not all are taken
-                            continue
-                        done, paths = there, files(folder)
-                        for first in range(0, len(paths) - size + 1, size):
-                            np.save(f"{place}/{number}.part.npy", arrays(paths[first : first + size]))
-                            os.rename(f"{place}/{number}.part.npy", f"{place}/{number}.npy")
-                            number += 1
+                        with contextlib.suppress(FileNotFoundError):  # the folder is being exchanged
+                            there = os.stat(folder).st_ino
+                            if there != done or not os.listdir(place):
+                                done = there
+                                for paths in one_round(folder, size):
+                                    np.save(f"{place}/{number}.part.npy", decoded(paths).numpy())
+                                    os.rename(f"{place}/{number}.part.npy", f"{place}/{number}.npy")
+                                    number += 1
+                        time.sleep(0.002)
                 os._exit(0)
             os.wait()
         """,
