@@ -18,7 +18,6 @@ import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -55,16 +54,6 @@ class Defence(BaseModel):
     edits: tuple[Edit, ...] = Field(min_length=1)
     cases: tuple[str, ...] = Field(min_length=1)
     """Ids of cases that pass, or whose attack gets what it wants, when this is off."""
-
-
-class Shown(Enum):
-    """Whether the cheats of a defence pass without it."""
-
-    YES = "yes"
-    NO = "NO"
-    """Something else stopped one."""
-    UNDECIDED = "left open"
-    """What is missing was measured, and the host was too noisy to decide it for or against the cheat."""
 
 
 class NoAnswer(RuntimeError):
@@ -124,7 +113,7 @@ def scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
-def try_without(defence: Defence, scratch: Path) -> tuple[Shown, str]:
+def try_without(defence: Defence, scratch: Path) -> tuple[bool, str]:
     """Plays its cases in a build without it: whether each of them passed, and what came.
 
     A case that did not pass is played again, `_PLAYS` times at most: what a measurement leaves open on a busy machine
@@ -155,16 +144,14 @@ def try_without(defence: Defence, scratch: Path) -> tuple[Shown, str]:
             if not wanted:
                 break
     except (StaleDefence, NoAnswer) as error:
-        return Shown.NO, str(error)
+        return False, str(error)
     finally:
         shutil.rmtree(build, ignore_errors=True)
     told = ", ".join(
         f"{one}: {result['outcome']} {result['code']}{_at_play(result['play'])}" for one, result in results.items()
     )
     why = "".join(f"\n    {one}: {shortened(results[one]['detail'])}" for one in wanted)
-    if wanted and all(results[one]["outcome"] == "inconclusive" for one in wanted):
-        return Shown.UNDECIDED, told + why
-    return Shown.NO if wanted else Shown.YES, told + why
+    return not wanted, told + why
 
 
 def _played(build: Path, ids: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -10,9 +10,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.integration]
 @pytest.mark.usefixtures("lab_image")
 @pytest.mark.parametrize("defence", defences.defences(), ids=lambda defence: defence.id)
 def test_without(defence):
-    """Each of its cases passes in a build without it; what a noisy host left undecided three times is told as that."""
+    """Each of its cases passes in a build without it."""
     with defences.scratch() as folder:
-        shown, told = defences.try_without(defence, folder)
-    if shown is defences.Shown.UNDECIDED:
-        pytest.xfail(f"left open: {told}")
-    assert shown is defences.Shown.YES, told
+        got_through, told = defences.try_without(defence, folder)
+    assert got_through, told
