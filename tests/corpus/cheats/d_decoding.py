@@ -131,6 +131,6 @@ CASES = (
             return kept[key]
         """,
         small=True,
-        threshold=0.4,
+        threshold=1.1,
     ),
 )
