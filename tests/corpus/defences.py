@@ -188,8 +188,7 @@ def _answers(build: Path, sandbox: Sandbox, cases: Sequence[Case]) -> list[dict[
         raise NoAnswer(f"no answer within {limit_s:.0f} s") from None
     if not answers.is_file():
         raise NoAnswer(f"exit {done.returncode}: {done.stderr[-800:]}")
-    found: list[dict[str, Any]] = json.loads(answers.read_text())
-    return found
+    return json.loads(answers.read_text())
 
 
 def _at_play(number: int) -> str:

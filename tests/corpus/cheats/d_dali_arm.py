@@ -3,7 +3,7 @@
 from functools import partial
 
 from tests.corpus.case import Cheat
-from tests.corpus.parts import DATASET, LOADER, SLOW, SLOW_GRAPH, joined
+from tests.corpus.parts import DATASET, LOADER, SLOW, SLOW_GRAPH, joined, slowed
 from tests.corpus.parts_forgeries import CONTENT, forged, forged_cheat, graph, timed_cheat
 from tests.e2e.submissions import COMMON
 
@@ -93,17 +93,7 @@ CASES = (
     arm(
         "D04",
         "a prefetch queue of 24 batches, filled while the others have their turn",
-        joined(
-            DATASET,
-            LOADER,
-            graph(
-                """
-                images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
-                images = fn.resize(fn.resize(images, size=(224, 224)), size=(96, 96))
-                """,
-                threads=1,
-            ).replace("device_id=0", "device_id=0, prefetch_queue_depth=12"),
-        ),
+        joined(DATASET, LOADER, slowed(192, 1.0).replace("device_id=0", "device_id=0, prefetch_queue_depth=12")),
         SLOW,
         threshold=3.0,
         plan={"looks": (8,), "block_s": 0.0001},  # windows of two batches, of which the queue has many ready
