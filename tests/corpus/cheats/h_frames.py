@@ -4,9 +4,13 @@ What they say is what the grader would take from an honest end of the run, so th
 overlooked.
 """
 
-from tests.corpus.case import Cheat
+from unittest.mock import patch
+
+from grader_service.grading import learner
+from tests.corpus.case import Cheat, Observed, Procedure
 from tests.corpus.parts import REFLECTIONS, joined
 from tests.corpus.parts_texts import text_cheat
+from tests.corpus.world import World
 
 SPEAK = """
 import json, os, signal, socket, stat, struct, sys, time
@@ -53,6 +57,21 @@ def _frame(case_id: str, title: str, sent: str, **more: object) -> Cheat:
     return text_cheat(case_id, title, content, "no_evidence", deadline_s=180.0, **more)
 
 
+_DROPS = _frame("H11-drops", "its submission", """
+    host, left = line(), frame(text)
+    pause = 20.0 / len(left)
+    for place in range(len(left)):
+        host.sendall(left[place : place + 1])
+        time.sleep(pause)
+""", limits={"learner_timeout_s": 5.0})  # fmt: skip
+
+
+def _late(world: World) -> Observed:
+    """The answer takes 20 s, where the host waits for six: a second in place of sixty beside the learner's time."""
+    with patch.object(learner, "COLLECT_S", 1.0):
+        return world.observe(_DROPS)
+
+
 CASES = (
     _frame("H03-noise", "bytes of chance before the answer, on every descriptor that is open", """
         for number in range(3, 64):
@@ -76,17 +95,12 @@ CASES = (
         whole["graph_sizes"] = [17 << 20]
         line().sendall(frame(whole, bytes(17 << 20)))
     """),
-    _frame(
+    Procedure(
         "H11-drops",
         "an answer that comes byte by byte, longer than anybody waits",
-        """
-        host, left = line(), frame(text)
-        pause = 85.0 / len(left)
-        for place in range(len(left)):
-            host.sendall(left[place : place + 1])
-            time.sleep(pause)
-        """,
-        limits={"learner_timeout_s": 5.0},
+        _late,
+        codes=("reflections.no_evidence",),
+        target="reflections",
     ),
     _frame("H12-pickle", "a pickled answer, which runs a command where it is read", """
         import pickle
