@@ -243,7 +243,7 @@ CASES = (
             os.wait()
         """,
         small=True,
-        threshold=1.1,
+        threshold=1.8,  # 0.5 to 1.4 as it is, 2.2 to 3.4 where nothing is frozen
         plan={"block_s": 0.2, "looks": (4,)},
     ),
 )
