@@ -4,13 +4,10 @@ What they say is what the grader would take from an honest end of the run, so th
 overlooked.
 """
 
-from unittest.mock import patch
-
-from grader_service.grading import learner
 from tests.corpus.case import Cheat, Observed, Procedure
 from tests.corpus.parts import REFLECTIONS, joined
 from tests.corpus.parts_texts import text_cheat
-from tests.corpus.world import World
+from tests.corpus.world import World, collected_soon
 
 SPEAK = """
 import json, os, signal, socket, stat, struct, sys, time
@@ -57,7 +54,7 @@ def _frame(case_id: str, title: str, sent: str, **more: object) -> Cheat:
     return text_cheat(case_id, title, content, "no_evidence", deadline_s=180.0, **more)
 
 
-_DROPS = _frame("H11-drops", "its submission", """
+_DROPS = _frame("H11-drops", "an answer that comes byte by byte, longer than anybody waits", """
     host, left = line(), frame(text)
     pause = 20.0 / len(left)
     for place in range(len(left)):
@@ -67,8 +64,8 @@ _DROPS = _frame("H11-drops", "its submission", """
 
 
 def _late(world: World) -> Observed:
-    """The answer takes 20 s, where the host waits for six: a second in place of sixty beside the learner's time."""
-    with patch.object(learner, "COLLECT_S", 1.0):
+    """The answer takes 20 s, where the host waits for seven."""
+    with collected_soon(world):
         return world.observe(_DROPS)
 
 
@@ -95,13 +92,7 @@ CASES = (
         whole["graph_sizes"] = [17 << 20]
         line().sendall(frame(whole, bytes(17 << 20)))
     """),
-    Procedure(
-        "H11-drops",
-        "an answer that comes byte by byte, longer than anybody waits",
-        _late,
-        codes=("reflections.no_evidence",),
-        target="reflections",
-    ),
+    Procedure(_DROPS.id, _DROPS.title, _late, codes=_DROPS.codes, target=_DROPS.target),
     _frame("H12-pickle", "a pickled answer, which runs a command where it is read", """
         import pickle
 

@@ -1,30 +1,20 @@
 """X: exhaustion of processes, memory, scratch, log and time."""
 
-import contextlib
 import time
-from collections.abc import Iterator, Mapping
 from unittest.mock import patch
 
 import psutil
 
-from grader_service.grading import learner
 from sandbox.docker_engine import ContainerVessel
 from sandbox.pod import VesselEnd
 from tests.corpus.case import Observed, Procedure
 from tests.corpus.parts_containment import CONTAINED, Attempt, contained
 from tests.corpus.parts_files import baseline_cheat
-from tests.corpus.world import World
+from tests.corpus.world import World, collected_soon
 
 _PATIENCE_S = 20.0
 _KEPT = 1 << 20
 """More of a pod's output than that is no capped log."""
-
-
-@contextlib.contextmanager
-def _soon(_: World) -> Iterator[Mapping[str, str]]:
-    """The host waits two seconds instead of sixty for what was interrupted softly."""
-    with patch.object(learner, "COLLECT_S", 2.0):
-        yield {}
 
 
 def _flood(world: World) -> Observed:
@@ -213,7 +203,7 @@ CASES = (
             pass
         """,
         limits={"learner_timeout_s": 1.0},
-        around=_soon,
+        around=collected_soon,
         patience_s=_PATIENCE_S,
         code="pod.timed_out",
     ),
