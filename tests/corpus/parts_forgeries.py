@@ -52,9 +52,9 @@ build_dali_iterator = Forged
     return joined(COMMON, external(), DECOY, before, made)
 
 
-def shrunk(source: str) -> str:
-    """The same with files of twice the size, and images of a third: costly to decode, and soon sent."""
-    kept = source.replace(".resize((192, 144))", ".resize((384, 288))")
+def shrunk(source: str, photos: tuple[int, int]) -> str:
+    """The same with files of this width and height, and small images: costly to decode, and soon sent."""
+    kept = source.replace(".resize((192, 144))", f".resize({photos})")
     return kept.replace('.convert("RGB")', '.convert("RGB").resize((128, 96))')
 
 
@@ -80,15 +80,15 @@ def forged_cheat(
     before: str = "",
     *,
     codes: tuple[str, ...] = SLOW,
-    small: bool = False,
+    photos: tuple[int, int] | None = None,
     **more: object,
 ) -> Cheat:
-    """The same, tried by what `forged` makes of these statements; with `small`, as `shrunk` has it.
+    """The same, tried by what `forged` makes of these statements; with `photos`, as `shrunk` has it.
 
     The other arguments are those of `timed_cheat`.
     """
     made = forged(body, before)
-    return timed_cheat(id_, title, shrunk(made) if small else made, codes, **more)
+    return timed_cheat(id_, title, shrunk(made, photos) if photos else made, codes, **more)
 
 
 def batch_cheat(id_: str, title: str, content: Content, code: str, **more: object) -> Cheat:

@@ -150,7 +150,7 @@ CASES = (
                     ready.put(slowly(paths))
             """,
         ),
-        small=True,
+        photos=(384, 288),
         threshold=AHEAD,
         plan={"block_s": 0.2, "looks": (4, 8)},
     ),

@@ -242,8 +242,8 @@ CASES = (
                 os._exit(0)
             os.wait()
         """,
-        small=True,
-        threshold=1.8,  # 0.5 to 1.4 as it is, 2.2 to 3.4 where nothing is frozen
+        photos=(576, 432),
+        threshold=1.5,  # 0.5 to 1.1 as it is, 2.3 to 4.5 where nothing is frozen
         plan={"block_s": 0.2, "looks": (4,)},
     ),
 )

@@ -130,7 +130,7 @@ CASES = (
                 kept[key] = [decoded([path])[0] for _ in range(4)][0]
             return kept[key]
         """,
-        small=True,
+        photos=(384, 288),
         threshold=1.1,
     ),
 )
