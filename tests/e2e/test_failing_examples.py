@@ -9,7 +9,7 @@ from tests.e2e.conftest import EXAMPLES, PLAN, check_of
 BETWEEN = 0.7
 """A ratio that what is slow here is far from, on any host, and that a host's own graph exceeds."""
 LONGER = PLAN | {"looks": (3, 6)}
-"""Where three blocks differ too much, because others use this host, three more decide."""
+"""Where three blocks differ too much, three more decide."""
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def test_each_failing_example_fails_for_its_reason(forked_runner, grade_with, na
 SLOW_EXAMPLES = pytest.mark.parametrize("name", ["slow_pipeline", "sandbagged_baseline"])
 
 
-def grade_slow(forked_runner, grade_with, source):
-    graded = grade_with(forked_runner, source, ["benchmark"], measurement=LONGER, threshold=BETWEEN)
+def grade_slow(forked_runner, grade_with, source, plan):
+    graded = grade_with(forked_runner, source, ["benchmark"], measurement=plan, threshold=BETWEEN)
     return check_of(graded, "throughput_ratio")
 
 
@@ -45,7 +45,7 @@ def test_examples_that_are_too_slow_never_pass(forked_runner, grade_with, name):
     for size, smaller in (("(500, 375)", "(250, 188)"), ("(448, 448)", "(336, 336)")):
         assert size in source
         source = source.replace(size, smaller)
-    result = grade_slow(forked_runner, grade_with, source)
+    result = grade_slow(forked_runner, grade_with, source, PLAN)
     assert result.code in SLOW, result.feedback
 
 
@@ -54,5 +54,5 @@ def test_examples_that_are_too_slow_never_pass(forked_runner, grade_with, name):
 @SLOW_EXAMPLES
 def test_alone_they_fail_by_their_ratio(forked_runner, grade_with, name):
     """As they are handed out."""
-    result = grade_slow(forked_runner, grade_with, EXAMPLES / "failing" / f"{name}.py")
+    result = grade_slow(forked_runner, grade_with, EXAMPLES / "failing" / f"{name}.py", LONGER)
     assert result.code == SLOW[0], result.feedback
