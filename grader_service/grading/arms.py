@@ -27,7 +27,7 @@ _LATE_SHARE = 0.2
 _BUSY_S = 15.0
 """A host that timed every window wrongly for so long is too busy to measure on."""
 _TOO_FAST = 3.0
-"""A learner's window is not taken for this many times faster than all that was drawn since the request."""
+"""No window is taken for this many times faster than all that was drawn since the request: its queue was full."""
 QueueDepth = Annotated[int, Field(ge=0, le=2**31)]
 """Batches that lie ready before a window; as many are drawn and thrown away first."""
 
@@ -210,9 +210,10 @@ def timed_window(
         asked: what the window holds.
         timeout_s: for each of the marks.
         pace: hears how fast it was.
-        ours: whether only our code runs in the pod, so that it can be asked how long the window took by its own clock.
-            A host that was too busy to hear a mark in time differs from that, and asks for the window again: what
-            counts is always what the host timed.
+        ours: whether only our code runs in the pod, so that it can be asked how long the window took by its own clock,
+            from when the queue was empty. On a host that was too busy to hear a mark in time, or to send it before
+            the queue was full again, that or the rate differs, and the window is asked for again: what counts is always
+            what the host timed.
 
     Raises:
         SandboxUnavailable: the host was too busy for `_BUSY_S`.
@@ -247,7 +248,9 @@ def _window(
         if done.images <= 0 or seconds <= 0:
             return done
         own = done.seconds if ours and done.seconds is not None else seconds
-        if abs(own - seconds) <= max(_LATE_S, _LATE_SHARE * own):
+        drawn_s = (ended - sent) * asked.batches / (asked.discard + asked.batches)
+        too_fast = ours and seconds * _TOO_FAST < drawn_s
+        if not too_fast and abs(own - seconds) <= max(_LATE_S, _LATE_SHARE * own):
             pace.saw(asked.batches, seconds, discarded=asked.discard, asked_s=ended - sent)
             return Window(arm=arm, images=done.images, seconds=seconds)
         if ended - began > _BUSY_S:

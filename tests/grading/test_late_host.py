@@ -1,4 +1,4 @@
-"""A host that hears a mark late does not take an arm for a hundred times faster than it is."""
+"""A host that hears a mark late, or sends it late, does not take an arm for a hundred times faster than it is."""
 
 from types import SimpleNamespace
 
@@ -26,7 +26,12 @@ def clock(monkeypatch):
 
 
 class BusyHost:
-    """A pod whose windows take `TOOK_S`, on a host that sleeps through the first mark of some of them."""
+    """A pod whose windows take `TOOK_S`, on a host that sleeps through the first mark of some of them.
+
+    In those that are `FULL` the pod slept before it sent the mark: its queue is full again, as its own clock says, too.
+    """
+
+    FULL = "full"
 
     def __init__(self, clock, *late):
         self._clock = clock
@@ -38,7 +43,7 @@ class BusyHost:
         """A request for a window."""
         late = self._late[self.windows] if self.windows < len(self._late) else False
         self.windows += 1
-        done = {"kind": "window_done", "images": IMAGES, "seconds": TOOK_S}
+        done = {"kind": "window_done", "images": IMAGES, "seconds": AT_ONCE_S if late == self.FULL else TOOK_S}
         waits = (TOOK_S, AT_ONCE_S) if late else (AT_ONCE_S, TOOK_S)
         self._next = iter(zip(waits, ({"kind": "mark"}, done), strict=True))
 
@@ -54,9 +59,10 @@ class BusyHost:
     resume = pause
 
 
-def test_a_window_whose_first_mark_was_heard_late_is_asked_for_again(clock):
+@pytest.mark.parametrize("late", [True, BusyHost.FULL])
+def test_a_window_whose_first_mark_came_late_is_asked_for_again(clock, late):
     """What counts is the next one, by the host's own clock."""
-    pod = BusyHost(clock, True, True)
+    pod = BusyHost(clock, late, late)
     pace = Pace(burst=1)
     window = timed_window(pod, Arm.DALI, Asked(4, 0), 30.0, pace, ours=True)
     assert isinstance(window, Window)
@@ -65,9 +71,10 @@ def test_a_window_whose_first_mark_was_heard_late_is_asked_for_again(clock):
     assert pace.batches_per_s == pytest.approx(4 / TOOK_S, rel=0.01)
 
 
-def test_a_reference_is_never_taken_for_faster_than_it_is(clock):
+@pytest.mark.parametrize("late", [True, BusyHost.FULL])
+def test_a_reference_is_never_taken_for_faster_than_it_is(clock, late):
     """Its rate is what a learner is measured against."""
-    pod = BusyHost(clock, True)
+    pod = BusyHost(clock, late)
     settings = LoaderSettings.model_construct(num_workers=0, batch_size=16)
     arm = ReferenceArm(pod, Arm.FAIR, settings, queue_depth=0)
     assert arm.window(4, timeout_s=30.0).images_per_s == pytest.approx(IMAGES / TOOK_S, rel=0.01)
@@ -78,6 +85,14 @@ def test_a_host_that_is_always_late_is_our_failure(clock, monkeypatch):
     monkeypatch.setattr(arms, "_BUSY_S", 0.5)
     with pytest.raises(SandboxUnavailable, match="too busy to time the dali arm"):
         timed_window(BusyHost(clock, *[True] * 99), Arm.DALI, Asked(4, 0), 30.0, Pace(burst=1), ours=True)
+
+
+def test_what_was_ready_before_the_request_is_no_reason_to_ask_again(clock):
+    """It is drawn before the mark, so that the window seems slower than all that was drawn, not faster."""
+    pod = BusyHost(clock)
+    window = timed_window(pod, Arm.DALI, Asked(4, 400), 30.0, Pace(burst=1), ours=True)
+    assert pod.windows == 1
+    assert window.seconds == pytest.approx(TOOK_S, rel=0.01)
 
 
 def test_a_learners_pod_is_not_believed_and_not_taken_for_much_too_fast(clock):

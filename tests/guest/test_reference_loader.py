@@ -18,6 +18,7 @@ pytestmark = pytest.mark.integration
 
 PLAN = a_plan(steps=[{"op": "resize", "size": [40]}, {"op": "crop", "size": [30, 20]}], mirror=False)
 WORKERS = 2
+SENDS_S = 0.2
 SETTINGS = FAIR.model_copy(update={"batch_size": 4, "num_workers": WORKERS}).model_dump()
 
 
@@ -49,14 +50,15 @@ class Host:
         return next(self._requests, {"kind": "end"})
 
     def send(self, kind, blob=b"", **body):
-        """An answer: at a mark exactly the workers of one loader run."""
-        self.heard.append(kind)
+        """An answer: at a mark exactly the workers of one loader run; sending it takes a while, which counts."""
+        self.heard.append(kind if body.get("seconds", SENDS_S) >= SENDS_S else "a window without its mark")
         if kind == "prepared":
             children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
             known = {pid for pids in self.workers.values() for pid in pids}
             self.workers[len(self.workers)] = {int(pid) for pid in children} - known
         if kind == "mark":
             self.heard.append([number for number, pids in self.workers.items() if awake(pids)])
+            time.sleep(SENDS_S)
 
 
 def prepare(name, files):

@@ -69,8 +69,8 @@ def run(link: Link) -> None:
                 link.send("prepared", **answer)
         elif request["kind"] == "window" and prepared is not None:
             _draw(prepared.batches, request["discard"], device)
-            link.send("mark")
             started = time.monotonic()
+            link.send("mark")
             _draw(prepared.batches, request["batches"], device)
             seconds = time.monotonic() - started
             link.send("window_done", images=prepared.graph.batch_size * request["batches"], seconds=seconds)

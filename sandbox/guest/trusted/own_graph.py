@@ -36,8 +36,8 @@ class OwnGraph:
                 link.send("prepared_own", batch_size=self._batch_size, queue_depth=_QUEUE_DEPTH)
             return
         self._draw(request["discard"])
-        link.send("mark")
         started = time.monotonic()
+        link.send("mark")
         self._draw(request["batches"])
         images = self._batch_size * request["batches"]
         link.send("window_done", images=images, seconds=time.monotonic() - started)

@@ -40,8 +40,8 @@ def run(link: Link) -> None:
             arm = arms[request["name"]]
             with arm.running():
                 _draw(arm, request["discard"], device)
-                link.send("mark")
                 started = time.monotonic()
+                link.send("mark")
                 images = _draw(arm, request["batches"], device)
                 seconds = time.monotonic() - started
             link.send("window_done", images=images, seconds=seconds)
