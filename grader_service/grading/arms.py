@@ -27,7 +27,7 @@ _LATE_SHARE = 0.2
 _BUSY_S = 15.0
 """A host that timed every window wrongly for so long is too busy to measure on."""
 _TOO_FAST = 3.0
-"""No window is taken for this many times faster than all that was drawn since the request: its queue was full."""
+"""No window is taken for this many times faster than all that was drawn since the request."""
 QueueDepth = Annotated[int, Field(ge=0, le=2**31)]
 """Batches that lie ready before a window; as many are drawn and thrown away first."""
 
@@ -166,14 +166,7 @@ class LearnerArm(_PacedArm):
         """See `TimedArm.window`."""
         asked = Asked(batches, self._queue_depth)
         with awake(self._pod):
-            outcome = timed_window(self._pod, self.arm, asked, timeout_s, self._pace)
-        if isinstance(outcome, Window):
-            # Nobody else can say how late the host was. A loader that is timed as too slow has our reference as its
-            # floor; one that is timed as much too fast would fail its learner.
-            drawn_s = batches / self._pace.batches_per_s
-            if outcome.seconds * _TOO_FAST < drawn_s:
-                outcome = outcome.model_copy(update={"seconds": drawn_s})
-        return outcome
+            return timed_window(self._pod, self.arm, asked, timeout_s, self._pace)
 
 
 class ReferenceArm(_PacedArm):
@@ -211,9 +204,9 @@ def timed_window(
         timeout_s: for each of the marks.
         pace: hears how fast it was.
         ours: whether only our code runs in the pod, so that it can be asked how long the window took by its own clock,
-            from when the queue was empty. On a host that was too busy to hear a mark in time, or to send it before
-            the queue was full again, that or the rate differs, and the window is asked for again: what counts is always
-            what the host timed.
+            from when the queue was empty. Where the host was too busy to hear a mark in time, or the pod to send it
+            before the queue was full again, that or the rate differs, and the window is asked for again: what counts is
+            always what the host timed. Any other pod's window that is too fast is given the rate of all that was drawn.
 
     Raises:
         SandboxUnavailable: the host was too busy for `_BUSY_S`.
@@ -247,11 +240,15 @@ def _window(
             return done
         if done.images <= 0 or seconds <= 0:
             return done
+        pace.saw(asked.batches, seconds, discarded=asked.discard, asked_s=ended - sent)
+        drawn_s = asked.batches / pace.batches_per_s
+        too_fast = seconds * _TOO_FAST < drawn_s
+        if too_fast and not ours:
+            # Nobody else can say how late the host was. A loader that is timed as too slow has our reference as its
+            # floor; one that is timed as much too fast would fail its learner.
+            return Window(arm=arm, images=done.images, seconds=drawn_s)
         own = done.seconds if ours and done.seconds is not None else seconds
-        drawn_s = (ended - sent) * asked.batches / (asked.discard + asked.batches)
-        too_fast = ours and seconds * _TOO_FAST < drawn_s
         if not too_fast and abs(own - seconds) <= max(_LATE_S, _LATE_SHARE * own):
-            pace.saw(asked.batches, seconds, discarded=asked.discard, asked_s=ended - sent)
             return Window(arm=arm, images=done.images, seconds=seconds)
         if ended - began > _BUSY_S:
             raise SandboxUnavailable(f"this host was too busy to time the {arm.value} arm for {_BUSY_S:.0f} s")

@@ -1,4 +1,4 @@
-"""A host that hears a mark late, or sends it late, does not take an arm for a hundred times faster than it is."""
+"""Where a mark is sent or heard late, the host does not take an arm for a hundred times faster than it is."""
 
 from types import SimpleNamespace
 
