@@ -5,7 +5,6 @@ python -m tests.corpus --write V01-literal FOLDER      # the submission itself, 
 """
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -16,7 +15,7 @@ from tests.corpus import catalogue, matrix
 from tests.corpus.case import Procedure
 from tests.corpus.lanes import play_all
 from tests.corpus.result import Finding, shortened
-from tests.corpus.world import as_bytes
+from tests.corpus.world import LAB, as_bytes
 
 
 def main() -> int:
@@ -28,7 +27,6 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--gpu", type=int, default=0, help="Index of this host's GPU for cuda.")
     parser.add_argument("--report", type=Path, default=Path("build/corpus"), help="Folder for the reports.")
-    parser.add_argument("--results", type=Path, help="Only this file with the results, and no report.")
     parser.add_argument("--write", nargs=2, metavar=("ID", "FOLDER"), help="Write one case's submission and stop.")
     options = parser.parse_args()
     if options.write:
@@ -52,13 +50,10 @@ def main() -> int:
         print(f"[{number}/{len(chosen)}] {result.id} {result.code} {result.seconds:.1f} s{mark}", flush=True)
     seconds = time.monotonic() - started
     results.sort(key=lambda result: result.id)
-    if options.results is not None:
-        options.results.write_text(json.dumps([result.record() for result in results], indent=1))
-    else:
-        whole = len(chosen) == len(catalogue.cases())
-        matrix.write(results, options.report, seconds=seconds, lanes=options.lanes, whole=whole)
-        print(f"\n{matrix.markdown(results, seconds=seconds, lanes=options.lanes, whole=whole)}")
-        print(f"reports: {options.report}/matrix.html, matrix.md, results.json")
+    told = {"seconds": seconds, "lanes": options.lanes, "whole": len(chosen) == len(catalogue.cases())}
+    matrix.write(results, options.report, **told)
+    print(f"\n{matrix.markdown(results, **told)}")
+    print(f"reports: {options.report}/matrix.html, matrix.md, results.json")
     return 0 if all(result.finding is Finding.RIGHT for result in results) else 1
 
 
@@ -69,7 +64,7 @@ def _write(case_id: str, folder: str) -> int:
             Path(folder).mkdir(parents=True, exist_ok=True)
             path = Path(folder, case.filename)
             path.write_bytes(as_bytes(case.content))
-            print(f"{path}: grade it with --lab {case.lab} --steps {','.join(case.steps)}")
+            print(f"{path}: grade it with --lab {LAB} --steps {','.join(case.steps)}")
             return 0
     print(f"no submission has the id {case_id}", file=sys.stderr)
     return 2

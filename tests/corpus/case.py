@@ -60,7 +60,6 @@ class _Submitted(_Named):
     """Changes to the lab's limits."""
     plan: Mapping[str, object] = field(default_factory=dict)
     """Changes to the short measurement plan of the corpus."""
-    lab: str = "dali-pipelines"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,9 +25,9 @@ FAMILIES = {
     "I": ("what is handed in", 13),
     "N": ("network and neighbours", 9),
     "Z": ("statistics and procedure", 8),
+    "K": ("honest kinds", 60),
 }
-"""Letter → name and number of attacks: 180 in all."""
-HONEST_KINDS = 60
+"""Letter → name and number of attacks, 180 in all, and of kinds of honest submissions."""
 
 
 @cache
@@ -52,17 +52,11 @@ def modules() -> Iterator[ModuleType]:
             yield importlib.import_module(f"{package.__name__}.{module.name}")
 
 
-def attacks() -> Iterator[str]:
-    """Ids of all attacks."""
+def kinds() -> Iterator[str]:
+    """Ids of all attacks and of all honest kinds."""
     for letter, (_, number) in FAMILIES.items():
         for place in range(1, number + 1):
             yield f"{letter}{place:02d}"
-
-
-def honest_kinds() -> Iterator[str]:
-    """Ids of all honest kinds."""
-    for place in range(1, HONEST_KINDS + 1):
-        yield f"K{place:02d}"
 
 
 def absent() -> dict[str, str]:
@@ -76,9 +70,8 @@ def selected(only: Iterable[str]) -> tuple[Case, ...]:
     Raises:
         ValueError: one of them names no case.
     """
-    wanted = tuple(only)
-    chosen = set() if wanted else {case.id for case in cases()}
-    for text in wanted:
+    chosen: set[str] = set()
+    for text in tuple(only) or ("",):
         found = {case.id for case in cases() if case.id == text}
         found = found or {case.id for case in cases() if case.id.startswith(text)}
         if not found:

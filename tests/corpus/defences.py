@@ -16,8 +16,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,28 +104,26 @@ def switched_off(defence: Defence, root: Path) -> dict[Path, str]:
     return texts
 
 
-@contextmanager
-def scratch() -> Iterator[Path]:
-    """A folder for builds, beside the source, so that its files can be linked there."""
-    (ROOT / "build").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="corpus-without-", dir=ROOT / "build") as folder:
-        yield Path(folder)
-
-
-def try_without(defence: Defence, scratch: Path) -> tuple[bool, str]:
-    """Plays its cases in a build without it: whether each of them passed, and what came.
+def play_without(defence: Defence) -> None:
+    """Plays its cases in a build without it, in a folder beside the source, so that its files can be linked there.
 
     A case that did not pass is played again, `_PLAYS` times at most: what a measurement leaves open on a busy machine
     it may decide the next time, and a cheat that passes once without the defence is what the defence is there for.
+
+    Raises:
+        AssertionError: not each of them passed.
+        StaleDefence: it does not fit the source.
+        NoAnswer: the build came to no end.
     """
-    build = scratch / defence.id
-    for name in _CARRIED:
-        shutil.copytree(
-            ROOT / name, build / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"), copy_function=os.link
-        )
+    (ROOT / "build").mkdir(exist_ok=True)
     results: dict[str, dict[str, Any]] = {}
     wanted = defence.cases
-    try:
+    with tempfile.TemporaryDirectory(prefix=f"corpus-without-{defence.id}-", dir=ROOT / "build") as folder:
+        build = Path(folder)
+        for name in _CARRIED:
+            shutil.copytree(
+                ROOT / name, build / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"), copy_function=os.link
+            )
         for path, text in switched_off(defence, build).items():
             path.unlink()  # a hard link: the source itself stays as it is
             path.write_text(text)
@@ -143,15 +140,11 @@ def try_without(defence: Defence, scratch: Path) -> tuple[bool, str]:
             )
             if not wanted:
                 break
-    except (StaleDefence, NoAnswer) as error:
-        return False, str(error)
-    finally:
-        shutil.rmtree(build, ignore_errors=True)
     told = ", ".join(
-        f"{one}: {result['outcome']} {result['code']}{_at_play(result['play'])}" for one, result in results.items()
+        f"{one}: {result['outcome']} {result['code']} (play {result['play']})" for one, result in results.items()
     )
     why = "".join(f"\n    {one}: {shortened(results[one]['detail'])}" for one in wanted)
-    return not wanted, told + why
+    assert not wanted, told + why
 
 
 def _played(build: Path, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -176,7 +169,7 @@ def _answers(build: Path, sandbox: Sandbox, cases: Sequence[Case]) -> list[dict[
     command += ["--only", ",".join(case.id for case in cases)]
     try:
         done = subprocess.run(
-            [*command, "--results", str(answers)],
+            [*command, "--report", str(build)],
             cwd=build,
             env={**os.environ, "PYTHONPATH": str(build), "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
@@ -189,7 +182,3 @@ def _answers(build: Path, sandbox: Sandbox, cases: Sequence[Case]) -> list[dict[
     if not answers.is_file():
         raise NoAnswer(f"exit {done.returncode}: {done.stderr[-800:]}")
     return json.loads(answers.read_text())
-
-
-def _at_play(number: int) -> str:
-    return f" (play {number})" if number > 1 else ""

@@ -28,18 +28,15 @@ def play_all(
     context = multiprocessing.get_context("spawn")
     try:
         with context.Pool(min(lanes, len(cases)) or 1, _open, (folder, make)) as pool:
-            yield from pool.imap_unordered(_play, [case.id for case in _longest_first(cases)])
+            # Those that may take long start first, so that no lane waits for the other's last one.
+            ordered = sorted(cases, key=lambda case: -case.deadline_s)
+            yield from pool.imap_unordered(_play, [case.id for case in ordered])
             pool.close()
             pool.join()
     finally:
         for lane in folder.iterdir():
             make(lane).close()  # what a lane that was killed left behind goes too
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _longest_first(cases: Sequence[Case]) -> list[Case]:
-    """Those that may take long start first, so that no lane waits for the other's last one."""
-    return sorted(cases, key=lambda case: -case.deadline_s)
 
 
 def _open(folder: Path, make: Callable[[Path], World]) -> None:

@@ -1,7 +1,6 @@
 """Parts that submissions of the corpus are made of; joined, they are whole ones."""
 
 import textwrap
-import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -91,7 +90,7 @@ def joined(*parts: str) -> str:
     return "\n".join(textwrap.dedent(part) for part in parts)
 
 
-def zipped(files: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATED) -> Callable[[], bytes]:
+def zipped(files: Mapping[str, str | bytes]) -> Callable[[], bytes]:
     """A zip archive; a name that ends in a slash is a folder."""
     members = [(name, joined(content) if isinstance(content, str) else content) for name, content in files.items()]
-    return partial(zip_bytes, members, method=method)
+    return partial(zip_bytes, members)

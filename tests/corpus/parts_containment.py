@@ -53,6 +53,18 @@ def call(*numbers):
 """
 """A system call by its number, of x86-64."""
 
+CONNECT = """
+import socket
+
+
+def connect(path):
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(1.0)
+        connection.connect(path)
+    return True
+"""
+"""Whether somebody listens at a socket's file."""
+
 Around = Callable[[World], AbstractContextManager[Mapping[str, str]]]
 """What is there while the attempt is made: text in the script → what stands for it."""
 
@@ -84,9 +96,9 @@ class Attempt:
         return observed if fine(world) else Observed("error", "pod.harmed_the_next", observed.detail)
 
 
-def contained(id_: str, title: str, script: str, *, code: str = CONTAINED, **more: object) -> Procedure:
-    """The case of an attempt, which gets nothing."""
-    return Procedure(id_, title, Attempt(script, **more), (code,))
+def contained(id_: str, title: str, *script: str, code: str = CONTAINED, **more: object) -> Procedure:
+    """The case of an attempt of these parts, which gets nothing."""
+    return Procedure(id_, title, Attempt(joined(*script), **more), (code,))
 
 
 def gained(done: Graded) -> Observed:
@@ -114,7 +126,7 @@ def fine(world: World) -> bool:
 
 
 @contextmanager
-def neighbour(world: World, script: str) -> Iterator[None]:
+def neighbour(world: World, *, script: str) -> Iterator[Mapping[str, str]]:
     """Another learner's pod, with all that the policy gives it, which does something, says READY and stays."""
     assert world.engine is not None, "needs the Docker sandbox"
     options = container_options(
@@ -137,20 +149,21 @@ def neighbour(world: World, script: str) -> Iterator[None]:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"the neighbour is not ready: {said.decode(errors='replace')[-600:]}")
             time.sleep(0.1)
-        yield
+        yield {}
     finally:
         container.remove(force=True)
 
 
 @contextmanager
-def drilled(world: World, path: str) -> Iterator[None]:
-    """Another learner's run, whose pod has written a file into its scratch and stays."""
+def file_beside(world: World) -> Iterator[Mapping[str, str]]:
+    """Another learner's run, whose pod has written a file into its scratch and stays; the file's name for `@NAME@`."""
+    name = f"corpus-{time.time_ns():x}"
     with world.runner.open_run(f"neighbour-{time.time_ns():x}", SpaceLimits(64, 1000, 64)) as space:
         spec = PodSpec(
             role=PodRole.LEARNER, program="drill", memory_mib=512, pids=64, cpus=(0,), scratch=Scratch.READ_WRITE
         )
         pod = space.start(spec)
-        assert pod.send({"kind": "write", "path": path, "size": 16}) is None
+        assert pod.send({"kind": "write", "path": f"/workspace/{name}", "size": 16}) is None
         answer = pod.receive(30)
         assert not isinstance(answer, str), answer
-        yield
+        yield {"@NAME@": name}

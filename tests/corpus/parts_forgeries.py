@@ -3,7 +3,7 @@
 import textwrap
 
 from tests.corpus.case import Cheat, Content
-from tests.corpus.parts import GRAPH, SLOW, joined
+from tests.corpus.parts import DATASET, GRAPH, LOADER, SLOW, SLOW_GRAPH, joined
 from tests.e2e.submissions import COMMON, external
 
 CONTENT = 0.02
@@ -52,25 +52,15 @@ build_dali_iterator = Forged
     return joined(COMMON, external(), DECOY, before, made)
 
 
-def shrunk(source: str, photos: tuple[int, int]) -> str:
-    """The same with files of this width and height, and small images: costly to decode, and soon sent."""
-    kept = source.replace(".resize((192, 144))", f".resize({photos})")
-    return kept.replace('.convert("RGB")', '.convert("RGB").resize((128, 96))')
-
-
-def timed_cheat(
-    id_: str,
-    title: str,
-    content: Content,
-    codes: tuple[str, ...] = SLOW,
-    *,
-    steps: tuple[str, ...] = ("benchmark",),
-    deadline_s: float = 240.0,
-    **more: object,
-) -> Cheat:
+def timed_cheat(id_: str, title: str, content: Content, codes: tuple[str, ...] = SLOW, **more: object) -> Cheat:
     """What is tried against the benchmark's clock, with time for a slow measurement."""
-    told = {"steps": steps, "target": "throughput_ratio", "codes": codes, "deadline_s": deadline_s}
-    return Cheat(id_, title, content=content, **told, **more)
+    usual = {"steps": ("benchmark",), "target": "throughput_ratio", "deadline_s": 240.0}
+    return Cheat(id_, title, content=content, codes=codes, **usual | more)
+
+
+def slow_cheat(id_: str, title: str, *parts: str) -> Cheat:
+    """A slow graph beside whatever is patched."""
+    return timed_cheat(id_, title, joined(DATASET, LOADER, SLOW_GRAPH, *parts))
 
 
 def forged_cheat(
@@ -83,12 +73,15 @@ def forged_cheat(
     photos: tuple[int, int] | None = None,
     **more: object,
 ) -> Cheat:
-    """The same, tried by what `forged` makes of these statements; with `photos`, as `shrunk` has it.
+    """The same, tried by what `forged` makes of these statements; the other arguments are those of `timed_cheat`.
 
-    The other arguments are those of `timed_cheat`.
+    With `photos` files have this width and height, and images are small: costly to decode, and soon sent.
     """
     made = forged(body, before)
-    return timed_cheat(id_, title, shrunk(made, photos) if photos else made, codes, **more)
+    if photos:
+        made = made.replace(".resize((192, 144))", f".resize({photos})")
+        made = made.replace('.convert("RGB")', '.convert("RGB").resize((128, 96))')
+    return timed_cheat(id_, title, made, codes, **more)
 
 
 def batch_cheat(id_: str, title: str, content: Content, code: str, **more: object) -> Cheat:
@@ -96,9 +89,13 @@ def batch_cheat(id_: str, title: str, content: Content, code: str, **more: objec
     return Cheat(id_, title, content=content, steps=("pipeline",), target="cuda_batch", codes=(code,), **more)
 
 
-def graph(images: str, *, size: int = 96, threads: int = 2) -> str:
-    """The lab's own pipeline, with these lines between the reader and the normalisation."""
+def graph(images: str, *, threads: int = 2, branches: bool = False) -> str:
+    """The lab's own pipeline, with these lines between the reader and the normalisation.
+
+    With `branches` their `if` and `else` are DALI's conditionals.
+    """
     lines = textwrap.indent(textwrap.dedent(images).strip("\n"), " " * 4)
     decode = '    images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)\n'
     own = GRAPH.replace(decode, "").replace("    images = fn.resize(images, size=(96, 96))\n", f"{lines}\n")
+    own = own.replace("device_id=0", "device_id=0, enable_conditionals=True") if branches else own
     return own.replace("num_threads=2", f"num_threads={threads}")

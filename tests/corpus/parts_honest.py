@@ -1,12 +1,12 @@
 """Parts of honest submissions: data sets, loaders, pipelines and reflections as different people write them."""
 
-import io
-import json
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-from tests.corpus.case import Honest
+from tests.corpus.case import Content, Honest
 from tests.corpus.parts import joined
+from tests.ingest import packing
 
 WHOLE = ("baseline", "pipeline", "benchmark", "reflection")
 MEASURED = ("baseline", "pipeline", "benchmark")
@@ -171,45 +171,28 @@ where_dali_loses = (
 """Tuples without full stops."""
 
 
-def honest(id_: str, title: str, *parts: str, steps: tuple[str, ...] = WHOLE, **more: object) -> Honest:
-    """One Python file of these parts, to be graded in every step unless it is told otherwise."""
-    return Honest(id=id_, title=title, content=joined(*parts), steps=steps, **more)
+def honest(
+    id_: str, title: str, content: Content, *parts: str, steps: tuple[str, ...] = WHOLE, **more: object
+) -> Honest:
+    """A file as it is, or one Python file of these parts, to be graded in every step unless it is told otherwise."""
+    whole = joined(content, *parts) if isinstance(content, str) else content
+    return Honest(id_, title, content=whole, steps=steps, **more)
 
 
 def notebook(*cells: str | tuple[str, str], **metadata: object) -> Callable[[], bytes]:
     """A notebook as Jupyter stores it; a cell that is not code is a pair of its type and text."""
-
-    def made() -> bytes:
-        found = []
-        for number, cell in enumerate(cells):
-            kind, text = ("code", cell) if isinstance(cell, str) else cell
-            source = joined(text).strip("\n").splitlines(keepends=True)
-            entry: dict[str, object] = {"cell_type": kind, "id": f"c{number}", "metadata": {}, "source": source}
-            if kind == "code":
-                entry |= {"execution_count": None, "outputs": []}
-            found.append(entry)
-        kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-        document = {"nbformat": 4, "nbformat_minor": 5, "metadata": kernel | metadata, "cells": found}
-        return json.dumps(document, indent=1, ensure_ascii=False).encode()
-
-    return made
+    made = []
+    for number, cell in enumerate(cells):
+        kind, text = ("code", cell) if isinstance(cell, str) else cell
+        source = joined(text).strip("\n").splitlines(keepends=True)
+        other = {"cell_type": kind, "id": f"c{number}", "metadata": {}, "source": source}
+        made.append(packing.code_cell(source, number) if kind == "code" else other)
+    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    return partial(packing.notebook, *made, metadata=kernel | metadata)
 
 
 def tarred(files: Mapping[str, str | bytes], folders: Sequence[str] = ()) -> Callable[[], bytes]:
     """A tar.gz as `tar czf` packs a folder."""
-
-    def made() -> bytes:
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-            for name in folders:
-                entry = tarfile.TarInfo(name)
-                entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-                archive.addfile(entry)
-            for name, content in files.items():
-                data = joined(content).encode() if isinstance(content, str) else content
-                entry = tarfile.TarInfo(name)
-                entry.size, entry.mode = len(data), 0o644
-                archive.addfile(entry, io.BytesIO(data))
-        return packed.getvalue()
-
-    return made
+    members = [(packing.tar_member(name, tarfile.DIRTYPE), b"") for name in folders]
+    members += [(name, joined(text).encode() if isinstance(text, str) else text) for name, text in files.items()]
+    return partial(packing.tar_bytes, members, packed=True)

@@ -24,6 +24,8 @@ from tests.factories import OpenGate, a_block, a_measurement, a_run, an_evidence
 
 THRESHOLD = 1.1
 _PLAN = MeasurementPlan()
+_NOISE = 0.08
+"""SD of `ln(ratio)` per block."""
 Measured = Callable[[int], Measurement]
 """The measurement of a run, given the number of the attempt that it is told."""
 
@@ -33,8 +35,6 @@ class Dice:
     """A graph whose true ratio is the threshold itself, on a noisy host: it never deserves to pass."""
 
     seed: int
-    noise: float = 0.08
-    """SD of `ln(ratio)` per block."""
     gives_up: bool = False
     """Ends itself after two blocks that do not look like a pass."""
     attempts: list[int] = field(default_factory=list)
@@ -49,8 +49,8 @@ class Dice:
         logs: list[float] = []
         decision = None
         while decision is None:
-            logs.append(math.log(THRESHOLD) + self._random.gauss(0, self.noise))
-            if self.gives_up and len(logs) == 2 and min(logs) < math.log(THRESHOLD) + self.noise / 2:
+            logs.append(math.log(THRESHOLD) + self._random.gauss(0, _NOISE))
+            if self.gives_up and len(logs) == 2 and min(logs) < math.log(THRESHOLD) + _NOISE / 2:
                 break
             decision = decide(logs, _PLAN, THRESHOLD, attempt=attempt)
         problem = None if decision else "it ended its own process"

@@ -67,6 +67,19 @@ def play(case: Case, world: World) -> Result:
     return replace(_once(case, world), again=f"{result.finding.value}, {result.seconds:.0f} s: {result.detail}")
 
 
+def check(case: Case, world: World) -> None:
+    """Plays a case as a test.
+
+    Raises:
+        AssertionError: its result is not right.
+    """
+    result = play(case, world)
+    if result.again:
+        print(f"played again after {result.again}")
+    told = f"{result.finding.value}: {result.outcome} {result.code}, wanted {result.wanted}\n{shortened(result.detail)}"
+    assert result.finding is Finding.RIGHT, told
+
+
 def _of_the_host(result: Result) -> bool:
     """A failure of ours, a late verdict, an attempt that took long, or a host that was too unsteady to measure on."""
     return result.finding in (Finding.HARNESS_ERROR, Finding.LATE) or result.code in ("pod.late", "ratio.host_unsteady")

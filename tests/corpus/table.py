@@ -3,6 +3,8 @@
 python -m tests.corpus.table > docs/corpus.md
 """
 
+from collections.abc import Sequence
+
 from tests.corpus import catalogue
 from tests.corpus.case import Case, Cheat, Honest
 from tests.corpus.defences import Defence, defences
@@ -25,10 +27,6 @@ What is defended, and what is not: [security.md](security.md).
 def page() -> str:
     """The page."""
     cases, switches = catalogue.cases(), defences()
-    stops: dict[str, list[Defence]] = {}
-    for defence in switches:
-        for case_id in defence.cases:
-            stops.setdefault(case_id, []).append(defence)
     cheats = [case for case in cases if not isinstance(case, Honest)]
     honest = [case for case in cases if isinstance(case, Honest)]
     parts = [
@@ -41,8 +39,9 @@ def page() -> str:
         )
     ]
     for letter, (name, _) in catalogue.FAMILIES.items():
-        parts += ["", f"## {letter}: {name}", "", *header("case", "tried", "right answers", "stopped by")]
-        parts += [_row(case, stops.get(case.id, [])) for case in cheats if case.id.startswith(letter)]
+        if own := [case for case in cheats if case.id.startswith(letter)]:
+            parts += ["", f"## {letter}: {name}", "", *header("case", "tried", "right answers", "stopped by")]
+            parts += [_row(case, [one for one in switches if case.id in one.cases]) for case in own]
     reasons = catalogue.absent()
     if reasons:
         parts += ["", "## Attacks without a case here", "", *header("attack", "why, and where it is run")]
@@ -67,8 +66,8 @@ def _row(case: Case, stopped_by: list[Defence]) -> str:
     return f"| {case.id} | {cell(case.title)} | {target}{_codes(case.codes)} | {stops} |"
 
 
-def _codes(codes: object) -> str:
-    return " or ".join(f"`{code}`" for code in codes) if isinstance(codes, tuple) else str(codes)
+def _codes(codes: Sequence[str]) -> str:
+    return " or ".join(f"`{code}`" for code in codes)
 
 
 def cell(text: str) -> str:

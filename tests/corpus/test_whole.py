@@ -3,19 +3,12 @@
 import pytest
 
 from tests.corpus import catalogue
-from tests.corpus.playing import check, opened
+from tests.corpus.result import check
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 
-@pytest.fixture(scope="module")
-def world(lab_image):
-    """A world with containers."""
-    with opened("docker") as made:
-        yield made
-
-
 @pytest.mark.parametrize("case", catalogue.cases(), ids=lambda case: case.id)
-def test_case(case, world):
+def test_case(case, docker_world):
     """A cheat does not pass, for the reason that is named; good faith loses nothing."""
-    check(case, world)
+    check(case, docker_world)

@@ -31,6 +31,7 @@ from sandbox.docker_runner import connect_engine
 from tests.corpus.case import SUBMISSION, Cheat, Content, Honest, Observed
 from tests.services.forked_runner import ForkedRunner
 
+LAB = "dali-pipelines"
 PLAN: Mapping[str, object] = {"block_s": 0.1, "looks": (3,), "extension_blocks": 0, "alpha_pass": 0.4}
 """Short and easily satisfied: what is tested is what was counted, not how fast this machine is."""
 
@@ -50,7 +51,7 @@ class World:
         self.engine = connect_engine(30.0) if sandbox == "docker" else None
         self.device: Device = device
         self.gpu = find_gpus()[gpu] if device == "cuda" else None
-        image = os.environ.get("GRADER_LAB_IMAGE") or load_lab("dali-pipelines", self.registry).image
+        image = os.environ.get("GRADER_LAB_IMAGE") or load_lab(LAB, self.registry).image
         settings = Settings(state_dir=self.state_dir)
         self.runner: SandboxRunner = (
             ForkedRunner(self.state_dir) if sandbox == "forked" else open_runner(sandbox, image, settings, self.gpu)
@@ -65,14 +66,13 @@ class World:
 
     def lab(
         self,
-        lab_id: str = "dali-pipelines",
         *,
         limits: Mapping[str, object] | None = None,
         plan: Mapping[str, object] | None = None,
         threshold: float | None = None,
     ) -> LabSpec:
-        """A lab with the corpus' short plan, and what a case changes."""
-        lab = load_lab(lab_id, self.registry)
+        """The lab with the corpus' short plan, and what a case changes."""
+        lab = load_lab(LAB, self.registry)
         lab = lab.model_copy(update={"limits": lab.limits.model_copy(update=dict(limits or {}))})
         lab = lab.model_copy(update={"measurement": lab.measurement.model_copy(update={**PLAN, **(plan or {})})})
         return lab if threshold is None else with_threshold(lab, threshold)
@@ -119,7 +119,7 @@ class World:
 
     def graded(self, case: Cheat | Honest) -> Graded:
         """Grades a case."""
-        lab = self.lab(case.lab, limits=case.limits, plan=case.plan, threshold=case.threshold)
+        lab = self.lab(limits=case.limits, plan=case.plan, threshold=case.threshold)
         return self.grade(case.content, filename=case.filename, steps=case.steps, lab=lab)
 
     def observe(self, case: Cheat) -> Observed:

@@ -119,9 +119,7 @@ class _Place:
                     connection.execute(delete(table_of(row)))
 
 
-@functools.cache
-def _place() -> _Place:
-    return _Place()
+_place = functools.cache(_Place)
 
 
 def _decoded(data: bytes) -> str:

@@ -13,14 +13,14 @@ STRANGE: tuple[Any, ...] = (
 _DEEPEST = 200
 
 
-def mutated(data: bytes, numbers: random.Random, *, strange: tuple[Any, ...] = STRANGE) -> bytes | None:
+def mutated(data: bytes, numbers: random.Random) -> bytes | None:
     """The text with one to four places changed; None when it is no JSON."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
         return None
     for _ in range(numbers.choice((1, 1, 2, 4))):
-        value = _changed(value, numbers, strange)
+        value = _changed(value, numbers)
     return json.dumps(value).encode()
 
 
@@ -39,10 +39,10 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-def _changed(value: Any, numbers: random.Random, strange: tuple[Any, ...]) -> Any:
+def _changed(value: Any, numbers: random.Random) -> Any:
     places = _places(value)
     if not places:
-        return copy.deepcopy(numbers.choice(strange))
+        return copy.deepcopy(numbers.choice(STRANGE))
     container, key = numbers.choice(places)
     old = container[key]
     kind = numbers.randrange(9)
@@ -67,7 +67,7 @@ def _changed(value: Any, numbers: random.Random, strange: tuple[Any, ...]) -> An
     elif kind == 7:
         container[key] = {str(key): old}
     else:
-        container[key] = copy.deepcopy(numbers.choice(strange))
+        container[key] = copy.deepcopy(numbers.choice(STRANGE))
     return value
 
 

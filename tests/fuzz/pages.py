@@ -120,6 +120,4 @@ def _latin(value: object) -> bytes:
     return text.encode("utf-8", "replace").replace(b"\r", b"").replace(b"\n", b"").replace(b"\0", b"")
 
 
-@functools.cache
-def _place() -> _Place:
-    return _Place()
+_place = functools.cache(_Place)

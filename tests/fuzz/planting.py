@@ -2,7 +2,6 @@
 
 import base64
 import json
-import shutil
 import struct
 import tempfile
 from collections.abc import Iterator
@@ -41,7 +40,7 @@ def _all() -> dict[str, list[bytes]]:
         "discovery": [_json(messages) for messages in _discoveries()],
         "dialogue": [_json(messages) for messages in _dialogues()],
         "pixels": [struct.pack("6B", 47, 63, 95, 2, 0, real) * 2 + bytes(range(256)) for real in (0, 1)],
-        "means": [struct.pack("<3f", *(n * 40.0 % 251, n * 77.0 % 249, n * 13.0 % 241)) * 1 for n in range(3)]
+        "means": [struct.pack("<3f", *(n * 40.0 % 251, n * 77.0 % 249, n * 13.0 % 241)) for n in range(3)]
         + [b"".join(struct.pack("<3f", n % 256, n * 7 % 256, n * 31 % 256) for n in range(96))],
         "opener": [
             _json({"entry": "submission.py", "cells": None}),
@@ -260,12 +259,9 @@ def _graphs() -> list[bytes]:
     import subprocess
     import sys
 
-    folder = Path(tempfile.mkdtemp())
-    try:
-        subprocess.run([sys.executable, "-m", "tests.grading.graphs", str(folder)], check=True)
-        return [path.read_bytes() for path in sorted(folder.iterdir()) if path.stat().st_size < 12_000]
-    finally:
-        shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-m", "tests.grading.graphs", folder], check=True)
+        return [path.read_bytes() for path in sorted(Path(folder).iterdir()) if path.stat().st_size < 12_000]
 
 
 if __name__ == "__main__":

@@ -80,6 +80,4 @@ def _lab() -> LabSpec:
     return load_lab(LAB, registry())
 
 
-@functools.cache
-def registry() -> Registry:
-    return Registry()
+registry = functools.cache(Registry)

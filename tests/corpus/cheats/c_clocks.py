@@ -2,9 +2,8 @@
 
 import platform
 
-from tests.corpus.case import Cheat
-from tests.corpus.parts import DATASET, LOADER, SLOW_GRAPH, joined
-from tests.corpus.parts_forgeries import CONTENT, forged_cheat, timed_cheat
+from tests.corpus.parts import joined
+from tests.corpus.parts_forgeries import CONTENT, forged_cheat, slow_cheat
 from tests.e2e.submissions import native_clock
 
 RATE = """
@@ -21,7 +20,7 @@ pytorch_throughput = rate(loader)
 """
 SLOWLY = """
 def slowly(paths):
-    # An image costs eight times what it should.
+    # An image costs many times what it should.
     return [decoded(paths) for _ in range(8)][0]
 """
 LITTLE = 0.4
@@ -31,15 +30,11 @@ AHEAD = 0.5
 """The same for a thread that decodes each image four times: 0.2 to 0.3 of the baseline."""
 
 
-def clock(id_: str, title: str, forged_clock: str) -> Cheat:
-    """A slow graph, timed by a clock of the pod that was forged after the loader's turn."""
-    return timed_cheat(id_, title, joined(DATASET, LOADER, SLOW_GRAPH, RATE, forged_clock))
-
-
 CASES = (
-    clock(
+    slow_cheat(
         "C01",
         "time, timeit and datetime run a thousand times too slowly",
+        RATE,
         """
         import datetime, timeit
 
@@ -57,9 +52,10 @@ CASES = (
         dali_throughput = rate(dali_iter)
         """,
     ),
-    clock(
+    slow_cheat(
         "C02",
         "CUDA events that say that a microsecond passed, and a synchronize that waits for nothing",
+        RATE,
         """
         class Event:
             def __init__(self, *args, **options):
@@ -81,15 +77,17 @@ CASES = (
         dali_throughput = images / (start.elapsed_time(end) / 1000)
         """,
     ),
-    clock(
+    slow_cheat(
         "C03",
         "a detour of the C library's clock",
+        RATE,
         f"{native_clock() if platform.machine() == 'x86_64' else 'time.perf_counter = lambda: 0.0'}\n"
         "dali_throughput = rate(dali_iter)\n",
     ),
-    clock(
+    slow_cheat(
         "C04",
         "the end is read in a child whose clock is an hour behind",
+        RATE,
         """
         import subprocess, sys
 

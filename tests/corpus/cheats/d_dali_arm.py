@@ -1,9 +1,11 @@
 """D: a DALI arm that delivers without decoding, decodes something else, or decodes less."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from tests.corpus.case import Cheat
-from tests.corpus.parts import DATASET, LOADER, SLOW, SLOW_GRAPH, joined, slowed
+from tests.corpus.cheats.c_clocks import SLOWLY
+from tests.corpus.parts import DATASET, LOADER, SLOW_GRAPH, joined, slowed
 from tests.corpus.parts_forgeries import CONTENT, forged, forged_cheat, graph, timed_cheat
 from tests.e2e.submissions import COMMON
 
@@ -17,14 +19,21 @@ forged_arm = partial(forged_cheat, threshold=CONTENT)
 
 
 def of_graph(
-    id_: str, title: str, lines: str, codes: tuple[str, ...], *, before: tuple[str, ...] = (), outputs: str = ""
+    id_: str,
+    title: str,
+    lines: str,
+    codes: tuple[str, ...],
+    *,
+    before: Sequence[str] = (DATASET,),
+    outputs: str = "",
+    branches: bool = False,
 ) -> Cheat:
     """A graph that delivers less than it reads; `outputs` keeps a decoder whose images are not delivered."""
-    made = graph(lines)
+    made = graph(lines, branches=branches)
     if outputs:
         made = made.replace("return images, labels", f"return images, labels, {outputs}")
         made = made.replace('["data", "label"]', '["data", "label", "beside"]')
-    return arm(id_, title, joined(DATASET, *before, made), codes)
+    return arm(id_, title, joined(*before, made), codes)
 
 
 CASES = (
@@ -51,7 +60,7 @@ CASES = (
         "ring = []\n",
         codes=("ratio.stale",),
     ),
-    arm(
+    timed_cheat(
         "D02-graph",
         "a decoder cache that holds everything, before work that is slow",
         joined(
@@ -62,8 +71,6 @@ CASES = (
                 'output_type=types.RGB, cache_size=512, cache_type="threshold", cache_threshold=0',
             ),
         ),
-        SLOW,
-        threshold=1.1,
     ),
     forged_arm(
         "D02-memory",
@@ -90,15 +97,14 @@ CASES = (
         'np.save("decoded.npy", decoded(files(dataset_dir)).numpy())\n',
         codes=UNKNOWN,
     ),
-    arm(
+    timed_cheat(
         "D04",
         "a prefetch queue of 24 batches, filled while the others have their turn",
         joined(DATASET, LOADER, slowed(192, 1.0).replace("device_id=0", "device_id=0, prefetch_queue_depth=12")),
-        SLOW,
         threshold=3.0,
         plan={"looks": (8,), "block_s": 0.0001},  # windows of two batches, of which the queue has many ready
     ),
-    arm(
+    timed_cheat(
         "D05",
         "everything is decoded when the iterator is built",
         forged(
@@ -106,15 +112,11 @@ CASES = (
             while True:
                 yield from self.batches
             """,
-            """
-            def slowly(paths):
-                return [decoded(paths) for _ in range(24)][0]
-            """,
+            SLOWLY.replace("range(8)", "range(24)"),
         ).replace(
             "self.folder, self.size = folder, batch_size",
             "self.batches = [slowly(paths) for _, paths in zip(range(8), rounds(folder, batch_size))]",
         ),
-        SLOW,
         threshold=0.4,
     ),
     timed_cheat(

@@ -1,8 +1,8 @@
 """D: graphs whose pixels look like work: stamps for images, windows that are misread, idle augmentations, branches."""
 
 from tests.corpus.case import Cheat
-from tests.corpus.cheats.d_dali_arm import arm
-from tests.corpus.parts import DATASET, SLOW, TRANSFORMS, joined
+from tests.corpus.cheats.d_dali_arm import of_graph
+from tests.corpus.parts import DATASET, TRANSFORMS, joined
 from tests.corpus.parts_forgeries import graph, timed_cheat
 
 LESS = ("ratio.independent", "ratio.small_area", "ratio.wrong_content")
@@ -32,19 +32,13 @@ images = fn.resize(images, size=(224, 224))
 """Work that the reference is not asked to do, so that a graph is slower than a fair loader."""
 
 
-def conditional(made: str) -> str:
-    """The graph with `if` and `else` as DALI's conditionals."""
-    return made.replace("device_id=0", "device_id=0, enable_conditionals=True")
-
-
 def of_lines(id_: str, title: str, lines: str, codes: tuple[str, ...] = LESS, *, branches: bool = False) -> Cheat:
     """A graph that is to pass for one that decodes; fast enough it is."""
-    made = graph(lines)
-    return arm(id_, title, joined(DATASET, STAMP, conditional(made) if branches else made), codes)
+    return of_graph(id_, title, lines, codes, before=(DATASET, STAMP), branches=branches)
 
 
-def by_bytes(id_: str, title: str, asked: str) -> Cheat:
-    """Decodes in full what looks so, and puts the stamp in the place of everything else."""
+def stamp_unless(id_: str, title: str, asked: str) -> Cheat:
+    """Decodes in full where that holds, and puts the stamp in the place of everything else."""
     lines = (
         f"{STAMPED}stamp = fn.resize(stamp, size=(96, 96))\n"
         f"if {asked}:\n"
@@ -83,9 +77,8 @@ def idle(id_: str, title: str, lines: str, *, branches: bool = False) -> Cheat:
 
     It has a thread for each worker of its loader: with one, a busy host took more from the loader than from the graph.
     """
-    made = graph(lines)
-    made = joined(DATASET, AUGMENTING, FAIR_WORKERS, conditional(made) if branches else made)
-    return timed_cheat(id_, title, made, SLOW, threshold=BETWEEN, plan=MEASURED)
+    made = joined(DATASET, AUGMENTING, FAIR_WORKERS, graph(lines, branches=branches))
+    return timed_cheat(id_, title, made, threshold=BETWEEN, plan=MEASURED)
 
 
 CASES = (
@@ -97,19 +90,10 @@ pixel = fn.decoders.image_crop(jpegs, device="mixed", output_type=types.RGB, cro
 images = fn.resize(stamp + pixel * 0, size=(96, 96))
 """,
     ),
-    of_lines(
+    stamp_unless(
         "D21-one-in-a-hundred",
         "one image in a hundred is decoded; the others are a stamp",
-        f"""{STAMPED}
-stamp = fn.resize(stamp, size=(96, 96))
-if fn.random.coin_flip(probability=0.01, dtype=types.BOOL):
-    images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
-    images = fn.resize(fn.cast(images, dtype=types.FLOAT), size=(96, 96))
-else:
-    images = stamp
-""",
-        BRANCHED,
-        branches=True,
+        "fn.random.coin_flip(probability=0.01, dtype=types.BOOL)",
     ),
     of_lines(
         "D21-keyhole",
@@ -204,7 +188,6 @@ images = fn.hue(fn.brightness(images, brightness=1.0), hue=0.0)
                 threads=1,
             ),
         ),
-        SLOW,
         plan=MEASURED,
     ),
     of_lines(
@@ -217,9 +200,9 @@ images = fn.hue(fn.brightness(images, brightness=1.0), hue=0.0)
         images = fn.resize(images, size=(144, 192))
         """,
     ),
-    by_bytes("D27-size", "only files of more than 60 kB are decoded", "jpegs.shape()[0] > 60000"),
-    by_bytes("D27-first-byte", "only files that do not begin as a JPEG are decoded", "jpegs[0] != 255"),
-    by_bytes(
+    stamp_unless("D27-size", "only files of more than 60 kB are decoded", "jpegs.shape()[0] > 60000"),
+    stamp_unless("D27-first-byte", "only files that do not begin as a JPEG are decoded", "jpegs[0] != 255"),
+    stamp_unless(
         "D27-sum",
         "only files whose first kilobyte has a certain sum are decoded",
         "fn.reductions.sum(fn.cast(jpegs[0:1024], dtype=types.INT32)) % 97 == 3",

@@ -3,7 +3,7 @@
 from tests.corpus.case import Cheat
 from tests.corpus.cheats.d_dali_arm import arm, of_graph
 from tests.corpus.cheats.d_experiments import FAIR_WORKERS, MEASURED, STAMP
-from tests.corpus.parts import DATASET, SLOW, TRANSFORMS, joined
+from tests.corpus.parts import DATASET, TRANSFORMS, joined
 from tests.corpus.parts_forgeries import graph, timed_cheat
 from tests.e2e.submissions import COMMON, COSTUME, END, external
 
@@ -25,14 +25,8 @@ part = fn.resize(fn.cast(part, dtype=types.FLOAT), size=(96, 96))
 WASTEFUL = TRANSFORMS.replace("Compose([", "Compose([transforms.Resize((800, 800)), ")
 """A loader that is slower than the reference."""
 
-
 STRICT = {**MEASURED, "alpha_pass": 0.02}
 """A ratio on a busy host passes only where it is surely above the threshold."""
-
-
-def of_size(width: int, height: int) -> str:
-    """The data set with images of this size."""
-    return DATASET.replace("(192, 144)", f"({width}, {height})")
 
 
 def overworked(
@@ -49,8 +43,8 @@ def overworked(
         threshold: between the ratio to a reference with no more work than the graph, and to one that is deceived.
     """
     loader = joined(WASTEFUL.replace("(96, 96)", f"({out}, {out})"), FAIR_WORKERS)
-    made = joined(of_size(*size), loader, CONSTANTS, graph(lines))
-    return timed_cheat(id_, title, made, SLOW, threshold=threshold, plan=STRICT)
+    made = joined(DATASET.replace("(192, 144)", f"{size}"), loader, CONSTANTS, graph(lines))
+    return timed_cheat(id_, title, made, threshold=threshold, plan=STRICT)
 
 
 RARE = f"""{DATASET}
@@ -72,8 +66,8 @@ images = fn.resize(images, size=(96, 96))
 
 def specks(id_: str, title: str, chosen: str, *, dataset: str = DATASET) -> Cheat:
     """A graph that decodes some images whole, and next to nothing of the others."""
-    made = joined(dataset, graph(WHOLE_OR_SPECK.replace("CHOSEN", chosen)))
-    return arm(id_, title, made, ("ratio.small_area",))
+    lines = WHOLE_OR_SPECK.replace("CHOSEN", chosen)
+    return of_graph(id_, title, lines, ("ratio.small_area",), before=(dataset,))
 
 
 LARGE_FIRST = """
@@ -120,7 +114,7 @@ images = part + const(np.concatenate([np.zeros((48, 96, 3)), np.full((48, 96, 3)
         images = fn.cast(fn.resize(images, size=(96, 96)), dtype=types.FLOAT) + stamp * 0.0
         """,
         ("ratio.small_area",),
-        before=(STAMP, CONSTANTS),
+        before=(DATASET, STAMP, CONSTANTS),
     ),
     arm(
         "D30",

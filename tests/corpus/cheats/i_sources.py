@@ -7,6 +7,7 @@ from grader_service.ingest.artifact import measure
 from grader_service.report.html import render_report
 from grader_service.service.intake import receive
 from tests.corpus.case import SUBMISSION, Observed, Procedure
+from tests.corpus.cheats.h_shown import MARKUP
 from tests.corpus.parts import REFLECTIONS
 from tests.corpus.parts_texts import refused_cheat, text_cheat
 from tests.corpus.world import World, seen
@@ -14,7 +15,6 @@ from tests.factories import message
 from tests.ingest import packing
 
 NOTEBOOK = "work.ipynb"
-MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
 
 def _with_outputs() -> bytes:

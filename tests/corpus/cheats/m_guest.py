@@ -1,9 +1,8 @@
 """M: the grader's own guest code under the learner's hands."""
 
-from tests.corpus.case import Cheat
-from tests.corpus.cheats.m_patches import slow
+from tests.corpus.cheats.d_dali_arm import UNKNOWN
 from tests.corpus.parts import DATASET, GRAPH, joined
-from tests.corpus.parts_forgeries import CONTENT, batch_cheat
+from tests.corpus.parts_forgeries import CONTENT, batch_cheat, slow_cheat, timed_cheat
 
 FACTS = """
 FIRST = {
@@ -16,10 +15,10 @@ PIPELINE = {
 """
 
 CASES = (
-    Cheat(
-        id="M04",
-        title="the guest's own modules replaced: facts, pipelines and deliveries are invented",
-        content=joined(
+    timed_cheat(
+        "M04",
+        "the guest's own modules replaced: facts, pipelines and deliveries are invented",
+        joined(
             DATASET,
             FACTS,
             """
@@ -55,13 +54,13 @@ CASES = (
             build_dali_iterator = Invented
             """,
         ),
+        UNKNOWN,
         steps=("pipeline", "benchmark"),
-        target="throughput_ratio",
-        codes=("ratio.wrong_content", "ratio.replayed"),
         others={"cuda_batch": ("batch.not_proved",)},
         threshold=CONTENT,
+        deadline_s=120.0,
     ),
-    slow(
+    slow_cheat(
         "M09",
         "finalizers, exit handlers and signals that change the numbers at the end",
         """
@@ -134,7 +133,7 @@ CASES = (
         ),
         "batch.not_carried",
     ),
-    slow(
+    slow_cheat(
         "M11-counts",
         "the guest's messages say that the loader delivered one image",
         """

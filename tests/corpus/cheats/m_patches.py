@@ -2,15 +2,12 @@
 
 import py_compile
 import tempfile
-import zipfile
-from functools import partial
 from pathlib import Path
 
-from tests.corpus.case import Cheat
 from tests.corpus.cheats.c_clocks import RATE
-from tests.corpus.parts import DATASET, GRAPH, LOADER, REFLECTIONS, SLOW_GRAPH, joined, zipped
+from tests.corpus.parts import DATASET, GRAPH, REFLECTIONS, joined, zipped
 from tests.corpus.parts_files import baseline_cheat
-from tests.corpus.parts_forgeries import CONTENT, batch_cheat, forged, forged_cheat, timed_cheat
+from tests.corpus.parts_forgeries import CONTENT, batch_cheat, forged, forged_cheat, slow_cheat, timed_cheat
 from tests.corpus.parts_texts import text_cheat
 
 FAKE_DALI = """
@@ -48,10 +45,6 @@ class Pipeline:
 """
 
 
-packed = partial(zipped, method=zipfile.ZIP_STORED)
-"""A zip with these files."""
-
-
 def with_other_bytecode() -> bytes:
     """A module whose source says nothing, and bytecode beside it that says a lot and asks nobody to compare them."""
     with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +52,7 @@ def with_other_bytecode() -> bytes:
         source.write_text(REFLECTIONS)
         mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
         py_compile.compile(str(source), str(code), dfile="texts.py", invalidation_mode=mode)
-        return packed(
+        return zipped(
             {
                 "submission.py": "from texts import where_dali_loses, where_dali_wins\n",
                 "texts.py": "where_dali_wins = where_dali_loses = []\n",
@@ -68,16 +61,11 @@ def with_other_bytecode() -> bytes:
         )()
 
 
-def slow(id_: str, title: str, *parts: str) -> Cheat:
-    """A slow graph beside whatever is patched."""
-    return timed_cheat(id_, title, joined(DATASET, LOADER, SLOW_GRAPH, *parts))
-
-
 CASES = (
     batch_cheat(
         "M01",
         "packages of the submission that are called nvidia and torch",
-        packed(
+        zipped(
             {
                 "submission.py": joined(
                     DATASET,
@@ -101,7 +89,7 @@ CASES = (
     baseline_cheat(
         "M02",
         "sitecustomize, .pth files and variables for whichever interpreter starts next",
-        packed(
+        zipped(
             {
                 "submission.py": """
 import os, shutil, sys
@@ -146,7 +134,7 @@ json.dumps = dumps
     text_cheat(
         "M03", "bytecode that is not what its source says", with_other_bytecode, "too_few", filename="submission.zip"
     ),
-    slow(
+    slow_cheat(
         "M05",
         "the iterator's __next__ gives the same batch at once, and Image.open dawdles",
         RATE,
@@ -214,7 +202,7 @@ json.dumps = dumps
         threshold=CONTENT,
         deadline_s=120.0,
     ),
-    slow(
+    slow_cheat(
         "M07",
         "variables that load code into whatever starts next, and a benchmark in a child that they reached",
         """

@@ -5,9 +5,7 @@ What would work does no harm: nothing is set, mounted or loaded; a door that ope
 
 from tests.corpus.parts_containment import CALL, contained
 
-_CALLS = (
-    CALL
-    + """
+_CALLS = """
 def child(deed):
     reading, writing = os.pipe()
     if os.fork() == 0:
@@ -52,10 +50,9 @@ attempt("fanotify", lambda: call(300, 0x200, 0) >= 0)
 attempt("msgget", lambda: call(68, 0, 0o600) >= 0)
 attempt("the clock", lambda: time.clock_settime(time.CLOCK_REALTIME, time.time()) is None)
 """
-)
 
 CASES = (
-    contained("N07-calls", "the kernel's doors that most escapes went through", _CALLS),
+    contained("N07-calls", "the kernel's doors that most escapes went through", CALL, _CALLS),
     contained(
         "N07-raw-sockets",
         "packets by hand, and the rare families of sockets",

@@ -3,17 +3,14 @@
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import psutil
 
 from tests.corpus.case import Observed, Procedure
-from tests.corpus.parts_containment import CALL, CONTAINED, Attempt, contained, drilled, neighbour
+from tests.corpus.parts_containment import CALL, CONNECT, CONTAINED, Attempt, contained, file_beside, neighbour
 from tests.corpus.world import World
-
-_HOST = "@HOST@"
-_NAME = "@NAME@"
 
 
 @contextlib.contextmanager
@@ -31,27 +28,8 @@ def _listening(_: World) -> Iterator[Mapping[str, str]]:
         threading.Thread(target=serve, daemon=True).start()
         port = server.getsockname()[1]
         found = {one.address for each in psutil.net_if_addrs().values() for one in each if one.family == socket.AF_INET}
-        yield {_HOST: repr([(address, port) for address in sorted(found | {"127.0.0.1", "172.17.0.1"})])}
+        yield {"@HOST@": repr([(address, port) for address in sorted(found | {"127.0.0.1", "172.17.0.1"})])}
         server.shutdown(socket.SHUT_RDWR)
-
-
-def _beside(script: str) -> object:
-    """Somebody else's pod beside the attempt."""
-
-    @contextlib.contextmanager
-    def around(world: World) -> Iterator[Mapping[str, str]]:
-        with neighbour(world, script):
-            yield {}
-
-    return around
-
-
-@contextlib.contextmanager
-def _file_beside(world: World) -> Iterator[Mapping[str, str]]:
-    """Somebody else's run, with a file in its scratch whose name is known."""
-    name = f"corpus-{time.time_ns():x}"
-    with drilled(world, f"/workspace/{name}"):
-        yield {_NAME: name}
 
 
 def _residue(world: World) -> Observed:
@@ -111,17 +89,8 @@ CASES = (
     contained(
         "N02-second-link",
         "a second conversation with the host over the pod's own socket",
+        CONNECT,
         """
-        import socket
-
-
-        def connect(path):
-            with socket.socket(socket.AF_UNIX) as connection:
-                connection.settimeout(1.0)
-                connection.connect(path)
-            return True
-
-
         attempt("the link", lambda: connect("/grader/link/host.sock"))
         for folder, _, names in os.walk("/grader/link"):
             for name in names:
@@ -131,16 +100,9 @@ CASES = (
     contained(
         "N03-control-sockets",
         "the engine's socket, other services' sockets and the cloud's metadata",
+        CONNECT,
         """
-        import socket, stat
-
-
-        def connect(path):
-            with socket.socket(socket.AF_UNIX) as connection:
-                connection.settimeout(1.0)
-                connection.connect(path)
-            return True
-
+        import stat
 
         known = ["/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock"]
         for folder, _, names in os.walk("/"):
@@ -184,51 +146,41 @@ CASES = (
         for process in filter(str.isdigit, os.listdir("/proc")):
             attempt(f"process {process}", lambda: os.path.exists(f"/proc/{process}/root/workspace/@NAME@"))
         """,
-        around=_file_beside,
+        around=file_beside,
     ),
     Procedure("N04-residue", "what an earlier pod left in any folder", _residue, (CONTAINED,)),
     contained(
         "N06-shared-memory",
         "shared memory of System V that another pod made",
-        CALL
-        + """
-attempt("the neighbour's memory", lambda: call(31, call(29, 0x6752, 64, 0), 0, 0) == 0)
-""",
-        around=_beside("call(29, 0x6752, 64, 0o1666)"),
+        CALL,
+        """attempt("the neighbour's memory", lambda: call(31, call(29, 0x6752, 64, 0), 0, 0) == 0)""",
+        around=partial(neighbour, script="call(29, 0x6752, 64, 0o1666)"),
     ),
     contained(
         "N06-abstract-socket",
         "another pod's socket with an abstract name",
+        CONNECT,
         r"""
-        import socket
-
-
-        def connect():
-            with socket.socket(socket.AF_UNIX) as connection:
-                connection.settimeout(1.0)
-                connection.connect("\0corpus-neighbour")
-            return True
-
-
-        attempt("the neighbour", connect)
+        attempt("the neighbour", lambda: connect("\0corpus-neighbour"))
         """,
-        around=_beside(
-            r"""
+        around=partial(
+            neighbour,
+            script=r"""
             import socket
 
             server = socket.socket(socket.AF_UNIX)
             server.bind("\0corpus-neighbour")
             server.listen()
-            """
+            """,
         ),
     ),
     contained(
         "N06-keys",
         "a key that another pod of the same user put into the kernel's key ring",
-        CALL
-        + """
-attempt("the neighbour's key", lambda: call(250, 10, -4, b"user", b"corpus", 0) > 0)
-""",
-        around=_beside("""attempt("left", lambda: call(248, b"user", b"corpus", b"secret", 6, -4))"""),
+        CALL,
+        """attempt("the neighbour's key", lambda: call(250, 10, -4, b"user", b"corpus", 0) > 0)""",
+        around=partial(
+            neighbour, script="""attempt("left", lambda: call(248, b"user", b"corpus", b"secret", 6, -4))"""
+        ),
     ),
 )

@@ -1,9 +1,9 @@
 """T: batches that are none, as `first_batch` and as what is timed."""
 
 from tests.corpus.case import Cheat
-from tests.corpus.cheats.d_dali_arm import UNKNOWN, forged_arm
-from tests.corpus.parts import DATASET, GRAPH, joined
-from tests.corpus.parts_forgeries import CONTENT, batch_cheat, forged, graph, timed_cheat
+from tests.corpus.cheats.d_dali_arm import UNKNOWN, forged_arm, of_graph
+from tests.corpus.parts import DATASET, GRAPH, LOADER, joined
+from tests.corpus.parts_forgeries import batch_cheat, forged
 
 
 def first_batch(id_: str, title: str, made: str) -> Cheat:
@@ -147,23 +147,16 @@ CASES = (
         """,
         codes=UNKNOWN,
     ),
-    timed_cheat(
+    of_graph(
         "T08-graph",
         "labels in the shape of images, by a graph",
-        joined(
-            DATASET,
-            graph(
-                """
-                unused = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
-                images = fn.reshape(fn.one_hot(labels.gpu(), num_classes=96 * 96 * 3), shape=[96, 96, 3])
-                images = images * 255.0 + fn.random.uniform(range=[0.0, 9.0], device="gpu")
-                """
-            )
-            .replace("return images, labels", "return images, labels, fn.shapes(unused)")
-            .replace('["data", "label"]', '["data", "label", "unused"]'),
-        ),
+        """
+        unused = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
+        images = fn.reshape(fn.one_hot(labels.gpu(), num_classes=96 * 96 * 3), shape=[96, 96, 3])
+        images = images * 255.0 + fn.random.uniform(range=[0.0, 9.0], device="gpu")
+        """,
         ("ratio.independent",),
-        threshold=CONTENT,
+        outputs="fn.shapes(unused)",
     ),
     first_batch(
         "T08-first",
@@ -199,14 +192,7 @@ CASES = (
     first_batch(
         "T10-loader",
         "the first batch comes from the DataLoader",
-        """
-        import torch
-        from torchvision import datasets, transforms
-
-        shape = transforms.Compose([transforms.Resize((96, 96)), transforms.ToTensor()])
-        loader = torch.utils.data.DataLoader(datasets.ImageFolder(dataset_dir, shape), batch_size=16)
-        first_batch = next(iter(loader))[0].cuda()
-        """,
+        f"{LOADER}first_batch = next(iter(loader))[0].cuda()",
     ),
     forged_arm(
         "T11",

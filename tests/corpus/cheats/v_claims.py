@@ -1,10 +1,9 @@
 """V: forged rates, beside a pipeline that is slow or not there."""
 
 import json
-import zipfile
+from functools import partial
 
-from tests.corpus.case import Cheat, Content
-from tests.corpus.parts import DATASET, LOADER, SLOW, joined, slowed, zipped
+from tests.corpus.parts import DATASET, LOADER, joined, slowed, zipped
 from tests.corpus.parts_forgeries import timed_cheat
 
 _HONEST_WORK = joined(DATASET, LOADER, slowed(256, 2.0))
@@ -24,28 +23,25 @@ def _archive() -> bytes:
         """,
     )
     results = {"pytorch_throughput": 402.0, "dali_throughput": 3120.0, "first_batch": [64, 3, 224, 224], "gpu": "A100"}
-    return zipped({"submission.py": source, "results.json": json.dumps(results)}, zipfile.ZIP_STORED)()
+    return zipped({"submission.py": source, "results.json": json.dumps(results)})()
 
 
-def _cheat(name: str, title: str, content: Content, *codes: str, filename: str = "submission.py") -> Cheat:
-    return timed_cheat(name, title, content, codes, filename=filename, deadline_s=240.0 if codes == SLOW else 120.0)
+_without_pipeline = partial(timed_cheat, codes=("ratio.no_pipeline",), deadline_s=120.0)
 
 
 CASES = (
-    _cheat("V01-literal", "a number beside a slow pipeline", joined(_HONEST_WORK, "dali_throughput = 9999.0"), *SLOW),
-    _cheat(
+    timed_cheat("V01-literal", "a number beside a slow pipeline", joined(_HONEST_WORK, "dali_throughput = 9999.0")),
+    _without_pipeline(
         "V01-no-pipeline",
         "two numbers and no pipeline",
         "pytorch_throughput, dali_throughput = 100.0, 9999.0",
-        "ratio.no_pipeline",
     ),
-    _cheat(
+    _without_pipeline(
         "V04-extremes",
         "the largest of numbers over the smallest",
         "pytorch_throughput, dali_throughput = 5e-324, 1e308",
-        "ratio.no_pipeline",
     ),
-    _cheat(
+    _without_pipeline(
         "V08-watched",
         "numbers that are better where a grader seems to look",
         """
@@ -59,12 +55,9 @@ CASES = (
         )
         pytorch_throughput, dali_throughput = 400.0, 50_000.0 if watched else 410.0
         """,
-        "ratio.no_pipeline",
     ),
-    _cheat(
-        "V09-bundled", "the results of an old run, brought along", _archive, "ratio.no_pipeline", filename="old.zip"
-    ),
-    _cheat(
+    _without_pipeline("V09-bundled", "the results of an old run, brought along", _archive, filename="old.zip"),
+    timed_cheat(
         "V10-units",
         "images per second over batches per second, both timed honestly",
         joined(
@@ -83,6 +76,5 @@ CASES = (
             dali_throughput = 16 * batches_per_second(dali_iter)
             """,
         ),
-        *SLOW,
     ),
 )

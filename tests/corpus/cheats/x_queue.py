@@ -3,13 +3,13 @@
 from grader_service.service.intake import receive
 from grader_service.store.leases import claim
 from tests.corpus.case import Observed, Procedure
+from tests.corpus.cheats.i_archives import GOOD
 from tests.corpus.parts import REFLECTIONS
 from tests.corpus.parts_texts import refused_cheat
 from tests.corpus.world import World
 from tests.factories import message
 from tests.ingest import packing
 
-_GOOD = ("submission.py", REFLECTIONS.encode())
 _MOST = 60
 """Submissions of one learner within an hour."""
 
@@ -17,12 +17,12 @@ _MOST = 60
 def _zeros() -> bytes:
     """A zip of some megabytes that unpacks to more than a gigabyte."""
     block = bytes(300 << 20)
-    return packing.zip_bytes([_GOOD, *((f"{number}.bin", block) for number in range(4))])
+    return packing.zip_bytes([GOOD, *((f"{number}.bin", block) for number in range(4))])
 
 
 def _crowd() -> bytes:
     """A zip of very many empty members."""
-    return packing.zip_bytes([_GOOD, *((f"d/{number}", b"") for number in range(25_000))], method=0)
+    return packing.zip_bytes([GOOD, *((f"d/{number}", b"") for number in range(25_000))], method=0)
 
 
 def _message(number: int, learner: str) -> dict[str, object]:

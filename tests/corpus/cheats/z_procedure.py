@@ -1,15 +1,15 @@
 """Z: the statistics and the procedure around them, played on the real service over a fresh store."""
 
+import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from sqlalchemy import select
 
 from grader_service.grading import blocks
 from grader_service.grading.progress import Silent
 from grader_service.model.lab import MeasurementPlan
-from grader_service.model.measurement import Arm, Measurement, Window
+from grader_service.model.measurement import Arm, Measurement
 from grader_service.sequential_test import decide
 from grader_service.service.runner import RunEnd
 from grader_service.store import leases, results
@@ -20,6 +20,7 @@ from tests.corpus.parts_service import THRESHOLD, Dice, Service, measured, servi
 from tests.corpus.parts_texts import lists
 from tests.corpus.world import World
 from tests.factories import a_run, an_evidence
+from tests.grading.test_blocks import SteadyArm
 
 _TRIES = 25
 _LUCKY, _LUCKY_WHEN_GIVING_UP = 6, 12
@@ -71,34 +72,17 @@ def _crash(world: World) -> Observed:
     return Observed(verdict.status.value, verdict.checks[0].code, verdict.checks[0].feedback)
 
 
-@dataclass
-class _Arm:
-    """An arm that delivers at the rates that it is given, window by window; implements `TimedArm`."""
-
-    arm: Arm
-    rates: tuple[float, ...]
-    taken: int = field(default=0, init=False)
-
-    def batches_for(self, seconds: float) -> int:
-        """Images of a window that long."""
-        return max(1, round(self.rates[0] * seconds))
-
-    def window(self, batches: int, *, timeout_s: float) -> Window:
-        """The next window."""
-        assert timeout_s > 0
-        rate = self.rates[self.taken % len(self.rates)]
-        self.taken += 1
-        return Window(arm=self.arm, images=batches, seconds=batches / rate)
+def _arm(arm: Arm, *rates: float) -> SteadyArm:
+    """An arm that delivers at these rates, window by window."""
+    turns = itertools.cycle(rates)
+    return SteadyArm(arm, rates[0], during=lambda _: next(turns))
 
 
 def _slow_when_noisy(world: World) -> Observed:
     """The host has lost two fifths of its speed; a baseline that notices pretends to have lost four."""
     assert world.folder.is_dir()
-    arms = [
-        _Arm(Arm.LEARNER, (20.0, 21.0, 20.5)),
-        _Arm(Arm.DECLARED, (60.0, 61.0, 60.5)),
-    ]
-    dali = _Arm(Arm.DALI, (60.5, 61.0, 60.0))
+    arms = [_arm(Arm.LEARNER, 20.0, 21.0, 20.5), _arm(Arm.DECLARED, 60.0, 61.0, 60.5)]
+    dali = _arm(Arm.DALI, 60.5, 61.0, 60.0)
     timed = blocks.measure(dali, arms, MeasurementPlan(), 1.1, Silent())
     assert timed.decision is not None
     return _outcome([timed.decision.outcome], f"ratio {timed.decision.ratio:.3f}")
@@ -150,10 +134,15 @@ def _other_content(world: World) -> Observed:
 
 
 def _judged(ratios: list[float]) -> Callable[[World], Observed]:
-    """The verdict on blocks with these ratios."""
+    """The verdict on blocks with these ratios, judged when all of them were there."""
+
+    def found(attempt: int) -> Measurement:
+        logs = [math.log(ratio) for ratio in ratios]
+        last = decide(logs, MeasurementPlan(), THRESHOLD, attempt=attempt, last=True)
+        return measured(ratios, attempt, decision=last)
 
     def play(world: World) -> Observed:
-        with service(world, lambda attempt: _at_once(ratios, attempt)) as desk:
+        with service(world, found) as desk:
             desk.submit("z:blocks")
             (verdict,) = desk.graded()
         (check,) = verdict.checks
@@ -161,12 +150,6 @@ def _judged(ratios: list[float]) -> Callable[[World], Observed]:
         return Observed(outcome, check.code, check.feedback)
 
     return play
-
-
-def _at_once(ratios: list[float], attempt: int) -> Measurement:
-    """A measurement that was judged when all of its blocks were there."""
-    logs = [math.log(ratio) for ratio in ratios]
-    return measured(ratios, attempt, decision=decide(logs, MeasurementPlan(), THRESHOLD, attempt=attempt, last=True))
 
 
 CASES = (

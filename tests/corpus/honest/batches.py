@@ -1,6 +1,5 @@
 """What `first_batch` may be, and how numbers and names may be given: K39, K41, K42, K46 to K48."""
 
-from tests.corpus.case import Honest
 from tests.corpus.parts import DATASET, GRAPH, LOADER, REFLECTIONS, joined, zipped
 from tests.corpus.parts_honest import (
     CROPPED,
@@ -11,7 +10,6 @@ from tests.corpus.parts_honest import (
     ROOM,
     SEEN,
     TIMED,
-    WHOLE,
     honest,
 )
 
@@ -259,12 +257,11 @@ CASES = (
     ),
     honest("K41-channels-last", "channels_last strides", ON_GRADIENTS, STRIDES, TIMED, SEEN),
     honest("K41-every-second", "a strided view of the batch", ROOM, CROPPED, SLICED, steps=("pipeline",)),
-    Honest(
-        id="K42-project",
-        title="a package of modules, argparse, main() that sets globals, sys.exit(0)",
+    honest(
+        "K42-project",
+        "a package of modules, argparse, main() that sets globals, sys.exit(0)",
+        zipped(PROJECT),
         filename="dali-lab.zip",
-        content=zipped(PROJECT),
-        steps=WHOLE,
     ),
     honest("K42-lazy", "names set by globals().update and exec at the end", IN_ROOM, LAZY, steps=MEASURED),
     *(

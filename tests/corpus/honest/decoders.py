@@ -1,5 +1,7 @@
 """Ways to decode, and forms of what comes out: K10 to K15, K30 to K32."""
 
+import textwrap
+
 from tests.corpus.case import Honest
 from tests.corpus.parts_honest import (
     DALI,
@@ -26,8 +28,7 @@ BODY
 
 def pipe(body: str) -> str:
     """The pipeline with these lines between reader and return."""
-    lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
-    return PIPE.replace("BODY", lines)
+    return PIPE.replace("BODY", textwrap.indent(body.strip(), "    "))
 
 
 def lab(id_: str, title: str, body: str, steps: tuple[str, ...] = WHOLE, *, data: str = GRADIENTS) -> Honest:

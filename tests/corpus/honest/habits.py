@@ -1,6 +1,5 @@
 """Habits of people: debug branches, long imports, seeds, timers, patches: K53, K57 to K60."""
 
-from tests.corpus.case import Honest
 from tests.corpus.parts import DATASET, GRAPH, LOADER, joined, zipped
 from tests.corpus.parts_honest import DALI_LAB, MEASURED, ON_GRADIENTS, REFLECTED, ROOM, SEEN, TORCH, honest
 
@@ -189,12 +188,12 @@ CASES = (
         "a CPU branch for the laptop, guarded by torch.cuda.is_available()",
         joined(DATASET, LOADER, DEBUG, REFLECTED),
     ),
-    Honest(
-        id="K57-long-import",
+    honest(
+        "K57-long-import",
         # Sixty seconds would prove the same of a limit that lies at 900.
-        title="an import of ten seconds (scaled down from sixty)",
+        "an import of ten seconds (scaled down from sixty)",
+        zipped(LONG_IMPORT),
         filename="heavy.zip",
-        content=zipped(LONG_IMPORT),
         steps=("baseline", "reflection"),
     ),
     honest(

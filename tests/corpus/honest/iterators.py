@@ -109,11 +109,6 @@ def train_pipe():
     return normalise(fn.resize(images, size=[96, 96])), labels.gpu()
 """
 
-
-def _with_executor(options: str) -> str:
-    return EXECUTORS.replace("EXECUTOR", options)
-
-
 WRAPPED = """
 import itertools
 
@@ -248,7 +243,7 @@ CASES = (
         honest(
             f"K06-{name}",
             f"the pipeline is built with {options}",
-            joined(GRADIENTS, TORCH, DALI, _with_executor(options), ITERATOR, TIMED),
+            joined(GRADIENTS, TORCH, DALI, EXECUTORS.replace("EXECUTOR", options), ITERATOR, TIMED),
             steps=steps,
         )
         for name, options, steps in (

@@ -1,8 +1,7 @@
 """Notebooks and archives as they come: K54 to K56."""
 
-from tests.corpus.case import Honest
 from tests.corpus.parts import DATASET, GRAPH, LOADER, REFLECTIONS, joined, zipped
-from tests.corpus.parts_honest import DALI_LAB, MEASURED, REFLECTED, ROOM, SEEN, TORCH, WHOLE, honest, notebook, tarred
+from tests.corpus.parts_honest import DALI_LAB, MEASURED, REFLECTED, ROOM, SEEN, TORCH, honest, notebook, tarred
 
 LOGGED = """
 import logging, sys, warnings
@@ -197,39 +196,35 @@ CASES = (
         "logging, progress bars, warnings, figures and 200 kB of output",
         joined(LOGGED, ROOM, TORCH, DALI_LAB, FIGURES, REFLECTED),
     ),
-    Honest(
-        id="K55-colab",
-        title="a Colab notebook: magics, shell lines, pip install, empty and raw cells",
+    honest(
+        "K55-colab",
+        "a Colab notebook: magics, shell lines, pip install, empty and raw cells",
+        COLAB,
         filename="DALI_Lab (1).ipynb",
-        content=COLAB,
-        steps=WHOLE,
     ),
-    Honest(
-        id="K55-out-of-order",
-        title="a notebook whose reflections come first, with await, widgets and Out",
+    honest(
+        "K55-out-of-order",
+        "a notebook whose reflections come first, with await, widgets and Out",
+        OUT_OF_ORDER,
         filename="lab.ipynb",
-        content=OUT_OF_ORDER,
-        steps=WHOLE,
     ),
-    Honest(
-        id="K55-format-3",
-        title="a notebook of format 3",
+    honest(
+        "K55-format-3",
+        "a notebook of format 3",
+        old_format,
         filename="old.ipynb",
-        content=old_format,
         steps=("baseline",),
     ),
-    Honest(
-        id="K56-macos-zip",
-        title="one enclosing folder, __MACOSX, .git, checkpoints, and the images brought along",
+    honest(
+        "K56-macos-zip",
+        "one enclosing folder, __MACOSX, .git, checkpoints, and the images brought along",
+        brought,
         filename="assignment 3.zip",
-        content=brought,
-        steps=WHOLE,
     ),
-    Honest(
-        id="K56-notebook-with-helpers",
-        title="a tar.gz of a notebook with helper modules, %run and a text file",
-        filename="lab.tar.gz",
-        content=tarred(
+    honest(
+        "K56-notebook-with-helpers",
+        "a tar.gz of a notebook with helper modules, %run and a text file",
+        tarred(
             {
                 "./lab/analysis.ipynb": PACKED_NOTEBOOK(),
                 "./lab/helpers/__init__.py": "",
@@ -240,13 +235,13 @@ CASES = (
             },
             folders=("./", "./lab", "./lab/helpers", "./lab/tools", "./lab/src", "./lab/notes"),
         ),
-        steps=WHOLE,
+        filename="lab.tar.gz",
     ),
-    Honest(
-        id="K56-windows-lines",
-        title="CRLF line ends and a byte order mark",
+    honest(
+        "K56-windows-lines",
+        "CRLF line ends and a byte order mark",
+        _with_windows_lines(DATASET + LOADER + GRAPH + SEEN),
         filename="Abgabe_Müller.py",
-        content=_with_windows_lines(DATASET + LOADER + GRAPH + SEEN),
         steps=MEASURED,
     ),
 )
