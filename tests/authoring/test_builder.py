@@ -12,14 +12,10 @@ from checks.authoring.evidence import EvidenceBuilder
 from checks.registry import Registry
 from grader_service.model.evidence import Evidence, PodRole, ProbeSite
 from grader_service.model.verdict import Outcome
+from tests.checks.judged import JSON
 
 WHOLE = EvidenceBuilder().as_json()
 PLACES = [".".join(map(str, path)) for path in paths(WHOLE)]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def test_it_is_a_run_that_went_well():

@@ -8,15 +8,14 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from checks.authoring.evidence import EvidenceBuilder
 from checks.registry import Registry
 from grader_service.authoring.trying import OneCheck, judge_evidence, read_params, with_tried
-from grader_service.cli.app import app
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.labs.catalogue import load_lab
 from tests.authoring.conftest import EXAMPLE, PLUGIN
+from tests.command_line import invoked
 
 pytestmark = pytest.mark.integration
 
@@ -115,9 +114,8 @@ def test_the_command_refuses_before_anything_runs(tmp_path, options, message):
     """A usage error says what is wrong; no pod was started."""
     submission = tmp_path / "submission.py"
     submission.write_text("x = 1\n")
-    done = CliRunner().invoke(app, ["grade", str(submission), "--device", "cpu", "--sandbox", "process", *options])
-    assert isinstance(done.exception, UsageError)
-    assert message in str(done.exception)
+    with pytest.raises(UsageError, match=re.escape(message)):
+        invoked("grade", str(submission), "--device", "cpu", "--sandbox", "process", *options)
 
 
 def test_the_plugin_costs_nothing_where_it_is_not_used():

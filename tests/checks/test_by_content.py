@@ -1,5 +1,7 @@
 """What the throughput check makes of what was delivered: every problem has a code, and no doubt fails anybody."""
 
+from functools import partial
+
 import pytest
 
 from checks.cuda_batch.check import CHECK as BATCH
@@ -23,10 +25,7 @@ from tests.factories import a_measurement, an_evidence
 REFUSED = TierRefused(tier="A", problem="not_serializable", text="It calls Python.")
 ROOM = CleanRoom(pipeline="dali_iter", problem="not_serializable", problem_text="It calls Python.")
 
-
-def a_proof(**changes):
-    values = {"delivered": 400, "identified": 400, "distinct": 400, "audited": 64, "kind": ContentKind.FULL}
-    return ContentProof(**(values | changes))
+a_proof = partial(ContentProof, delivered=400, identified=400, distinct=400, audited=64, kind=ContentKind.FULL)
 
 
 def without_graph(measurement):
@@ -72,22 +71,23 @@ def test_a_fast_rate_is_no_pass_where_the_gpu_was_not_seen_to_decode(measurement
     assert "2.00 times" in result.feedback
 
 
-@pytest.mark.parametrize(
-    ("problem", "outcome", "code"),
-    [
-        ("replayed", "failed", "ratio.replayed"),
-        ("repeated_images", "failed", "ratio.replayed"),
-        ("partial_decode", "failed", "ratio.partial_decode"),
-        ("rendered", "failed", "ratio.rendered"),
-        ("stale", "unverified", "ratio.stale"),
-        ("not_identified", "unverified", "ratio.wrong_content"),
-        ("colours_changed", "unverified", "ratio.wrong_content"),
-        ("no_colour", "unverified", "ratio.wrong_content"),
-        ("no_images", "unverified", "ratio.wrong_content"),
-        ("not_comparable", "unverified", "ratio.wrong_content"),
-        ("small_area", "unverified", "ratio.small_area"),
-    ],
-)
+CONTENT = [
+    ("replayed", "failed", "ratio.replayed"),
+    ("repeated_images", "failed", "ratio.replayed"),
+    ("partial_decode", "failed", "ratio.partial_decode"),
+    ("rendered", "failed", "ratio.rendered"),
+    ("stale", "unverified", "ratio.stale"),
+    ("not_identified", "unverified", "ratio.wrong_content"),
+    ("colours_changed", "unverified", "ratio.wrong_content"),
+    ("no_colour", "unverified", "ratio.wrong_content"),
+    ("no_images", "unverified", "ratio.wrong_content"),
+    ("not_comparable", "unverified", "ratio.wrong_content"),
+    ("small_area", "unverified", "ratio.small_area"),
+]
+"""Problems of delivered images, with what follows where the learner's own code delivered them."""
+
+
+@pytest.mark.parametrize(("problem", "outcome", "code"), CONTENT)
 def test_a_content_problem_never_passes(problem, outcome, code):
     """However high the ratio is; what is only doubtful is unverified, and both say what to do."""
     result = without_graph(a_measurement(tier="B", refused=(REFUSED,), content=a_proof(problem=problem)))
@@ -96,21 +96,13 @@ def test_a_content_problem_never_passes(problem, outcome, code):
     assert result.details["content"]["problem"] == problem
 
 
-GRAPH_PROOF = {"samples": 48, "alike": 48, "own": 48, "standard_area": 0.43, "standard_low": 0.89}
-EARLIER = (
-    "replayed", "repeated_images", "partial_decode", "rendered", "small_area", "colours_changed", "not_identified",
-    "no_colour", "no_images", "not_comparable", "not_audited",
-)  # fmt: skip
-"""Problems of the pixels that a graph delivered, from when they were looked at."""
-
-
-def tried_out(measurement, **proof):
+def tried_out(measurement, problem=None, note=""):
     """The check's result on a graph of which this was seen."""
-    seen = GraphProof(**(GRAPH_PROOF | proof))
+    seen = GraphProof(samples=48, alike=48, own=48, standard_area=0.43, standard_low=0.89, problem=problem, note=note)
     return judged(CHECK, an_evidence(measurement=measurement.model_copy(update={"graph": seen})))
 
 
-@pytest.mark.parametrize("problem", EARLIER)
+@pytest.mark.parametrize("problem", ["not_audited", *(problem for problem, _, _ in CONTENT)])
 def test_an_earlier_doubt_of_a_graphs_pixels_fails_nobody(problem):
     """Tier A: what old evidence held against pixels is held against nobody, and passes nobody either."""
     evidence = an_evidence(measurement=a_measurement(content=a_proof(problem=problem)))

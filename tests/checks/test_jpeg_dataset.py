@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from checks.jpeg_dataset.check import CHECK
-from grader_service.model.evidence import Claim, LearnerException, PathClaim, Place, RejectedExample, Scan
+from grader_service.model.evidence import Claim, PathClaim, RejectedExample, Scan
 from grader_service.model.verdict import Outcome
 from tests.checks.judged import judged
 from tests.factories import a_discovery, a_scan, an_evidence
@@ -75,16 +75,6 @@ def test_missing_names_fail_with_what_they_should_hold():
         result = judge(an_evidence(discovery=a_discovery(**{name: model(status="missing")})))
         assert result.code == f"jpeg.{name}_missing"
         assert f"`{name}` is not defined. It should hold" in result.feedback
-
-
-def test_an_exception_is_quoted_at_the_learners_line():
-    """A name that is missing because the code stopped says where and why it stopped."""
-    exception = LearnerException(
-        type="ValueError", message="bad size", place=Place(file="submission.ipynb", cell=3, line=7, source="x = f()")
-    )
-    discovery = a_discovery(ran="raised", exception=exception, pytorch_throughput=Claim(status="missing"))
-    feedback = judge(an_evidence(discovery=discovery)).feedback
-    assert "cell 3, line 7 (`x = f()`) with ValueError: bad size" in feedback
 
 
 @pytest.mark.parametrize(

@@ -11,21 +11,11 @@ from checks.stopped import MAX_ADVICE, stopped_before
 from checks.throughput_ratio.check import CHECK as RATIO
 from grader_service.model.evidence import Claim, Ending, LearnerException, PathClaim, Place, TextList
 from tests.checks.judged import judged
+from tests.diagnosis.test_matching import DALI
 from tests.factories import a_discovery, a_pipeline, an_evidence, ended
 
 PLACE = Place(file="submission.py", line=40, source="batch = next(dali_iter)")
-REPORT = """Critical error when building pipeline:
-Error in CPU operator `nvidia.dali.fn.readers.file`,
-which was used in the pipeline definition with the following traceback:
-
-  File "/tmp/notebook-cells/cell_003.py", line 5, in pipeline
-    jpegs, labels = fn.readers.file(file_root="images")
-
-encountered:
-
-Assert on "SizeImpl() > 0" failed: No files found.
-C++ context: [/opt/dali/dali/operators/reader/loader/file_label_loader.h:198]
-Current pipeline object is no longer valid."""
+REPORT = DALI.format(operator="readers.file", file="/tmp/notebook-cells/cell_003.py", inner="failed: No files found.")
 
 
 def raised(name="StopIteration", message="", place=PLACE, **changes):
@@ -56,18 +46,18 @@ def test_the_line_of_the_graph_is_named_beside_the_line_that_stopped():
         raised("RuntimeError", REPORT, Place(file="lab.ipynb", line=2, cell=4, source="pipe.build()"))
     )
     assert text.startswith(" Your code stopped at cell 4, line 2 (`pipe.build()`) with RuntimeError: Critical error")
-    named = 'cell 3, line 5 (`jpegs, labels = fn.readers.file(file_root="images")`)'
+    named = "cell 3, line 12 (`images = fn.readers.file(jpegs)`)"
     assert f" Likely cause, at {named}: The reader found no image" in text
 
 
 def test_the_same_line_is_not_named_twice():
     """An error at the very line that stopped has one place."""
-    place = Place(file="lab.ipynb", line=5, cell=3, source="pipe.build()")
+    place = Place(file="lab.ipynb", line=12, cell=3, source="pipe.build()")
     assert " Likely cause: The reader" in stopped_before(raised("RuntimeError", REPORT, place))
     module = REPORT.replace("/tmp/notebook-cells/cell_003.py", "/workspace/src/graph.py")
-    same, other = (Place(file=file, line=5) for file in ("src/graph.py", "submission.py"))
+    same, other = (Place(file=file, line=12) for file in ("src/graph.py", "submission.py"))
     assert " Likely cause: The reader" in stopped_before(raised("RuntimeError", module, same))
-    assert " Likely cause, at graph.py, line 5 " in stopped_before(raised("RuntimeError", module, other))
+    assert " Likely cause, at graph.py, line 12 " in stopped_before(raised("RuntimeError", module, other))
 
 
 def test_a_loop_without_an_end_is_explained_by_its_iterator():
@@ -102,7 +92,8 @@ def test_every_check_says_what_to_do(check, changes):
     """Whatever is missing because the code stopped, the feedback ends with the remedy."""
     discovery = raised("NameError", "name 'fn' is not defined", **changes)
     result = judged(check, an_evidence(discovery=discovery))
-    assert "with NameError: name 'fn' is not defined Likely cause: Nothing called `fn`" in result.feedback
+    assert "line 40 (`batch = next(dali_iter)`) with NameError: name 'fn' is not defined" in result.feedback
+    assert "is not defined Likely cause: Nothing called `fn`" in result.feedback
     assert "What to do: Define or import `fn` above this line" in result.feedback
 
 

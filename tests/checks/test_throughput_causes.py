@@ -48,17 +48,16 @@ def claims(dali=1000.0, pytorch=500.0):
     )
 
 
-def long_run(**changes):
-    """A submission about which there is nothing to say: many batches, a fair loader, a good graph."""
-    values = {
-        "dataset_images": 6400,
-        "loader": a_loader(),
-        "loader_shape": (32, 3, 224, 224),
-        "graph": a_graph(),
-        "batch": a_batch(),
-        "dali_batch_size": 32,
-    }
-    return Context(**(values | changes))
+long_run = partial(
+    Context,
+    dataset_images=6400,
+    loader=a_loader(),
+    loader_shape=(32, 3, 224, 224),
+    graph=a_graph(),
+    batch=a_batch(),
+    dali_batch_size=32,
+)
+"""A submission about which there is nothing to say: many batches, a fair loader, a good graph."""
 
 
 def causes(context, ratios=(1.9, 2.0, 2.1, 2.0), **changes):
@@ -87,7 +86,6 @@ def test_without_anything_else_only_arms_speak():
 
 CACHED = ("reader file_root replaced by 160 held-out images", "decoder cache of decode removed")
 CLAMPED = ("num_threads 64 clamped to 8, the cores of every arm",)
-# Per cause: context and measurement that have its fact, then others that are like them and have not.
 CASES = {
     "decoder_cache": (
         long_run(graph=a_graph(changed=CACHED)),
@@ -97,10 +95,7 @@ CASES = {
     "epoch_in_queue": (
         long_run(dataset_images=128),
         {"claims": claims(dali=5000.0)},
-        [
-            (long_run(dataset_images=32 * 16), {"claims": claims(dali=5000.0)}),
-            (long_run(dataset_images=0), {"claims": claims(dali=5000.0)}),
-        ],
+        [long_run(dataset_images=32 * 16), long_run(dataset_images=0)],
     ),
     "threads_clamped": (
         long_run(graph=a_graph(changed=CLAMPED)),
@@ -115,93 +110,83 @@ CASES = {
     "padding_counted": (
         long_run(dataset_images=100, dali_batch_size=64),
         {"claims": claims(dali=1280.0)},
-        [
-            (long_run(dataset_images=128, dali_batch_size=64), {"claims": claims(dali=1280.0)}),
-            (long_run(dataset_images=100, dali_batch_size=64), {"claims": claims(dali=9000.0)}),
-        ],
+        [long_run(dataset_images=128, dali_batch_size=64), {"claims": claims(dali=9000.0)}],
     ),
     "epoch_in_loader_queue": (
         long_run(dataset_images=128),
         {"claims": claims(pytorch=2000.0)},
         [
-            (long_run(dataset_images=32 * 5), {"claims": claims(pytorch=2000.0)}),
-            (long_run(dataset_images=128, loader=a_loader(num_workers=0, prefetch_factor=None)),
-             {"claims": claims(pytorch=2000.0)}),
+            long_run(dataset_images=32 * 5),
+            long_run(dataset_images=128, loader=a_loader(num_workers=0, prefetch_factor=None)),
         ],
     ),
     "no_synchronize": (
         long_run(),
         {"claims": claims(pytorch=2000.0)},
-        [(long_run(), {"claims": claims(pytorch=2000.0), "device": "cpu"})],
+        [{"claims": claims(pytorch=2000.0), "device": "cpu"}],
     ),
     "workers_start": (
         long_run(dataset_images=128),
         {"claims": claims(pytorch=100.0)},
-        [(long_run(dataset_images=128, loader=a_loader(num_workers=0)), {"claims": claims(pytorch=100.0)})],
+        [long_run(dataset_images=128, loader=a_loader(num_workers=0))],
     ),
     "baseline_without_files": (
         long_run(loader_shape=(32, 10)),
         {},
         [
-            (long_run(loader_shape=(32, 3 * 224 * 224)), {}),
-            (long_run(loader_shape=(3, 224, 224)), {}),
-            (long_run(loader_shape=(4, 8, 3, 112, 112)), {}),
-            (long_run(loader_shape=None, loader=a_loader(dataset_type="MyImages")), {}),
+            long_run(loader_shape=(32, 3 * 224 * 224)),
+            long_run(loader_shape=(3, 224, 224)),
+            long_run(loader_shape=(4, 8, 3, 112, 112)),
+            long_run(loader_shape=None, loader=a_loader(dataset_type="MyImages")),
         ],
     ),
     "no_workers": (
         long_run(),
         {"arms": arms(own=100.0, workers=0)},
-        [(long_run(), {"arms": arms(own=500.0, workers=0)}), (long_run(), {"arms": arms(own=100.0, workers=2)})],
+        [{"arms": arms(own=500.0, workers=0)}, {"arms": arms(own=100.0, workers=2)}],
     ),
     "few_workers": (
         long_run(),
         {"arms": arms(own=100.0, workers=1)},
-        [(long_run(), {"arms": arms(own=100.0, workers=4)}), (long_run(), {"arms": arms(own=480.0, workers=1)})],
+        [{"arms": arms(own=100.0, workers=4)}, {"arms": arms(own=480.0, workers=1)}],
     ),
     "few_images": (
         long_run(),
         {"arms": arms(own=100.0, workers=4, batch_size=1)},
-        [
-            (long_run(), {"arms": arms(own=100.0, workers=4)}),
-            (long_run(), {"arms": arms(own=100.0, workers=1, batch_size=1)}),
-        ],
+        [{"arms": arms(own=100.0, workers=4)}, {"arms": arms(own=100.0, workers=1, batch_size=1)}],
     ),
     "slow_items": (
         long_run(),
         {"arms": arms(own=100.0, workers=4)},
-        [(long_run(), {"arms": arms(own=100.0, workers=1)}), (long_run(), {"arms": arms(own=None)})],
+        [{"arms": arms(own=100.0, workers=1)}, {"arms": arms(own=None)}],
     ),
     "decoder_on_cpu": (
         long_run(graph=a_graph(decoder_devices=("cpu",))),
         {"ratios": SLOW},
-        [
-            (long_run(graph=a_graph(decoder_devices=("mixed", "cpu"))), {"ratios": SLOW}),
-            (long_run(graph=a_graph(decoder_devices=())), {"ratios": SLOW}),
-        ],
+        [long_run(graph=a_graph(decoder_devices=("mixed", "cpu"))), long_run(graph=a_graph(decoder_devices=()))],
     ),
     "cpu_after_decode": (
         long_run(graph=graph_with(("decoders__Image", "mixed"), ("Resize", "cpu"))),
         {"ratios": SLOW},
-        [(long_run(graph=graph_with(("decoders__Image", "mixed"), ("Resize", "gpu"))), {"ratios": SLOW})],
+        [long_run(graph=graph_with(("decoders__Image", "mixed"), ("Resize", "gpu")))],
     ),
     "one_thread": (
         long_run(graph=a_graph(declared_threads=1)),
         {"ratios": SLOW},
-        [(long_run(graph=a_graph(declared_threads=2)), {"ratios": SLOW})],
+        [long_run(graph=a_graph(declared_threads=2))],
     ),
     "two_resizes": (
         long_run(graph=graph_with(("decoders__Image", "mixed"), ("Resize", "gpu"), ("RandomResizedCrop", "gpu"))),
         {"ratios": NOISY},
         [
-            (long_run(graph=graph_with(("RandomResizedCrop", "gpu"), ("Resize", "gpu"))), {"ratios": NOISY}),
-            (long_run(graph=graph_with(("RandomResizedCrop", "gpu"))), {"ratios": NOISY}),
+            long_run(graph=graph_with(("RandomResizedCrop", "gpu"), ("Resize", "gpu"))),
+            long_run(graph=graph_with(("RandomResizedCrop", "gpu"))),
         ],
     ),
     "no_overlap": (
         long_run(graph=a_graph(declared_prefetch=1)),
         {"ratios": SLOW},
-        [(long_run(graph=a_graph(declared_prefetch=2)), {"ratios": SLOW})],
+        [long_run(graph=a_graph(declared_prefetch=2))],
     ),
     "small_batches": (
         long_run(graph=a_graph(declared_batch_size=16)),
@@ -211,26 +196,27 @@ CASES = {
     "unequal_output": (
         long_run(loader_shape=(32, 3, 64, 64)),
         {},
-        [(long_run(loader_shape=(64, 224, 224, 3)), {}), (long_run(loader_shape=None), {})],
+        [long_run(loader_shape=(64, 224, 224, 3)), long_run(loader_shape=None)],
     ),
     "mean_std_scale": (
         long_run(batch=a_batch(low=-2.0, high=1111.3)),
         {},
         [
-            (long_run(batch=a_batch(low=0.0, high=255.0)), {}),
-            (long_run(batch=a_batch(dtype="INT32", low=0.0, high=1000.0)), {}),
+            long_run(batch=a_batch(low=0.0, high=255.0)),
+            long_run(batch=a_batch(dtype="INT32", low=0.0, high=1000.0)),
         ],
     ),
     "not_normalised": (
         long_run(batch=a_batch(low=0.0, high=255.0)),
         {},
         [
-            (long_run(batch=a_batch(dtype="UINT8", low=0.0, high=255.0)), {}),
-            (long_run(batch=a_batch(low=0.0, high=1.0)), {}),
-            (long_run(batch=a_batch(low=-127.5, high=127.5)), {}),
+            long_run(batch=a_batch(dtype="UINT8", low=0.0, high=255.0)),
+            long_run(batch=a_batch(low=0.0, high=1.0)),
+            long_run(batch=a_batch(low=-127.5, high=127.5)),
         ],
     ),
-}  # fmt: skip
+}
+"""Per cause: context and measurement that have its fact, then other contexts or measurements that have it not."""
 
 
 @pytest.mark.parametrize("code", CASES)
@@ -245,10 +231,10 @@ def test_a_cause_is_named_where_its_fact_is(code):
 @pytest.mark.parametrize(
     ("code", "context", "changes"),
     [
-        (code, *case)
-        for code, (context, changes, negatives) in CASES.items()
-        for case in (*negatives, (context, {}), (long_run(), changes))
-        if case != (context, changes)
+        (code, other, changes) if isinstance(other, Context) else (code, context, other)
+        for code, (context, changes, others) in CASES.items()
+        for other in (*others, {}, long_run())
+        if other not in (context, changes)
     ],
 )
 def test_a_cause_is_not_named_without_its_fact(code, context, changes):
@@ -285,7 +271,8 @@ def test_a_cause_takes_the_place_of_the_general_explanation():
     """A claim is explained once: by its cause when there is one, else by what is usual."""
     exaggerated = a_measurement(claims=claims(dali=9000.0))
     particular = judge(an_evidence(measurement=exaggerated)).feedback
-    assert "Your epoch has 5 batches" in particular
+    for part in ("9,000", "Your epoch has 5 batches", "already decoded"):
+        assert part in particular
     assert "in a short benchmark" not in particular
     many = a_scan(distinct=6400)
     usual = judge(an_evidence(measurement=exaggerated, scan=many)).feedback

@@ -7,9 +7,9 @@ from grader_service.model.measurement import Corroboration, HostBlock, HostEffec
 from grader_service.model.verdict import Outcome
 from grader_service.sequential_test import decide
 from tests.checks.judged import judged
+from tests.checks.test_throughput_causes import SLOW
 from tests.factories import a_block, a_measurement, an_evidence
 
-SLOW = (0.8, 0.82, 0.79, 0.81)
 ABOVE = (1.3, 1.32, 1.28, 1.31, 1.29, 1.3)
 UNSTEADY = "12 of 13 blocks were discarded: the GPU's clocks were held down: heat (12 blocks)"
 

@@ -9,7 +9,7 @@ from grader_service.model.evidence import Claim, CleanRoom
 from grader_service.model.measurement import ClaimBesideMeasurement
 from grader_service.model.verdict import Outcome, Tier
 from tests.checks.judged import judged
-from tests.checks.test_throughput_causes import arms
+from tests.checks.test_throughput_causes import NOISY, SLOW, arms
 from tests.factories import a_discovery, a_measurement, an_evidence
 
 judge = partial(judged, CHECK)
@@ -24,15 +24,14 @@ def test_a_clear_ratio_passes():
 
 def test_a_clearly_lower_ratio_fails():
     """Slower than PyTorch is a failure with advice."""
-    result = judge(an_evidence(measurement=a_measurement((0.8, 0.82, 0.79, 0.81))))
+    result = judge(an_evidence(measurement=a_measurement(SLOW)))
     assert (result.outcome, result.code, result.score) == (Outcome.FAILED, "ratio.too_low", 0.0)
     assert "device='mixed'" in result.feedback
 
 
 def test_noise_is_inconclusive_not_failed():
     """Twelve blocks around the threshold decide nothing, and give no score."""
-    ratios = (1.0, 1.25, 1.05, 1.2, 1.1, 1.15, 1.02, 1.22, 1.08, 1.18, 1.0, 1.2)
-    result = judge(an_evidence(measurement=a_measurement(ratios)))
+    result = judge(an_evidence(measurement=a_measurement(NOISY)))
     assert (result.outcome, result.score) == (Outcome.INCONCLUSIVE, None)
 
 
@@ -45,14 +44,6 @@ def test_claims_are_never_an_input():
         assert judge(an_evidence(discovery=discovery, measurement=slow)).code == "ratio.too_low"
     missing = a_discovery(dali_throughput=Claim(status="missing"), pytorch_throughput=Claim(status="missing"))
     assert judge(an_evidence(discovery=missing)).outcome is Outcome.PASSED
-
-
-def test_an_exaggerated_claim_is_explained():
-    """The feedback says why a short benchmark flatters DALI."""
-    claims = (ClaimBesideMeasurement(name="dali_throughput", claimed=9000.0, measured=1000.0),)
-    feedback = judge(an_evidence(measurement=a_measurement(claims=claims))).feedback
-    assert "9,000" in feedback
-    assert "already decoded" in feedback
 
 
 def test_a_sandbagged_baseline_is_credited_with_the_reference():

@@ -1,5 +1,7 @@
 """Mistakes that raise nothing: each is seen where its fact is, and not without it."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,29 +28,20 @@ from tests.factories import (
 PHOTO = ImageSize(width=500, height=375, size_bytes=60_000)
 ICON = ImageSize(width=48, height=32, size_bytes=900)
 
+loader = partial(a_loader, dataset_length=640)
+first = partial(FirstBatch, status="present", shape=(32, 3, 224, 224), device="cuda:0")
+discovered = partial(a_discovery, loaders=(loader(),), pipelines=(a_pipeline(reader_name="Reader"),))
 
-def loader(**changes):
-    return a_loader(dataset_length=640, **changes)
 
-
-def evidence(*, loaders=None, pipelines=None, scan=None, measurement=None, room=None, run=None, **discovery):
+def evidence(*, scan=None, measurement=None, room=None, run=None, **discovery):
     """A run about which there is nothing to say, but for the changes."""
-    found = a_discovery(
-        loaders=(loader(),) if loaders is None else loaders,
-        pipelines=(a_pipeline(reader_name="Reader"),) if pipelines is None else pipelines,
-        **discovery,
-    )
     return an_evidence(
-        discovery=found,
+        discovery=discovered(**discovery),
         scan=a_scan(**({"distinct": 640} | (scan or {}))),
         measurement=measurement or a_measurement(),
         clean_room=a_clean_room(batch=a_batch(**(room or {}))),
         run=a_run(host={"cpus_per_arm": 8}, **(run or {})),
     )
-
-
-def first(**changes):
-    return FirstBatch(**({"status": "present", "shape": (32, 3, 224, 224), "device": "cuda:0"} | changes))
 
 
 def claims(**claimed):
@@ -180,9 +173,6 @@ CASES = {
 }  # fmt: skip
 
 
-CLEAN = evidence()
-
-
 def ids(found):
     return [diagnosis.id for diagnosis in found]
 
@@ -209,7 +199,7 @@ def test_a_mistake_is_not_seen_without_its_fact(row, other):
 
 def test_a_clean_run_has_no_mistake():
     """Nothing is said about what is right."""
-    assert silent_mistakes(CLEAN) == ()
+    assert silent_mistakes(evidence()) == ()
 
 
 def test_values_are_quoted():
@@ -249,22 +239,17 @@ def test_the_causes_of_a_rate_are_not_repeated(row):
     kind=st.sampled_from(["DALIGenericIterator", ""]),
     transform=st.text(max_size=300) | st.lists(st.sampled_from(["Resize(", "ColorJitter(", "x", "\n"])).map("".join),
     shape=st.lists(st.integers(0, 2**40), max_size=6).map(tuple),
-    pair=st.tuples(*[st.floats(allow_nan=False, allow_infinity=False) | st.none()] * 2),
+    rates=st.tuples(*[st.floats(allow_nan=False, allow_infinity=False) | st.none()] * 2),
     length=st.integers(0, 2**53) | st.none(),
 )
-def test_any_evidence_is_looked_at_safely(name, kind, transform, shape, pair, length):
+def test_any_evidence_is_looked_at_safely(name, kind, transform, shape, rates, length):
     """Claims and names of every kind give short texts, never an error."""
-    discovery = CLEAN.discovery.model_copy(
-        update={
-            "pipelines": (a_pipeline(name=name, iterator_type=kind),),
-            "loaders": (a_loader(transform=transform, dataset_length=length, dataset_type=name),),
-            "first_batch": first(shape=shape),
-        }
+    said = evidence(
+        pipelines=(a_pipeline(name=name, iterator_type=kind),),
+        loaders=(a_loader(transform=transform, dataset_length=length, dataset_type=name),),
+        first_batch=first(shape=shape),
+        measurement=a_measurement(claims=claims_of(*rates)),
     )
-    beside = [
-        claim.model_copy(update={"claimed": rate}) for claim, rate in zip(CLEAN.measurement.claims, pair, strict=True)
-    ]
-    measurement = CLEAN.measurement.model_copy(update={"claims": tuple(beside)})
-    for found in silent_mistakes(CLEAN.model_copy(update={"discovery": discovery, "measurement": measurement})):
+    for found in silent_mistakes(said):
         assert len(found.text) <= MAX_TEXT
         assert "\n" not in found.text

@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 from hypothesis import strategies as st
 
@@ -16,9 +15,9 @@ from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Outcome, Status, Verdict
 from sandbox.api import SandboxFacts
 from tests.factories import an_evidence
+from tests.levels.parts import ROOT
 from tests.report.factories import CASES, HOSTILE, check, provenance, verdict
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 CANARY = "only-for-staff-7f3a"
 """Stands in the staff details of every check below."""
 UNDECIDED = (Outcome.INCONCLUSIVE, Outcome.UNVERIFIED, Outcome.SKIPPED, Outcome.ERROR)

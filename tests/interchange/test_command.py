@@ -13,7 +13,8 @@ from grader_service.interchange.junit_schema import violations
 from grader_service.interchange.prairielearn import PrairieLearnResults
 from grader_service.signing import Signer
 from tests.command_line import grader
-from tests.interchange.corpus import CORPUS, ROOT, as_lines
+from tests.interchange.corpus import CORPUS, as_lines
+from tests.levels.parts import ROOT
 from tests.report.factories import rehearsed, verdict
 
 MODELS = {"gradescope": GradescopeResults, "prairielearn": PrairieLearnResults}

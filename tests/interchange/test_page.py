@@ -8,7 +8,8 @@ from grader_service.interchange.gradescope import gradescope
 from grader_service.interchange.junit import junit
 from grader_service.interchange.prairielearn import prairielearn
 from grader_service.model.verdict import Outcome, Status
-from tests.interchange.corpus import CORPUS, ROOT, composed
+from tests.interchange.corpus import CORPUS, composed
+from tests.levels.parts import ROOT
 
 PAGE = (ROOT / "docs" / "interchange.md").read_text()
 

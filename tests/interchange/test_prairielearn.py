@@ -31,30 +31,26 @@ def exported(verdict):
     return json.loads(written(verdict))
 
 
-def assert_valid(document):
+def assert_sound(verdict):
+    """Its document has the published fields only, is gradable only with a grade, and holds nothing for staff."""
+    text = written(verdict)
+    assert CANARY not in text
+    PrairieLearnResults.model_validate_json(text)
+    document = json.loads(text)
+    tests = document.get("tests", [])
     assert document.keys() <= TOP
+    assert all(test.keys() <= TEST for test in tests)
+    assert document["gradable"] is may_hold_a_grade(verdict)
     if document["gradable"]:
         assert 0 <= document["score"] <= 1
+        assert document["score"] == pytest.approx(min(1, verdict.score / verdict.max_score))
         assert "format_errors" not in document
         # One test without points takes the points of all from view.
-        assert all({"points", "max_points"} <= test.keys() for test in document.get("tests", []))
+        assert all({"points", "max_points"} <= test.keys() for test in tests)
     else:
         assert "score" not in document  # a null would break the element that shows it
         assert all(isinstance(line, str) and line for line in document["format_errors"][:2])
-    for test in document.get("tests", []):
-        assert test.keys() <= TEST
-    PrairieLearnResults.model_validate_json(json.dumps(document))
-
-
-def assert_sound(verdict):
-    """Its document has the published fields only, is gradable only with a grade, and holds nothing for staff."""
-    document = exported(verdict)
-    assert_valid(document)
-    assert CANARY not in json.dumps(document)
-    assert document["gradable"] is may_hold_a_grade(verdict)
-    if document["gradable"]:
-        assert document["score"] == pytest.approx(min(1, verdict.score / verdict.max_score))
-    for check, test in zip(verdict.checks, document.get("tests", []), strict=False):
+    for check, test in zip(verdict.checks, tests, strict=False):
         assert test.get("points") == check.score
 
 

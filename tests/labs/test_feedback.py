@@ -73,7 +73,7 @@ def test_an_outcome_names_its_code():
 
 
 def test_a_hidden_check_is_the_same_whatever_came_out():
-    """Its text says nothing, the summary does not count it, and the verdict's code does not name it."""
+    """Its text says nothing, the summary does not count it, and the verdict's code is that of one that is shown."""
     texts = {composed([(outcome.value, {"feedback": "hidden"})]).checks[0].feedback for outcome in Outcome}
     assert texts == {"This check was graded; the lab does not show its result."}
     verdict = composed([("failed", {"feedback": "hidden"}), ("passed", {}), ("failed", {"feedback": "hidden"})])
@@ -82,10 +82,6 @@ def test_a_hidden_check_is_the_same_whatever_came_out():
     )
     assert verdict.code == "grade.failed"
     assert verdict.status is Status.FAILED
-
-
-def test_the_code_is_that_of_a_check_that_is_shown():
-    """A hidden failure before it does not take its place."""
     assert composed([("failed", {"feedback": "hidden"}), ("failed", {})]).code == "c01.bad"
 
 

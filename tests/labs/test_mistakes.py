@@ -1,7 +1,5 @@
 """Authors are told every mistake with its line, in words that say what to write."""
 
-import json
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -199,15 +197,6 @@ def test_a_plan_that_nothing_uses_is_hinted_at():
     start, end = TOML.index('[[steps]]\nid = "benchmark"'), TOML.index("[limits]")
     inspection = inspected(TOML[:start] + TOML[end:] + "[measurement]\nblock_s = 2\n")
     assert [mistake.path for mistake in inspection.mistakes] == ["measurement"]
-
-
-def test_a_mistake_as_json():
-    """Programs get the same facts."""
-    mistake = inspected(TOML.replace("points = 25", "point = 25")).mistakes[0]
-    assert json.loads(mistake.json_line("lab.toml")) == {
-        "file": "lab.toml", "severity": "error", "code": "field.missing", "line": 10, "column": 9,
-        "path": "steps[0].checks[0].points", "message": "missing; expected a number from 0 to 1000",
-    }  # fmt: skip
 
 
 def test_a_list_of_mistakes_has_an_end():

@@ -13,6 +13,7 @@ from grader_service.errors import ConfigurationError, UsageError
 from grader_service.labs.shelf import GROUP, Shelf
 from grader_service.labs.specs import opened, read_lab
 from grader_service.plugins.located import package_folders
+from tests.command_line import grader
 from tests.labs.texts import TOML, YAML
 
 NEVER_IMPORTED = "raise SystemExit('a plugin was imported')\n"
@@ -43,11 +44,7 @@ class Site:
 
     def grader(self, *arguments):
         """The command line, with these distributions installed."""
-        code = "import sys; from grader_service.cli.app import main; sys.argv[0] = 'grader'; main()"
-        command = [sys.executable, "-c", code, *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(self.folder), "COLUMNS": "250"}
-        )
+        return grader(*arguments, state_dir=self.folder, PYTHONPATH=str(self.folder), COLUMNS="250")
 
 
 @pytest.fixture

@@ -43,8 +43,7 @@ class Writer:
     def _pair(self, name: str, value: object, location: tuple) -> None:
         if isinstance(value, dict) and value and self._flip():
             for inner, child in value.items():
-                here = (*location, inner)
-                self._pair(self._dots((name, self._name(inner))), child, here)
+                self._pair(self._dots((name, self._name(inner))), child, (*location, inner))
             return
         self._noise()
         self._lines.append(f"{self._space()}{name}{self._space()}={self._space()}{self._value(value, location)}")
@@ -52,24 +51,17 @@ class Writer:
 
     def _value(self, value: object, location: tuple) -> str:
         if isinstance(value, dict):
-            pairs = []
-            for name, child in value.items():
-                here = (*location, name)
-                pairs.append(f"{self._name(name)} = {self._value(child, here)}")
+            pairs = [f"{self._name(name)} = {self._value(child, (*location, name))}" for name, child in value.items()]
             return "{" + self._space() + ", ".join(pairs) + self._space() + "}"
         if isinstance(value, list):
             between = self._random.choice([", ", ",\n  ", " , # and ]\n"])
             parts = [self._value(child, (*location, index)) for index, child in enumerate(value)]
             after = "," if parts and self._flip() else ""
             # Comments and line ends are allowed in an array, unless an inline table is around it.
-            inline = between.join(parts) if not self._inside_table(location) else ", ".join(parts)
-            return "[" + inline + after + "]"
-        literal = self._literal(value)
-        self.literals[location] = literal
-        return literal
-
-    def _inside_table(self, location: tuple) -> bool:
-        return True if self._random.random() < 0.3 else len(location) > 1
+            inside_table = self._random.random() < 0.3 or len(location) > 1
+            return "[" + (", " if inside_table else between).join(parts) + after + "]"
+        self.literals[location] = self._literal(value)
+        return self.literals[location]
 
     def _literal(self, value: object) -> str:
         if not isinstance(value, str):

@@ -2,6 +2,7 @@
 
 import math
 from datetime import UTC, datetime
+from functools import partial
 
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import (
@@ -53,28 +54,25 @@ SETTINGS = LoaderSettings(batch_size=32, num_workers=2, pin_memory=True, persist
 PLAN = MeasurementPlan()
 
 
-def provenance(**changes):
-    return Provenance(
-        **{
-            "submission_sha256": "ab" * 32,
-            "filename": "submission.ipynb",
-            "entry_point": "submission.ipynb",
-            "lab_version": "1.0.0",
-            "grader_version": "0.1.0",
-            "check_versions": {"throughput_ratio": "1.0.0 (grader-service 0.1.0)"},
-            "sandbox": "docker",
-            "isolated": True,
-            "image": "grader-lab",
-            "image_digest": f"sha256:{'cd' * 32}",
-            "engine": "docker 27.1",
-            "host": {"cpu": "AMD EPYC 9654", "cores": 16, "memory_mib": 131072, "gpu_access": None},
-            "gpu": {"model": "NVIDIA H200", "uuid": "GPU-1234", "driver": "570.86", "memory_mib": 143771},
-            "versions": {"torch": "2.11.0", "torchvision": "0.26.0", "dali": "2.4.0"},
-            "seed": "30a5c63f5584221617bb05df0b1998dd",
-            "timings_s": {"unpack": 0.006, "learner": 61.5, "measure": 23.958, "tidy_up": 0.4},
-        }
-        | changes
-    )
+provenance = partial(
+    Provenance,
+    submission_sha256="ab" * 32,
+    filename="submission.ipynb",
+    entry_point="submission.ipynb",
+    lab_version="1.0.0",
+    grader_version="0.1.0",
+    check_versions={"throughput_ratio": "1.0.0 (grader-service 0.1.0)"},
+    sandbox="docker",
+    isolated=True,
+    image="grader-lab",
+    image_digest=f"sha256:{'cd' * 32}",
+    engine="docker 27.1",
+    host={"cpu": "AMD EPYC 9654", "cores": 16, "memory_mib": 131072, "gpu_access": None},
+    gpu={"model": "NVIDIA H200", "uuid": "GPU-1234", "driver": "570.86", "memory_mib": 143771},
+    versions={"torch": "2.11.0", "torchvision": "0.26.0", "dali": "2.4.0"},
+    seed="30a5c63f5584221617bb05df0b1998dd",
+    timings_s={"unpack": 0.006, "learner": 61.5, "measure": 23.958, "tidy_up": 0.4},
+)
 
 
 def check(check_id="jpeg_dataset", step="baseline", outcome=Outcome.PASSED, **changes):
@@ -156,31 +154,28 @@ def measurement(ratios=(1.30, 1.41, 1.48, 1.40, 1.34, 1.40), **changes):
     )
 
 
-def verdict(**changes):
-    """An official pass of two steps, with a measurement and a signature."""
-    return Verdict(
-        **{
-            "verdict_id": "1df2cd055cce491a933aabe4d1d28a34",
-            "submission_id": "platform:4711",
-            "run_id": "1a9bc8bc98cf94220958eb77180f8bc0",
-            "lab": "dali-pipelines",
-            "learner": "learner-17",
-            "cohort": "2026-fall",
-            "mode": Mode.OFFICIAL,
-            "status": Status.PASSED,
-            "code": "grade.passed",
-            "feedback": "Every step passed.",
-            "score": 50.0,
-            "max_score": 50.0,
-            "created_at": datetime(2026, 11, 21, 3, 39, 48, tzinfo=UTC),
-            "steps": (step("baseline"), step("benchmark")),
-            "checks": (check(), check("throughput_ratio", "benchmark", tier=Tier.GRAPH)),
-            "measurement": measurement(),
-            "provenance": provenance(),
-            "signature": Signature(key_id="6b36f696cfb5fcab", public_key="c4" * 32, value="23" * 64),
-        }
-        | changes
-    )
+verdict = partial(
+    Verdict,
+    verdict_id="1df2cd055cce491a933aabe4d1d28a34",
+    submission_id="platform:4711",
+    run_id="1a9bc8bc98cf94220958eb77180f8bc0",
+    lab="dali-pipelines",
+    learner="learner-17",
+    cohort="2026-fall",
+    mode=Mode.OFFICIAL,
+    status=Status.PASSED,
+    code="grade.passed",
+    feedback="Every step passed.",
+    score=50.0,
+    max_score=50.0,
+    created_at=datetime(2026, 11, 21, 3, 39, 48, tzinfo=UTC),
+    steps=(step("baseline"), step("benchmark")),
+    checks=(check(), check("throughput_ratio", "benchmark", tier=Tier.GRAPH)),
+    measurement=measurement(),
+    provenance=provenance(),
+    signature=Signature(key_id="6b36f696cfb5fcab", public_key="c4" * 32, value="23" * 64),
+)
+"""An official pass of two steps, with a measurement and a signature."""
 
 
 def rehearsed():
@@ -291,58 +286,53 @@ def spoiled():
     )
 
 
-def content(**changes):
-    return ContentProof(
-        **{
-            "delivered": 12288,
-            "identified": 12288,
-            "distinct": 12160,
-            "stale": 96,
-            "repeated": 32,
-            "audited": 64,
-            "failed_audits": 1,
-            "texture": 0.973,
-            "area": 0.4912,
-            "expected_area": 0.5034,
-            "kind": ContentKind.FULL,
-            "note": "64 full; texture 0.94 to 1.00, worst block 0.81",
-        }
-        | changes
-    )
+content = partial(
+    ContentProof,
+    delivered=12288,
+    identified=12288,
+    distinct=12160,
+    stale=96,
+    repeated=32,
+    audited=64,
+    failed_audits=1,
+    texture=0.973,
+    area=0.4912,
+    expected_area=0.5034,
+    kind=ContentKind.FULL,
+    note="64 full; texture 0.94 to 1.00, worst block 0.81",
+)
 
 
-def graph_proof(**changes):
-    return GraphProof(
-        **{
-            "samples": 64,
-            "alike": 64,
-            "own": 63,
-            "on_gpu": 64,
-            "windows": 192,
-            "area": 0.5034,
-            "standard_area": 0.5121,
-            "low": 0.7344,
-            "standard_low": 0.7512,
-            "scant": 0.0156,
-            "credits": {"colour": 1.0, "turn": 0.5},
-            "seconds": 2.25,
-        }
-        | changes
-    )
+graph_proof = partial(
+    GraphProof,
+    samples=64,
+    alike=64,
+    own=63,
+    on_gpu=64,
+    windows=192,
+    area=0.5034,
+    standard_area=0.5121,
+    low=0.7344,
+    standard_low=0.7512,
+    scant=0.0156,
+    credits={"colour": 1.0, "turn": 0.5},
+    seconds=2.25,
+)
 
 
-def corroboration(**changes):
-    uses = (
+corroboration = partial(
+    Corroboration,
+    uses=(
         GpuUse(arm=Arm.DALI, samples=61, sm_percent=28.6, jpg_percent=57.2, memory_mib=3120.4, processes=3),
         GpuUse(arm=Arm.LEARNER, samples=58, sm_percent=0.42, jpg_percent=0.0, memory_mib=3118.0, processes=3),
         GpuUse(arm=Arm.DECLARED, samples=60, sm_percent=0.5, memory_mib=3118.0, processes=3),
         GpuUse(arm=Arm.FAIR, samples=0),
-    )
-    flags = (
+    ),
+    flags=(
         "the GPU was busy (31 % SM) in the windows of reference_fair, which only copies batches to it",
         "in a block: Xid 43, which a program caused",
-    )
-    return Corroboration(**{"uses": uses, "flags": flags} | changes)
+    ),
+)
 
 
 REFUSED_GRAPH = TierRefused(tier="A", problem="operator_not_allowed", text="`python_function` cannot be carried.")

@@ -48,7 +48,7 @@ def test_ids_are_unique_and_references_resolve(page, case):
             assert set(re.findall(r"url\(#([^)]+)\)", value or "")) <= set(ids)
 
 
-def test_nothing_outside_is_referred_to(page, rendered, case):
+def test_nothing_outside_is_referred_to(page, case):
     """Every reference stays on the page or is data, in attributes and in CSS alike."""
     shown = page(case)
     for element in shown.elements:

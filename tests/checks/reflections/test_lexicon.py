@@ -10,9 +10,9 @@ from checks.reflections.lexicon import Lexicon, concepts, covered_languages
 from checks.reflections.text import clean, pieces
 
 
-def lexicon(*entries, common=None):
+def lexicon(*entries):
     """A small lexicon of (concept, language, patterns)."""
-    index = compile_index(entries, common or {}).as_json()
+    index = compile_index(entries, {}).as_json()
     return Lexicon(index, index["phrases"])
 
 

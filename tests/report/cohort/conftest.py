@@ -4,35 +4,25 @@ from functools import cache
 
 import pytest
 
-from grader_service.report.cohort.pages import batch_page, cohort_page
+from grader_service.report.cohort.pages import cohort_page
 from tests.regrade.makers import MOMENT
-from tests.report.cohort.data import changes, entries, figures, measured_again
+from tests.report.cohort.data import changes, entries, measured_again, page_of
 from tests.report.window import Window, offline_windows
 
-
-def _rendered(name):
-    if name == "cohort":
-        return cohort_page(entries(300), title="Autumn <2026> & co", generated_at=MOMENT + 86400)
-    if name == "many":
-        return cohort_page(entries(1200), title="Everybody")
-    if name == "empty":
-        return cohort_page([], title="Nobody")
-    if name == "nothing":
-        return batch_page(figures([], state="planned"), [])
-    if name == "again":
-        given = list(measured_again(changes(300)))
-        return batch_page(figures(given), given)
-    given = list(changes(300, repeats=3))
-    return batch_page(figures(given, repeats=3), given)
-
-
-PAGES = ("cohort", "many", "empty", "batch", "again", "nothing")
+PAGES = {
+    "cohort": lambda: cohort_page(entries(300), title="Autumn <2026> & co", generated_at=MOMENT + 86400),
+    "many": lambda: cohort_page(entries(1200), title="Everybody"),
+    "empty": lambda: cohort_page([], title="Nobody"),
+    "batch": lambda: page_of(changes(300, repeats=3), repeats=3),
+    "again": lambda: page_of(measured_again(changes(300))),
+    "nothing": lambda: page_of([], state="planned"),
+}
 
 
 @pytest.fixture(scope="session")
 def rendered():
     """The text of a named page."""
-    return cache(_rendered)
+    return cache(lambda name: PAGES[name]())
 
 
 class Visit(Window):

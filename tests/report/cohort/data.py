@@ -3,10 +3,10 @@
 import random
 from dataclasses import replace
 
-from grader_service.model.diff import Diff
 from grader_service.model.standing import RateStanding, RatioStanding
 from grader_service.model.verdict import Status
 from grader_service.regrade.diff import diff_of
+from grader_service.report.cohort.pages import batch_page
 from grader_service.store.cohorts import CohortEntry
 from tests.regrade.makers import CHECKS, MOMENT, a_batch, a_check, a_progress, a_standing, repeated
 
@@ -92,9 +92,10 @@ def measured_again(given):
         yield change.model_copy(update={"new": new})
 
 
-def figures(given, **batch) -> Diff:
-    """The diff of these changes."""
-    return diff_of(a_batch(**batch), a_progress(counts={"done": len(given)}), iter(given))
+def page_of(given, **batch) -> str:
+    """The page of a batch with these changes."""
+    given = list(given)
+    return batch_page(diff_of(a_batch(**batch), a_progress(counts={"done": len(given)}), iter(given)), given)
 
 
 def wide(count):

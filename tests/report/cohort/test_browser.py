@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from grader_service.report.cohort.pages import batch_page, cohort_page
+from grader_service.report.cohort.pages import cohort_page
 from tests.regrade.makers import a_change, a_check, a_standing, pending
 from tests.report.cohort.conftest import PAGES
-from tests.report.cohort.data import HOSTILE, entries, figures
+from tests.report.cohort.data import HOSTILE, entries, page_of
 from tests.report.window import without_policy
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -201,16 +201,14 @@ def test_feedback_is_shown_where_it_was_given(visit):
 def test_every_figure_that_filters_shows_as_many_rows(visit, rendered, name):
     """Counts of the summary and what the table shows for them never disagree."""
     seen = visit(rendered(name)).ready()
-    picks = seen.page.locator(".pick button")
     checked = 0
-    for place in range(picks.count()):
-        button = picks.nth(place)
-        if not button.is_visible() or not re.match(r"[\d,]+\b", button.inner_text()):
+    for button in seen.page.locator(".pick button").all():
+        figure = re.match(r"[\d,]+\b", button.inner_text())
+        if not button.is_visible() or not figure:
             continue
-        wanted = int(re.match(r"[\d,]+", button.inner_text())[0].replace(",", ""))
         button.click()
         if "more submission" not in button.inner_text():
-            assert (button.get_attribute("aria-label"), seen.count) == (button.get_attribute("aria-label"), wanted)
+            assert seen.count == int(figure[0].replace(",", "")), button.get_attribute("aria-label")
             checked += 1
     assert checked > 12
     assert seen.console == []
@@ -246,7 +244,7 @@ def test_change_opens_both_verdicts_beside_each_other(visit, rendered):
 def test_pending_and_outdated_submissions_are_told_apart(visit):
     """Without a new verdict there is nothing after it, and no filter of the new side finds it."""
     given = [pending("s:1"), a_change("s:2", outdated=True), a_change("s:3", {"cuda_batch": "failed"}, {})]
-    seen = visit(batch_page(figures(given, state="running"), given)).ready()
+    seen = visit(page_of(given, state="running")).ready()
     assert seen.column("Change") == ["… pending", "↷ outdated", "▲ newly passing"]
     assert seen.column("After")[0] == "–"
     assert seen.choose(new="passed").column("Submission") == ["s:2", "s:3"]
@@ -346,17 +344,16 @@ def test_moves_of_two_labs_filter_by_their_lab(visit):
     """In a batch as well: a check's transition shows the submissions of its own lab, and steps are summed up."""
     given = []
     for number in range(9):
-        lab = f"lab-{number % 3 == 0:d}"
         sides = [
             a_standing(
                 f"s:{number}",
                 checks=(a_check("one", step="same"), a_check("two", outcome, step="same")),
-                lab=lab,
+                lab=f"lab-{number % 3 == 0:d}",
             )
             for outcome in ("passed", "failed")
         ]
         given.append(a_change(f"s:{number}", *sides))
-    seen = visit(batch_page(figures(given), given)).ready()
+    seen = visit(page_of(given)).ready()
     moves = seen.page.get_by_role("button", name=re.compile("passed → failed"))
     assert sorted(moves.all_inner_texts()) == ["3 passed → failed", "6 passed → failed"]
     for move in moves.all():

@@ -20,7 +20,7 @@ from grader_service.report.cohort.selection import described
 from grader_service.store.cohorts import CohortEntry
 from tests.regrade.makers import a_batch, a_change, a_progress, a_standing, pending
 from tests.report.cohort.conftest import PAGES
-from tests.report.cohort.data import HOSTILE, changes, entries, figures, wide
+from tests.report.cohort.data import HOSTILE, changes, entries, page_of, wide
 from tests.report.page import Page
 
 
@@ -91,7 +91,7 @@ def test_hostile_text_stands_nowhere_as_written(rendered):
 def test_title_and_reason_are_escaped():
     """What an operator types is text as well."""
     assert "<h1><bdi>&lt;i&gt;x" in cohort_page([], title="<i>x")
-    html = batch_page(figures([a_change()], reason="`1.1` <b>", author="<u>"), [a_change()])
+    html = page_of([a_change()], reason="`1.1` <b>", author="<u>")
     assert "<code>1.1</code> &lt;b&gt;" in html
     assert "<u>" not in html
 
@@ -106,8 +106,7 @@ def test_ten_thousand_submissions_fit_five_megabytes(given):
 @pytest.mark.slow
 def test_ten_thousand_changes_fit_five_megabytes():
     """With two verdicts each."""
-    given = list(changes(10_000))
-    assert len(batch_page(figures(given), given).encode()) < 5_000_000
+    assert len(page_of(changes(10_000)).encode()) < 5_000_000
 
 
 def test_feedback_is_bounded(monkeypatch):
@@ -186,8 +185,7 @@ def test_odd_verdicts_make_a_page():
     assert "&lt;arm&gt;" in html
     assert "<arm>" not in html
     assert len(island(html)["rows"]["filename"][0]) == 300
-    change = a_change("odd", old=odd, new=odd)
-    assert "Nothing changes" in batch_page(figures([change]), [change])
+    assert "Nothing changes" in page_of([a_change("odd", old=odd, new=odd)])
 
 
 def test_matrix_counts_those_that_were_compared():
@@ -200,7 +198,7 @@ def test_matrix_counts_those_that_were_compared():
         a_change("s:5", {}, {"cuda_batch": "failed"}, outdated=True),
         pending("s:6"),
     ]
-    html = batch_page(figures(given, state="running"), given)
+    html = page_of(given, state="running")
     assert table(html, "Status before and after") == [
         ["", "✓ passed", "✕ failed", "all before"],
         ["✓ passed", "1", "2", "3"],
@@ -216,8 +214,7 @@ def test_matrix_counts_those_that_were_compared():
 
 def test_movers_say_why():
     """Status, points and each check that differs, with its codes."""
-    given = [a_change("s:1", {}, {"cuda_batch": "failed"})]
-    html = batch_page(figures(given), given)
+    html = page_of([a_change("s:1", {}, {"cuda_batch": "failed"})])
     assert table(html, "Submissions that fail now and did not before")[1] == [
         "s:1 learner s:1",
         "✓ passed → to ✕ failed",
@@ -248,7 +245,7 @@ def test_ratios_before_and_after():
         a_change("s:5", measured(2.0), measured(9.0), outdated=True),
         pending("s:6"),
     ]
-    html = batch_page(figures(given), given)
+    html = page_of(given)
     text = Page(html).text
     assert "3 submissions have a ratio on both sides, and 1 on one side only" in text
     assert "For 2 of them the intervals before and after have nothing in common" in text
@@ -263,13 +260,12 @@ def test_ratios_before_and_after():
 
 def test_nothing_is_said_to_have_moved_that_was_not_measured_again():
     """Judged again from the same evidence: the ratios are shown once; without any, there is nothing to show."""
-    given = list(changes(50))
-    html = batch_page(figures(given), given)
+    html = page_of(changes(50))
     assert "Nothing was measured anew" in Page(html).text
     assert "moved-ratios" not in html
     assert [row[0] for row in table(html, NUMBERS)[3:]] == [*wording.ARMS.values()]
     unmeasured = a_change("s:1", *(a_standing(ratio=None, rates={}, verdict_id=name) for name in "vw"))
-    assert "Speed" not in batch_page(figures([unmeasured]), [unmeasured])
+    assert "Speed" not in page_of([unmeasured])
 
 
 def test_flake_ledger_names_what_varies(rendered):
@@ -277,7 +273,7 @@ def test_flake_ledger_names_what_varies(rendered):
     rows = table(rendered("batch"), "How often each check varies")
     assert rows[1][0] == "Status of the submission"
     assert any(row[0] == "Throughput ratio Benchmark" and int(row[2]) > 0 for row in rows)
-    assert "Flake ledger" not in batch_page(figures([a_change()]), [a_change()])
+    assert "Flake ledger" not in page_of([a_change()])
 
 
 def test_narrowed_figures_say_so():
@@ -301,8 +297,7 @@ def test_narrowed_figures_say_so():
 )
 def test_page_says_what_is_in_force(state, said):
     """Nobody has to guess whether learners see the new verdicts."""
-    given = [a_change("s:1", {}, {"cuda_batch": "failed"})]
-    text = Page(batch_page(figures(given, state=state), given)).text
+    text = Page(page_of([a_change("s:1", {}, {"cuda_batch": "failed"})], state=state)).text
     assert said in text
     assert ("1 of 1 verdict changed" in text) == (state == "applied")
 
