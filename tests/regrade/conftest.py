@@ -5,11 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from checks.registry import Registry
 from grader_service.model.regrade import ItemState
-from grader_service.regrade.bulk import BulkDesk
 from grader_service.regrade.releasing import ReleaseDesk
 from grader_service.service.retry import RetryPolicy
 from grader_service.signing import Signer
@@ -19,7 +16,7 @@ from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.regrade_work import Chunk
 from grader_service.store.tables import OutboxRow, VerdictRow
 from tests.conftest import DATABASES
-from tests.regrade.desk import COUNT
+from tests.regrade.desk import COUNT, a_desk
 from tests.regrade.stored import changed_lab, fill
 from tests.service.harness import Service, Worker, served
 from tests.waiting import wait_for
@@ -56,13 +53,13 @@ class Room(Service):
         """The lab as it is installed, with another threshold."""
         return changed_lab(self.logs)
 
-    def await_done(self, batch_id: str, items: int, timeout_s: float = 60.0) -> None:
+    def await_done(self, batch_id: str, items: int) -> None:
         """Waits until so many items of a batch have their new verdict."""
-        wait_for(lambda: regrades.progress(self.store, batch_id).done >= items, timeout_s, every_s=0.02)
+        wait_for(lambda: regrades.progress(self.store, batch_id).done >= items, 60, every_s=0.02)
 
-    def await_batch(self, batch_id: str, state: str, timeout_s: float = 120.0) -> None:
+    def await_batch(self, batch_id: str, state: str) -> None:
         """Waits until a batch is in this state."""
-        wait_for(lambda: regrades.batch(self.store, batch_id).state == state, timeout_s)
+        wait_for(lambda: regrades.batch(self.store, batch_id).state == state, 120)
 
     def hold(self, items: int) -> Chunk:
         """Takes items of the running batch, so that no worker, however fast, comes to its end before they are back."""
@@ -75,9 +72,9 @@ class Room(Service):
         """Lets others have what `hold` took."""
         regrade_work.give_back(self.store, chunk, chunk.jobs)
 
-    def await_idle(self, batch_id: str, *, held: int = 0, timeout_s: float = 60.0) -> None:
+    def await_idle(self, batch_id: str, *, held: int = 0) -> None:
         """Waits until no item of a batch is in hand but those that `hold` took."""
-        wait_for(lambda: regrades.progress(self.store, batch_id).counts.get(ItemState.WORKING, 0) == held, timeout_s)
+        wait_for(lambda: regrades.progress(self.store, batch_id).counts.get(ItemState.WORKING, 0) == held, 60)
 
     def in_force(self) -> dict[str, Any]:
         """Submission to the row of its verdict in force."""
@@ -112,17 +109,11 @@ def room(redis, store_url, tmp_path):
         yield made
 
 
-@pytest.fixture(scope="module")
-def registry():
-    return Registry()
-
-
 @pytest.fixture
-def desk(store, registry):
+def desk(store):
     """Somebody who judges in this process, over a cohort of known kinds."""
     fill(store, COUNT)
-    signer = Signer(Ed25519PrivateKey.generate())
-    return BulkDesk(store, registry, signer, "worker", retry=RetryPolicy(max_attempts=2, delay_s=0.0))
+    return a_desk(store, retry=RetryPolicy(max_attempts=2, delay_s=0.0))
 
 
 @pytest.fixture

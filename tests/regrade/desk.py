@@ -1,25 +1,32 @@
 """Somebody who judges batches in this process, over a cohort of known kinds; and what a test does with the store."""
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import delete, select, update
 
+from checks.registry import Registry
 from grader_service.model.regrade import BatchState, Selection
 from grader_service.model.verdict import Outcome
-from grader_service.regrade.bulk import CHUNK, judge_chunk
+from grader_service.regrade.bulk import CHUNK, BulkDesk, judge_chunk
 from grader_service.regrade.diff import diff_of
 from grader_service.regrade.planning import PlanRequest, plan
+from grader_service.signing import Signer
 from grader_service.store import regrade_states, regrades
 from grader_service.store.tables import EvidenceRow, OutboxRow, VerdictRow, WaiterRow, table_of
 
 COUNT = 40
 
 
-def planned(desk, *labs, **changes):
-    values = {"selection": Selection(), "reason": "because", "lab_files": labs} | changes
-    return plan(desk.store, desk.registry, PlanRequest(**values), "ann").batch_id
+def a_desk(store, **changes):
+    return BulkDesk(store, Registry(), Signer(Ed25519PrivateKey.generate()), "worker", **changes)
+
+
+def planned(desk, *labs, reason="because", level="auto", repeats=1, gpu_budget_s=None, **selection):
+    request = PlanRequest(Selection(**selection), reason, level, repeats, gpu_budget_s, labs)
+    return plan(desk.store, desk.registry, request, "ann")
 
 
 def started(desk, *labs, **changes):
-    batch_id = planned(desk, *labs, **changes)
+    batch_id = planned(desk, *labs, **changes).batch_id
     regrade_states.start(desk.store, batch_id, "ann")
     return batch_id
 

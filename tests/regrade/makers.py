@@ -1,7 +1,9 @@
 """Builders of standings, changes and batches; each test changes only what it is about."""
 
+from collections.abc import Iterable
 from typing import Any
 
+from grader_service.model.diff import Diff
 from grader_service.model.regrade import (
     Batch,
     BatchLab,
@@ -16,6 +18,7 @@ from grader_service.model.regrade import (
 )
 from grader_service.model.standing import CheckStanding, RateStanding, RatioStanding, Standing
 from grader_service.model.verdict import Mode, Outcome, Status, StepVerdict, Tier
+from grader_service.regrade.diff import diff_of
 
 CHECKS = {
     "jpeg_dataset": "baseline",
@@ -32,6 +35,8 @@ CODES = {
     Outcome.SKIPPED: "nothing_there",
     Outcome.ERROR: "broke",
 }
+LOST = {"throughput_ratio": "failed"}
+NOISY = {"throughput_ratio": "inconclusive"}
 POINTS = 25.0
 MOMENT = 1_790_000_000.0
 """2026-09-21T14:13:20Z."""
@@ -57,9 +62,9 @@ def a_check(check: str = "throughput_ratio", outcome: str = "passed", **changes:
     return CheckStanding(**(values | changes))
 
 
-def a_ratio(ratio: float = 1.5, width: float = 0.1) -> RatioStanding:
-    """A measured ratio and its interval, so wide on either side."""
-    return RatioStanding(ratio=ratio, low=ratio - width, high=ratio + width)
+def a_ratio(ratio: float = 1.5) -> RatioStanding:
+    """A measured ratio with an interval of 0.1 on either side."""
+    return RatioStanding(ratio=ratio, low=ratio - 0.1, high=ratio + 0.1)
 
 
 def a_rate(median: float = 1000.0) -> RateStanding:
@@ -173,6 +178,11 @@ def a_batch(**changes: Any) -> Batch:
         ),
     }
     return Batch(**(values | changes))
+
+
+def a_diff(changes: Iterable[Change], batch: Batch | None = None, **options: Any) -> Diff:
+    """What such a batch changes."""
+    return diff_of(batch or a_batch(), a_progress(), changes, **options)
 
 
 def a_progress(**changes: Any) -> Progress:

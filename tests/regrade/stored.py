@@ -9,7 +9,6 @@ has had it, so that a test sees new answers only.
 import hashlib
 import json
 import random
-import re
 import time
 import uuid
 import zlib
@@ -68,6 +67,7 @@ _VARIANTS = 60
 _NAMES = ("learner-{}", "learner-{}", "learner-{}", "learner-{}", 'Zoë O\'Neill "{}" <b>bold</b>', "=HYPERLINK({})")
 """Ids are opaque: platforms also send names, and some learners try what a page makes of them."""
 _WHEN = datetime(2001, 2, 3, 4, 5, 6, 789012, tzinfo=UTC)
+_SIGNATURE = Signature(key_id="4d" * 8, public_key="4d" * 32, value="5e" * 64)
 _MARKS = {
     "verdict_id": '"mark:verdict"',
     "submission_id": '"mark:submission"',
@@ -77,11 +77,9 @@ _MARKS = {
     "sha256": f'"{"a1" * 32}"',
     "created_at": f'"{_WHEN.isoformat().replace("+00:00", "Z")}"',
     "created_s": f"{_WHEN.timestamp()}",
-    "signature": f'"{"5e" * 64}"',
+    "signature": _SIGNATURE.model_dump_json(),
 }
 """What stands in the documents of a shared judgement where each submission has its own."""
-_MARK = re.compile("|".join(re.escape(mark) for mark in _MARKS.values()))
-_NAME_OF = {mark: name for name, mark in _MARKS.items()}
 
 
 @dataclass(frozen=True)
@@ -174,19 +172,11 @@ def changed_lab(folder: Path, old: bytes = b"threshold = 1.1", new: bytes = b"th
     return path
 
 
-class _Text:
-    """A document with marks in it."""
-
-    def __init__(self, text: str) -> None:
-        self._pieces = _MARK.split(text)
-        self._names = [_NAME_OF[mark] for mark in _MARK.findall(text)]
-
-    def filled(self, values: dict[str, str]) -> str:
-        """The document with these JSON values in the marks' places."""
-        parts = [self._pieces[0]]
-        for name, piece in zip(self._names, self._pieces[1:], strict=True):
-            parts += (values[name], piece)
-        return "".join(parts)
+def _filled(text: str, values: dict[str, str]) -> str:
+    """The document with these JSON values in the marks' places."""
+    for name, value in values.items():
+        text = text.replace(_MARKS[name], value)
+    return text
 
 
 @dataclass(frozen=True)
@@ -194,18 +184,18 @@ class _Shared:
     """One piece of evidence and what was judged from it, for several submissions."""
 
     kind: EvidenceKind
-    document: _Text
+    document: str
     verdict: Verdict
-    canonical: _Text
-    signed: _Text
-    standing: _Text
+    canonical: str
+    signed: str
+    standing: str
 
     def evidence(self, run_id: str) -> tuple[EvidenceKind, bytes]:
         """The document that a run would have stored, and its kind."""
-        return self.kind, self.document.filled({"run_id": json.dumps(run_id)}).encode()
+        return self.kind, _filled(self.document, {"run_id": json.dumps(run_id)}).encode()
 
 
-_GRADED: dict[tuple[str | float, int, int], tuple[EvidenceKind, str, Verdict]] = {}
+_JUDGED: dict[tuple[str | float, int, int], _Shared] = {}
 """What this process judged before, by kind, attempt and variant: judging is most of filling a store."""
 
 
@@ -216,7 +206,6 @@ class Maker:
         self.registry = Registry()
         self.signer = signer
         self._lab = load_lab(LAB, self.registry)
-        self._shared: dict[tuple[str | float, int, int], _Shared] = {}
         steps = self._lab.steps
         self.plan = RunPlan(
             needs=tuple(sorted(needs_of(steps, self.registry))),
@@ -245,15 +234,12 @@ class Maker:
 
     def shared(self, place: Place) -> _Shared:
         """The evidence of this place and what was judged from it."""
-        variant = place.number % _VARIANTS
-        key = (place.kind, place.attempt, variant)
-        if key not in self._shared:
-            if key not in _GRADED:
-                _GRADED[key] = self._graded(place, random.Random(f"1 {key}"))
-            self._shared[key] = self._signed(*_GRADED[key])
-        return self._shared[key]
+        key = (place.kind, place.attempt, place.number % _VARIANTS)
+        if key not in _JUDGED:
+            _JUDGED[key] = self._judged(place, random.Random(f"1 {key}"))
+        return _JUDGED[key]
 
-    def _graded(self, place: Place, draw: random.Random) -> tuple[EvidenceKind, str, Verdict]:
+    def _judged(self, place: Place, draw: random.Random) -> _Shared:
         marks = {"learner": "mark:learner", "cohort": "mark:cohort", "sha256": "a1" * 32}
         marked = self.submission("mark:submission", place).model_copy(update={"filename": "submission.ipynb"} | marks)
         steps = self._lab.steps
@@ -278,20 +264,15 @@ class Maker:
             document = evidence.model_dump_json()
             judged = judge(evidence, steps, self.registry)
             verdict = verdicts.compose(marked, self._lab, steps, judged, evidence)
-        return kind, document, verdict
-
-    def _signed(self, kind: EvidenceKind, document: str, verdict: Verdict) -> _Shared:
-        public = self.signer.public_key
-        signature = Signature(key_id=key_id(public), public_key=public, value="5e" * 64)
-        changes = {"verdict_id": "mark:verdict", "created_at": _WHEN, "signature": signature}
+        changes = {"verdict_id": "mark:verdict", "created_at": _WHEN, "signature": _SIGNATURE}
         verdict = verdict.model_copy(update=changes)
         return _Shared(
             kind,
-            _Text(document),
+            document,
             verdict,
-            _Text(canonical(verdict.model_dump(mode="json")).decode()),
-            _Text(verdict.model_dump_json()),
-            _Text(standing_of(verdict).model_dump_json(exclude_defaults=True)),
+            canonical(verdict.model_dump(mode="json")).decode(),
+            verdict.model_dump_json(),
+            standing_of(verdict).model_dump_json(exclude_defaults=True),
         )
 
 
@@ -319,7 +300,9 @@ class _Rows:
             "created_s": json.dumps(judged.timestamp()),
         }
         # The shared judgement with this submission's own names in it, signed as it stands.
-        seal = maker.signer._key.sign(shared.canonical.filled(values).encode()).hex()
+        seal = maker.signer._key.sign(_filled(shared.canonical, values).encode()).hex()
+        public = maker.signer.public_key
+        signature = Signature(key_id=key_id(public), public_key=public, value=seal)
         verdict = shared.verdict
         self._row(
             SubmissionRow,
@@ -367,8 +350,8 @@ class _Rows:
             score=verdict.score,
             max_score=verdict.max_score,
             current=True,
-            document=shared.signed.filled(values | {"signature": json.dumps(seal)}),
-            standing=shared.standing.filled(values),
+            document=_filled(shared.signed, values | {"signature": signature.model_dump_json()}),
+            standing=_filled(shared.standing, values),
             created_at=judged.timestamp(),
         )
         waiter = maker.waiter(place)

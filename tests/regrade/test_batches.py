@@ -7,7 +7,7 @@ import pytest
 
 from grader_service.errors import UsageError
 from grader_service.model.evidence import RunPlan
-from grader_service.model.regrade import BatchState, ItemState, Selection
+from grader_service.model.regrade import BatchState, ItemState
 from grader_service.regrade import bulk
 from grader_service.regrade.bulk import judge_chunk
 from grader_service.regrade.escalating import escalate
@@ -15,6 +15,7 @@ from grader_service.regrade.filters import lost_a_decision
 from grader_service.regrade.releasing import release_due
 from grader_service.store import leases, regrade_apply, regrade_states, regrade_work, regrades
 from grader_service.store.operations import whereabouts
+from grader_service.store.regrade_parked import parked
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import EvidenceRow, VerdictRow
 from tests.regrade.desk import (
@@ -33,7 +34,7 @@ from tests.regrade.desk import (
     waiting,
     worked_off,
 )
-from tests.regrade.kinds import TRANSITIONS, kinds
+from tests.regrade.kinds import transitions
 from tests.store.threads import at_once
 
 
@@ -43,12 +44,11 @@ def test_verdicts_stay_aside_until_they_are_applied(desk, stricter):
     batch_id = worked_off(desk, stricter)
     assert in_force(desk) == former
     assert answers(desk) == []
-    transitions = Counter()
-    for change in regrades.changes(desk.store, batch_id, size=7):
-        transitions[change.old.status.value, change.new.status.value] += 1
+    changes = list(regrades.changes(desk.store, batch_id, size=7))
+    for change in changes:
         assert change.old.verdict_id == former[change.submission_id]
         assert change.new.run_id == change.old.run_id
-    assert transitions == Counter(TRANSITIONS[kind] for kind in kinds(COUNT))
+    assert Counter((change.old.status, change.new.status) for change in changes) == transitions(COUNT)
 
 
 def test_apply_and_revert(desk, stricter):
@@ -94,17 +94,20 @@ def test_who_is_told_can_be_said(desk, notify, share):
 
 def test_what_changed_meanwhile_is_left_alone(desk, stricter):
     """A submission that another batch has given a verdict keeps it, when this one is applied or undone."""
-    early, late = worked_off(desk, stricter), worked_off(desk, stricter, selection=Selection(statuses=("passed",)))
-    of_late = sum(1 for _ in regrades.changes(desk.store, late))
+    former = in_force(desk)
+    early, late = worked_off(desk, stricter), worked_off(desk, stricter, statuses=("passed",))
+    of_late = {change.submission_id: change.new.verdict_id for change in regrades.changes(desk.store, late)}
     regrade_apply.apply(desk.store, late, "ann", notify="none")
-    after_late = in_force(desk)
-    assert sum(change.outdated for change in regrades.changes(desk.store, early)) == of_late
+    assert sum(change.outdated for change in regrades.changes(desk.store, early)) == len(of_late)
     done = regrade_apply.apply(desk.store, early, "ann", notify="none")
-    assert (done.in_force, done.outdated) == (COUNT - of_late, of_late)
+    assert (done.in_force, done.outdated) == (COUNT - len(of_late), len(of_late))
+    now = in_force(desk)
+    assert {key: now[key] for key in of_late} == of_late
+    assert not former.items() & now.items()
     undone = regrade_apply.revert(desk.store, late, "ann", notify="none")
-    assert (undone.restored, undone.outdated) == (of_late, 0)
+    assert (undone.restored, undone.outdated) == (len(of_late), 0)
     regrade_apply.revert(desk.store, early, "ann", notify="none")
-    assert set(in_force(desk)) == set(after_late)
+    assert in_force(desk) == former
 
 
 def test_a_pause_hands_nothing_out(desk):
@@ -167,7 +170,7 @@ def test_an_item_that_kills_its_process_is_alone_when_it_is_tried_again(desk):
 def test_a_vanished_worker_is_in_the_audit_trail(desk):
     """Every try that it cost is an event of the submission, under the worker's name."""
     first = min(in_force(desk))
-    batch_id = started(desk, selection=Selection(submissions=(first,)))
+    batch_id = started(desk, submissions=(first,))
     tokens = []
     for _ in range(2):
         tokens.append(regrade_work.claim_chunk(desk.store, "ghost", 60.0, 10).token)
@@ -217,6 +220,26 @@ def test_our_failures_wait_for_an_operator(desk):
     done = regrade_apply.apply(desk.store, batch_id, "ann", unfinished=True)
     assert (done.in_force, done.unfinished) == (COUNT - 2, 2)
     assert {key for key, verdict in in_force(desk).items() if verdict == former[key]} == {first, second}
+
+
+def test_later_repetitions_that_need_attention_are_named(desk):
+    """In order, with the failure; no more than asked for, and none of another batch."""
+    first, second = sorted(in_force(desk))[:2]
+    batch_id, other = started(desk, repeats=3), started(desk)
+    assert judge_chunk(desk, size=COUNT) == COUNT
+    assert counts(desk, batch_id) == {ItemState.DONE: COUNT, ItemState.WAITING: 2 * COUNT}
+    lose(desk, first, second)
+    judge_all(desk)
+    found = parked(desk.store, batch_id)
+    assert [(item.submission_id, item.repetition) for item in found] == [
+        (first, 2),
+        (first, 3),
+        (second, 2),
+        (second, 3),
+    ]
+    assert all(item.attempts == 2 and "not stored any more" in item.error for item in found)
+    assert parked(desk.store, batch_id, limit=3) == found[:3]
+    assert [(item.submission_id, item.repetition) for item in parked(desk.store, other)] == [(first, 1), (second, 1)]
 
 
 def test_an_unfinished_batch_is_applied_only_when_told(desk):
@@ -281,7 +304,7 @@ ACTIONS = {
 def test_each_state_allows_what_makes_sense(desk, name):
     """Everything else is refused with the state, and changes nothing."""
     steps, allowed = STATES[name]
-    batch_id = planned(desk)
+    batch_id = planned(desk).batch_id
     for step in steps:
         if step == "judge":
             judge_all(desk)
@@ -303,12 +326,22 @@ def test_a_batch_that_is_not_there(store, action):
         ACTIONS[action](store, "rg-nothing", "ann")
 
 
-def test_a_damaged_document_is_ours(desk):
-    """Evidence that is not what was written judges nobody."""
-    first = min(in_force(desk))
-    overwrite(desk.store, EvidenceRow, runs_of(first), sha256="0" * 64)
-    batch_id = started(desk, selection=Selection(submissions=(first,)))
+@pytest.mark.parametrize(
+    ("table", "values", "said"),
+    [
+        pytest.param(EvidenceRow, {"sha256": "0" * 64}, "does not match its digest", id="other-evidence"),
+        pytest.param(EvidenceRow, {"document": b"damaged"}, "is damaged", id="evidence"),
+        pytest.param(VerdictRow, {"standing": None, "document": "{}"}, "for Verdict", id="verdict"),
+    ],
+)
+def test_one_damaged_row_is_ours_and_stops_nobody_else(desk, table, values, said):
+    """Evidence that is not what was written, or a verdict that cannot be read, is one item that needs attention."""
+    first, *others = sorted(in_force(desk))
+    of_first = runs_of(first) if table is EvidenceRow else VerdictRow.submission_id == first
+    batch_id = started(desk)
+    overwrite(desk.store, table, of_first, **values)
     judge_all(desk)
-    (change,) = regrades.changes(desk.store, batch_id)
-    assert (change.new, change.state) == (None, ItemState.NEEDS_ATTENTION)
-    assert "does not match its digest" in change.error
+    assert state(desk, batch_id) is BatchState.FINISHED
+    assert counts(desk, batch_id) == {ItemState.DONE: len(others), ItemState.NEEDS_ATTENTION: 1}
+    ((item,),) = read(desk.store, RegradeItemRow.last_error, where=[RegradeItemRow.submission_id == first])
+    assert said in item

@@ -5,12 +5,10 @@ import pytest
 from grader_service.model.diff import CHANGED, Filter, Kind
 from grader_service.model.regrade import ItemState, Level
 from grader_service.model.verdict import Mode, Outcome, StepVerdict
-from grader_service.regrade.diff import MOST_LISTED, diff_of
+from grader_service.regrade.diff import MOST_LISTED
 from grader_service.regrade.filters import kind_of, lost_a_decision
-from tests.regrade.makers import a_batch, a_change, a_check, a_progress, a_ratio, a_standing, pending
+from tests.regrade.makers import LOST, NOISY, a_change, a_check, a_diff, a_ratio, a_standing, pending
 
-LOST = {"throughput_ratio": "failed"}
-NOISY = {"throughput_ratio": "inconclusive"}
 CHANGES = (
     a_change("s:1"),
     a_change("s:2", {}, LOST),
@@ -25,11 +23,6 @@ CHANGES = (
 """Of every kind but `cancelled` at least one."""
 
 
-def made(changes=CHANGES, **options):
-    batch = options.pop("batch", a_batch())
-    return diff_of(batch, a_progress(), changes, **options)
-
-
 def moved(part):
     """Transitions as a mapping."""
     return {(item.old, item.new): item.submissions for item in part}
@@ -37,7 +30,7 @@ def moved(part):
 
 def test_every_submission_is_of_one_kind():
     """All kinds are there, and they add up."""
-    diff = made()
+    diff = a_diff(CHANGES)
     assert diff.kinds == {
         Kind.NEWLY_FAILING: 2,
         Kind.NEWLY_PASSING: 1,
@@ -81,7 +74,7 @@ def test_kinds(change, kind):
 
 def test_statuses_are_counted_from_where_to_where():
     """Of those that `apply` would act on, those that stay included; outdated and open ones are in no figure."""
-    assert moved(made().statuses) == {
+    assert moved(a_diff(CHANGES).statuses) == {
         ("passed", "passed"): 1,
         ("passed", "failed"): 2,
         ("passed", "inconclusive"): 1,
@@ -92,7 +85,7 @@ def test_statuses_are_counted_from_where_to_where():
 
 def test_scores_before_and_after():
     """Means and medians are shares of all points; what has no score is counted apart, and never as 0."""
-    diff = made()
+    diff = a_diff(CHANGES)
     # Before: 100 100 100 100 75 75. After: 100 75 75 none 100 50.
     assert (diff.before.scored, diff.before.without) == (6, 0)
     assert diff.before.mean == pytest.approx(550 / 600)
@@ -110,13 +103,13 @@ def test_a_score_on_the_edge_of_a_bar_belongs_to_the_bar_above(twentieths):
     """Whatever floating point makes of the product."""
     for most in (100.0, 30.0, 7.0, 0.3):
         score = most * twentieths / 20
-        diff = made([a_change(old=a_standing(score=score, max_score=most))])
+        diff = a_diff([a_change(old=a_standing(score=score, max_score=most))])
         assert diff.before.histogram[min(19, twentieths)] == 1
 
 
 def test_more_points_than_there_are_stay_in_the_last_bar():
     """Neither an index beyond it nor a number that JSON cannot hold."""
-    diff = made([a_change(old=a_standing(score=1e308, max_score=1e-308), new=a_standing(score=120.0))])
+    diff = a_diff([a_change(old=a_standing(score=1e308, max_score=1e-308), new=a_standing(score=120.0))])
     assert diff.before.histogram[-1] == diff.after.histogram[-1] == 1
     assert diff.after.mean == 1.2
     assert diff.model_validate_json(diff.model_dump_json()) == diff
@@ -124,7 +117,7 @@ def test_more_points_than_there_are_stay_in_the_last_bar():
 
 def test_checks_have_transitions_and_pass_rates():
     """A rate is of those that were decided; the figures of a step are those of its check."""
-    diff = made()
+    diff = a_diff(CHANGES)
     found = {item.check: item for item in diff.checks}
     assert list(found) == ["jpeg_dataset", "cuda_batch", "throughput_ratio", "reflections"]
     ratio = found["throughput_ratio"]
@@ -144,7 +137,7 @@ def test_checks_that_come_and_go_are_absent_on_the_other_side():
     """A lab that gets another check has no outcome of it before."""
     new = a_standing(checks=(a_check("reflections"), a_check("fresh", "inconclusive")))
     old = a_standing(checks=(a_check("reflections"), a_check("stale", "failed")))
-    diff = made([a_change(old=old, new=new)])
+    diff = a_diff([a_change(old=old, new=new)])
     found = {item.check: moved(item.transitions) for item in diff.checks}
     assert found == {
         "reflections": {("passed", "passed"): 1},
@@ -163,14 +156,14 @@ def test_points_that_differ_are_a_change_of_check_and_step():
     checks = (a_check("reflections", score=20.0),)
     step = StepVerdict(id="reflection", outcome=Outcome.PASSED, score=20.0, max_score=25.0)
     old = a_standing(checks=(a_check("reflections"),))
-    diff = made([a_change(old=old, new=a_standing(checks=checks, steps=(step,)))])
+    diff = a_diff([a_change(old=old, new=a_standing(checks=checks, steps=(step,)))])
     assert (diff.checks[0].changed, diff.steps[0].changed, diff.changed) == (1, 1, 1)
     assert moved(diff.checks[0].transitions) == {("passed", "passed"): 1}
 
 
 def test_codes_are_ranked_by_how_many_more_verdicts_give_them():
     """The new reasons stand at the top, those that went away at the bottom."""
-    codes = [(item.code, item.before, item.after) for item in made().codes]
+    codes = [(item.code, item.before, item.after) for item in a_diff(CHANGES).codes]
     assert codes[0] == ("throughput_ratio.too_low", 2, 3)
     assert codes[1:3] == [("throughput_ratio.noisy", 0, 1), ("reflections.too_low", 0, 1)]
     assert codes[-1] == ("throughput_ratio.ok", 4, 2)
@@ -179,7 +172,7 @@ def test_codes_are_ranked_by_how_many_more_verdicts_give_them():
 
 def test_movers_are_those_who_lose_or_gain_most():
     """Losses before gains of the same size; a score that went counts whole; each has its reasons."""
-    movers = made(movers=4).movers
+    movers = a_diff(CHANGES, movers=4).movers
     assert [(item.submission_id, item.moved) for item in movers] == [
         ("s:4", None),
         ("s:2", -0.25),
@@ -191,14 +184,14 @@ def test_movers_are_those_who_lose_or_gain_most():
     assert (reason.old_code, reason.new_code) == ("throughput_ratio.ok", "throughput_ratio.too_low")
     assert (reason.old_score, reason.new_score) == (25.0, 0.0)
     assert (movers[1].old_score, movers[1].new_score, movers[1].new_max_score) == (100.0, 75.0, 100.0)
-    assert [item.submission_id for item in made(movers=9).movers] == ["s:4", "s:2", "s:3", "s:6", "s:5"]
-    assert made(movers=0).movers == ()
+    assert [item.submission_id for item in a_diff(CHANGES, movers=9).movers] == ["s:4", "s:2", "s:3", "s:6", "s:5"]
+    assert a_diff(CHANGES, movers=0).movers == ()
 
 
 def test_newly_failing_are_listed_in_order_up_to_a_bound():
     """The rest is counted."""
-    assert [item.submission_id for item in made().newly_failing] == ["s:2", "s:3"]
-    many = made(a_change(f"s:{n:04d}", {}, LOST) for n in range(MOST_LISTED + 7))
+    assert [item.submission_id for item in a_diff(CHANGES).newly_failing] == ["s:2", "s:3"]
+    many = a_diff(a_change(f"s:{n:04d}", {}, LOST) for n in range(MOST_LISTED + 7))
     assert [item.submission_id for item in many.newly_failing] == [f"s:{n:04d}" for n in range(MOST_LISTED)]
     assert many.newly_failing_beyond == 7
     assert many.count(*CHANGED) == MOST_LISTED + 7
@@ -207,8 +200,8 @@ def test_newly_failing_are_listed_in_order_up_to_a_bound():
 
 def test_counts_those_whose_learner_came_again():
     """Of those that change only."""
-    assert made().newer == 1
-    assert made([a_change("s:1", newer=3)]).newer == 0
+    assert a_diff(CHANGES).newer == 1
+    assert a_diff([a_change("s:1", newer=3)]).newer == 0
 
 
 @pytest.mark.parametrize(
@@ -235,24 +228,24 @@ def test_says_where_stored_evidence_no_longer_decides(old, new, changes, lost):
     """Only what was judged from stored evidence, and what `apply` takes, could be helped by executing it again."""
     change = a_change(old=old, new=new).model_copy(update=changes)
     assert lost_a_decision(change) is lost
-    assert made([change]).undecided_by_evidence == lost
+    assert a_diff([change]).undecided_by_evidence == lost
 
 
 def test_a_filter_asks_of_its_own_check_whether_it_is_decided():
     """A submission that lost another one is not counted."""
     changes = [a_change(new=NOISY)]
-    assert made(changes, chosen=Filter(check="throughput_ratio")).undecided_by_evidence == 1
-    assert made(changes, chosen=Filter(check="reflections")).undecided_by_evidence == 0
+    assert a_diff(changes, chosen=Filter(check="throughput_ratio")).undecided_by_evidence == 1
+    assert a_diff(changes, chosen=Filter(check="reflections")).undecided_by_evidence == 0
 
 
 def test_versions_of_a_check_are_counted_and_several_on_a_side_are_told():
     """One before and another after is what a re-grade is for; two on one side make its figures doubtful."""
     old, new = (a_standing(checks=(a_check(version=version),)) for version in ("1.0.0", "2.0.0"))
-    clean = made([a_change("s:1", old, new), a_change("s:2", old, new)])
+    clean = a_diff([a_change("s:1", old, new), a_change("s:2", old, new)])
     assert [(v.version, v.before, v.after) for v in clean.checks[0].versions] == [("1.0.0", 2, 0), ("2.0.0", 0, 2)]
     assert clean.warnings == ()
     assert not clean.checks[0].mixed
-    mixed = made([a_change("s:1", old, new), a_change("s:2", new, new)])
+    mixed = a_diff([a_change("s:1", old, new), a_change("s:2", new, new)])
     assert mixed.checks[0].mixed
     assert mixed.warnings == (
         "several versions of the check throughput_ratio judged on the same side: "
@@ -263,7 +256,7 @@ def test_versions_of_a_check_are_counted_and_several_on_a_side_are_told():
 def test_warns_of_rehearsals_and_other_gpus():
     """Both make old and new verdicts hard to compare."""
     new = a_standing(mode=Mode.REHEARSAL, gpu=None)
-    assert made([a_change(new=new), a_change("s:2")]).warnings == (
+    assert a_diff([a_change(new=new), a_change("s:2")]).warnings == (
         "1 new verdicts are rehearsals, which are no grades; the old ones are official",
         "1 new verdicts come from another model of GPU than the old ones",
     )
@@ -272,13 +265,13 @@ def test_warns_of_rehearsals_and_other_gpus():
 def test_labs_are_counted_apart():
     """Two labs may call a step and a check by the same name."""
     other = a_standing("s:2", lab="other-lab")
-    diff = made([a_change("s:1"), a_change("s:2", other, other)])
+    diff = a_diff([a_change("s:1"), a_change("s:2", other, other)])
     assert [(item.lab, item.check) for item in diff.checks].count(("other-lab", "reflections")) == 1
     assert len(diff.checks) == len(diff.steps) == 8
 
 
 def test_a_batch_without_submissions_has_a_diff():
     """Nothing is divided by nobody."""
-    diff = made([])
+    diff = a_diff([])
     assert (diff.count(), diff.before.mean, diff.before.median, diff.mean_moved) == (0, None, None, None)
     assert (diff.checks, diff.movers, diff.flakes) == ((), (), None)

@@ -7,21 +7,16 @@ import shlex
 import zipfile
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pyarrow import parquet
 
-from checks.registry import Registry
 from grader_service.errors import UsageError
 from grader_service.interchange.gradescope import GradescopeResults
 from grader_service.model.diff import Diff, Flakes, Kind
-from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Status
-from grader_service.regrade.bulk import BulkDesk
-from grader_service.signing import Signer
 from grader_service.store import regrades
 from grader_service.store.engine import Store
 from tests.command_line import invoked
-from tests.regrade.desk import planned, rewrite, undecided, worked_off
+from tests.regrade.desk import a_desk, planned, rewrite, undecided, worked_off
 from tests.regrade.stored import LAB, changed_lab, fill
 
 COUNT = 12
@@ -38,7 +33,7 @@ class Office:
         self.folder = folder
         self.store = Store(url)
         self.store.migrate()
-        self.desk = BulkDesk(self.store, Registry(), Signer(Ed25519PrivateKey.generate()), "worker")
+        self.desk = a_desk(self.store)
         self.batches = {}
         self.said = ""
 
@@ -60,14 +55,14 @@ def office(tmp_path_factory):
     folder = tmp_path_factory.mktemp("office")
     made = Office(f"sqlite:///{folder}/grader.db", folder)
     fill(made.store, COUNT, ratios=RATIOS)
-    made.batches["stricter"] = worked_off(made.desk, changed_lab(folder), selection=Selection(cohorts=("autumn",)))
+    made.batches["stricter"] = worked_off(made.desk, changed_lab(folder), cohorts=("autumn",))
     made.batches["equal"] = worked_off(made.desk)
     made.batches["repeated"] = worked_off(made.desk, repeats=2)
     made.batches["noisy"] = noisy = worked_off(made.desk, repeats=2)
     # On a noisy host the second repetition of three submissions might have come out so.
     others = [change.repeats[1] for change in regrades.changes(made.store, noisy)]
     rewrite(made.store, *(undecided(one, status=Status.INCONCLUSIVE) for one in others[:3]))
-    made.batches["waiting"] = planned(made.desk, repeats=2)
+    made.batches["waiting"] = planned(made.desk, repeats=2).batch_id
     yield made
     made.store.close()
 

@@ -3,18 +3,16 @@
 import pytest
 
 from grader_service.model.diff import Filter, Kind
-from grader_service.regrade.diff import diff_of
 from grader_service.regrade.filters import rows_of
-from tests.regrade.makers import a_batch, a_change, a_check, a_progress, a_standing, pending
+from tests.regrade.makers import LOST, NOISY, a_change, a_check, a_diff, a_standing, pending
 
-LOST = {"throughput_ratio": "failed"}
 THIN = {"reflections": "failed"}
 CHANGES = (
     a_change("autumn:1", {}, LOST),
     a_change("autumn:2", THIN, THIN),
     a_change("autumn:3", THIN, LOST | THIN),
     a_change("spring:4", LOST, {}),
-    a_change("spring:5", {}, {"throughput_ratio": "inconclusive"}),
+    a_change("spring:5", {}, NOISY),
     a_change("spring:6", {}, LOST, outdated=True),
     pending("spring:7"),
     a_change("spring:8", a_standing("spring:8", learner=None), a_standing("spring:8", checks=(a_check("fresh"),))),
@@ -80,11 +78,11 @@ def test_rows_are_given_one_at_a_time():
 def test_a_narrowed_diff_counts_only_what_was_chosen():
     """Other checks and steps are left out of it, and it says what it was narrowed to."""
     chosen = Filter(check="throughput_ratio", differs=True)
-    diff = diff_of(a_batch(), a_progress(), CHANGES, chosen=chosen)
+    diff = a_diff(CHANGES, chosen=chosen)
     assert (diff.chosen, diff.count(), diff.changed, diff.count(Kind.OUTDATED)) == (chosen, 6, 5, 1)
     assert [item.check for item in diff.checks] == ["throughput_ratio"]
     assert {item.check for item in diff.codes} == {"throughput_ratio"}
     assert [mover.submission_id for mover in diff.newly_failing] == ["autumn:1"]
-    by_step = diff_of(a_batch(), a_progress(), CHANGES, chosen=Filter(step="reflection"))
+    by_step = a_diff(CHANGES, chosen=Filter(step="reflection"))
     assert [item.step for item in by_step.steps] == ["reflection"]
     assert [item.check for item in by_step.checks] == ["reflections"]

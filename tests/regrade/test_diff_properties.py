@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 
 from grader_service.model.diff import CHANGED, Diff, Filter, Kind
 from grader_service.model.regrade import ItemState
-from grader_service.regrade.diff import diff_of
 from grader_service.regrade.filters import kind_of, rows_of
-from tests.regrade.makers import CHECKS, a_batch, a_change, a_progress, pending
+from tests.regrade.makers import CHECKS, a_batch, a_change, a_diff, pending
 
 OUTCOMES = st.sampled_from(["passed", "failed", "inconclusive", "unverified", "skipped", "error"])
 SIDES = st.dictionaries(st.sampled_from([*CHECKS, "extra_check"]), OUTCOMES, max_size=5)
@@ -31,7 +30,7 @@ def batches(draw):
 @given(batches())
 def test_figures_add_up(changes):
     """Kinds to all submissions; the matrix and each side's scores to those compared; a check never to more."""
-    diff = diff_of(a_batch(), a_progress(), changes)
+    diff = a_diff(changes)
     assert diff.count() == len(changes)
     assert sum(item.submissions for item in diff.statuses) == diff.compared
     assert sum(item.submissions for item in diff.statuses if item.old != item.new) <= diff.changed
@@ -53,12 +52,12 @@ def test_figures_add_up(changes):
 @given(batches())
 def test_the_other_way_round_is_the_matrix_transposed(changes):
     """Exchanging old and new verdicts exchanges every figure's sides, and who fails newly passes newly."""
-    there = diff_of(a_batch(), a_progress(), changes)
+    there = a_diff(changes)
     swapped = [
         change if change.new is None else change.model_copy(update={"old": change.new, "new": change.old})
         for change in changes
     ]
-    back = diff_of(a_batch(), a_progress(), swapped)
+    back = a_diff(swapped)
     assert {(item.old, item.new): item.submissions for item in there.statuses} == {
         (item.new, item.old): item.submissions for item in back.statuses
     }
@@ -71,7 +70,7 @@ def test_the_other_way_round_is_the_matrix_transposed(changes):
 def test_a_kind_chosen_is_counted_alone(changes, kind):
     """Narrowed to one kind, a diff counts that kind as before and no other; the rows are those."""
     chosen = Filter(kinds=(kind,))
-    whole, part = (diff_of(a_batch(), a_progress(), changes, chosen=c) for c in (None, chosen))
+    whole, part = (a_diff(changes, chosen=c) for c in (None, chosen))
     assert part.kinds == {other: whole.kinds[other] if other is kind else 0 for other in Kind}
     assert [change for _, change in rows_of(changes, chosen)] == [c for c in changes if kind_of(c) is kind]
 
@@ -80,7 +79,7 @@ def test_a_kind_chosen_is_counted_alone(changes, kind):
 @given(batches())
 def test_the_document_holds_the_diff(changes):
     """It is read back from JSON as it was, and the same submissions give the same document."""
-    diff = diff_of(a_batch(repeats=2), a_progress(), changes)
+    diff = a_diff(changes, a_batch(repeats=2))
     text = diff.model_dump_json()
     assert Diff.model_validate_json(text) == diff
-    assert diff_of(a_batch(repeats=2), a_progress(), iter(changes)).model_dump_json() == text
+    assert a_diff(iter(changes), a_batch(repeats=2)).model_dump_json() == text

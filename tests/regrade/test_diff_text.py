@@ -7,18 +7,16 @@ from rich.console import Console
 
 from grader_service.cli.diff_text import show_diff, show_flakes
 from grader_service.model.regrade import BatchState, ItemState
-from grader_service.regrade.diff import diff_of
 from grader_service.regrade.flakes import flakes_of
-from tests.regrade.makers import a_batch, a_change, a_check, a_progress, a_standing, pending, repeated
+from tests.regrade.makers import LOST, NOISY, a_batch, a_change, a_check, a_diff, a_standing, pending, repeated
 
-LOST = {"throughput_ratio": "failed"}
 HOSTILE = "[bold red]x[/] [link=http://evil.example]Zoë[/link] \x1b[2J"
 
 
 def shown(changes, *, limit=10, width=120, **batch):
     """What is printed."""
     console = Console(file=io.StringIO(), width=width)
-    show_diff(console, diff_of(a_batch(**batch), a_progress(), changes), limit)
+    show_diff(console, a_diff(changes, a_batch(**batch)), limit)
     return console.file.getvalue()
 
 
@@ -82,7 +80,7 @@ def test_every_kind_has_words():
 
 def test_warnings_and_flakes_stand_at_the_end():
     """What makes the figures doubtful, and where to look."""
-    noisy = [repeated("s:1", {}, {"throughput_ratio": "inconclusive"}), a_change("s:2", new=a_standing(gpu="other"))]
+    noisy = [repeated("s:1", {}, NOISY), a_change("s:2", new=a_standing(gpu="other"))]
     text = shown(noisy, repeats=2)
     assert "1 of 1 vary over their repetitions: grader regrade flakes b-20260921-1" in text
     assert "attention: 1 new verdicts come from another model of GPU than the old ones" in text

@@ -3,7 +3,7 @@
 import pytest
 
 from grader_service.errors import UsageError
-from grader_service.model.regrade import BatchState, Level, Selection
+from grader_service.model.regrade import BatchState, Level
 from grader_service.regrade.escalating import escalate
 from grader_service.regrade.filters import lost_a_decision
 from grader_service.store import regrade_apply, regrades
@@ -24,7 +24,7 @@ def test_as_many_are_run_as_the_diff_says(desk, stricter):
         undecided(steady[1].new, "inconclusive"),
     )
     outdated = noisy[0].submission_id
-    regrade_apply.apply(desk.store, worked_off(desk, selection=Selection(submissions=(outdated,))), "ann")
+    regrade_apply.apply(desk.store, worked_off(desk, submissions=(outdated,)), "ann")
     expected = {change.submission_id for change in (*noisy[1:], steady[0])}
     assert diff(desk, batch_id).undecided_by_evidence == len(expected)
     assert escalate(desk.store, batch_id, "ann") == len(expected)
@@ -36,7 +36,7 @@ def test_nothing_is_run_for_what_apply_would_leave_aside(desk, stricter):
     """Every submission that lost a decision got another verdict meanwhile."""
     batch_id = worked_off(desk, stricter)
     lost = tuple(change.submission_id for change in regrades.changes(desk.store, batch_id) if lost_a_decision(change))
-    regrade_apply.apply(desk.store, worked_off(desk, selection=Selection(submissions=lost)), "ann")
+    regrade_apply.apply(desk.store, worked_off(desk, submissions=lost), "ann")
     assert diff(desk, batch_id).undecided_by_evidence == 0
     with pytest.raises(UsageError, match="nothing to run"):
         escalate(desk.store, batch_id, "ann")

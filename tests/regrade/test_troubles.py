@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import update
 
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
-from grader_service.model.regrade import BatchState, ItemState, Selection
+from grader_service.model.regrade import BatchState, ItemState
 from grader_service.regrade import bulk
 from grader_service.regrade.bulk import LabNotHere, judge_chunk
 from grader_service.regrade.releasing import release_due
@@ -131,20 +131,6 @@ def test_repetitions_are_waited_for(desk):
     assert regrade_apply.apply(desk.store, batch_id, "ann", unfinished=True).in_force == COUNT
 
 
-@pytest.mark.parametrize("what", ["evidence", "verdict"])
-def test_one_damaged_row_stops_nobody_else(desk, what):
-    """Evidence that cannot be unpacked, or a verdict that cannot be read, is one item that needs attention."""
-    first, *others = sorted(in_force(desk))
-    batch_id = started(desk)
-    if what == "evidence":
-        overwrite(desk.store, EvidenceRow, runs_of(first), document=b"damaged")
-    else:
-        overwrite(desk.store, VerdictRow, VerdictRow.submission_id == first, standing=None, document="{}")
-    judge_all(desk)
-    assert state(desk, batch_id) is BatchState.FINISHED
-    assert counts(desk, batch_id) == {ItemState.DONE: len(others), ItemState.NEEDS_ATTENTION: 1}
-
-
 def test_odd_bytes_in_a_failure_are_kept_readable(desk, monkeypatch):
     """A check that fails with a NUL in its message costs its own item a try, and is said."""
 
@@ -232,7 +218,7 @@ def test_a_run_that_is_parked_while_its_batch_is_paused_can_be_tried_again(desk,
 def test_what_was_executed_is_not_executed_again(desk, releasing):
     """Of two parked runs the one that has its evidence is judged again; only the other's item gets a new run."""
     both = (min(in_force(desk)), max(in_force(desk)))
-    batch_id = started(desk, level="run", selection=Selection(submissions=both))
+    batch_id = started(desk, level="run", submissions=both)
     assert release_due(releasing) == 2
     executed, lost = (leases.claim(desk.store, "run", "runner", 60.0) for _ in both)
     assert results.store_evidence(desk.store, executed, *evidence_for(desk, executed), {})
@@ -323,8 +309,8 @@ def test_a_regrade_is_nobodys_attempt(desk, released):
 
 def test_an_item_without_a_lab_stops_no_other(desk, releasing):
     """What no run can be made for is parked; the other batch gets its runs."""
-    broken = started(desk, level="run", selection=Selection(submissions=(min(in_force(desk)),)))
-    sound = started(desk, level="run", selection=Selection(submissions=(max(in_force(desk)),)))
+    broken = started(desk, level="run", submissions=(min(in_force(desk)),))
+    sound = started(desk, level="run", submissions=(max(in_force(desk)),))
     labs = [{**regrades.batch(desk.store, broken).labs[0].model_dump(mode="json"), "sha256": "0" * 64}]
     overwrite(desk.store, RegradeBatchRow, RegradeBatchRow.batch_id == broken, labs=labs)
     release_due(releasing)

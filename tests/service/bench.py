@@ -13,7 +13,6 @@ from grader_service.service.judge import JudgeDesk, judge_next
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.runner import RunEnd, RunnerDesk, run_next
 from grader_service.signing import Signer
-from grader_service.store import operations
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, RunRow
@@ -57,10 +56,10 @@ class Bench:
         }
         return RunnerDesk(**values | changes)
 
-    def run_all(self, desk: RunnerDesk, most: int = 9) -> list[RunEnd]:
+    def run_all(self, desk: RunnerDesk) -> list[RunEnd]:
         """Executes runs until none waits."""
         ends = []
-        while len(ends) < most and (end := run_next(desk)) not in (RunEnd.NOTHING, RunEnd.CLOSED):
+        while len(ends) < 9 and (end := run_next(desk)) not in (RunEnd.NOTHING, RunEnd.CLOSED):
             ends.append(end)
         return ends
 
@@ -68,18 +67,14 @@ class Bench:
         """Judges what waits."""
         return judge_next(JudgeDesk(self.store, self.registry, self.signer, "bench"))
 
-    def retry(self, submission_id: str) -> int:
-        """What `grader retry` does."""
-        return operations.retry(self.store, "operator", run_id=self.run(submission_id).run_id)
-
     def run(self, submission_id: str) -> Any:
         """The row of its only run."""
         with self.store.transaction() as connection:
             return connection.execute(select(RunRow.__table__).where(RunRow.submission_id == submission_id)).one()
 
-    def events(self, submission_id: str | None = None) -> list[tuple[str, dict[str, Any]]]:
-        """Kinds and details of events, in order; of everything without a submission when none is named."""
-        statement = select(EventRow.kind, EventRow.detail).where(EventRow.submission_id == submission_id)
+    def events(self) -> list[tuple[str, dict[str, Any]]]:
+        """Kinds and details of events that are of no submission, in order."""
+        statement = select(EventRow.kind, EventRow.detail).where(EventRow.submission_id.is_(None))
         with self.store.transaction() as connection:
             rows = connection.execute(statement.order_by(EventRow.id)).all()
         return [(row.kind, row.detail) for row in rows]

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import signal
 import urllib.request
 import uuid
@@ -17,14 +16,18 @@ from tests.service.harness import Service
 from tests.services.redis_server import RedisServer
 from tests.waiting import wait_for
 
-# What each event makes of the state of its run.
-_AFTER = {
-    "accepted": ("", "run_queued"),
-    "run_claimed": ("run_queued", "running"),
-    "run_done": ("running", "judge_queued"),
-    "judge_claimed": ("judge_queued", "judging"),
-    "verdict": ("judging", "done"),
+_AGAIN = {"running": "run_queued", "judging": "judge_queued"}
+_STEPS = {
+    "accepted": {"": "run_queued"},
+    "run_claimed": {"run_queued": "running"},
+    "run_done": {"running": "judge_queued"},
+    "judge_claimed": {"judge_queued": "judging"},
+    "verdict": {"judging": "done"},
+    "failed_by_us": _AGAIN,
+    "given_back": _AGAIN,
+    "needs_attention": {"running": "needs_attention", "judging": "needs_attention"},
 }
+"""What each event makes of the states of a run in which it may happen."""
 
 
 @contextmanager
@@ -35,7 +38,7 @@ def no_writes(service: Service, table: str) -> Iterator[None]:
         yield
 
 
-def writer_waits(service: Service, table: str, timeout_s: float = 20.0) -> None:
+def writer_waits(service: Service, table: str) -> None:
     """Waits until somebody has been stopped by `no_writes`."""
     waiting = text(f"select count(*) from pg_locks where not granted and relation = '\"{table}\"'::regclass")  # noqa: S608 - the tests name the tables
 
@@ -43,7 +46,7 @@ def writer_waits(service: Service, table: str, timeout_s: float = 20.0) -> None:
         with service.store.engine.connect() as connection:
             return connection.execute(waiting).scalar_one()
 
-    wait_for(look, timeout_s, every_s=0.03)
+    wait_for(look, 20, every_s=0.03)
 
 
 @contextmanager
@@ -55,18 +58,6 @@ def frozen(redis: RedisServer) -> Iterator[None]:
         yield
     finally:
         redis.process.send_signal(signal.SIGCONT)
-
-
-def stop_all(*pids: int) -> None:
-    """Stops processes where they are."""
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-
-
-def continue_all(*pids: int) -> None:
-    """Lets them go on."""
-    for pid in pids:
-        os.kill(pid, signal.SIGCONT)
 
 
 def body(*args: Any, **kwargs: Any) -> str:
@@ -109,21 +100,12 @@ def explained(service: Service, submission_id: str) -> list[str]:
     state, fence = "", 0
     for row in rows:
         kind, detail = row["kind"], row["detail"]
-        if kind in _AFTER:
-            before, after = _AFTER[kind]
-            assert state == before, f"{kind} in state {state!r}"
-            state = after
-        elif kind in {"failed_by_us", "given_back"}:
-            assert state in {"running", "judging"}, f"{kind} in state {state!r}"
-            state = "run_queued" if state == "running" else "judge_queued"
-        elif kind == "needs_attention":
-            assert state in {"running", "judging"}, f"{kind} in state {state!r}"
-            state = kind
-        elif kind == "retried":
+        if kind == "retried":
             assert state == "needs_attention"
             state = detail["state"]
-        else:
-            assert kind in {"repeated", "refused", "fenced_off"}, kind
+        elif kind not in {"repeated", "refused", "fenced_off"}:
+            assert state in _STEPS[kind], f"{kind} in state {state!r}"
+            state = _STEPS[kind][state]
         if kind in {"run_claimed", "judge_claimed"}:
             assert detail["fence"] == fence + 1, "each claim raises the fence by one"
             fence = detail["fence"]

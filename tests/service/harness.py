@@ -66,11 +66,11 @@ class Worker:
         """Sends a signal to the main process only."""
         os.kill(self.pid, number)
 
-    def end(self, number: int = signal.SIGTERM, timeout_s: float = 60.0) -> int:
+    def end(self, number: int = signal.SIGTERM) -> int:
         """Sends a signal and waits; returns the exit status."""
         if self.process.poll() is None:
             self.send(number)
-        return self.process.wait(timeout_s)
+        return self.process.wait(60)
 
     def said(self, event: str) -> list[dict[str, Any]]:
         """Log lines of this event; those that are no JSON are passed over."""
@@ -140,19 +140,12 @@ class Service:
         """The same, for code in this process."""
         return Settings(state_dir=self.state_dir, redis_url=self.redis.url, database_url=self.database_url)
 
-    def start(self, *command: str, **environment: str) -> Worker:
-        """Starts `grader …` with its log in a file."""
-        return self._start([GRADER, *command], **environment)
-
-    def start_program(self, path: str, **environment: str) -> Worker:
-        """Starts a Python program of the tests in the place of `grader`."""
-        return self._start([sys.executable, path], **environment)
-
-    def _start(self, command: list[str], **environment: str) -> Worker:
-        log = self.logs / f"{'-'.join([Path(command[0]).name, *command[1:]])}-{len(self.workers)}.log".replace("/", "_")
+    def start(self, *command: str, program: str = GRADER, **environment: str) -> Worker:
+        """Starts `grader …`, or another program in its place, with its log in a file."""
+        log = self.logs / f"{'-'.join([Path(program).name, *command])}-{len(self.workers)}.log".replace("/", "_")
         with log.open("wb") as output:
             process = subprocess.Popen(
-                command,
+                [program, *command],
                 env=self.env(**environment),
                 stdout=output,
                 stderr=output,
@@ -166,7 +159,7 @@ class Service:
     def command(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Runs `grader …` to its end, as an operator types it."""
         env = self.env(COLUMNS="160", **environment)
-        return subprocess.run([GRADER, *words], env=env, check=False, capture_output=True, text=True, timeout=120)
+        return subprocess.run([GRADER, *words], env=env, check=False, capture_output=True, text=True, timeout=240)
 
     def judge(self, **environment: str) -> Worker:
         """Starts a judge."""
@@ -234,13 +227,13 @@ class Service:
         """Waits until its newest run is in one of these states."""
         return wait_for(lambda: (found := self.state(submission_id)) in states and found, timeout_s)
 
-    def one_verdict(self, submission_id: str, timeout_s: float = 60.0, status: str = "passed") -> dict[str, Any]:
-        """Waits for the verdict; there must be exactly one, in force, with this status."""
+    def one_verdict(self, submission_id: str, timeout_s: float = 60.0) -> dict[str, Any]:
+        """Waits for the verdict; there must be exactly one, in force, and it passed."""
         wait_for(lambda: self.verdicts(submission_id), timeout_s)
         found = self.verdicts(submission_id)
         assert [row["current"] for row in found] == [True]
         document = json.loads(found[0]["document"])
-        assert document["status"] == status, document["feedback"]
+        assert document["status"] == "passed", document["feedback"]
         return document
 
     def stop(self) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -129,7 +130,7 @@ def test_a_hint_that_cannot_be_acknowledged_keeps_no_place(redis, tmp_path):
 def test_a_worker_that_takes_no_hints_ends_itself(service):
     """(C12) Whatever made it deaf: it ends with a failure, which its supervisor sees, and another one goes on."""
     service.judge()
-    deaf = service.start_program(str(Path(__file__).with_name("deaf_worker.py")))
+    deaf = service.start(str(Path(__file__).with_name("deaf_worker.py")), program=sys.executable)
     first, _ = service.post()
     service.one_verdict(first)
     later, _ = service.post()

@@ -33,7 +33,8 @@ from grader_service.store import devices
 from grader_service.store.results import load_evidence
 from grader_service.store.sweep import to_announce
 from grader_service.store.tables import EventRow
-from tests.service.harness import GRADER, QUICK
+from tests.command_line import grader
+from tests.service.harness import QUICK
 from tests.store.threads import at_once
 from tests.waiting import wait_for
 
@@ -180,12 +181,8 @@ def test_when_the_last_gpu_is_gone_the_queue_waits(bench, card):
     assert [(bench.run(one).state, bench.run(one).attempts) for one in waiting] == [("run_queued", 0)] * 2
     only.gpu.processes.clear()
     assert only.run() is RunEnd.CLOSED  # clean again, but nobody has looked at it
-    environment = {"GRADER_STATE_DIR": str(bench.state_dir), "PATH": "/usr/bin:/bin"}
-    listed = subprocess.run(
-        [GRADER, "devices", "list"], env=environment | {"COLUMNS": "200"}, capture_output=True, text=True, check=True
-    )
-    assert "4711" in listed.stdout
-    subprocess.run([GRADER, "devices", "ready", only.gpu.uuid], env=environment, check=True, capture_output=True)
+    assert "4711" in grader("devices", "list", state_dir=bench.state_dir, COLUMNS="200").stdout
+    assert grader("devices", "ready", only.gpu.uuid, state_dir=bench.state_dir).returncode == 0
     assert bench.run_all(only.desk) == [RunEnd.STORED] * 2
     assert {bench.judge().status for _ in waiting} == {Status.PASSED}
 

@@ -12,7 +12,7 @@ from grader_service.queue.chores import announce_waiting
 from grader_service.store import acceptance, leases, outbox, results
 from grader_service.store.acceptance import Arrival, Repeated, Waiter
 from grader_service.store.tables import RunRow, SubmissionRow
-from tests.service.faults import continue_all, explained, frozen, no_writes, stop_all, writer_waits
+from tests.service.faults import explained, frozen, no_writes, writer_waits
 from tests.service.harness import Service, served
 from tests.services.redis_server import redis_server
 from tests.store.test_store import LIMITS, PLAN, a_submission, a_verdict, accept
@@ -21,9 +21,9 @@ from tests.waiting import wait_for
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
-def settled(service, task_ids, timeout_s=30):
+def settled(service, task_ids):
     """The verdicts of these tasks; each of their submissions has exactly one, in force, and its history is whole."""
-    found = [service.result(task_id, timeout_s) for task_id in task_ids]
+    found = [service.result(task_id, 30) for task_id in task_ids]
     for verdict in found:
         assert service.one_verdict(verdict["submission_id"])["verdict_id"] == verdict["verdict_id"]
         explained(service, verdict["submission_id"])
@@ -50,14 +50,14 @@ def lost_hint(service, runner):
     A pop is pending for a second at most. Where none was when the hint came, the runner takes it: it is tried again.
     """
     for _ in range(10):
-        stop_all(runner.pid)
+        runner.send(signal.SIGSTOP)
         hinted, task_id = service.post()
         service.await_state(hinted, "run_queued")
         wait_for(lambda: all(row["published_at"] for row in service.rows(RunRow)), 30)
         time.sleep(0.3)
         if not service.redis.client().llen("grader.run.live"):
             return task_id
-        continue_all(runner.pid)
+        runner.send(signal.SIGCONT)
         settled(service, [task_id])
     raise AssertionError("the runner was never frozen while a pop was pending")
 
@@ -112,7 +112,7 @@ def test_what_a_stopped_worker_took_from_the_broker_is_done_by_another(service):
     first = lost_hint(service, runner)
     assert client.hlen("unacked") == 0, "the broker must have forgotten the hint, or this test shows nothing"
     runner.end(signal.SIGKILL)
-    stop_all(judge.pid)
+    judge.send(signal.SIGSTOP)
     second = service.post()[1]
     judge.end(signal.SIGKILL)
     service.both()
@@ -188,12 +188,13 @@ def test_a_broker_without_a_file_may_die_too(postgres_url, tmp_path):
     ):
         workers = service.both()
         _, gate, tasks = gated_and_quick(service)
-        pids = [worker.pid for worker in workers]
-        stop_all(*pids)  # or they might announce anew before anybody has looked
+        for worker in workers:
+            worker.send(signal.SIGSTOP)  # or they might announce anew before anybody has looked
         redis.kill()
         redis.start()
         assert redis.client().keys("grader.run.*") == []
-        continue_all(*pids)
+        for worker in workers:
+            worker.send(signal.SIGCONT)
         gate.open()
         settled(service, tasks)
         for worker in workers:

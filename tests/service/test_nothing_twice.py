@@ -1,5 +1,6 @@
 """Nothing counts twice: one run at a time, one verdict in force, however often and by whomever (group B)."""
 
+import os
 import signal
 
 import pytest
@@ -9,7 +10,7 @@ from grader_service.queue.letters import deliver_due
 from grader_service.store.outbox import due
 from grader_service.store.sweep import expire_leases, to_announce
 from grader_service.store.tables import EventRow, OutboxRow, RunRow
-from tests.service.faults import continue_all, explained, no_writes, stop_all, writer_waits
+from tests.service.faults import explained, no_writes, writer_waits
 from tests.service.harness import SLOW
 from tests.store.threads import at_once
 from tests.waiting import wait_for
@@ -65,11 +66,13 @@ def test_a_runner_that_wakes_up_late_is_fenced_off(service):
     _, sleeper = service.both()
     gate, submission_id, task_id = service.gated()
     pids = sleeper.pid, sleeper.child()
-    stop_all(*pids)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
     gate.open()
     second = service.runner(slot=1)
     verdict = service.result(task_id)
-    continue_all(*pids)
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
     wait_for(lambda: sleeper.said("lease_lost") or "fenced_off" in service.events(submission_id), 20)
     assert service.one_verdict(submission_id) == verdict
     events = explained(service, submission_id)

@@ -10,7 +10,7 @@ import pytest
 from grader_service.queue.redis_check import unsafe
 from grader_service.store import leases, operations
 from grader_service.store.tables import RunState
-from tests.service.faults import continue_all, envelope, explained, no_writes, push, scrape, stop_all, writer_waits
+from tests.service.faults import envelope, explained, no_writes, push, scrape, writer_waits
 from tests.services.kept_port import kept_port
 from tests.services.redis_server import redis_server
 from tests.waiting import wait_for
@@ -94,13 +94,13 @@ def test_figures_follow_what_happens(service, port):
     client.delete("inbox")
     shows(undelivered=0)
     assert client.llen("inbox") == 1
-    stop_all(runner.pid)
+    runner.send(signal.SIGSTOP)
 
     submission_id, _ = service.post()
     service.await_state(submission_id, "run_queued")
     artifacts = service.state_dir / "artifacts"  # without them a run cannot succeed: parked, and never failed
     away = artifacts.rename(artifacts.with_name("away"))
-    continue_all(runner.pid)
+    runner.send(signal.SIGCONT)
     shows(parked=1, needs_attention=1)
     assert [run["submission_id"] for run in operations.queue_state(service.store).stuck] == [submission_id]
     away.rename(artifacts)

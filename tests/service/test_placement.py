@@ -23,18 +23,25 @@ SEVENTH = Gpu(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "reason"),
+    ("gpu", "wanted", "reason"),
     [
-        (Placement(), None),
-        (Placement(gpu_models=("A100", "h100"), gpu_memory_mib=80_000, cpus=16), None),
-        (Placement(gpu_models=("A100", "H200")), "it asks for a GPU of A100 or H200, this is NVIDIA H100 80GB HBM3"),
-        (Placement(gpu_memory_mib=100_000), "it asks for 100000 MiB of GPU memory, this GPU has 81559"),
-        (Placement(cpus=17), "it asks for 17 cores, this worker may use 16"),
+        (H100, Placement(), None),
+        (H100, Placement(gpu_models=("A100", "h100"), gpu_memory_mib=80_000, cpus=16), None),
+        (
+            H100,
+            Placement(gpu_models=("A100", "H200")),
+            "it asks for a GPU of A100 or H200, this is NVIDIA H100 80GB HBM3",
+        ),
+        (H100, Placement(gpu_models=("MIG",)), "it asks for a GPU of MIG, this is NVIDIA H100 80GB HBM3"),
+        (H100, Placement(gpu_memory_mib=100_000), "it asks for 100000 MiB of GPU memory, this GPU has 81559"),
+        (H100, Placement(cpus=17), "it asks for 17 cores, this worker may use 16"),
+        (SEVENTH, Placement(gpu_memory_mib=9_000), None),
+        (SEVENTH, Placement(gpu_memory_mib=10_000), "it asks for 10000 MiB of GPU memory, this GPU has 9728"),
     ],
 )
-def test_what_a_lab_asks_for(wanted, reason):
-    """Model, memory and cores, each with its reason."""
-    assert unfit(wanted, H100, 16) == reason
+def test_what_a_lab_asks_for(gpu, wanted, reason):
+    """Model, memory and cores, each with its reason; an instance has its own memory, not that of its GPU."""
+    assert unfit(wanted, gpu, 16) == reason
 
 
 @pytest.mark.parametrize(
@@ -58,15 +65,6 @@ def test_an_instance_is_asked_for_as_one(models, fits):
     assert (reason is None) == fits
     if not fits:
         assert reason.endswith("this is NVIDIA H100 80GB HBM3 MIG 1g.10gb")
-
-
-def test_an_instance_has_its_own_memory():
-    """Not that of the GPU whose name it bears; a whole GPU is never taken for an instance."""
-    assert unfit(Placement(gpu_memory_mib=9_000), SEVENTH, 16) is None
-    assert unfit(Placement(gpu_memory_mib=10_000), SEVENTH, 16) == (
-        "it asks for 10000 MiB of GPU memory, this GPU has 9728"
-    )
-    assert unfit(Placement(gpu_models=("MIG",)), H100, 16) is not None
 
 
 def test_rehearsals_run_anywhere():

@@ -8,6 +8,7 @@ import pytest
 
 from grader_service.model.verdict import Status
 from grader_service.service.runner import RunEnd, run_next
+from grader_service.store import operations
 from sandbox.docker_runner import DockerRunner
 from sandbox.process_runner import ProcessRunner
 from tests.conftest import missing
@@ -71,7 +72,7 @@ def test_a_missing_image_is_an_operators_matter(docker_service, bench, lab_image
     assert nothing_left(engine, bench.state_dir)
 
     runner.image_id = present
-    assert bench.retry(submission_id) == 1
+    assert operations.retry(bench.store, "operator", run_id=run.run_id) == 1
     assert run_next(desk) is RunEnd.STORED
     assert bench.judge().status is Status.PASSED
 

@@ -7,10 +7,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from grader_service.service.event_figures import EventFigures
 from grader_service.service.metrics import StoreCollector
-from grader_service.store import devices, leases, operations, results
+from grader_service.store import devices, leases, operations
 from grader_service.store.acceptance import Waiter
 from grader_service.store.engine import Store
-from tests.store.test_store import a_submission, a_verdict, accept
+from tests.store.test_store import a_submission, accept, finish
 
 
 def text_of(store):
@@ -31,15 +31,10 @@ def hand_in(store, number):
     accept(store, a_submission(number, learner=None), waiter=Waiter(task_id="t"))
 
 
-def grade_one(store, number, gpu_held_s=None, timings_s=None):
+def grade_one(store, number, **provenance):
     """Accept, run and judge."""
     hand_in(store, number)
-    claim = leases.claim(store, "run", "host/GPU-1/abc", 60)
-    results.store_evidence(store, claim, "evidence", b"{}", {})
-    judge = leases.claim(store, "judge", "host/judge/abc", 60)
-    verdict = a_verdict(f"s:{number}")
-    provenance = verdict.provenance.model_copy(update={"gpu_held_s": gpu_held_s, "timings_s": timings_s or {}})
-    results.store_verdict(store, judge, verdict.model_copy(update={"provenance": provenance}))
+    finish(store, f"s:{number}", "host/GPU-1/abc", **provenance)
 
 
 def test_figures(store):
@@ -61,7 +56,7 @@ def test_figures(store):
 def test_what_a_verdict_costs(store):
     """Seconds of a GPU are counted for the verdicts that had one."""
     for number, held_s in enumerate((12.0, 20.5, None)):
-        grade_one(store, number, held_s)
+        grade_one(store, number, gpu_held_s=held_s)
     text = text_of(store)
     assert "grader_verdict_gpu_seconds_sum 32.5" in text
     assert "grader_verdict_gpu_seconds_count 2.0" in text

@@ -50,12 +50,13 @@ def count(store, what, *where):
         return connection.execute(select(func.count()).select_from(what).where(*where)).scalar_one()
 
 
-def finish(store, submission_id="s:1"):
+def finish(store, submission_id="s:1", runner="runner", **provenance):
     """Runs and judges whatever comes next."""
-    claim = leases.claim(store, "run", "runner", 60)
+    claim = leases.claim(store, "run", runner, 60)
     assert results.store_evidence(store, claim, "evidence", b"{}", {})
     judge = leases.claim(store, "judge", "judge", 60)
     verdict = a_verdict(submission_id)
+    verdict = verdict.model_copy(update={"provenance": verdict.provenance.model_copy(update=provenance)})
     assert results.store_verdict(store, judge, verdict)
     return verdict
 

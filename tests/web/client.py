@@ -45,7 +45,6 @@ class Client:
 
     port: int
     cookie: str = ""
-    set_cookie: str = ""
     headers: dict = field(default_factory=dict)
 
     def ask(self, method, path, body=None, **headers):
@@ -65,9 +64,8 @@ class Client:
             got = Answer(answer.status, answer.headers, answer.read())
         finally:
             connection.close()
-        self.set_cookie = got.headers.get("set-cookie", "")
-        if self.set_cookie:
-            self.cookie = self.set_cookie.partition(";")[0]
+        if "set-cookie" in got.headers:
+            self.cookie = got.headers["set-cookie"].partition(";")[0]
         return got
 
     def get(self, path, **headers):
@@ -78,9 +76,9 @@ class Client:
         origin = {"Origin": f"http://127.0.0.1:{self.port}", "Sec-Fetch-Site": "same-origin", "Content-Type": FORM}
         return self.ask("POST", path, urlencode(fields, doseq=True).encode(), **(origin | headers))
 
-    def sign_in(self, token, name="Zoë", **headers):
+    def sign_in(self, token, name="Zoë"):
         csrf = self.get("/login").csrf
-        return self.post("/login", {"csrf": csrf, "token": token, "name": name}, **headers)
+        return self.post("/login", {"csrf": csrf, "token": token, "name": name})
 
     def act(self, path, **fields):
         """A form of a signed-in visitor, with the token of the session."""
@@ -88,9 +86,9 @@ class Client:
 
 
 @contextmanager
-def served(store, tokens=OPERATOR_ONLY, names=(), **site_values):
+def served(store, tokens=OPERATOR_ONLY, **site_values):
     """The page on a free port; gives the port."""
-    site = replace(make_site(store, tokens, "127.0.0.1", names), **site_values)
+    site = replace(make_site(store, tokens, "127.0.0.1"), **site_values)
     listening = listen("127.0.0.1", 0)
     server = make_server(make_app(site))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

@@ -1,12 +1,14 @@
 """The page in front of real stores, and a real Chromium to look at it."""
 
 from contextlib import nullcontext
+from dataclasses import dataclass
 
 import pytest
 
 from grader_service.store.engine import Store
 from grader_service.web.queries import SubmissionFilter, submissions, verdicts_of
 from tests.conftest import DATABASES, fresh_database
+from tests.regrade.conftest import store_url  # noqa: F401 - a fixture
 from tests.report.window import Window, windows
 from tests.web.client import BOTH, OPERATOR_ONLY, OPERATOR_TOKEN, Client, served
 from tests.web.stock import stock
@@ -18,12 +20,6 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("web")
 
 
-@pytest.fixture(params=DATABASES)
-def store_url(request):
-    """Each database in turn."""
-    return request.getfixturevalue(f"{request.param}_url")
-
-
 @pytest.fixture
 def quick_store(tmp_path):
     """An empty store where the database does not matter."""
@@ -33,15 +29,15 @@ def quick_store(tmp_path):
     opened.close()
 
 
+@dataclass
 class Place:
     """A stocked store with the page in front of it; no test changes it."""
 
-    def __init__(self, store, port, closed_port, seen):
-        self.store = store
-        self.port = port
-        self.closed_port = closed_port
-        """Where reading needs a token."""
-        self.seen = seen
+    store: Store
+    port: int
+    closed_port: int
+    """Where reading needs a token."""
+    seen: dict
 
     def pages(self):
         """Address of every kind of page."""

@@ -3,42 +3,33 @@
 import pytest
 from sqlalchemy import event
 
-from checks.registry import Registry
-from grader_service.model.regrade import BatchState, ItemState, Selection
-from grader_service.regrade.planning import PlanRequest, plan
+from grader_service.model.regrade import BatchState, ItemState
+from grader_service.regrade.bulk import judge_chunk
 from grader_service.regrade.releasing import ReleaseDesk, release_due
-from grader_service.signing import Signer
 from grader_service.store import regrade_apply, regrade_states, regrades
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.web.queries import SubmissionFilter, submissions
-from tests.regrade.desk import overwrite, read
+from tests.regrade.desk import a_desk, overwrite, planned, read, started, worked_off
 from tests.regrade.stored import changed_lab, fill
 from tests.web.client import served
-from tests.web.stock import SCRIPT, Worker, plan_batch, started
+from tests.web.stock import SCRIPT
 
 COUNT = 20
 
 
 @pytest.fixture
-def worker(store, tmp_path):
+def desk(store):
     """Judges batches over a small cohort."""
-    fill(store, COUNT, signer=Signer.from_folder(tmp_path / "keys"))
-    return Worker(store, tmp_path)
+    fill(store, COUNT)
+    return a_desk(store)
 
 
 @pytest.fixture
-def port(worker, store):
+def port(desk, store):
     """Of the page over that cohort."""
     with served(store) as found:
         yield found
-
-
-def finished(store, worker, **selection):
-    """A batch with all of its verdicts."""
-    batch_id = started(store, **selection)
-    worker.finish()
-    return batch_id
 
 
 def act(operator, batch_id, action, **fields):
@@ -53,9 +44,9 @@ def last(store, batch_id):
 
 
 @pytest.mark.parametrize("action", ["pause", "cancel", "discard", "apply", "revert"])
-def test_a_reason_reaches_the_audit_log(operator, store, worker, action):
+def test_a_reason_reaches_the_audit_log(operator, store, desk, action):
     """Each form of these kinds has the field; what was said stands on the batch's page as text, and as it was said."""
-    batch_id = started(store) if action in {"pause", "cancel"} else finished(store, worker)
+    batch_id = started(desk) if action in {"pause", "cancel"} else worked_off(desk)
     if action == "revert":
         regrade_apply.apply(store, batch_id, "operator:tests")
     form = operator.get(f"/batches/{batch_id}/do/{action}").text
@@ -74,9 +65,9 @@ def test_a_reason_reaches_the_audit_log(operator, store, worker, action):
     assert "why &lt;script&gt;" in shown
 
 
-def test_what_needs_no_reason_takes_none(operator, store):
+def test_what_needs_no_reason_takes_none(operator, store, desk):
     """A pause is one click, and its page with a reason is there only while it can be paused."""
-    batch_id = started(store)
+    batch_id = started(desk)
     assert f'href="/batches/{batch_id}/do/pause"' in operator.get(f"/batches/{batch_id}").text
     assert operator.act(f"/batches/{batch_id}/do/pause").status == 303
     assert (last(store, batch_id).kind, last(store, batch_id).detail["note"]) == ("regrade_paused", "")
@@ -85,33 +76,31 @@ def test_what_needs_no_reason_takes_none(operator, store):
 
 
 @pytest.fixture
-def spent(store, worker, tmp_path):
+def spent(store, desk, tmp_path):
     """A batch that stopped since its GPU budget is spent, and what stops such batches."""
-    request = PlanRequest(Selection(), "the image was wrong", level="run", gpu_budget_s=3600.0)
-    batch_id = plan(store, Registry(), request, "operator:tests").batch_id
-    regrade_states.start(store, batch_id, "operator:tests")
+    batch_id = started(desk, level="run", gpu_budget_s=3600.0)
     first = (RegradeItemRow.batch_id == batch_id, RegradeItemRow.repetition == 1)
     overwrite(store, RegradeItemRow, *first, gpu_s=3700.0 / COUNT)
-    desk = ReleaseDesk(store, ArtifactStore(f"file://{tmp_path}/artifacts"), Registry(), "worker")
-    assert release_due(desk) == 0
+    releasing = ReleaseDesk(store, ArtifactStore(f"file://{tmp_path}/artifacts"), desk.registry, "worker")
+    assert release_due(releasing) == 0
     assert regrades.batch(store, batch_id).state is BatchState.PAUSED
-    return batch_id, desk
+    return batch_id, releasing
 
 
 def test_a_spent_budget_is_raised_on_the_page(operator, store, spent):
     """Without more hours the batch stops again at once; with more it goes on."""
-    batch_id, desk = spent
+    batch_id, releasing = spent
     page = operator.get(f"/batches/{batch_id}").text
     assert "the GPU budget is spent" in page
     assert "For the whole batch: 1 h 1 min of 1 h used." in page
     assert act(operator, batch_id, "resume", gpu_hours="").status == 303
     assert regrades.batch(store, batch_id).gpu_budget_s == 3600.0
-    assert release_due(desk) == 0
+    assert release_due(releasing) == 0
     assert regrades.batch(store, batch_id).state is BatchState.PAUSED
     assert act(operator, batch_id, "resume", gpu_hours=" 2.5 ").status == 303
     assert regrades.batch(store, batch_id).gpu_budget_s == 9000.0
     assert last(store, batch_id).detail == {"gpu_budget_s": 9000.0}
-    assert release_due(desk) > 0
+    assert release_due(releasing) > 0
     assert regrades.batch(store, batch_id).state is BatchState.RUNNING
 
 
@@ -127,9 +116,9 @@ def test_hours_that_are_none_are_refused(operator, store, spent):
         assert regrades.batch(store, batch_id).gpu_budget_s == 3600.0
 
 
-def test_running_the_undecided_can_have_a_budget(operator, store, worker, tmp_path):
+def test_running_the_undecided_can_have_a_budget(operator, store, desk, tmp_path):
     """The form asks for one, a wrong one changes nothing, and the batch gets it."""
-    batch_id = finished(store, worker, lab_files=(changed_lab(tmp_path),))
+    batch_id = worked_off(desk, changed_lab(tmp_path))
     assert 'name="gpu_hours"' in operator.get(f"/batches/{batch_id}/do/escalate").text
     assert act(operator, batch_id, "escalate", gpu_hours="much").status == 400
     assert regrades.batch(store, batch_id).state is BatchState.FINISHED
@@ -155,24 +144,24 @@ def statements(store):
     ("action", "compares"),
     [("cancel", False), ("discard", False), ("pause", False), ("apply", True), ("escalate", True)],
 )
-def test_only_what_touches_verdicts_compares_them(operator, store, worker, statements, action, compares):
+def test_only_what_touches_verdicts_compares_them(operator, desk, statements, action, compares):
     """Comparing all of a large batch takes long, and giving it up says nothing of its verdicts."""
-    batch_id = started(store) if action in {"cancel", "pause"} else finished(store, worker)
-    worker.judge(5)
+    batch_id = started(desk) if action in {"cancel", "pause"} else worked_off(desk)
+    judge_chunk(desk, size=5)
     statements.clear()
     assert operator.get(f"/batches/{batch_id}/do/{action}").status == 200
     assert statements
     assert any("verdict" in one.lower().partition("from")[2] for one in statements) == compares
 
 
-def more_batches(store, count):
+def more_batches(desk, count):
     """As many batches as given, of one item each."""
-    ids = [line.submission_id for line in submissions(store, SubmissionFilter())]
-    return [started(store, submissions=(ids[number % COUNT],)) for number in range(count)]
+    ids = [line.submission_id for line in submissions(desk.store, SubmissionFilter())]
+    return [started(desk, submissions=(ids[number % COUNT],)) for number in range(count)]
 
 
 @pytest.mark.parametrize("path", ["/batches", "/live/queue"])
-def test_lists_of_batches_ask_no_more_for_many(operator, store, statements, path):
+def test_lists_of_batches_ask_no_more_for_many(operator, store, desk, statements, path):
     """The number of questions does not grow with the number of batches, at work or at rest."""
 
     def asked():
@@ -180,29 +169,29 @@ def test_lists_of_batches_ask_no_more_for_many(operator, store, statements, path
         assert operator.get(path).status == 200
         return len(statements)
 
-    batches = more_batches(store, 6)
+    batches = more_batches(desk, 6)
     regrade_states.cancel(store, batches[0], "operator:tests")
     before = asked()
-    for batch_id in more_batches(store, 6)[:3]:
+    for batch_id in more_batches(desk, 6)[:3]:
         regrade_states.cancel(store, batch_id, "operator:tests")
     assert asked() == before
 
 
-def test_the_list_of_batches_is_right(operator, store, worker):
+def test_the_list_of_batches_is_right(operator, store, desk):
     """What is done of how many, at work and at rest, also after something moved."""
-    done, at_work, planned = finished(store, worker), started(store), plan_batch(store).batch_id
+    done, at_work, waits = worked_off(desk), started(desk), planned(desk).batch_id
 
     def shown():
         text = operator.get("/batches").text
-        assert text.index(planned) < text.index(at_work) < text.index(done)
-        return [text.split(batch_id)[2].partition("</tr>")[0] for batch_id in (done, at_work, planned)]
+        assert text.index(waits) < text.index(at_work) < text.index(done)
+        return [text.split(batch_id)[2].partition("</tr>")[0] for batch_id in (done, at_work, waits)]
 
     first, second, third = shown()
     assert f"{COUNT} of {COUNT}" in first
     assert f"0 of {COUNT}" in second
     assert f"0 of {COUNT}" in third
-    worker.judge(7)
-    regrade_states.discard(store, planned, "operator:tests")
+    judge_chunk(desk, size=7)
+    regrade_states.discard(store, waits, "operator:tests")
     first, second, third = shown()
     assert f"{COUNT} of {COUNT}" in first
     assert f"7 of {COUNT}" in second
@@ -217,9 +206,9 @@ def parked(store, batch_id, repetition, count):
     overwrite(store, RegradeItemRow, RegradeItemRow.id.in_([row.id for row in rows[:count]]), **failed)
 
 
-def test_later_repetitions_that_need_attention_are_on_the_page(operator, store, worker):
+def test_later_repetitions_that_need_attention_are_on_the_page(operator, store, desk):
     """With their number and their failure, bounded; the list of changes leads there."""
-    batch_id = finished(store, worker, repeats=4)
+    batch_id = worked_off(desk, repeats=4)
     assert "Needs attention" not in operator.get(f"/batches/{batch_id}").text
     parked(store, batch_id, 2, 1)
     page = operator.get(f"/batches/{batch_id}").text
@@ -236,7 +225,7 @@ def test_later_repetitions_that_need_attention_are_on_the_page(operator, store, 
 
 
 @pytest.mark.integration
-def test_the_fields_are_there_for_everybody(store, worker, port, spent, visit):
+def test_the_fields_are_there_for_everybody(store, port, spent, visit):
     """By their labels, without scripts; what was said is on the page afterwards."""
     batch_id, _ = spent
     window = visit(port, 360, java_script_enabled=False).sign_in()

@@ -145,19 +145,12 @@ def test_a_costly_answer_holds_up_nobody_else():
     assert kept.get("costly", lambda: 5) == 2
 
 
-def test_nothing_is_left_of_turns():
-    """However many answers were made, failed, or are forgotten again."""
+def test_a_failed_answer_is_not_kept():
+    """The next visitor tries again; nothing is left of turns, however many answers failed or are forgotten again."""
     kept = Remembered(most=2)
     for number in range(10):
-        kept.get(number, lambda: 1)
         with pytest.raises(ZeroDivisionError):
-            kept.get(("failed", number), lambda: 1 // 0)
+            kept.get(number, lambda: 1 // 0)
+        assert not kept._turns
+        assert kept.get(number, lambda: 1) == 1
     assert not kept._turns
-
-
-def test_a_failed_answer_is_not_kept():
-    """The next visitor tries again."""
-    kept = Remembered()
-    with pytest.raises(ZeroDivisionError):
-        kept.get("key", lambda: 1 // 0)
-    assert kept.get("key", lambda: 1) == 1

@@ -3,13 +3,13 @@
 import pytest
 
 from grader_service.model.regrade import BatchState
-from grader_service.signing import Signer
+from grader_service.regrade.bulk import judge_chunk
 from grader_service.store import regrade_apply, regrade_states, regrades
 from grader_service.web.queries import EventFilter, SubmissionFilter, events, submissions
+from tests.regrade.desk import a_desk, judge_all, planned, worked_off
 from tests.regrade.kinds import kinds, transitions
 from tests.regrade.stored import changed_lab, fill
 from tests.web.client import OPERATOR_TOKEN, Client, served
-from tests.web.stock import Worker, plan_batch, started
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 COUNT = 80
@@ -20,12 +20,10 @@ BACK = sum(kind in {"between", "near"} for kind in kinds(COUNT))
 @pytest.fixture
 def graded(store, tmp_path):
     """A cohort that was graded at 1.3 by mistake: what the installed lab says is 1.1."""
-    fill(store, COUNT, signer=Signer.from_folder(tmp_path / "keys"))
-    worker = Worker(store, tmp_path)
-    mistake = started(store, lab_files=(changed_lab(tmp_path),))
-    worker.finish()
-    regrade_apply.apply(store, mistake, "operator:tests", notify="none")
-    return worker
+    fill(store, COUNT)
+    desk = a_desk(store)
+    regrade_apply.apply(store, worked_off(desk, changed_lab(tmp_path)), "operator:tests", notify="none")
+    return desk
 
 
 def statuses(store):
@@ -77,7 +75,7 @@ def test_the_whole_story_by_clicking(graded, store, visit):
         assert statuses(store) == before
         assert window.console == ["Failed to load resource: the server responded with a status of 400 (Bad Request)"]
     done = {line.actor for line in events(store, EventFilter(batch=batch_id), size=999)}
-    assert {actor for actor in done if not actor.startswith(graded.desk.owner)} == {"web:Zoë"}
+    assert {actor for actor in done if not actor.startswith(graded.owner)} == {"web:Zoë"}
 
 
 def planned_by_clicking(window, store):
@@ -99,19 +97,19 @@ def planned_by_clicking(window, store):
     return batch.batch_id
 
 
-def worked_off_under_watch(window, store, worker, batch_id):
+def worked_off_under_watch(window, store, desk, batch_id):
     """The bar follows the worker without a click; in between the batch is paused and resumed."""
     window.press("Start")
     shown = "done => document.querySelector('[role=progressbar]').getAttribute('aria-valuenow') === String(done)"
     for reached in (20, 40, 60):
-        worker.judge(20)
+        judge_chunk(desk, size=20)
         assert regrades.progress(store, batch_id).done == reached
         window.page.wait_for_function(shown, arg=reached)
     window.press("Pause")
     waits_for(window, "paused")
-    assert worker.judge() == 0
+    assert judge_chunk(desk) is None
     window.press("Resume")
-    worker.finish()
+    judge_all(desk)
     waits_for(window, "finished")
 
 
@@ -152,10 +150,10 @@ def test_cancel_discard_and_an_unfinished_batch(graded, store, visit):
     """Each asks first and says what is lost; an unfinished batch is applied only when told so."""
     with served(store) as port:
         window = visit(port).sign_in()
-        batch = plan_batch(store, statuses=("failed",))
+        batch = planned(graded, statuses=("failed",))
         total = batch.estimate.items
         regrade_states.start(store, batch.batch_id, "operator:tests")
-        graded.judge(5)
+        judge_chunk(graded, size=5)
         window.go(f"/batches/{batch.batch_id}")
         window.press("Cancel …", "link")
         assert (
@@ -177,7 +175,7 @@ def test_cancel_discard_and_an_unfinished_batch(graded, store, visit):
         window.press("Apply rg-")
         waits_for(window, "applied")
 
-        other = plan_batch(store, statuses=("rejected",))
+        other = planned(graded, statuses=("rejected",))
         window.go(f"/batches/{other.batch_id}")
         window.press("Discard …", "link")
         window.press("Discard rg-")
@@ -189,7 +187,7 @@ def test_cancel_discard_and_an_unfinished_batch(graded, store, visit):
 def test_two_operators_do_not_act_on_the_same_state(graded, store, visit):
     """The second one is told what the state is now, and nothing happens twice."""
     with served(store) as port:
-        batch = plan_batch(store, statuses=("rejected",))
+        batch = planned(graded, statuses=("rejected",))
         first, second = (visit(port).sign_in(name=name) for name in ("Ann", "Ben"))
         for window in (first, second):
             window.go(f"/batches/{batch.batch_id}")
@@ -204,8 +202,7 @@ def test_two_operators_do_not_act_on_the_same_state(graded, store, visit):
 
 def test_confirmations_cannot_be_skipped(graded, store):
     """A form made by hand without the confirmation, the id or a choice is refused, and changes nothing."""
-    batch_id = started(store, statuses=("rejected",))
-    graded.finish()
+    batch_id = worked_off(graded, statuses=("rejected",))
     before = statuses(store)
     with served(store) as port:
         client = Client(port)
@@ -261,9 +258,9 @@ def test_a_wrong_form_says_what_is_wrong(place, operator, fields, said):
     assert len(regrades.batches(place.store)) == before
 
 
-def test_every_condition_of_the_form_reaches_the_batch(quick_store, tmp_path):
+def test_every_condition_of_the_form_reaches_the_batch(quick_store):
     """And comes back in words."""
-    ids = fill(quick_store, 30, signer=Signer.from_folder(tmp_path / "keys"))
+    ids = fill(quick_store, 30)
     with served(quick_store) as port:
         client = Client(port)
         client.sign_in(OPERATOR_TOKEN)
