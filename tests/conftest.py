@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from grader_service.store.engine import Store
 from sandbox.docker_runner import DockerRunner, connect_engine
 from sandbox.process_runner import ProcessRunner
 from tests.checks import declared_codes
-from tests.kubernetes_api.cluster import test_cluster
+from tests.kubernetes_api.cluster import OneNode
 from tests.levels.dealing import pytest_xdist_make_scheduler  # noqa: F401 - a hook
 from tests.levels.marking import pytest_collection_modifyitems  # noqa: F401 - a hook
 from tests.sandbox.engine_proxy import EngineProxy
@@ -109,7 +109,7 @@ def proxy(tmp_path):
 @pytest.fixture
 def kubernetes_cluster(engine, tmp_path):
     """A cluster of one node, whose pods are containers of the local engine."""
-    with test_cluster(engine, tmp_path / "seccomp") as cluster:
+    with closing(OneNode(engine, tmp_path / "seccomp")) as cluster:
         yield cluster
 
 

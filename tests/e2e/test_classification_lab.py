@@ -28,7 +28,8 @@ FAILING = [
     ("wrong_placement", "train", "placement_table", "placement.wrong", "mixed"),
     ("no_acceptance_metric", "train", "acceptance_metric", "metric.no_metric", "images per second"),
 ]
-"""Example, its step, the check that it fails, the code, and a part of what the feedback says to do."""
+"""Example, its step, the check that it fails, the code, and a part of what the feedback says to do; in order of steps,
+of which none is left out."""
 SHORT = {"block_s": 0.1}
 """Windows of the measurement, which no check of this lab judges."""
 ADVISED = [
@@ -53,15 +54,7 @@ def everything_passed(graded):
     assert told == {}
     verdict = graded.verdict
     assert (verdict.status, verdict.score, verdict.max_score) == (Status.PASSED, 100, 100), verdict.feedback
-    assert [step.id for step in verdict.steps] == [
-        "define",
-        "read",
-        "decode",
-        "augment",
-        "normalise",
-        "iterate",
-        "train",
-    ]
+    assert [step.id for step in verdict.steps] == list(dict.fromkeys(step for _, step, *_ in FAILING))
 
 
 def test_the_reference_passes_every_step(forked_runner, grade_with):
@@ -70,7 +63,6 @@ def test_the_reference_passes_every_step(forked_runner, grade_with):
 
 
 @pytest.mark.slow
-@pytest.mark.integration
 @pytest.mark.usefixtures("nothing_left")
 def test_the_reference_passes_every_step_in_docker(docker_runner, grade_with):
     """The same in isolated pods without a network, where two ranks must still find each other."""

@@ -1,4 +1,4 @@
-"""Whole gradings through real Docker: misbehaving submissions, notebooks, bad archives."""
+"""Whole gradings through real Docker: misbehaving submissions, notebooks, archives; the corpus has the rest."""
 
 import io
 
@@ -25,22 +25,7 @@ def test_a_submission_that_stops_half_way_keeps_what_it_reached(docker_runner, g
     assert graded.verdict.status is Status.FAILED
 
 
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        *ENDINGS,
-        pytest.param("import ctypes\nctypes.string_at(0)\n", "jpeg.exited", id="segfault"),
-        pytest.param(
-            "import os, stat\n"
-            "for fd in range(3, 64):\n"
-            "    try:\n"
-            "        if stat.S_ISSOCK(os.fstat(fd).st_mode): os.write(fd, b'garbage' * 100)\n"
-            "    except OSError: pass\n",
-            "jpeg.interfered",
-            id="forged frames",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("code", "expected"), ENDINGS)
 def test_a_pod_that_ends_without_a_word_is_never_a_pass(docker_runner, grade_with, code, expected):
     """However the code ends the process, the verdict says so, and everything is removed."""
     assert judged_ending(grade_with, docker_runner, code, expected).code == expected
@@ -59,45 +44,6 @@ def test_a_polite_endless_loop_is_stopped_at_its_line(docker_runner, grade_with)
     result = check_of(graded, "jpeg_dataset")
     assert result.code == "jpeg.not_found"
     assert "was still running at submission.py, line" in result.feedback
-
-
-def test_daemons_and_floods_do_not_hold_a_grading_up(docker_runner, grade_with):
-    """A background process, ignored signals and endless output end with the pod."""
-    code = """
-    import os, signal, sys, time
-    if os.fork() == 0:
-        os.setsid()
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        while True:
-            os.write(1, b"x" * 65536)
-            time.sleep(0.001)
-    pytorch_throughput = 1.0
-    dataset_dir = "/tmp"
-    """
-    graded = grade_with(docker_runner, code, ["baseline"], learner_timeout_s=20.0)
-    assert check_of(graded, "jpeg_dataset").code == "jpeg.too_few"
-
-
-def test_forged_claims_change_nothing(docker_runner, grade_with):
-    """Enormous numbers, lying classes and fake tensors pass no step."""
-    code = """
-    class Liar(float):
-        def __gt__(self, other): return True
-        def __mul__(self, other): return Liar(1e9)
-    class FakeTensor:
-        shape = (64, 3, 224, 224)
-        is_cuda = True
-        ndim = 4
-        device = "cuda:0"
-    pytorch_throughput = 1.0
-    dali_throughput = Liar(1e12)
-    first_batch = FakeTensor()
-    dataset_dir = "/workspace"
-    where_dali_wins = where_dali_loses = ["yes"] * 5
-    """
-    graded = grade_with(docker_runner, code)
-    outcomes = {check.id: check.outcome for check in graded.verdict.checks}
-    assert set(outcomes.values()) == {Outcome.FAILED}
 
 
 def test_a_notebook_runs_as_a_notebook(docker_runner, grade_with):
@@ -135,19 +81,3 @@ def test_an_archive_brings_its_own_images(docker_runner, grade_with):
     result = check_of(graded, "jpeg_dataset")
     assert result.outcome is Outcome.PASSED, result.feedback
     assert result.details["distinct"] == 101
-
-
-@pytest.mark.parametrize(
-    ("names", "code"),
-    [
-        (["../evil.py"], "archive.traversal"),
-        (["a.py", "b.py"], "entry.ambiguous"),
-        (["readme.txt"], "entry.none"),
-        (["submission.py", "Submission.py"], "archive.duplicate_member"),
-    ],
-)
-def test_bad_archives_are_rejected_before_any_pod(docker_runner, grade_with, names, code):
-    """The reason is in the verdict, and nothing was started."""
-    graded = grade_with(docker_runner, zip_bytes([(name, "x") for name in names]), filename="work.zip")
-    assert (graded.verdict.status, graded.verdict.code) == (Status.REJECTED, code)
-    assert graded.verdict.score is None

@@ -64,25 +64,6 @@ class Epochs:
 build_dali_iterator = Epochs
 """
 
-REPLAY = '''
-class Ring:
-    """Decodes four batches once and calls that an iterator."""
-
-    def __init__(self, iterator):
-        self.ring = [batch for _, batch in zip(range(4), iterator)]
-
-    def __iter__(self):
-        for number in range(1000):
-            yield self.ring[number % len(self.ring)]
-
-
-honest = build_dali_iterator
-
-
-def build_dali_iterator(folder, batch_size):
-    return Ring(honest(folder, batch_size))
-'''
-
 
 @pytest.mark.parametrize(
     "code",
@@ -136,16 +117,6 @@ def test_code_that_is_too_slow_is_held_against_what_the_host_can_show(graded):
     ratio, host = checks["throughput_ratio"], evidence.measurement.host
     assert (ratio.outcome, ratio.code, ratio.tier) == ("failed", "ratio.too_low", "B"), ratio.feedback
     assert host.ratio > 2 * evidence.measurement.decision.interval.high
-
-
-@pytest.mark.slow
-def test_a_replayed_ring_of_batches_fails(graded):
-    """Four batches that are decoded once and delivered over and over are not the images of an epoch."""
-    checks, evidence = graded(COMMON, external(), REPLAY, END)
-    ratio = checks["throughput_ratio"]
-    assert (ratio.outcome, ratio.code) == ("failed", "ratio.replayed"), ratio.feedback
-    content = evidence.measurement.content
-    assert content.distinct < content.delivered / 2
 
 
 def test_without_a_factory_nothing_is_decided(graded):

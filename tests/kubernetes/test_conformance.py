@@ -1,12 +1,9 @@
 """The Kubernetes runner shows every behaviour of `sandbox.conformance`."""
 
-import pytest
-
-from sandbox.conformance import BEHAVIOURS
+from tests.sandbox.test_conformance import EVERY
 
 
-@pytest.mark.integration
-@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour.name)
+@EVERY
 def test_kubernetes_runner(kubernetes_runner, behaviour):
     """Its Jobs are run as containers by the node of a fake cluster."""
     behaviour.check(kubernetes_runner)

@@ -25,7 +25,7 @@ from sandbox.kubernetes_manifests import (
 )
 from sandbox.kubernetes_node import install_profile
 from sandbox.seccomp import profile_text
-from tests.kubernetes_api.objects import Refused, validate
+from tests.kubernetes_api.objects import Objects, Refused, validate
 
 RUN = Path("/var/lib/grader/runs/one")
 FOLDERS = PodFolders(RUN / "code", RUN / "links/a", RUN / "submission", RUN / "shards", Path("/data"))
@@ -76,11 +76,11 @@ def test_every_pod_is_valid(role, scratch, gpu):
 
 
 def test_a_misspelt_field_would_be_refused():
-    """The schemas are strict: the test above can fail."""
+    """The schemas are strict, here and where the fake server takes a Job: the test above can fail."""
     job = manifest()
     pod_of(job)["automountServiceAccountTokens"] = False
     with pytest.raises(Refused, match="automountServiceAccountTokens"):
-        validate(job)
+        Objects().create("jobs", SITE.namespace, job)
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,12 @@ from grader_service.sandboxes import open_runner
 from grader_service.settings import Settings
 from sandbox import kubernetes_vessel, warm_pool
 from sandbox.api import Ending, PodRole, Scratch
-from sandbox.conformance import BEHAVIOURS
 from sandbox.kubernetes_manifests import Site
 from sandbox.kubernetes_runner import KubernetesRunner, KubernetesRunSpace
 from tests.kubernetes_api.cluster import DENY_ALL, NAMESPACE, connect
-from tests.kubernetes_api.objects import Refused, validate
 from tests.sandbox.owner import LIMITS, another_grader, ask, drill, talking
 from tests.sandbox.prepared_runs import FULL_S, pooled
+from tests.sandbox.test_conformance import behaviours
 from tests.sandbox.test_docker_runner import gives_labs_their_images
 from tests.waiting import wait_for
 
@@ -64,11 +63,12 @@ class TestRun:
         assert "@sha256:" in facts.image_digest
 
     def test_nothing_is_left(self, runner, cluster, state_dir, engine):
-        """No Job, pod, container, mount or folder."""
-        with runner.open_run(RUN, LIMITS) as space:
+        """No Job, pod, container, mount or folder, though an error ends the run; it is the one that is raised."""
+        with pytest.raises(RuntimeError, match="ours"), runner.open_run(RUN, LIMITS) as space:
             ask(space.start(drill()), kind="echo", value=1)
             ask(space.start(drill(PodRole.SCANNER, scratch=Scratch.READ_ONLY)), kind="echo", value=1)
             assert len(pods(cluster)) == 2
+            raise RuntimeError("ours")
         assert nothing_left(cluster, state_dir, engine)
 
     def test_what_a_pod_finds(self, runner):
@@ -100,18 +100,10 @@ class TestRun:
             space.start(drill())
             assert os.statvfs(state_dir / "runs" / RUN / "scratch" / "workspace").f_files == LIMITS.workspace_inodes
 
-    def test_a_run_that_ends_by_an_error(self, runner, cluster, state_dir, engine):
-        """Is tidied up, and the error is the one that is raised."""
-        with pytest.raises(RuntimeError, match="ours"), runner.open_run(RUN, LIMITS) as space:
-            space.start(drill())
-            raise RuntimeError("ours")
-        assert nothing_left(cluster, state_dir, engine)
-
-    @pytest.mark.parametrize("name", ["scratch_outlives_the_pod_that_wrote_it", "a_paused_pod_stands_still"])
-    def test_runs_prepared_ahead(self, runner, monkeypatch, name):
+    @behaviours("scratch_outlives_the_pod_that_wrote_it", "a_paused_pod_stands_still")
+    def test_runs_prepared_ahead(self, runner, monkeypatch, behaviour):
         """A warm pool works on this runner as on any other."""
         monkeypatch.setattr(warm_pool, "AHEAD", {"GRADER_AHEAD": "wave"})  # pods without a CPU request import for long
-        behaviour = next(one for one in BEHAVIOURS if one.name == name)
         with pooled(runner) as (warm, pool):
             for _ in range(2):
                 behaviour.check(warm)
@@ -192,7 +184,7 @@ class TestStart:
     def test_a_pod_that_ends_before_it_could_be_used(self, runner):
         """Our own code failed, not a learner's."""
         with pytest.raises(SandboxUnavailable), runner.open_run(RUN, LIMITS) as space:
-            space.start(dataclasses.replace(drill(), program="no_such_program")).receive(30)
+            space.start(drill(program="no_such_program")).receive(30)
 
     def test_no_control_groups(self, cluster, lab_image, state_dir, tmp_path):
         """A runner that cannot set the limits of a pod does not use it."""
@@ -322,9 +314,7 @@ class TestSweep:
     def test_other_nodes_are_left_alone(self, runner, cluster, lab_image, state_dir):
         """A run of another node, whose folder and locks nobody sees here."""
         other = Site(NAMESPACE, "another-node")
-        job = _job_of(runner, other)
-        validate(job)
-        cluster.server.objects.create("jobs", NAMESPACE, job)
+        cluster.server.objects.create("jobs", NAMESPACE, _job_of(runner, other))
         assert runner.sweep() == 0
         assert len(cluster.server.objects.find("jobs")) == 1
 
@@ -355,13 +345,6 @@ class TestSettings:
 
 class TestFakeServer:
     """The fake is as strict as what it stands for."""
-
-    def test_unknown_fields(self, runner, cluster):
-        """A field that the published schemas do not have is refused."""
-        job = _job_of(runner, cluster.site)
-        job["spec"]["template"]["spec"]["privileged"] = True
-        with pytest.raises(Refused, match="privileged"):
-            cluster.server.objects.create("jobs", NAMESPACE, job)
 
     def test_what_the_node_does_not_understand(self, runner, cluster):
         """A part of the policy that it cannot follow stops the pod."""

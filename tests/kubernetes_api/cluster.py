@@ -1,6 +1,5 @@
 """A cluster of one node for tests: the fake server, a node on the local engine, and a runner on it."""
 
-import contextlib
 import secrets
 from pathlib import Path
 
@@ -31,10 +30,8 @@ def connect(url, token=TOKEN, patience_s=5.0):
     return Cluster(client.ApiClient(settings), NAMESPACE, patience_s)
 
 
-class TestCluster:
-    """The server, its node and what a runner needs to know of them."""
-
-    __test__ = False
+class OneNode:
+    """A cluster of one node: the server, its node and what a runner needs to know of them."""
 
     def __init__(self, engine, folder: Path):
         self.server = ApiServer()
@@ -51,16 +48,3 @@ class TestCluster:
         """Stops everything."""
         self.server.close()
         self.kubelet.stop()
-
-
-@contextlib.contextmanager
-def test_cluster(engine, folder):
-    """A cluster that goes away at the end."""
-    cluster = TestCluster(engine, folder)
-    try:
-        yield cluster
-    finally:
-        cluster.close()
-
-
-test_cluster.__test__ = False

@@ -11,6 +11,8 @@ import time
 
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 
+from sandbox.kubernetes_runner import denies_all
+
 KNOWN_POD = {
     "activeDeadlineSeconds",
     "automountServiceAccountToken",
@@ -79,10 +81,9 @@ class Kubelet:
 
     def evict(self, pod, reason, message):
         """Ends a pod for a reason of the node's."""
-        uid, namespace, name = _identity(pod)
         with contextlib.suppress(DockerException):
-            self._containers[uid].kill()
-        self.objects.change_status(namespace, name, phase="Failed", reason=reason, message=message)
+            self._containers[pod["metadata"]["uid"]].kill()
+        self.objects.change_status(pod, phase="Failed", reason=reason, message=message)
 
     def _run(self):
         while not self._stopped.wait(SYNC_S):
@@ -95,11 +96,10 @@ class Kubelet:
             pod["metadata"]["uid"]: pod for pod in self.objects.find("pods") if pod["spec"]["nodeName"] == self.node
         }
         for uid, pod in pods.items():
-            _, namespace, name = _identity(pod)
             if pod["metadata"].get("deletionTimestamp"):
                 if uid not in self._containers or _remove(self._containers[uid]):
                     self._containers.pop(uid, None)
-                    self.objects.ended(namespace, name)
+                    self.objects.ended(pod)
             elif uid in self._containers:
                 self._report(uid, pod)
             elif uid not in self._refused:
@@ -113,7 +113,8 @@ class Kubelet:
         namespace = pod["metadata"]["namespace"]
         image = pod["spec"]["containers"][0]["image"]
         try:
-            options = self._options(pod, _denied(self.objects.find("networkpolicies", namespace)))
+            # In place of the plugin that enforces policies.
+            options = self._options(pod, any(map(denies_all, self.objects.find("networkpolicies", namespace))))
             container = self._engine.containers.create(**options)
         except ImageNotFound as error:
             self._refuse(pod, "ErrImagePull", f"failed to pull {image!r}: {error.explanation}")
@@ -130,13 +131,11 @@ class Kubelet:
 
     def _refuse(self, pod, reason, message):
         """Says why a pod waits, and tries no more."""
-        uid, namespace, name = _identity(pod)
-        self._refused.add(uid)
+        self._refused.add(pod["metadata"]["uid"])
         state = {"waiting": {"reason": reason, "message": message}}
-        self.objects.change_status(namespace, name, containerStatuses=[self._status(pod, state, None)])
+        self.objects.change_status(pod, containerStatuses=[self._status(pod, state, None)])
 
     def _report(self, uid, pod):
-        _, namespace, name = _identity(pod)
         if pod["status"]["phase"] in {"Failed", "Succeeded", "Unknown"} or uid in self._refused:
             return
         container = self._containers[uid]
@@ -154,8 +153,7 @@ class Kubelet:
             state = {"terminated": {"exitCode": code, "reason": reason, "finishedAt": found["FinishedAt"]}}
         else:
             return
-        status = self._status(pod, state, container)
-        self.objects.change_status(namespace, name, phase=phase, containerStatuses=[status])
+        self.objects.change_status(pod, phase=phase, containerStatuses=[self._status(pod, state, container)])
 
     def _status(self, pod, state, container):
         guest = pod["spec"]["containers"][0]
@@ -232,17 +230,6 @@ def _mounts(spec, guest):
     return mounts, tmpfs
 
 
-def _denied(policies):
-    """Whether policies leave pods without a network: this node's stand-in for a plugin that enforces them."""
-    return any(
-        policy["spec"]["podSelector"] == {}
-        and {"Ingress", "Egress"} <= set(policy["spec"]["policyTypes"])
-        and not policy["spec"].get("ingress")
-        and not policy["spec"].get("egress")
-        for policy in policies
-    )
-
-
 def _known(document, names):
     if unknown := document.keys() - names:
         raise ValueError(f"this node does not know {', '.join(sorted(unknown))}")
@@ -251,10 +238,6 @@ def _known(document, names):
 def _bytes(quantity):
     number, unit = quantity[:-2], quantity[-2:]
     return int(number) << {"Mi": 20, "Gi": 30}[unit]
-
-
-def _identity(pod):
-    return pod["metadata"]["uid"], pod["metadata"]["namespace"], pod["metadata"]["name"]
 
 
 def _remove(container):

@@ -8,7 +8,6 @@ import uuid
 import kubernetes_validate
 
 VERSION = "1.37"
-TRACKING = "batch.kubernetes.io/job-tracking"
 
 
 class Refused(Exception):
@@ -111,27 +110,21 @@ class Objects:
                     raise Refused(422, "Invalid", f"propagationPolicy: {policy!r}")
                 if policy != "Orphan":
                     for pod in self._owned(document):
-                        self._delete_pod(pod, pod["spec"]["terminationGracePeriodSeconds"])
+                        self._delete_pod(pod, None)
             else:
-                grace = options.get("gracePeriodSeconds")
-                self._delete_pod(
-                    document, document["spec"]["terminationGracePeriodSeconds"] if grace is None else grace
-                )
+                self._delete_pod(document, options.get("gracePeriodSeconds"))
             return copy.deepcopy(document)
 
-    def change_status(self, namespace, name, **fields):
+    def change_status(self, pod, **fields):
         """What a kubelet or a controller says of a pod; nothing where there is no such pod any more."""
         with self.lock:
-            pod = self._kinds["pods"].get((namespace, name))
-            if pod is not None:
-                pod["status"] |= fields
+            if (kept := self._kinds["pods"].get(_key(pod))) is not None:
+                kept["status"] |= fields
 
-    def ended(self, namespace, name):
+    def ended(self, pod):
         """The kubelet has ended a pod that is to be deleted: now it goes."""
         with self.lock:
-            pod = self._kinds["pods"].get((namespace, name))
-            if pod is not None and pod["metadata"].get("deletionTimestamp"):
-                del self._kinds["pods"][namespace, name]
+            self._kinds["pods"].pop(_key(pod), None)
 
     def _found(self, kind, namespace, name):
         if (namespace, name) not in self._kinds[kind]:
@@ -145,14 +138,8 @@ class Objects:
         metadata = copy.deepcopy(template["metadata"])
         metadata |= {"name": name, "namespace": namespace, "uid": str(uuid.uuid4()), "creationTimestamp": _now()}
         metadata["labels"] = {**metadata.get("labels", {}), "batch.kubernetes.io/job-name": job["metadata"]["name"]}
-        owner = {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "name": job["metadata"]["name"],
-            "uid": job["metadata"]["uid"],
-        }
-        metadata["ownerReferences"] = [{**owner, "controller": True, "blockOwnerDeletion": True}]
-        metadata["finalizers"] = [TRACKING]
+        owner = {key: job["metadata"][key] for key in ("name", "uid")}
+        metadata["ownerReferences"] = [{"apiVersion": "batch/v1", "kind": "Job", **owner}]
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": copy.deepcopy(template["spec"])}
         kubernetes_validate.validate(pod, VERSION, strict=True)
         pod["status"] = {"phase": "Pending", "conditions": [], "containerStatuses": []}
@@ -168,10 +155,13 @@ class Objects:
     def _delete_pod(self, pod, grace_s):
         if grace_s == 0:
             # What a real server does: the object goes, whatever the node does about its processes, and when.
-            del self._kinds["pods"][pod["metadata"]["namespace"], pod["metadata"]["name"]]
+            del self._kinds["pods"][_key(pod)]
         else:
             pod["metadata"].setdefault("deletionTimestamp", _now())
-            pod["metadata"].setdefault("deletionGracePeriodSeconds", grace_s)
+
+
+def _key(document):
+    return document["metadata"]["namespace"], document["metadata"]["name"]
 
 
 def _now():

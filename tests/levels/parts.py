@@ -28,11 +28,6 @@ class Test:
     outcome: str
     """`passed`, `failed` or `skipped`."""
 
-    @property
-    def file(self) -> str:
-        """Path of its module, from the root of the repository."""
-        return self.id.partition("::")[0]
-
 
 @dataclass(frozen=True)
 class Part:

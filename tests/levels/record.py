@@ -45,12 +45,13 @@ class Record:
 
     def write(self, *, ended: bool = False) -> None:
         """The record so far; a run that is killed leaves what it had done, and the result `unfinished`."""
+        slowest = sorted(self.tests, key=lambda test: -test.seconds)[:SLOWEST]
         document = {
             "level": self.level,
             "commit": _git("rev-parse", "HEAD"),
             "clean": _git("status", "--porcelain") == "",
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "machine": f"{platform.machine()}, {_cores()} cores",
+            "machine": f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores",
             "ok": self.ok,
             "result": "failed" if not self.ok else "passed" if ended else "unfinished",
             "seconds": round(self.seconds, 1),
@@ -62,7 +63,7 @@ class Record:
             "broken": self.broken,
             "counts": dict(Counter(test.outcome for test in self.tests)),
             "failed": failed_tests(self.tests),
-            "slowest": [{"test": test.id, "seconds": round(test.seconds, 2)} for test in slowest(self.tests)],
+            "slowest": [{"test": test.id, "seconds": round(test.seconds, 2)} for test in slowest],
         }
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.write_text(json.dumps(document, indent=1) + "\n")
@@ -84,15 +85,6 @@ class Record:
 def failed_tests(tests: Sequence[Test]) -> list[str]:
     """Ids of those that failed."""
     return sorted(test.id for test in tests if test.outcome == "failed")
-
-
-def slowest(tests: Sequence[Test]) -> list[Test]:
-    """The slowest of them, the slowest first."""
-    return sorted(tests, key=lambda test: -test.seconds)[:SLOWEST]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 def _git(*arguments: str) -> str:

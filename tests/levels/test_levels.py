@@ -31,7 +31,6 @@ def test_a_report_names_tests_as_pytest_takes_them(tmp_path):
         ("tests/model/test_models.py::TestB::test_c", "failed"),
         ("tests.gone::test_d", "skipped"),
     ]
-    assert done.tests[0].file == "tests/model/test_models.py"
 
 
 @pytest.mark.parametrize(("status", "ok"), [(0, True), (1, False), (5, True)])
@@ -118,16 +117,22 @@ class Clock:
             self.seconds += 90.0
 
 
+def ci_over(monkeypatch, units, limit_s, touched_units):
+    """The record of what CI runs of these units, each of which was recorded with 200 s."""
+    clock = Clock()
+    monkeypatch.setattr(ci, "LIMIT_S", limit_s)
+    monkeypatch.setattr(ci, "recorded", lambda: dict.fromkeys(units, 200.0))
+    monkeypatch.setattr(ci, "changed_files", lambda base: [])
+    monkeypatch.setattr(ci, "touched", lambda paths, among: touched_units)
+    monkeypatch.setattr(ci.levels, "units", lambda: units)
+    monkeypatch.setattr(ci.levels, "of_units", lambda chunk, name: [Part(unit, ()) for unit in chunk])
+    ci.more(clock, None, 1, clock.run)
+    return clock
+
+
 def test_ci_begins_nothing_that_would_end_too_late(monkeypatch):
     """What is left out is named."""
-    clock = Clock()
-    monkeypatch.setattr(ci, "LIMIT_S", 600.0)
-    monkeypatch.setattr(ci, "recorded", lambda: {f"tests/test_{number}.py": 200.0 for number in range(20)})
-    monkeypatch.setattr(ci.levels, "units", lambda: [f"tests/test_{number}.py" for number in range(20)])
-    monkeypatch.setattr(ci, "changed_files", lambda base: [])
-    monkeypatch.setattr(ci, "touched", lambda paths, units: [])
-    monkeypatch.setattr(ci.levels, "of_units", lambda chunk, name: [Part(f"{name}: {unit}", ()) for unit in chunk])
-    ci.more(clock, None, 1, clock.run)
+    clock = ci_over(monkeypatch, [f"tests/test_{number}.py" for number in range(20)], 600.0, [])
     assert 0 < len(clock.ran) < 20
     assert clock.seconds <= 600.0 + 90.0
     (told,) = clock.not_begun
@@ -136,15 +141,8 @@ def test_ci_begins_nothing_that_would_end_too_late(monkeypatch):
 
 def test_what_was_touched_and_not_begun_is_still_of_its_shard(monkeypatch):
     """Nothing falls between the two."""
-    clock = Clock()
     units = [f"tests/test_{number}.py" for number in range(12)]
-    monkeypatch.setattr(ci, "LIMIT_S", 1200.0)
-    monkeypatch.setattr(ci, "recorded", lambda: dict.fromkeys(units, 200.0))
-    monkeypatch.setattr(ci.levels, "units", lambda: units)
-    monkeypatch.setattr(ci, "changed_files", lambda base: [])
-    monkeypatch.setattr(ci, "touched", lambda paths, among: list(among))
-    monkeypatch.setattr(ci.levels, "of_units", lambda chunk, name: [Part(unit, ()) for unit in chunk])
-    ci.more(clock, None, 1, clock.run)
+    clock = ci_over(monkeypatch, units, 1200.0, units)
     assert sorted(clock.ran) == sorted(units)
     assert "touched" in clock.not_begun[0]
 
@@ -196,13 +194,20 @@ def test_the_record_says_what_was_run_and_names_failures_last(tmp_path):
     assert lines[-1].startswith("FAILED: tests, after")
 
 
+def record_of(parts, monkeypatch, tmp_path):
+    """What `make check` leaves that has these parts, of which one fails."""
+    monkeypatch.setattr("sys.argv", ["levels", "check"])
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("tests.levels.__main__.Record", lambda level: Record(level, tmp_path / "record.json"))
+    monkeypatch.setattr(levels, "check", lambda: parts)
+    assert main() == 1
+    return json.loads((tmp_path / "record.json").read_text())
+
+
 @pytest.mark.parametrize(("failfast", "begun"), [("1", ["one"]), ("", ["one", "two", "four"])])
 def test_a_failed_part_ends_what_needs_it_and_with_failfast_the_run(monkeypatch, tmp_path, failfast, begun, capfd):
     """The others go on, so that one run shows all that is wrong."""
     monkeypatch.setenv("FAILFAST", failfast)
-    monkeypatch.setattr("sys.argv", ["levels", "check"])
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("tests.levels.__main__.Record", lambda level: Record(level, tmp_path / "record.json"))
     fine = (sys.executable, "-c", "pass")
     parts = [
         Part("one", (sys.executable, "-c", "exit(1)")),
@@ -210,9 +215,7 @@ def test_a_failed_part_ends_what_needs_it_and_with_failfast_the_run(monkeypatch,
         Part("three", fine, after="one"),
         Part("four", fine, after="two"),
     ]
-    monkeypatch.setattr(levels, "check", lambda: parts)
-    assert main() == 1
-    document = json.loads((tmp_path / "record.json").read_text())
+    document = record_of(parts, monkeypatch, tmp_path)
     assert [part["name"] for part in document["parts"]] == begun
     assert len(document["not_begun"]) == 4 - len(begun)
     assert "FAILED: one" in capfd.readouterr().err.splitlines()[-1]
@@ -221,14 +224,10 @@ def test_a_failed_part_ends_what_needs_it_and_with_failfast_the_run(monkeypatch,
 def test_a_part_beside_others_is_waited_for_and_told(monkeypatch, tmp_path, capfd):
     """Its failure is one, though it ends last; what it prints is not mixed with the others."""
     monkeypatch.delenv("FAILFAST", raising=False)
-    monkeypatch.setattr("sys.argv", ["levels", "check"])
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("tests.levels.__main__.Record", lambda level: Record(level, tmp_path / "record.json"))
     slow = (sys.executable, "-c", "import time; time.sleep(0.5); print('of the slow one'); exit(1)")
     parts = [Part("slow", slow, beside=True), Part("quick", (sys.executable, "-c", "print('of the quick one')"))]
-    monkeypatch.setattr(levels, "check", lambda: parts)
-    assert main() == 1
-    assert [part["name"] for part in json.loads((tmp_path / "record.json").read_text())["parts"]] == ["quick", "slow"]
+    document = record_of(parts, monkeypatch, tmp_path)
+    assert [part["name"] for part in document["parts"]] == ["quick", "slow"]
     said = capfd.readouterr()
     assert said.out == "of the quick one\nof the slow one\n"
     assert "FAILED: slow" in said.err.splitlines()[-1]

@@ -35,13 +35,14 @@ def touched(paths: Iterable[str], units: Iterable[str]) -> list[str]:
     and is no test (a conftest, recorded data), and, where it grades examples, by these. A case of the corpus is touched
     by its own module; a defence by its entry and by the files that it is switched off in.
     """
-    from tests.corpus import defences
+    from tests.corpus import catalogue, defences
 
     changed = set(paths)
     modules = {path.removesuffix(".py").replace("/", ".") for path in changed if path.endswith(".py")}
     if any(path.startswith("examples/") for path in changed):
         modules.add("tests.e2e.conftest.EXAMPLES")
-    folders = {str(Path(path).parent) for path in changed if path.startswith("tests/") and not _is_test(path)}
+    in_tests = (Path(path) for path in changed if path.startswith("tests/"))
+    folders = {str(path.parent) for path in in_tests if not path.match("test_*.py")}
     entered = {
         defence.id
         for path in defences.FOLDER.glob("*.toml")
@@ -53,17 +54,18 @@ def touched(paths: Iterable[str], units: Iterable[str]) -> list[str]:
         for defence in defences.defences()
         if defence.id in entered or {edit.file for edit in defence.edits} & changed
     }
-    found |= {case_unit(case) for case in _cases_of(changed)}
+    found |= {
+        case_unit(case.id)
+        for module in catalogue.modules()
+        if module.__name__.replace(".", "/") + ".py" in changed
+        for case in module.CASES
+    }
     for unit in units:
         if "::" in unit:
             continue
         if unit in changed or str(Path(unit).parent) in folders or _imported(ROOT / unit) & modules:
             found.add(unit)
     return sorted(found & set(units))
-
-
-def _is_test(path: str) -> bool:
-    return Path(path).name.startswith("test_") and path.endswith(".py")
 
 
 def _imported(path: Path) -> set[str]:
@@ -73,18 +75,6 @@ def _imported(path: Path) -> set[str]:
         found.add(module)
         found |= {f"{module}.{name}" for name in re.findall(r"\w+", names)}
     return found
-
-
-def _cases_of(changed: set[str]) -> list[str]:
-    """Ids of the cases in changed modules of the corpus."""
-    from tests.corpus import catalogue
-
-    return [
-        case.id
-        for module in catalogue.modules()
-        if module.__name__.replace(".", "/") + ".py" in changed
-        for case in module.CASES
-    ]
 
 
 def _git(*arguments: str) -> str:

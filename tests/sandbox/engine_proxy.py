@@ -8,6 +8,8 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.services.stream_proxy import Listener
+
 ENGINE = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://")
 
 
@@ -62,11 +64,7 @@ class EngineProxy(Faults):
         self.path = folder / "engine.sock"
         self.requests: list[str] = []
         self._stopped = threading.Event()
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(self.path))
-        self._listener.listen(64)
-        self._thread = threading.Thread(target=self._accept, daemon=True)
-        self._thread.start()
+        self._listener = Listener(str(self.path), self._serve)
 
     @property
     def url(self) -> str:
@@ -77,21 +75,10 @@ class EngineProxy(Faults):
         """Goes away, as an engine that is stopped."""
         self._stopped.set()
         self.path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._thread.join(5)
-
-    def _accept(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        with client, contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
             request = _read_request(client)
             if not request:
                 return

@@ -7,7 +7,6 @@ import contextlib
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from sandbox.api import Ending, PodRole, PodSpec, Scratch, SpaceLimits
@@ -20,12 +19,13 @@ from tests.kubernetes_api.cluster import NAMESPACE, connect
 
 ROOT = Path(__file__).parents[2]
 LIMITS = SpaceLimits(workspace_mib=64, workspace_inodes=1000, shm_mib=16)
+OTHER_LIMITS = SpaceLimits(workspace_mib=32, workspace_inodes=500, shm_mib=16)
 
 
 def drill(role=PodRole.LEARNER, **changes):
     """A pod that does what it is told."""
-    values = {"memory_mib": 256, "pids": 64, "cpus": (0, 1), "scratch": Scratch.READ_WRITE}
-    return PodSpec(role=role, program="drill", **values | changes)
+    values = {"program": "drill", "memory_mib": 256, "pids": 64, "cpus": (0, 1), "scratch": Scratch.READ_WRITE}
+    return PodSpec(role=role, **values | changes)
 
 
 def ask(pod, **request):
@@ -43,16 +43,6 @@ def talking(runner, run_id):
         pod = space.start(drill())
         ask(pod, kind="echo", value=1)
         yield pod
-
-
-def own_file(runner, run_id, size):
-    """Of a run: writes a file in its workspace, and returns the size that it finds a moment later."""
-    with runner.open_run(run_id, LIMITS) as space:
-        pod = space.start(drill())
-        path = f"{space.paths.workspace}/mine"
-        ask(pod, kind="write", path=path, size=size)
-        time.sleep(0.2)
-        return ask(pod, kind="size", path=path).body["value"]
 
 
 def main() -> None:

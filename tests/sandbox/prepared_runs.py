@@ -3,6 +3,8 @@
 import contextlib
 import secrets
 
+import psutil
+
 from sandbox import warm_pool
 from sandbox.api import Ending, PodRole
 from sandbox.warm_pool import WarmPool
@@ -71,7 +73,6 @@ class OnlyPrepared:
         self.warm = warm
         self.pool = pool
         self.counting = counting
-        self.facts = warm.facts
         self.claimed = 0
 
     def open_run(self, run_id, limits):
@@ -119,6 +120,11 @@ def loaded(pod):
     answer = pod.receive(IMPORTS_S)
     assert not isinstance(answer, Ending), pod.end()
     return answer.body["value"]
+
+
+def guests(pod):
+    """Those of a process pod, without its supervisor."""
+    return psutil.Process(pod._vessel._supervisor.pid).children(recursive=True)
 
 
 def is_warm(pod):

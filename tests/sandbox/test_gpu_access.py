@@ -92,13 +92,6 @@ def test_a_worker_that_sees_only_some_gpus_of_its_host(gpus, names, way):
     assert choose({}, ours).devices[0].endswith("nvidia1")
 
 
-def test_a_gpu_that_no_specification_names(gpus):
-    """The way out is said."""
-    (gpus / "cdi" / "nvidia.yaml").write_text(specification("0"))
-    advice = "no specification names GPU-2; run `nvidia-ctk cdi generate --device-name-strategy=uuid`"
-    assert advice in reasons(with_cdi(gpus), SECOND)[0]
-
-
 @pytest.mark.parametrize("name", ["cdi/other.yaml", "cdi/nvidia.txt", "elsewhere.yaml"])
 def test_cdi_needs_a_specification_in_the_engines_folders(gpus, name):
     """Another vendor's, another file type or another folder will not do."""
@@ -163,20 +156,22 @@ def test_an_instance_in_a_specification_of_json(gpus):
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("gpu", "text"),
     [
-        specification("0", "1", "1:0", "all"),
-        specification("1:2", kind="vendor.com/nvidia.com/gpu"),
-        "kind: nvidia.com/gpu\ndevices: none",
-        "kind: nvidia.com/gpu\n\t- [",
-        "- nvidia.com/gpu",
+        (SECOND, specification("0")),
+        (MIG, specification("0", "1", "1:0", "all")),
+        (MIG, specification("1:2", kind="vendor.com/nvidia.com/gpu")),
+        (MIG, "kind: nvidia.com/gpu\ndevices: none"),
+        (MIG, "kind: nvidia.com/gpu\n\t- ["),
+        (MIG, "- nvidia.com/gpu"),
     ],
 )
-def test_an_instance_that_no_specification_names(gpus, text):
-    """It was written before the instance was made: its whole GPU is not given in its place."""
+def test_what_no_specification_names(gpus, gpu, text):
+    """It was written before the instance was made: its whole GPU is not given in its place, and the way out is said."""
     (gpus / "cdi" / "nvidia.yaml").write_text(text)
-    assert "nvidia-ctk cdi generate" in reasons(with_cdi(gpus), MIG)[0]
-    assert choose({**with_cdi(gpus), **RUNTIME}, MIG).name == "nvidia-runtime"
+    advice = f"no specification names {gpu.uuid}; run `nvidia-ctk cdi generate --device-name-strategy=uuid`"
+    assert advice in reasons(with_cdi(gpus), gpu)[0]
+    assert choose({**with_cdi(gpus), **RUNTIME}, gpu).name == "nvidia-runtime"
 
 
 def test_no_device_nodes_for_an_instance(gpus):

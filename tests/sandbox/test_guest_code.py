@@ -8,20 +8,16 @@ from importlib.util import cache_from_source
 from sandbox.guest_code import GUEST_SOURCE, guest_digest, install_guest_code
 
 
-def delivered(folder):
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-
-
 def test_every_source_arrives_with_its_bytecode_and_nothing_else(tmp_path):
     """No notes, no bytecode of other times; under a name that no learner's module has."""
-    install_guest_code(tmp_path / "code")
-    sources = {f"grader_guest/{path.relative_to(GUEST_SOURCE)}" for path in GUEST_SOURCE.rglob("*.py")}
-    assert set(delivered(tmp_path / "code")) == sources | {cache_from_source(name) for name in sources}
+    folder = tmp_path / "code"
+    install_guest_code(folder)
+    sources = {f"grader_guest/{path.relative_to(GUEST_SOURCE)}": path for path in GUEST_SOURCE.rglob("*.py")}
+    arrived = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert arrived == sources.keys() | {cache_from_source(name) for name in sources}
     assert "grader_guest/boot.py" in sources
-    for name in sources:
-        assert (tmp_path / "code" / name).read_bytes() == (
-            GUEST_SOURCE / name.removeprefix("grader_guest/")
-        ).read_bytes()
+    for name, source in sources.items():
+        assert (folder / name).read_bytes() == source.read_bytes()
 
 
 def imported(folder, *flags):

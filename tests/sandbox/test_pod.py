@@ -14,6 +14,7 @@ from sandbox.api import Ending, PodRole, PodSpec
 from sandbox.endpoint import Endpoint
 from sandbox.frames import FrameLimits, encode
 from sandbox.pod import ConnectedPod, VesselEnd
+from tests.guest.processes import state
 from tests.sandbox.test_endpoint import dial as dial_into
 from tests.store.threads import at_once
 from tests.waiting import wait_for
@@ -45,10 +46,6 @@ class SleepVessel:
             raise SandboxUnavailable("the engine hiccups")
         self.process.kill()
         return VesselEnd(self.process.wait(), *self._end)
-
-    def state(self):
-        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
-            return file.read().rpartition(")")[2].split()[0]
 
 
 @pytest.fixture
@@ -158,9 +155,9 @@ def test_pause_and_resume(make, dial):
     pod, vessel = make()
     dial()
     pod.pause()
-    wait_for(lambda: vessel.state() == "T", 2.5, 0.01)
+    wait_for(lambda: state(vessel.process.pid) == "T", 2.5, 0.01)
     pod.resume()
-    wait_for(lambda: vessel.state() in "RSD", 2.5, 0.01)
+    wait_for(lambda: state(vessel.process.pid) in {"R", "S", "D"}, 2.5, 0.01)
     pod.pause()
     assert pod.end().ending is Ending.COMPLETED
 

@@ -1,6 +1,5 @@
 """Control groups of the host: real processes in a real group of each version, where this machine has it."""
 
-import os
 import subprocess
 import time
 from pathlib import Path
@@ -15,20 +14,13 @@ ID = "5a" * 32
 COUNT = "import itertools, pathlib, sys\nfor n in itertools.count(): pathlib.Path(sys.argv[1]).write_text(str(n))"
 
 
-def _unified():
-    return next((path for path in map(Path, ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")) if _v2(path)), None)
-
-
-def _v2(path):
-    return (path / "cgroup.controllers").exists() and os.access(path, os.W_OK)
-
-
 @pytest.fixture
 def unified():
     """A group of version 2, named as containerd names one."""
-    root = _unified()
+    roots = map(Path, ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"))
+    root = next((path for path in roots if (path / "cgroup.controllers").exists()), None)
     if root is None:
-        pytest.skip("no writable control group of version 2")
+        pytest.skip("no control group of version 2")
     folder = root / "grader-test" / f"cri-containerd-{ID}.scope"
     try:
         folder.mkdir(parents=True)

@@ -12,8 +12,7 @@ import pytest
 from grader_service.errors import SandboxUnavailable
 from sandbox.api import Ending, Scratch
 from sandbox.process_runner import ProcessRunner
-from tests.sandbox.owner import LIMITS, another_grader, ask, drill, own_file, talking
-from tests.store.threads import at_once
+from tests.sandbox.owner import LIMITS, another_grader, ask, drill, talking
 from tests.waiting import wait_for
 
 RUN = f"run-{secrets.token_hex(6)}"
@@ -33,17 +32,25 @@ def of_run(run_id):
     return found
 
 
-def test_a_killed_grader_takes_its_pods_along(process_runner, state_dir):
-    """Daemons included: every supervisor notices that nobody holds its orders any more. A sweep removes the folder."""
+@pytest.mark.integration
+@pytest.mark.parametrize(("folder", "links"), [("s", 0), ("long" * 30, 1)])
+def test_a_killed_grader_takes_its_pods_along(state_dir, folder, links):
+    """Daemons included: every supervisor notices that nobody holds its orders any more.
+
+    A sweep removes the folder, and the short name that it has where its path is long.
+    """
+    state_dir = state_dir / folder
+    runner = ProcessRunner(state_dir)
     with another_grader("process", state_dir, "run-killed") as grader:
         assert len(of_run("run-killed")) >= 3  # supervisor, guest, daemon
-        assert process_runner.sweep() == 0
+        assert runner.sweep() == 0
         grader.kill()
         grader.wait()
         wait_for(lambda: not of_run("run-killed"), 5.0, 0.05)
-    assert process_runner.sweep() == 1
-    assert process_runner.sweep() == 0
-    assert list((state_dir / "runs").iterdir()) == []
+    assert len(links_into(state_dir)) == links
+    assert runner.sweep() == 1
+    assert runner.sweep() == 0
+    assert list((state_dir / "runs").iterdir()) == links_into(state_dir) == []
 
 
 @pytest.mark.parametrize("python", ["/nonexistent/python", "/etc/passwd", "false"])
@@ -71,11 +78,6 @@ def test_a_run_is_opened_once(process_runner, state_dir):
             process_runner.open_run(RUN, LIMITS).__enter__()
         assert ask(pod, kind="echo", value=1).body["value"] == 1
         assert space.submission_dir.is_dir()
-
-
-def test_runs_beside_each_other(process_runner):
-    """Three at once, each with its own files and its own end."""
-    assert at_once(3, lambda number: own_file(process_runner, f"run-{number}", number)) == [0, 1, 2]
 
 
 def test_a_guest_ends_with_its_supervisor(process_runner):
@@ -159,16 +161,3 @@ def links_into(folder):
         with contextlib.suppress(OSError):
             found += [link] if str(folder) in str(link.readlink()) else []
     return found
-
-
-def test_a_link_whose_run_is_gone_is_swept(tmp_path):
-    """A killed grader leaves one behind, where its state folder's path was long."""
-    state_dir = tmp_path / ("long" * 30)
-    with another_grader("process", state_dir, "run-killed") as grader:
-        grader.kill()
-        grader.wait()
-        wait_for(lambda: not of_run("run-killed"), 5.0, 0.05)
-    links = links_into(state_dir)
-    assert len(links) == 1
-    ProcessRunner(state_dir).sweep()
-    assert not links[0].is_symlink()

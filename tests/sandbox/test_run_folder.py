@@ -19,7 +19,6 @@ from tests.sandbox.owner import another_grader
 NOBODY = 65534
 ANY_USERS_PYTHON = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
 """Another user may not be allowed to enter the folder of this interpreter."""
-AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
 
 
 @pytest.fixture
@@ -151,7 +150,7 @@ def test_a_run_that_is_just_being_made_is_not_dead(state_dir):
         folder.remove()
 
 
-@AS_ROOT
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
 def test_another_users_run_is_left_alone(state_dir, run, another_user):
     """What cannot be examined may be live: only a missing lock proves that a run is dead."""
     state_dir.chmod(0o755)

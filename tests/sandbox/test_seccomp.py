@@ -62,7 +62,7 @@ print(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(
 """
 
 
-def in_a_pod(engine, image, script, *arguments, profile=True, **changes):
+def in_a_pod(engine, image, script, *arguments, profile=True):
     """(exit status, standard output) of a Python program behind a pod's walls."""
     spec = PodSpec(role=PodRole.LEARNER, program="drill", memory_mib=4096, pids=256, cpus=(0, 1), shm_mib=256)
     options = container_options(
@@ -80,7 +80,7 @@ def in_a_pod(engine, image, script, *arguments, profile=True, **changes):
     if not profile:
         options["security_opt"] = ["no-new-privileges:true", "seccomp=unconfined"]
     options["command"] = ["python3", "-u", "-c", textwrap.dedent(script), *arguments]
-    container = engine.containers.create(**{**options, **changes})
+    container = engine.containers.create(**options)
     try:
         container.start()
         status = container.wait(timeout=240)["StatusCode"]
@@ -89,9 +89,9 @@ def in_a_pod(engine, image, script, *arguments, profile=True, **changes):
         container.remove(force=True)
 
 
-def answers(engine, image, calls, **changes):
+def answers(engine, image, calls, *, profile=True):
     """Error of each call, made behind a pod's walls."""
-    status, output = in_a_pod(engine, image, CALLS, json.dumps(calls), **changes)
+    status, output = in_a_pod(engine, image, CALLS, json.dumps(calls), profile=profile)
     assert status == 0, output
     return json.loads(output)
 
@@ -129,7 +129,6 @@ def test_the_page_is_made_of_the_list():
 
 
 @x86
-@pytest.mark.integration
 def test_refused_calls_fail(engine, lab_image):
     """Each of them, on this kernel, with EPERM."""
     got = answers(engine, lab_image, {name: [number] + [0] * 6 for name, number in NUMBERS.items()})
@@ -137,7 +136,6 @@ def test_refused_calls_fail(engine, lab_image):
 
 
 @x86
-@pytest.mark.integration
 def test_it_is_the_list_that_refuses_them(engine, lab_image):
     """Without it a process without any capability reaches the kernel's code with these."""
     reachable = ("ptrace", "process_vm_readv", "keyctl", "userfaultfd", "io_uring_setup", "unshare", "kcmp", "msgget")
@@ -151,7 +149,6 @@ SIGCHLD = 17
 
 
 @x86
-@pytest.mark.integration
 def test_arguments_decide(engine, lab_image):
     """Families and kinds of sockets, namespaces, personalities, scheduling classes, kinds of files."""
     refused = {
@@ -190,7 +187,6 @@ def test_arguments_decide(engine, lab_image):
 
 
 @x86
-@pytest.mark.integration
 def test_32_bit_calls_kill(engine, lab_image):
     """The 32-bit table is a second door with numbers of its own: a program that knocks there ends."""
     status, output = in_a_pod(engine, lab_image, NATIVE_32_BIT)
@@ -259,7 +255,6 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-@pytest.mark.integration
 def test_the_labs_libraries_miss_nothing(engine, lab_image):
     """Processes, threads, sockets on loopback, Pillow, Matplotlib, torch's workers, gloo and DALI."""
     # Processes that are spawned read the program again, so it is a file.

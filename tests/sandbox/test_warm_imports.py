@@ -3,25 +3,22 @@
 import textwrap
 import time
 
-import psutil
 import pytest
 
 from grader_service.grading import learner
 from grader_service.grading.dialogue import Stopped
 from grader_service.ingest.artifact import measure, prepare
 from grader_service.labs.specs import lab_text, read_lab
-from sandbox.api import PodRole, PodSpec, Scratch, SpaceLimits
-from sandbox.conformance import BEHAVIOURS
-from tests.sandbox.owner import LIMITS, drill
-from tests.sandbox.prepared_runs import FULL_S, Counting, pooled, prepared, shown_by_prepared
+from tests.sandbox.owner import LIMITS, OTHER_LIMITS, drill
+from tests.sandbox.prepared_runs import FULL_S, Counting, guests, pooled, prepared, shown_by_prepared
+from tests.sandbox.test_conformance import behaviours
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("name", ["a_paused_pod_stands_still", "daemons_do_not_survive"])
-def test_pods_that_wait_with_their_imports_done(runner, name):
+@behaviours("a_paused_pod_stands_still", "daemons_do_not_survive")
+def test_pods_that_wait_with_their_imports_done(runner, behaviour):
     """Threads and memory of three large libraries change nothing of what a pod must do."""
-    behaviour = next(one for one in BEHAVIOURS if one.name == name)
     shown_by_prepared(runner, behaviour)
 
 
@@ -30,7 +27,7 @@ def test_imports_do_not_go_on_beside_a_run(process_runner):
     counting = Counting(process_runner)
     with prepared(counting, drill(memory_mib=4096)) as (warm, _):
         waiting = counting.pods[-1]
-        with warm.open_run("other", SpaceLimits(workspace_mib=32, workspace_inodes=500, shm_mib=16)):
+        with warm.open_run("other", OTHER_LIMITS):
             before = _processor_s(waiting)
             time.sleep(2.0)
             after = _processor_s(waiting)
@@ -40,22 +37,13 @@ def test_imports_do_not_go_on_beside_a_run(process_runner):
 
 def _processor_s(pod):
     """Processor time that the guests of a process pod have had."""
-    supervisor = psutil.Process(pod._vessel._supervisor.pid)
-    return sum(sum(one.cpu_times()[:2]) for one in supervisor.children(recursive=True))
+    return sum(sum(one.cpu_times()[:2]) for one in guests(pod))
 
 
 def test_a_submission_finds_its_imports_done(process_runner, tmp_path):
     """The learner's pod has torch, torchvision and DALI loaded, and what stands in for a GPU still applies."""
     lab = read_lab(lab_text("dali-pipelines"), "lab")
-    spec = PodSpec(
-        PodRole.LEARNER,
-        "learner.main",
-        memory_mib=4096,
-        pids=256,
-        cpus=(0, 1),
-        scratch=Scratch.READ_WRITE,
-        submission=True,
-    )
+    spec = drill(program="learner.main", memory_mib=4096, pids=256, submission=True)
     source = tmp_path / "submission.py"
     source.write_text(
         textwrap.dedent(

@@ -10,14 +10,12 @@ import pytest
 from grader_service.errors import SandboxUnavailable
 from grader_service.settings import Settings
 from sandbox import kubernetes_runner
-from sandbox.api import SpaceLimits
 from sandbox.warm_pool import RENEW_S
 from tests.hand_clock import HandClock
-from tests.sandbox.owner import LIMITS, drill
+from tests.sandbox.owner import LIMITS, OTHER_LIMITS, drill
 from tests.sandbox.prepared_runs import prepared
 from tests.waiting import wait_for
 
-OTHER = SpaceLimits(workspace_mib=32, workspace_inodes=500, shm_mib=16)
 SOON_S = 10.0
 
 
@@ -161,7 +159,7 @@ class TestStillness:
         """Another lab's limits: what waits for the last lab stands still, and goes when this run has ended."""
         with full(in_memory) as (warm, pool):
             (old,) = in_memory.there
-            with warm.open_run("run", OTHER) as space:
+            with warm.open_run("run", OTHER_LIMITS) as space:
                 assert not space.start(drill()).frozen
                 assert old.frozen
             assert pool.waits(SOON_S)

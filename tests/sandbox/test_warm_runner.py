@@ -1,34 +1,27 @@
 """Prepared runs behave as fresh ones do, are used once, and leave nothing; what is not prepared starts cold."""
 
-import contextlib
-import os
-import signal
 import time
 
 import psutil
 import pytest
 
-from sandbox.api import PodRole, Scratch, SpaceLimits
-from sandbox.conformance import BEHAVIOURS, NEEDS_ISOLATION
+from sandbox.api import PodRole, Scratch
 from sandbox.warm_pool import WarmPool
-from tests.sandbox.owner import LIMITS, ask, drill
-from tests.sandbox.prepared_runs import FULL_S, is_warm, prepared, shown_by_prepared
+from tests.sandbox.owner import LIMITS, OTHER_LIMITS, ask, drill
+from tests.sandbox.prepared_runs import FULL_S, Counting, guests, is_warm, prepared, shown_by_prepared
+from tests.sandbox.test_conformance import EVERY, WITHOUT_WALLS
 
 pytestmark = pytest.mark.usefixtures("few_imports")
 
 
-@pytest.mark.parametrize(
-    "behaviour",
-    [behaviour for behaviour in BEHAVIOURS if behaviour.name not in NEEDS_ISOLATION],
-    ids=lambda behaviour: behaviour.name,
-)
+@WITHOUT_WALLS
 def test_processes_prepared_ahead(process_runner, behaviour):
     """A prepared pod does what every pod must do."""
     shown_by_prepared(process_runner, behaviour)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour.name)
+@EVERY
 def test_containers_prepared_ahead(docker_runner, behaviour):
     """All of it, walls included."""
     shown_by_prepared(docker_runner, behaviour)
@@ -64,26 +57,23 @@ def test_another_kind_of_pod_starts_cold(runner):
 
 def test_other_limits_get_a_run_of_their_own(runner):
     """A lab with other scratch sizes is not served from what the last one had; afterwards its runs are prepared."""
-    other = SpaceLimits(workspace_mib=32, workspace_inodes=500, shm_mib=16)
     with prepared(runner, drill()) as (warm, pool):
-        with warm.open_run("other", other) as space:
+        with warm.open_run("other", OTHER_LIMITS) as space:
             assert not is_warm(space.start(drill()))
         assert pool.waits(FULL_S)
-        with warm.open_run("other-again", other) as space:
+        with warm.open_run("other-again", OTHER_LIMITS) as space:
             assert is_warm(space.start(drill()))
 
 
 def test_a_waiting_pod_that_died_is_replaced(process_runner):
     """Out of memory on the host, an engine that was restarted: the run starts cold."""
-    with prepared(process_runner, drill()) as (warm, _):
-        guests = []
-        for process in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.Error):  # of others, one may just be ending
-                guests += [process] * ("drill" in process.cmdline())
-        assert guests
-        for process in guests:
-            os.kill(process.pid, signal.SIGKILL)
-        psutil.wait_procs(guests, timeout=10)
+    counting = Counting(process_runner)
+    with prepared(counting, drill()) as (warm, _):
+        died = guests(counting.pods[-1])
+        assert died
+        for process in died:
+            process.kill()
+        psutil.wait_procs(died, timeout=10)
         with warm.open_run("run", LIMITS) as space:
             assert not is_warm(space.start(drill()))
 

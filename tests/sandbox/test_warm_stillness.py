@@ -1,14 +1,11 @@
 """Real pods that wait beside an open run: they stand still, go on afterwards, and are replaced when they are dead."""
 
-import secrets
-
 import psutil
 import pytest
 
 from sandbox.docker_engine import ContainerVessel
-from sandbox.docker_options import LABEL
-from tests.sandbox.owner import LIMITS, another_grader, ask, drill
-from tests.sandbox.prepared_runs import FULL_S, Counting, is_warm, prepared
+from tests.sandbox.owner import LIMITS, ask, drill
+from tests.sandbox.prepared_runs import FULL_S, Counting, guests, is_warm, prepared
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("few_imports")
@@ -34,19 +31,6 @@ def test_a_second_prepared_run_stands_still(runner):
     assert runner.sweep() == 0
 
 
-def test_frozen_pods_of_a_killed_grader_are_swept(engine, lab_image, docker_runner, state_dir):
-    """Whoever comes after it removes them as they are."""
-    run_id = f"frozen-{secrets.token_hex(4)}"
-    with another_grader("docker", state_dir, run_id, lab_image) as grader:
-        mine = {"label": f"{LABEL}={run_id}"}
-        (container,) = engine.containers.list(filters=mine)
-        ContainerVessel(container).pause()
-        grader.kill()
-        grader.wait()
-        assert docker_runner.sweep() == 5  # a container, three volumes, a folder
-        assert not engine.containers.list(all=True, filters=mine)
-
-
 def test_a_dead_container_is_replaced_before_it_is_needed(docker_runner):
     """An engine that was restarted has ended all of them."""
     counting = Counting(docker_runner)
@@ -65,5 +49,4 @@ def _stands_still(pod):
     if isinstance(vessel, ContainerVessel):
         vessel._container.reload()
         return vessel._container.status == "paused"
-    guests = psutil.Process(vessel._supervisor.pid).children(recursive=True)
-    return all(guest.status() == psutil.STATUS_STOPPED for guest in guests)
+    return all(guest.status() == psutil.STATUS_STOPPED for guest in guests(pod))

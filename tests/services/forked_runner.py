@@ -32,7 +32,7 @@ class ForkedRunner(ProcessRunner):
     def __init__(self, state_dir: Path) -> None:
         """Starts the interpreter that pods are forked from, if this process has none yet."""
         super().__init__(state_dir)
-        _server()
+        _socket()
 
     def open_run(self, run_id: str, limits: SpaceLimits) -> "ForkedRunSpace":
         """See `SandboxRunner.open_run`."""
@@ -49,7 +49,16 @@ class ForkedRunSpace(ProcessRunSpace):
         """See `ProcessRunSpace.launch`; of the command only the guest's file and program are of use."""
         *_, boot, program = command
         guest = {"boot": boot, "program": program, "cwd": cwd, "environment": environment}
-        return _server().fork({"memory_mib": memory_mib, "cpus": list(cpus), **guest})
+        request = {"memory_mib": memory_mib, "cpus": list(cpus), **guest}
+        order_end, orders = os.pipe()
+        answers, answer_end = os.pipe()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.connect(_socket())
+            socket.send_fds(connection, [json.dumps(request).encode()], [order_end, answer_end])
+            pid = int(connection.recv(32))
+        os.close(order_end)
+        os.close(answer_end)
+        return _Forked(pid, orders, answers)
 
 
 class _Forked:
@@ -65,11 +74,9 @@ class _Forked:
         """None while it lives; its status is its parent's to know."""
         return 0 if select.select([self._life], [], [], 0)[0] else None
 
-    def wait(self, timeout: float | None = None) -> int:
+    def wait(self) -> None:
         """Until it has ended."""
-        if not select.select([self._life], [], [], timeout)[0]:
-            raise subprocess.TimeoutExpired("a forked pod", timeout or 0)
-        return 0
+        select.select([self._life], [], [])
 
     def kill(self) -> None:
         """At once."""
@@ -105,34 +112,17 @@ def fork_server() -> Iterator[dict[str, str]]:
                 process.kill()  # pods end by themselves
 
 
-class _Server:
-    """The interpreter that pods are forked from: that of this test run, or one of this process."""
-
-    def __init__(self) -> None:
-        stack = contextlib.ExitStack()
-        named = os.environ.get(_NAMED) or stack.enter_context(fork_server())[_NAMED]
-        atexit.register(stack.close)
-        pid, _, self._path = named.partition(":")
-        life = os.pidfd_open(int(pid))
-        deadline = time.monotonic() + _START_S
-        while not os.path.exists(self._path):
-            assert not select.select([life], [], [], 0.05)[0], "the fork server ended while it imported"
-            assert time.monotonic() < deadline, "the fork server did not begin"
-        os.close(life)
-
-    def fork(self, request: dict[str, object]) -> _Forked:
-        """A new pod."""
-        order_end, orders = os.pipe()
-        answers, answer_end = os.pipe()
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.connect(self._path)
-            socket.send_fds(connection, [json.dumps(request).encode()], [order_end, answer_end])
-            pid = int(connection.recv(32))
-        os.close(order_end)
-        os.close(answer_end)
-        return _Forked(pid, orders, answers)
-
-
 @functools.cache
-def _server() -> _Server:
-    return _Server()
+def _socket() -> str:
+    """Where the interpreter listens that pods are forked from: that of this test run, or one of this process."""
+    stack = contextlib.ExitStack()
+    named = os.environ.get(_NAMED) or stack.enter_context(fork_server())[_NAMED]
+    atexit.register(stack.close)
+    pid, _, path = named.partition(":")
+    life = os.pidfd_open(int(pid))
+    deadline = time.monotonic() + _START_S
+    while not os.path.exists(path):
+        assert not select.select([life], [], [], 0.05)[0], "the fork server ended while it imported"
+        assert time.monotonic() < deadline, "the fork server did not begin"
+    os.close(life)
+    return path

@@ -2,12 +2,31 @@
 
 import contextlib
 import socket
+import socketserver
 import struct
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 Address = tuple[str, int] | str
 """Host and port, or the path of a Unix socket."""
+
+
+class Listener(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    """Hands each connection to `serve`, in a thread of its own; afterwards the connection is closed."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, address: Address, serve: Callable[[socket.socket], None]) -> None:
+        self.address_family = _family(address)
+        super().__init__(address, lambda client, _address, _server: serve(client))
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def close(self) -> None:
+        """Listens no more; connections that are open stay so."""
+        self.shutdown()
+        self.server_close()
 
 
 class StreamProxy:
@@ -16,19 +35,15 @@ class StreamProxy:
     def __init__(self, server: Address, listen: Address = ("127.0.0.1", 0)) -> None:
         self._server = server
         self._away = False
-        self._stopped = False
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._lock = threading.Lock()
         self._silenced: set[socket.socket] = set()
-        self._listener = _new(listen)
-        self._listener.bind(listen)
-        self._listener.listen(64)
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._listener = Listener(listen, self._serve)
 
     @property
     def port(self) -> int:
         """Of the TCP socket on which it listens."""
-        return self._listener.getsockname()[1]
+        return self._listener.server_address[1]
 
     def reset(self) -> int:
         """Breaks every open connection; returns how many there were."""
@@ -63,32 +78,18 @@ class StreamProxy:
 
     def close(self) -> None:
         """Ends it."""
-        self._stopped = True
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.reset()
 
-    def _accept(self) -> None:
-        while not self._stopped:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            if self._away:
-                client.close()
-                continue
-            server = _new(self._server)
-            try:
-                server.connect(self._server)
-            except OSError:
-                client.close()
-                server.close()
-                continue
+    def _serve(self, client: socket.socket) -> None:
+        if self._away:
+            return
+        with socket.socket(_family(self._server)) as server, contextlib.suppress(OSError):
+            server.connect(self._server)
             with self._lock:
                 self._pairs.append((client, server))
-            for source, sink in ((client, server), (server, client)):
-                threading.Thread(target=self._copy, args=(source, sink), daemon=True).start()
+            threading.Thread(target=self._copy, args=(server, client), daemon=True).start()
+            self._copy(client, server)
 
     def _copy(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -102,8 +103,8 @@ class StreamProxy:
             end.close()
 
 
-def _new(address: Address) -> socket.socket:
-    return socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
+def _family(address: Address) -> socket.AddressFamily:
+    return socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
 
 
 def before_postgres(url: str, folder: Path) -> tuple[StreamProxy, str]:
