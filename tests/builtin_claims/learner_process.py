@@ -63,19 +63,15 @@ def _answer(request: dict[str, Any], recorder: Recorder) -> dict[str, Any]:
                 if facts["graph"] is not None
             ]
             for probe in request["probes"]:
-                folder, budget = tempfile.mkdtemp(dir=root), running.Budget(probe["budget_s"])
-                params = request["params"]
-                context: Any = GraphContext(carried, "cpu", params, folder, budget)
+                given = {
+                    "device": "cpu",
+                    "params": request["params"],
+                    "folder": tempfile.mkdtemp(dir=root),
+                    "budget": running.Budget(probe["budget_s"]),
+                }
+                context: Any = GraphContext(carried, **given)
                 if probe["site"] == "learner":
-                    context = LearnerContext(
-                        module,
-                        loaders,
-                        device="cpu",
-                        dataset_dir=dataset_dir_of(module),
-                        params=params,
-                        folder=folder,
-                        budget=budget,
-                    )
+                    context = LearnerContext(module, loaders, dataset_dir=dataset_dir_of(module), **given)
                 answer["probes"][probe["id"]] = running.run(
                     probe["id"], probe["source"].encode(), context, probe["budget_s"]
                 )

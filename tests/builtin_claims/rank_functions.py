@@ -29,6 +29,13 @@ def build_rank_iterator(dataset_dir, batch_size, rank, world_size):
 """
 AFTER = "\nraise_if_run_again = open('once', 'x')\nprint('the rest of the lab runs once')\n"
 WHOLE = START + PIPELINE + BUILD + AFTER
+
+
+def ending_with(*lines: str) -> str:
+    """Every rank does this before it hands its iterator out."""
+    return WHOLE.replace("    return DALIG", "".join(f"    {line}\n" for line in lines) + "    return DALIG")
+
+
 GOOD = {
     "module": WHOLE,
     "cells": [START, PIPELINE, BUILD, AFTER],
@@ -40,10 +47,11 @@ GOOD = {
         "    import torch.distributed as dist\n    dist.init_process_group('nccl')\n    torch.cuda.set_device(rank)\n"
         "    assert dist.get_rank() == rank\n    pipe = rank_pipeline",
     ),
-    "an idle pool of threads": WHOLE.replace(
-        "    return DALIG",
-        "    import concurrent.futures\n    pool = concurrent.futures.ThreadPoolExecutor(2)\n"
-        "    assert pool.submit(int, '7').result() == 7\n    build_rank_iterator.pool = pool\n    return DALIG",
+    "an idle pool of threads": ending_with(
+        "import concurrent.futures",
+        "pool = concurrent.futures.ThreadPoolExecutor(2)",
+        "assert pool.submit(int, '7').result() == 7",
+        "build_rank_iterator.pool = pool",
     ),
 }
 BAD = {
@@ -56,27 +64,19 @@ BAD = {
     "no reader name": (WHOLE.replace('reader_name="Reader", ', ""), "endless"),
     "raises": (WHOLE.replace("    pipe = rank", "    1 / rank\n    pipe = rank"), "raised"),
     "a thread that stays": (
-        WHOLE.replace("    return DALIG", "    import threading, time\n"
-                      "    threading.Thread(target=time.sleep, args=(999,)).start()\n    return DALIG"),
+        ending_with("import threading, time", "threading.Thread(target=time.sleep, args=(999,)).start()"),
         "hangs",
     ),
     "a process that stays": (
-        WHOLE.replace("    return DALIG", "    import multiprocessing, time\n"
-                      "    multiprocessing.Process(target=time.sleep, args=(999,)).start()\n    return DALIG"),
+        ending_with("import multiprocessing, time", "multiprocessing.Process(target=time.sleep, args=(999,)).start()"),
         "hangs",
     ),
-    "a handler that waits": (
-        WHOLE.replace("    return DALIG", "    import atexit, time\n"
-                      "    atexit.register(time.sleep, 999)\n    return DALIG"),
-        "hangs",
-    ),
+    "a handler that waits": (ending_with("import atexit, time", "atexit.register(time.sleep, 999)"), "hangs"),
     "steps by rank": (
-        WHOLE.replace(
-            'reader_name="Reader"', "size=4 * (3 + rank), last_batch_policy=LastBatchPolicy.PARTIAL"
-        ),
+        WHOLE.replace('reader_name="Reader"', "size=4 * (3 + rank), last_batch_policy=LastBatchPolicy.PARTIAL"),
         "unequal_steps",
     ),
-}  # fmt: skip
+}
 
 
 def main() -> None:

@@ -1,11 +1,15 @@
 """Acceptance metrics as learners write them, good ones and empty ones."""
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checks.acceptance_metric.check import CHECK, Observation, Params
+from checks.probes.acceptance_metric import probe
 from grader_service.model.verdict import Outcome
+from sandbox.guest.learner import coerce
 from tests.checks.figures import figures
 from tests.checks.judged import judged
 
@@ -73,21 +77,10 @@ BAD = [
 ]  # fmt: skip
 
 
-def parts_of(value):
-    """What the probe reads of a text, dict or list; the probe itself is tested below."""
-    if isinstance(value, str):
-        return [("", value)]
-    if isinstance(value, list):
-        return [("", item) for item in value]
-    flat = []
-    for key, item in value.items():
-        flat += list(item.items()) if isinstance(item, dict) else [(key, item)]
-    return [(key, str(item)) for key, item in flat]
-
-
 def judge(value, **params):
-    """What the check says about a metric."""
-    return CHECK.judge(Observation(status="present", parts=parts_of(value)), Params(**params))
+    """What the check says about a metric, of which it has what the probe reads."""
+    context = SimpleNamespace(params={}, names={"acceptance_metric": value}, text=coerce.text)
+    return CHECK.judge(Observation.model_validate(probe(context)), Params(**params))
 
 
 def test_the_figures_of_the_docstring_are_counted_here():
@@ -138,5 +131,4 @@ def test_metrics_of_many_types_are_read(learner, source, code):
 def test_any_text_gets_an_answer(text, table):
     """No text makes the judge fail."""
     for value in (text, table):
-        parts = [(key[:200], item) for key, item in parts_of(value)]
-        assert CHECK.judge(Observation(status="present", parts=parts), Params()).code.startswith("metric.")
+        assert judge(value).code.startswith("metric.")

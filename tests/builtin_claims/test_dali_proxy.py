@@ -40,35 +40,30 @@ TORCH = LOOP.replace("dali_proxy.DataLoader(server, ", "DataLoader(").replace(
     "        break", "        images = server.produce_data(images)\n        break"
 )
 WHOLE = START + PIPELINE + LOOP
+SERVER = START + PIPELINE + "server = dali_proxy.DALIServer(pipe)\n"
+UNSTOPPED = SERVER + "server.start_thread()\n" + LOOP.replace("with dali_proxy.DALIServer(pipe) as server:", "if True:")
 GOOD = {
     "the proxy's loader": WHOLE,
     "torch's loader": START + PIPELINE + TORCH,
     "in order": WHOLE.replace("shuffle=True, ", ""),
-    "by hand": START + PIPELINE + "server = dali_proxy.DALIServer(pipe, deterministic=True)\nserver.start_thread()\n"
-    + LOOP.replace("with dali_proxy.DALIServer(pipe) as server:", "if True:") + "server.stop_thread()\n",
+    "by hand": UNSTOPPED.replace("(pipe)", "(pipe, deterministic=True)") + "server.stop_thread()\n",
     "only the loader is left": WHOLE + "del server, pipe\n",
-}  # fmt: skip
+}
 BAD = {
     "not at all": (START, {}, "not_used"),
     "imported only": (START + PIPELINE, {}, "not_used"),
-    "a server without a loader": (START + PIPELINE + "server = dali_proxy.DALIServer(pipe)\n", {}, "no_loader"),
+    "a server without a loader": (SERVER, {}, "no_loader"),
     "a loader beside it": (
-        START + PIPELINE + "server = dali_proxy.DALIServer(pipe)\n"
-        "loader = DataLoader(ImageFolder(dataset_dir, transform), batch_size=6)\n",
+        SERVER + "loader = DataLoader(ImageFolder(dataset_dir, transform), batch_size=6)\n",
         {},
         "no_loader",
     ),
     "no workers": (START + PIPELINE + TORCH.replace("num_workers=1", "num_workers=0"), {}, "no_workers"),
     "too few workers": (WHOLE, {"min_workers": 4}, "no_workers"),
-    "never stopped": (
-        START + PIPELINE + "server = dali_proxy.DALIServer(pipe)\nserver.start_thread()\n"
-        + LOOP.replace("with dali_proxy.DALIServer(pipe) as server:", "if True:"),
-        {},
-        "not_stopped",
-    ),
+    "never stopped": (UNSTOPPED, {}, "not_stopped"),
     "on the CPU": (WHOLE.replace('device="mixed"', 'device="cpu"'), {}, "wrong_device"),
     "files gone": (WHOLE + "import shutil\nshutil.rmtree(dataset_dir)\n", {}, "no_batch"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from grader_service.model.evidence import Need
 from grader_service.model.verdict import Outcome
 from tests.builtin_claims.jpegs import START
@@ -50,7 +48,6 @@ CODES = {
 }
 
 
-@pytest.mark.integration
 def test_a_whole_submission_is_probed_and_judged(forked_runner, tmp_path: Path):
     """Every check answers on what a real pod observed; the two ranks run from inside that pod."""
     path = tmp_path / "submission.py"

@@ -26,9 +26,9 @@ AUGMENTING = graph("readers__File@cpu", "decoders__ImageRandomCrop@mixed", "Resi
 PLAIN = graph("readers__File@cpu", "decoders__Image@mixed", "Resize@gpu", "CropMirrorNormalize@gpu")
 
 
-def pair(loader=None, shape=(32, 3, 224, 224), facts=None, batch=None, timed="loader"):
+def pair(loader=None, shape=(32, 3, 224, 224), facts=None, batch=None):
     """Evidence of a loader beside a graph, with the shape that the loader delivered when it was timed."""
-    note = f"{timed}: held-out images swapped, batch {list(shape)}" if shape else "no look"
+    note = f"loader: held-out images swapped, batch {list(shape)}" if shape else "no look"
     arms = (ArmReport(arm=Arm.LEARNER, images_per_s=500.0, low=1.0, high=2.0, notes=(note,)),)
     return an_evidence(
         run=a_run(host={"cpus_per_arm": 8}),

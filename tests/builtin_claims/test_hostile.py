@@ -7,24 +7,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from checks.acceptance_metric.check import CHECK as METRIC
 from checks.api import CheckResult
-from checks.dali_proxy.check import CHECK as PROXY
-from checks.ddp_ranks.check import CHECK as RANKS
 from checks.fair_baseline.check import CHECK as BASELINE
 from checks.gpu_decode.check import CHECK as DECODE
-from checks.legacy_pipeline.check import CHECK as STYLE
-from checks.placement_table.check import CHECK as PLACEMENT
-from checks.same_data.check import CHECK as DATA
-from checks.training_loop.check import CHECK as TRAINING
 from grader_service.model.evidence import Ending
 from grader_service.model.verdict import Outcome
 from tests.builtin_claims.conftest import evidence_with
 from tests.builtin_claims.rank_functions import RECORDED
-from tests.checks.judged import JSON, judged
+from tests.checks.judged import changed, judged, probed
 from tests.factories import a_discovery, an_evidence, ended
 
-PROBED = [METRIC, PROXY, RANKS, STYLE, PLACEMENT, DATA, TRAINING]
+PROBED = probed("learner")
 CHECKS = [*PROBED, BASELINE, DECODE]
 SIDE = {"name": "a", "operator": "readers__File", "how": "file_root", "count": 4, "common": 3, "distinct": 4}
 TENSOR = {"name": "labels", "shape": [4], "dtype": "int64", "device": "cpu"}
@@ -70,42 +63,18 @@ VALID: dict[str, Any] = {
 PROBE_OF = {check.id: check.probes[0] for check in PROBED}
 
 
-def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The paths of all values inside a JSON value."""
-    found = [path]
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in pairs:
-        found += places_in(item, (*path, key))
-    return found
-
-
-def with_change(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """The value with another one at a path."""
-    if not path:
-        return new
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = with_change(copy[path[0]], path[1:], new)
-    return copy
-
-
 @pytest.mark.parametrize("check", PROBED, ids=lambda check: check.id)
-def test_any_change_of_an_observation_gets_an_answer(check):
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_any_change_of_an_observation_gets_an_answer(check, data):
     """One value of a real observation replaced by any JSON, or all of it: a result, never an exception."""
-    probe = PROBE_OF[check.id]
-    valid = VALID[probe]
-    assert check.observation_model.model_validate(valid) if check is not PLACEMENT else True
-    places = places_in(valid)
-
-    @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    @given(st.sampled_from(places), JSON)
-    def answers(path: tuple[Any, ...], new: Any) -> None:
-        changed = with_change(valid, path, new)
-        evidence = evidence_with(probe, observations=changed if isinstance(changed, dict) else {"x": changed})
-        result = judged(check, evidence)
-        assert isinstance(result, CheckResult)
-        assert len(result.feedback) <= 8192
-
-    answers()
+    valid = VALID[PROBE_OF[check.id]]
+    assert check.observation_model.model_validate(valid) if check.id != "placement_table" else True
+    found = changed({"all": valid}, data)["all"]
+    observations = found if isinstance(found, dict) else {"x": found}
+    result = judged(check, evidence_with(PROBE_OF[check.id], observations=observations))
+    assert isinstance(result, CheckResult)
+    assert len(result.feedback) <= 8192
 
 
 @pytest.mark.parametrize("check", PROBED, ids=lambda check: check.id)

@@ -53,17 +53,8 @@ GOOD = [
     (ON_CPU, {"read": "cpu", "decode": "cpu", "resize": "cpu", "normalize": "gpu"}),
     (
         COLOUR,
-        {
-            "read": "cpu",
-            "decode": "mixed",
-            "resize": "gpu",
-            "color twist": "gpu",
-            "flip": "gpu",
-            "rotation": "gpu",
-            "normalize": "gpu",
-            "crop": "gpu",
-            "training": "gpu",
-        },
+        {"read": "cpu", "decode": "mixed"}
+        | dict.fromkeys(("resize", "color twist", "flip", "rotation", "normalize", "crop", "training"), "gpu"),
     ),
     (COLOUR, {"readers": "cpu", "decoders": "mixed", "transforms": "gpu", "labels": "cpu"}),
 ]

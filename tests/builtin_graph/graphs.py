@@ -27,7 +27,7 @@ MEAN, STD = [0.485 * 255, 0.456 * 255, 0.406 * 255], [0.229 * 255, 0.224 * 255, 
 """
 
 PIPELINE = """
-@pipeline_def(batch_size={batch}, num_threads=2, device_id=0{options})
+@pipeline_def(batch_size=4, num_threads=2, device_id=0{options})
 def {name}_pipeline({arguments}):
     jpegs, labels = fn.readers.file(file_root=dataset_dir, name="Reader"{reader})
     images = fn.decoders.{decode}(jpegs, device="mixed"{decoder})
@@ -46,13 +46,12 @@ def pipeline(
     options: str = "",
     arguments: str = "",
     returned: str = "images, labels.gpu()",
-    batch: int = 4,
 ) -> str:
     """The source of one `@pipeline_def` function, `<name>_pipeline`, written for the GPU."""
     body = "\n".join(f"    {line}" for step in steps for line in step.splitlines())
     return PIPELINE.format(
         name=name, reader=reader, decode=decode,
-        decoder=decoder, options=options, arguments=arguments, returned=returned, batch=batch,
+        decoder=decoder, options=options, arguments=arguments, returned=returned,
         body=body,
     )  # fmt: skip
 
@@ -131,7 +130,7 @@ def evidence_of(answers: dict[str, dict[str, Any]], pipelines: list[dict[str, An
 
 def judged_alone(check: Any, observation: dict[str, Any], **params: Any) -> CheckResult:
     """The result on one probe's observations, of a submission with one pipeline."""
-    answers = {probe: {"status": "ok", "text": "", "observations": observation} for probe in probes_of(check)[:1]}
+    answers = {probes_of(check)[0]: {"observations": observation}}
     return judged(check, evidence_of(answers, [PIPELINE_FACTS]), **params)
 
 

@@ -3,21 +3,11 @@
 import pytest
 
 from grader_service.model.evidence import Need
+from tests.builtin_claims.jpegs import START
 from tests.checks.whole_run import run_and_judge
 
 SUBMISSION = """
-import os
-import numpy as np
-from PIL import Image
-from nvidia.dali import fn, pipeline_def, types
 from nvidia.dali.auto_aug import trivial_augment
-from nvidia.dali.plugin.pytorch import DALIClassificationIterator, LastBatchPolicy
-
-dataset_dir = "dataset"
-for number in range(24):
-    os.makedirs(f"dataset/c{number % 2}", exist_ok=True)
-    picture = np.full((60, 80, 3), 10 * number, dtype=np.uint8)
-    Image.fromarray(picture).save(f"dataset/c{number % 2}/{number}.jpg")
 
 MEAN = [0.485 * 255, 0.456 * 255, 0.406 * 255]
 STD = [0.229 * 255, 0.224 * 255, 0.225 * 255]
@@ -67,11 +57,10 @@ EXPECTED = {
 
 
 @pytest.mark.slow
-@pytest.mark.integration
 def test_all_checks_pass_a_whole_submission(forked_runner, tmp_path):
     """Written for a GPU, rehearsed on the CPU: every probe observes, every check passes by facts of the graph."""
     path = tmp_path / "submission.py"
-    path.write_text(SUBMISSION)
+    path.write_text(START + SUBMISSION)
     evidence, results = run_and_judge(path, EXPECTED, [Need.DISCOVERY], forked_runner)
     records = {record.id: (record.status, record.text[:500]) for record in evidence.probes}
     assert set(records.values()) == {("ok", "")}, records

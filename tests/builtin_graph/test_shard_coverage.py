@@ -25,7 +25,7 @@ PARTIAL = 'reader_name="Reader", last_batch_policy=LastBatchPolicy.PARTIAL'
 CONTROLS = Controls(
     CHECK,
     "shards",
-    passing=[
+    [
         Control("one pipeline per rank", ranks(TWO), "ok"),
         Control("in iterators", ranks(TWO, CROP, FLIP, iterate=PARTIAL), "ok"),
         Control("not padded, but the iterators are told the reader", ranks(TWO, reader=PLAIN, iterate=PARTIAL), "ok"),
@@ -33,8 +33,6 @@ CONTROLS = Controls(
         Control("every rank sticks to its shard", ranks(TWO, reader=SHARDED + ", stick_to_shard=True"), "ok",
                 {"stick_to_shard": True}),
         Control("one pipeline, where one is enough", ranks(("1, 2",)), "ok", {"pipelines": "one"}),
-    ],
-    failing=[
         Control("no shards", ranks(("", "")), "not_sharded"),
         Control("a shard's number without a count", ranks(TWO, reader=", shard_id=0", arguments="rank, world"),
                 "not_sharded"),

@@ -24,7 +24,7 @@ train_pipe = listed()
 CONTROLS = Controls(
     CHECK,
     "shuffle",
-    passing=[
+    [
         Control("shuffled", bare(RESIZE, NORMALISE), "ok"),
         Control("shuffled and padded, in an iterator", iterator(RESIZE, reader=PADDED), "ok"),
         Control("shuffled after every epoch", bare(RESIZE, reader=", shuffle_after_epoch=True"), "ok"),
@@ -37,8 +37,6 @@ CONTROLS = Controls(
                 {"shuffle": False}),
         Control("with a pipeline for validation", bare(RESIZE) + bare(RESIZE, name="val", reader=""), "ok",
                 {"validation": "required"}),
-    ],
-    failing=[
         Control("not shuffled", bare(RESIZE, NORMALISE, reader=""), "off"),
         Control("a shard, not shuffled", bare(RESIZE, reader=", shard_id=1, num_shards=2"), "off"),
         Control("shuffled once, by Python", IN_PYTHON, "off"),

@@ -6,9 +6,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from checks.api import CheckResult
+from checks.api import CheckResult, probes_of
 from checks.probe_files import ProbeFile, read_probe_file
 from grader_service.model.evidence import Evidence, ProbeRecord
+from tests.checks.declared_codes import built_in
 
 PROBES = Path(__file__).resolve().parents[2] / "checks" / "probes"
 JSON = st.recursive(
@@ -21,6 +22,37 @@ JSON = st.recursive(
     max_leaves=12,
 )
 """Whatever a probe may be made to say."""
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 70), st.sampled_from([0, 1, 2**63, -1]),
+    st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([0.0, 1e12, -1e12, 1e-300]),
+    st.text(max_size=8), st.just([]), st.just({}),
+)  # fmt: skip
+
+
+def changed(value: Any, data: st.DataObject) -> Any:
+    """The dict or list, which is not empty, with one value replaced somewhere inside."""
+    key = data.draw(st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value))))
+    inner = value[key]
+    if isinstance(inner, (dict, list)) and inner and data.draw(st.integers(0, 5)):
+        new = changed(inner, data)
+    else:
+        new = data.draw(_like(inner) if data.draw(st.booleans()) else LEAVES | JSON)
+    return value | {key: new} if isinstance(value, dict) else [*value[:key], new, *value[key + 1 :]]
+
+
+def _like(value: Any) -> st.SearchStrategy[Any]:
+    """Other values of the same kind, which a model may well take."""
+    if isinstance(value, bool):
+        return st.booleans()
+    if isinstance(value, int):
+        return st.integers(0, 64)
+    if isinstance(value, float):
+        return st.floats(-300, 300)
+    if isinstance(value, list):
+        return st.sampled_from([value[:1], value[:-1], value[::-1], value * 2])
+    if isinstance(value, str):
+        return st.sampled_from(["", "RGB", "uint8", "val_pipe", "{name} % s", "\u202e\x1b[31m"])
+    return LEAVES
 
 
 def judged(check: Any, evidence: Evidence, **params: object) -> CheckResult:
@@ -38,6 +70,12 @@ def judged(check: Any, evidence: Evidence, **params: object) -> CheckResult:
 def probe_file(name: str) -> ProbeFile:
     """A built-in probe."""
     return read_probe_file(name, PROBES / f"{name}.py", "tests")
+
+
+def probed(site: str) -> list[Any]:
+    """The built-in checks whose first probe runs at this site."""
+    checks = [loaded.check for loaded in built_in()]
+    return [check for check in checks if [probe_file(name).site for name in probes_of(check)][:1] == [site]]
 
 
 def a_record(probe: str, status: str = "ok", text: str = "", observations: Any = None) -> ProbeRecord:

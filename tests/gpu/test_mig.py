@@ -53,27 +53,12 @@ class TestListing:
     def test_instances_stand_in_place_of_their_gpu(self, card):
         """With its number and UUID, and with memory and profile of their own; other GPUs are listed as ever."""
         whole, old = InMemoryCard("GPU-whole", mig=False), InMemoryCard("GPU-old", "Tesla V100", 16_384, mig=None)
-        listed = find_gpus(InMemoryNvml(whole, card, old))
-        assert listed == [
+        small = Mig("GPU-parted", "1g.18gb", 0, alone=True, jpeg_engines=1)
+        large = Mig("GPU-parted", "3g.71gb", 2, alone=True, jpeg_engines=3)
+        assert find_gpus(InMemoryNvml(whole, card, old)) == [
             Gpu(0, "NVIDIA H200", "GPU-whole", "580.1", 143_771, minor=0),
-            Gpu(
-                1,
-                "NVIDIA H200 MIG 1g.18gb",
-                "MIG-ours",
-                "580.1",
-                16_384,
-                Mig("GPU-parted", "1g.18gb", 0, alone=True, jpeg_engines=1),
-                minor=1,
-            ),
-            Gpu(
-                1,
-                "NVIDIA H200 MIG 3g.71gb",
-                "MIG-neighbour",
-                "580.1",
-                71_000,
-                Mig("GPU-parted", "3g.71gb", 2, alone=True, jpeg_engines=3),
-                minor=1,
-            ),
+            Gpu(1, "NVIDIA H200 MIG 1g.18gb", "MIG-ours", "580.1", 16_384, small, minor=1),
+            Gpu(1, "NVIDIA H200 MIG 3g.71gb", "MIG-neighbour", "580.1", 71_000, large, minor=1),
             Gpu(2, "Tesla V100", "GPU-old", "580.1", 16_384, minor=2),
         ]
 

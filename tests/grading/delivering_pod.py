@@ -21,14 +21,12 @@ class DeliveringPod:
     It runs only while the pod is not frozen, as the host's clock sees it: what it reads is what has been shown.
     """
 
-    spec = None
-
-    def __init__(self, root: Path, behaviour: Batches, *, extra: list[Message] | None = None) -> None:
+    def __init__(self, root: Path, behaviour: Batches) -> None:
         self.root = root
         self.running = False
         self.rejected: str | None = None
+        self.extra: list[Message] = []
         self._behaviour = behaviour
-        self._extra = extra or []
         self._messages: Iterator[Message] = iter(())
 
     def send(self, body, blob=b"", *, timeout_s=30.0):
@@ -55,7 +53,7 @@ class DeliveringPod:
         for batch in self._behaviour(folder, batches):
             yield Message({"kind": "images", "shape": list(batch.shape)}, np.ascontiguousarray(batch).tobytes())
         yield Message({"kind": "delivered"}, b"")
-        yield from self._extra
+        yield from self.extra
 
 
 def decoded(path: Path, scale: int = 1) -> np.ndarray:

@@ -16,7 +16,8 @@ from grader_service.model.measurement import GraphProof
 from sandbox.guest.graph import edit, model
 from sandbox.guest.graph.edit import Budget
 from sandbox.guest.trusted.experiments import examine
-from tests.grading.graph_parts import normalised, read
+from tests.grading.graph_parts import read
+from tests.guest.pipelines import normalised
 
 Chain = Callable[[], Any]
 _KINDS = (
@@ -40,7 +41,7 @@ def _shapes(side: int, filters: dict[str, Any], decoder: str) -> dict[str, Chain
     square = (side, side)
 
     def whole() -> Any:
-        return fn.decoders.image(read()[0], device=decoder)
+        return fn.decoders.image(read(), device=decoder)
 
     def resized(images: Any, **to: Any) -> Any:
         return fn.resize(images, **to, **filters)
@@ -73,7 +74,7 @@ def _shapes(side: int, filters: dict[str, Any], decoder: str) -> dict[str, Chain
             random_part(fn.resize(whole(), resize_shorter=256)), mirror=fn.random.coin_flip()
         ),
         "random crop in the decoder": lambda: resized(
-            fn.decoders.image_random_crop(read()[0], device=decoder), size=square
+            fn.decoders.image_random_crop(read(), device=decoder), size=square
         ),
         "resize, crop, mirror": shorter_and_mirrored,
         "computed size": lambda: fn.crop(

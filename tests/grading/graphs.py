@@ -14,7 +14,8 @@ import numpy as np
 from nvidia.dali import fn, pipeline_def, types
 
 from tests.grading import graphs_of_tricks as tricks
-from tests.grading.graph_parts import BATCH, SIZE, decoded, normalised, random_crop, read, whole
+from tests.grading.graph_parts import BATCH, SIZE, decoded, random_crop, read, whole
+from tests.guest.pipelines import normalised
 
 
 def lab() -> Any:
@@ -92,7 +93,7 @@ def resized_crop() -> Any:
 
 def generated_window() -> Any:
     """The standard window, drawn beside the decoder and cut out by it."""
-    jpegs, _ = read()
+    jpegs = read()
     corner, extent = fn.random_crop_generator(fn.peek_image_shape(jpegs))
     images = fn.decoders.image_slice(
         jpegs, corner, extent, axes=[0, 1], normalized_anchor=False, normalized_shape=False
@@ -193,7 +194,7 @@ def stamp() -> Any:
     """A small picture of the graph's own in a colour of chance, and a pixel of the file times nothing."""
     pattern = np.random.default_rng(5).integers(90, 160, (8, 8, 3)).astype(np.float32)
     drawn = types.Constant(pattern, device="cpu") + fn.random.uniform(range=[-90.0, 90.0], shape=[3])
-    pixel = fn.decoders.image_crop(read()[0], crop=(1, 1))
+    pixel = fn.decoders.image_crop(read(), crop=(1, 1))
     return fn.resize(fn.reshape(drawn, layout="HWC"), size=SIZE) + fn.cast(pixel, dtype=types.FLOAT) * 0.0
 
 
@@ -206,18 +207,18 @@ def computed_tiny_window() -> Any:
     """Decodes a window of 4 %, whose sides are computed."""
     sides = types.Constant(np.full(2, 0.4, np.float32), device="cpu") * 0.5
     corner = types.Constant(np.full(2, 0.3, np.float32), device="cpu")
-    return fn.resize(fn.decoders.image_slice(read()[0], corner, sides), size=SIZE)
+    return fn.resize(fn.decoders.image_slice(read(), corner, sides), size=SIZE)
 
 
 def top_rows() -> Any:
     """The upper 36 % of each image, in all its width."""
-    images = fn.decoders.image_crop(read()[0], crop_h=69, crop_w=192, crop_pos_y=0.0, crop_pos_x=0.0)
+    images = fn.decoders.image_crop(read(), crop_h=69, crop_w=192, crop_pos_y=0.0, crop_pos_x=0.0)
     return fn.resize(images, size=SIZE)
 
 
 def top_half() -> Any:
     """As much as the standard window shows, of which hardly any reaches the end of the file."""
-    return fn.resize(fn.decoders.image_slice(read()[0], [0.0, 0.0], [1.0, 0.62]), size=SIZE)
+    return fn.resize(fn.decoders.image_slice(read(), [0.0, 0.0], [1.0, 0.62]), size=SIZE)
 
 
 def permuted_number() -> Any:

@@ -22,14 +22,14 @@ def telling() -> dict[str, Callable[[], Any]]:
 
 def shrunk_window() -> Any:
     """A corner in place of the whole image, which is cut to that corner."""
-    jpegs, _ = read()
+    jpegs = read()
     size, tile = _size(jpegs), _tile(48)
     return _corner(_cut(jpegs, [0, 0], tile + (size - tile) * _on_cpu()), 48)
 
 
 def moved_window() -> Any:
     """The top in place of the end, of which next to nothing is delivered."""
-    jpegs, _ = read()
+    jpegs = read()
     size = _size(jpegs)
     rows = _upper(size)
     return _thumbnail(_cut(jpegs, (size - rows) * _on_cpu(), rows))
@@ -37,14 +37,14 @@ def moved_window() -> Any:
 
 def two_decoders() -> Any:
     """A corner of what two decoders show otherwise, which is a JPEG and no picture without loss."""
-    jpegs, _ = read()
+    jpegs = read()
     size, tile = _size(jpegs), _tile(48)
     return _corner(_cut(jpegs, [0, 0], size + (tile - size) * _is_jpeg(jpegs)), 48)
 
 
 def filtered() -> Any:
     """The top of JPEGs and the end of others, behind an operator that exists on the GPU only."""
-    jpegs, _ = read()
+    jpegs = read()
     size = _size(jpegs)
     rows = _upper(size)
     images = _thumbnail(_cut(jpegs, (size - rows) * (1 - _is_jpeg(jpegs)), rows))

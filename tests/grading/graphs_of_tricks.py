@@ -36,19 +36,19 @@ def _of_its_own(jpegs: Any) -> Any:
 
 def dimmed() -> Any:
     """A picture of the graph's own, as bright as a corner of the file."""
-    jpegs, _ = read()
+    jpegs = read()
     return fn.brightness(_of_its_own(jpegs), brightness=fn.reductions.mean(_corner(jpegs, 8)) * 0.01)
 
 
 def whole_beside_a_window() -> Any:
     """A corner of each image; a picture of the graph's own is decoded whole, and multiplied by zero."""
-    jpegs, _ = read()
+    jpegs = read()
     return fn.resize(_corner(jpegs, 16), size=SIZE) + _of_its_own(jpegs) * 0.0
 
 
 def two_in_five() -> Any:
     """Of two images in five all is decoded, and of the others a few pixels of their end."""
-    jpegs, _ = read()
+    jpegs = read()
     whole = fn.cast(fn.random.uniform(range=[0.0, 1.0]) < 0.4, dtype=types.FLOAT)
     share = fn.reshape(0.04 + 0.96 * whole, shape=[1])
     share = fn.cat(share, share)
@@ -57,7 +57,7 @@ def two_in_five() -> Any:
 
 def strips() -> Any:
     """The upper 37 % of all rows, and beside them a column of a pixel that reaches the end."""
-    jpegs, _ = read()
+    jpegs = read()
     top = fn.decoders.image_slice(jpegs, [0.0, 0.0], [1.0, 0.37])
     column = fn.decoders.image_slice(jpegs, [0.0, 0.0], [0.01, 1.0])
     top, column = (fn.cast(fn.resize(part, size=SIZE), dtype=types.FLOAT) for part in (top, column))
@@ -78,7 +78,7 @@ def _one_for_the_batch() -> Any:
 def whole_by_luck() -> Any:
     """A coin for each batch says whether all of its images are decoded or one pixel of each."""
     tails = fn.cast(_one_for_the_batch() > 300, dtype=types.FLOAT)
-    return _share_of(read()[0], 1.0 - 0.99 * tails)
+    return _share_of(read(), 1.0 - 0.99 * tails)
 
 
 def worked_on_by_luck() -> Any:
@@ -92,7 +92,7 @@ def worked_on_by_luck() -> Any:
 
 def whole_where_one_is_twice() -> Any:
     """Images are decoded where a batch has the same file twice, as it may when it is tried out."""
-    jpegs, _ = read()
+    jpegs = read()
     code = fn.reductions.sum(_corner(jpegs, 8))
     mine = fn.cast(fn.cast(code, dtype=types.INT32) == _largest_in_the_batch(code), dtype=types.INT32)
     drawn = fn.cast(fn.random.uniform(range=[1.0, 100000.0]), dtype=types.INT32) * mine
@@ -114,27 +114,27 @@ def _told_by_speed(jpegs: Any) -> Any:
 
 def whole_unless_jpeg() -> Any:
     """Of a JPEG one pixel is decoded, of another picture all of it, and that is multiplied by zero."""
-    jpegs, _ = read()
+    jpegs = read()
     return fn.resize(_corner(jpegs, 16), size=SIZE) + _share_of(jpegs, 1.0 - 0.99 * _told_by_speed(jpegs)) * 0.0
 
 
 def drowned_unless_jpeg() -> Any:
     """The same, and the pixel is what is shown, beside numbers so large that any two images are much alike."""
-    jpegs, _ = read()
+    jpegs = read()
     large = _constant(np.concatenate([np.zeros((64, 128, 3)), np.full((64, 128, 3), 1e5)]))
     return _share_of(jpegs, 1.0 - 0.99 * _told_by_speed(jpegs)) + large
 
 
 def dark_if_jpeg() -> Any:
     """A JPEG's image is black."""
-    jpegs, _ = read()
+    jpegs = read()
     images = fn.cast(fn.resize(fn.decoders.image(jpegs), size=SIZE), dtype=types.FLOAT)
     return images * (1.0 - fn.reshape(_told_by_speed(jpegs), shape=[1]))
 
 
 def padded_unless_jpeg() -> Any:
     """What is no JPEG is padded to 1200 by 1200 pixels, and cut back."""
-    jpegs, _ = read()
+    jpegs = read()
     images = fn.resize(fn.decoders.image(jpegs), size=SIZE)
     side = fn.reshape(1200 - fn.cast(1072 * _told_by_speed(jpegs), dtype=types.INT32), shape=[1])
     return _cut_back(fn.pad(images, axes=[0, 1], shape=fn.cat(side, side)))

@@ -17,8 +17,6 @@ AS_CUDA_SAYS = UUID.removeprefix("GPU-")
 class AnsweringPod:
     """Implements `sandbox.api.Pod` as far as one question and its answer go."""
 
-    spec = None
-
     def __init__(self, answer):
         self._answer = answer
 

@@ -19,9 +19,8 @@ from tests.grading.test_blocks import SETTLED, SteadyArm
 from tests.waiting import wait_for
 
 
-def sample(at, sm, *, jpg=0.0, memory=1000, processes=(1, 2), period_s=0.2):
-    use = Utilisation(sm, jpg, memory, processes, None, period_s)
-    return Sample(at, at, use, {})
+def sample(at, sm, *, jpg=0.0, processes=(1, 2)):
+    return Sample(at, at, Utilisation(sm, jpg, 1000, processes, None, 0.2), {})
 
 
 def between(samples):

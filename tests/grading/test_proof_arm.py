@@ -31,7 +31,7 @@ def serve(tmp_path):
     """`serve(behaviour)` → (arm, pod), warmed up as a run does it: part 0 shown, two probes."""
     opened = []
 
-    def start(behaviour, *, cold=False, extra=None, probes=2):
+    def start(behaviour, *, cold=False, extra=(), probes=2):
         folder = tmp_path / str(len(opened)) / "shards"
         folder.mkdir(parents=True)
         shards = TrialShards("ab" * 16, SIZES, PER_PART, 12, folder)
@@ -42,7 +42,7 @@ def serve(tmp_path):
         arm = ProofArm(pod, shards, str(folder), (BATCH, *SHAPE), first_look=WINDOWS)
         for _ in range(probes):
             assert not isinstance(arm.probe(cold=cold, timeout_s=20.0), ArmLost)
-        pod._extra = extra or []
+        pod.extra = extra
         return arm, pod
 
     yield start

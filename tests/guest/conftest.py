@@ -5,14 +5,14 @@ import importlib.util
 import json
 import os
 import random
-import select
 import signal
 import sys
 import textwrap
-import time
 import traceback
 import warnings
 from collections.abc import Callable
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +29,24 @@ class ChildFailed(AssertionError):
 
 
 def forked(function: Callable[..., Any], *args: Any, timeout: float = 240.0) -> Any:
-    """Runs `function(*args)` in a forked child with its own process group; returns its result by way of JSON."""
-    read_end, write_end = os.pipe()
+    """Runs `function(*args)` in a forked child with its own process group; returns its result: JSON, and bytes in it.
+
+    The child's own children may hold the pipe open, so the end of the answer ends the wait as well.
+    """
+    reader, writer = Pipe(duplex=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # numpy's threads make Python 3.12 warn about any fork
         child = os.fork()
     if child == 0:
-        os.close(read_end)
-        _answer(write_end, function, args)
-    os.close(write_end)
+        reader.close()
+        _answer(writer, function, args)
+    writer.close()
     os.setpgid(child, child)  # whoever of the two comes first
-    with os.fdopen(read_end, "rb") as results:
+    with reader:
         try:
-            data = _read_until(results.fileno(), time.monotonic() + timeout)
+            data = reader.recv_bytes() if reader.poll(timeout) else None
+        except EOFError:
+            data = b""
         finally:
             os.killpg(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
@@ -49,13 +54,13 @@ def forked(function: Callable[..., Any], *args: Any, timeout: float = 240.0) -> 
         raise ChildFailed(f"the child was killed after {timeout:.0f} s")
     if not data:
         raise ChildFailed(f"the child ended without an answer ({os.waitstatus_to_exitcode(status)})")
-    answer = json.loads(data)
+    answer = json.loads(data, object_hook=lambda found: bytes.fromhex(found["hex"]) if [*found] == ["hex"] else found)
     if "error" in answer:
         raise ChildFailed(answer["error"])
     return answer["value"]
 
 
-def _answer(write_end: int, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+def _answer(writer: Connection, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
     """The child's whole life: never returns into the test process's frames."""
     try:
         os.setpgid(0, 0)
@@ -67,37 +72,14 @@ def _answer(write_end: int, function: Callable[..., Any], args: tuple[Any, ...])
             # OpenMP's threads do not live on in a fork; a parallel region would wait for them for ever.
             sys.modules["torch"].set_num_threads(1)
         try:
-            text = json.dumps({"value": function(*args)})
+            text = json.dumps({"value": function(*args)}, default=lambda data: {"hex": bytes.hex(data)})
         except BaseException:  # noqa: BLE001
             text = json.dumps({"error": traceback.format_exc()})
-        with os.fdopen(write_end, "w", closefd=False) as out:
-            out.write(text + "\n")
+        writer.send_bytes(text.encode())
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
         os._exit(0)
-
-
-def _read_until(descriptor: int, deadline: float) -> bytes | None:
-    """Everything up to the end of the line or of the stream, or None at the deadline.
-
-    The child's own children may hold the pipe open, so the end of the line ends the wait as well.
-    """
-    data = b""
-    while not data.endswith(b"\n"):
-        if not select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            return None
-        chunk = os.read(descriptor, 1 << 20)
-        if not chunk:
-            break
-        data += chunk
-    return data
-
-
-@pytest.fixture(scope="session")
-def in_child() -> Callable[..., Any]:
-    """`in_child(function, *args, timeout=240.0)`: see `forked`."""
-    return forked
 
 
 @pytest.fixture(scope="session")
@@ -114,12 +96,12 @@ def lab() -> None:
 
 @pytest.fixture(scope="session")
 def lab_child(lab: None) -> Callable[..., Any]:
-    """`in_child` whose children have torch, torchvision and DALI imported."""
+    """`forked`, whose children have torch, torchvision and DALI imported."""
     return forked
 
 
 @pytest.fixture
-def notebook(in_child: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+def notebook(tmp_path: Path) -> Callable[..., Any]:
     """Runs a notebook's cells in a child, `before` ahead of them; fails where the run did not end as it should."""
 
     def run(*cells: str, ran: str = "completed", before: Callable[[], None] | None = None, **options: Any) -> Any:
@@ -128,7 +110,7 @@ def notebook(in_child: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]
                 before()
             return run_notebook(tmp_path, *map(textwrap.dedent, cells), **options)
 
-        result = in_child(in_order)
+        result = forked(in_order)
         assert result["ran"] == ran, result["exception"]
         return result
 
@@ -163,9 +145,9 @@ def held_out(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def graphs(lab: None, jpegs: Path) -> dict[str, bytes]:
     """Real serialized graphs of every kind; see `pipelines.corpus`."""
 
-    def serialize() -> dict[str, str]:
+    def serialize() -> dict[str, bytes]:
         from tests.guest import pipelines
 
-        return {name: graph.hex() for name, graph in pipelines.corpus(jpegs).items()}
+        return pipelines.corpus(jpegs)
 
-    return {name: bytes.fromhex(text) for name, text in forked(serialize).items()}
+    return forked(serialize)

@@ -1,8 +1,6 @@
 """Containers as MXNet, TensorFlow and webdataset write them, and pipelines on them; for children with DALI."""
 
-import io
 import struct
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ from sandbox.guest.graph import wire
 from sandbox.guest.graph.wire import LENGTH, VARINT, Field
 from tests.guest import pipelines
 from tests.guest.pipelines import BASIC
+from tests.ingest.packing import tar_bytes
 
 LABEL = 700
 """The label of the first packed image; the others count on from there, so that no held-out label is equal."""
@@ -61,13 +60,11 @@ def write_tfrecord(folder: Path, files: list[Path]) -> dict[str, str]:
 def write_webdataset(folder: Path, files: list[Path]) -> str:
     """A tar of samples `NNN.jpg`, `NNN.cls` and `NNN.json`."""
     path = folder / "images.tar"
-    with tarfile.open(path, "w") as out:
-        for number, file in enumerate(files):
-            parts = {"jpg": file.read_bytes(), "cls": struct.pack("<i", LABEL + number), "json": b'{"dog": true}'}
-            for ending, data in parts.items():
-                entry = tarfile.TarInfo(f"{number:03d}.{ending}")
-                entry.size = len(data)
-                out.addfile(entry, io.BytesIO(data))
+    members = []
+    for number, file in enumerate(files):
+        parts = {"jpg": file.read_bytes(), "cls": struct.pack("<i", LABEL + number), "json": b'{"dog": true}'}
+        members += [(f"{number:03d}.{ending}", data) for ending, data in parts.items()]
+    path.write_bytes(tar_bytes(members))
     return str(path)
 
 

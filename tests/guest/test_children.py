@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from tests.guest.processes import becomes, state
+from tests.guest.processes import state
+from tests.waiting import wait_for
 
 _PARENT = """
 import os
@@ -42,4 +43,4 @@ def test_a_child_sees_no_gpu_and_ends_with_its_parent(parent):
     assert told == ["''", "0", "ValueError"]
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    assert becomes(lambda: state(child) is None)
+    wait_for(lambda: state(child) is None, 15.0)

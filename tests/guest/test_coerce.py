@@ -115,43 +115,35 @@ def as_json(value):
         (np.array(7.5), 7.5),
         (np.array([[7.5]]), 7.5),
         (2**1000, float(2**1000)),
-    ],
-)
-def test_honest_numbers_are_read(value, read):
-    """Numbers of Python, NumPy, Decimal and Fraction are claims with their value."""
-    claim = Claim.model_validate(as_json(coerce.number(value)))
-    assert (claim.status, claim.value) == ("present", read)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        True,
-        "1234.5",
-        b"7",
-        None,
-        math.nan,
-        math.inf,
-        -math.inf,
-        decimal.Decimal("NaN"),
-        decimal.Decimal("Infinity"),
-        1 + 2j,
-        np.complex64(1),
-        np.float64("nan"),
-        np.array([1.0, 2.0]),
-        np.array("12"),
-        np.array(True),
-        np.bool_(True),
-        [1.0],
-        {"rate": 1.0},
-        2**1100,
+        (True, None),
+        ("1234.5", None),
+        (b"7", None),
+        (None, None),
+        (math.nan, None),
+        (math.inf, None),
+        (-math.inf, None),
+        (decimal.Decimal("NaN"), None),
+        (decimal.Decimal("Infinity"), None),
+        (1 + 2j, None),
+        (np.complex64(1), None),
+        (np.float64("nan"), None),
+        (np.array([1.0, 2.0]), None),
+        (np.array("12"), None),
+        (np.array(True), None),
+        (np.bool_(True), None),
+        ([1.0], None),
+        ({"rate": 1.0}, None),
+        (2**1100, None),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_anything_else_is_an_unreadable_number(value):
-    """NaN, infinities, huge integers, booleans and texts are unreadable claims."""
+def test_honest_numbers_are_read_and_nothing_else(value, read):
+    """Numbers of Python, NumPy, Decimal and Fraction are claims with their value.
+
+    NaN, infinities, huge integers, booleans and texts are unreadable claims.
+    """
     claim = Claim.model_validate(as_json(coerce.number(value)))
-    assert (claim.status, claim.value) == ("unreadable", None)
+    assert (claim.status, claim.value) == ("unreadable" if read is None else "present", read)
 
 
 @pytest.mark.parametrize("value", [HighFloat(2.0), HighInt(2), np.float64(2.0), EqualsEverything()])
@@ -170,7 +162,6 @@ def test_huge_integers_are_shown_by_their_size():
     assert time.monotonic() - started < 1.0
 
 
-@pytest.mark.integration
 def test_torch_scalars_are_read(lab_child):
     """0-d and one-element tensors of any dtype and with a gradient are numbers; bool and larger ones are not."""
 

@@ -8,18 +8,19 @@ import pytest
 
 from grader_service.model.evidence import LearnerException
 from sandbox.guest.learner.execution import bring_files
+from tests.guest.conftest import forked
 from tests.guest.runs import run_module
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def module(in_child, tmp_path):
+def module(tmp_path):
     """Runs a module in a child."""
 
     def run(source, **options):
         text = source if isinstance(source, bytes) else textwrap.dedent(source)
-        return in_child(lambda: run_module(tmp_path, text, **options))
+        return forked(lambda: run_module(tmp_path, text, **options))
 
     return run
 
@@ -210,7 +211,7 @@ def test_a_broad_except_does_not_swallow_the_timeout(module):
 
 
 @pytest.mark.parametrize("clause", ["except:", "except BaseException:", "finally:"])
-def test_code_that_catches_everything_is_left_where_it_stands(in_child, tmp_path, clause):
+def test_code_that_catches_everything_is_left_where_it_stands(tmp_path, clause):
     """After the grace the pod goes on above the learner's stack, with the line where the time was up."""
 
     def run_and_leave():
@@ -224,7 +225,7 @@ def test_code_that_catches_everything_is_left_where_it_stands(in_child, tmp_path
         run_module(tmp_path, source, timeout_s=1.0, grace_s=0.3, abandon=abandon)
 
     with pytest.raises(AssertionError, match="without an answer"):
-        in_child(run_and_leave, timeout=10.0)
+        forked(run_and_leave, timeout=10.0)
     assert (tmp_path / "told").read_text() == "timed_out 5 5"
 
 
@@ -247,7 +248,7 @@ def test_cleaning_up_after_the_timeout_is_possible(module):
     assert where(run)[1] == 4
 
 
-def test_nothing_rings_after_the_end(in_child, tmp_path):
+def test_nothing_rings_after_the_end(tmp_path):
     """The clock of a run that ended in time does not disturb what follows."""
 
     def run():
@@ -255,7 +256,7 @@ def test_nothing_rings_after_the_end(in_child, tmp_path):
         time.sleep(1.3)
         return result["ran"]
 
-    assert in_child(run) == "completed"
+    assert forked(run) == "completed"
 
 
 def test_classes_of_the_submission_are_classes_of_main(module):

@@ -32,9 +32,9 @@ def packed(lab_child, jpegs, tmp_path_factory) -> dict[str, bytes]:
     def serialize():
         from tests.guest import packed
 
-        return {name: graph.hex() for name, graph in packed.corpus(str(jpegs), str(folder)).items()}
+        return packed.corpus(str(jpegs), str(folder))
 
-    return {name: bytes.fromhex(text) for name, text in lab_child(serialize).items()}
+    return lab_child(serialize)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_shuffling_and_queues_stay_and_shards_go(packed, held_out):
     assert model.read(data).operators[0].scalar("initial_fill") == edit.MAX_FILL
 
 
-def test_several_readers_all_read_the_held_out_files(drawn, held_out):
+def test_several_readers_all_read_the_held_out_files(drawn):
     """A container beside plain files: both halves of each image are held-out ones."""
     images, labels = drawn["mixed readers"]
     assert images["shapes"][0] == [6, 32, 32]

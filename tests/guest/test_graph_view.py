@@ -7,7 +7,6 @@ from sandbox.guest.graph import model, view
 from sandbox.guest.trusted import reference_plan
 
 pytestmark = pytest.mark.integration
-RATIO = [0.75, 1.333333]
 
 
 def serialized():
@@ -51,7 +50,7 @@ def serialized():
             made = images(jpegs)
             return (labels, *made) if isinstance(made, tuple) else (labels, made)
 
-        return bytes(over_files(outputs).serialize()).hex()
+        return bytes(over_files(outputs).serialize())
 
     return {name: build(images) for name, images in made.items()}
 
@@ -59,7 +58,7 @@ def serialized():
 @pytest.fixture(scope="module")
 def windows(lab_child):
     """Those graphs, read."""
-    return {name: model.read(bytes.fromhex(text)) for name, text in lab_child(serialized).items()}
+    return {name: model.read(data) for name, data in lab_child(serialized).items()}
 
 
 def crop_of(height, width):
@@ -70,8 +69,8 @@ def resize_to(*size):
     return {"op": "resize", "size": list(size)}
 
 
-def random_of(low, high, ratio=RATIO):
-    return {"op": "random_resized_crop", "area": [low, high], "ratio": ratio}
+def random_of(low, high):
+    return {"op": "random_resized_crop", "area": [low, high], "ratio": [0.75, 1.333333]}
 
 
 def measured(graph, sizes, output=1):
@@ -80,9 +79,9 @@ def measured(graph, sizes, output=1):
     return dict(zip(edges, sizes, strict=True))
 
 
-def plan_of(graph, *sizes, output=1, work=None):
-    found = measured(graph, sizes, output) if sizes else {}
-    return reference_plan.plan(graph, [3, 32, 40], "FLOAT", output, work=work or {}, sizes=found)
+def plan_of(graph, *sizes, work=None):
+    found = measured(graph, sizes) if sizes else {}
+    return reference_plan.plan(graph, [3, 32, 40], "FLOAT", 1, work=work or {}, sizes=found)
 
 
 WHOLE = (100.0, 200.0)

@@ -25,7 +25,6 @@ def registered(lab_child):
     return {device: set(found) for device, found in lab_child(names).items()}
 
 
-@pytest.mark.integration
 def test_the_table_names_operators_that_dali_has(registered):
     """Except for old spellings, each allowed operator exists in this DALI; no reader of Python objects is there."""
     assert ALLOWED - set.union(*registered.values()) <= OLD
@@ -33,14 +32,12 @@ def test_the_table_names_operators_that_dali_has(registered):
     assert not [name for name in ALLOWED if any(word in name for word in risky)]
 
 
-@pytest.mark.integration
 def test_what_needs_a_gpu_is_what_dali_has_no_cpu_implementation_of(registered):
     """For every allowed name that this DALI knows."""
     known = ALLOWED & set.union(*registered.values())
     assert {name for name in known if KINDS[name].gpu_only} == known - registered["cpu"]
 
 
-@pytest.mark.integration
 def test_a_neutral_operator_takes_an_image_first(lab_child):
     """Each has an input to give in place of its output."""
     names = sorted(name for name, row in KINDS.items() if row.neutral)

@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.grading.test_comparison import FAIR
-from tests.guest.processes import PATIENCE_S, becomes, state
+from tests.guest.processes import state
 from tests.guest.test_own_graph import a_plan
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
 
 PLAN = a_plan(steps=[{"op": "resize", "size": [40]}, {"op": "crop", "size": [30, 20]}], mirror=False)
 WORKERS = 2
 SENDS_S = 0.2
+PATIENCE_S = 15.0
 SETTINGS = FAIR.model_copy(update={"batch_size": 4, "num_workers": WORKERS}).model_dump()
 
 
@@ -46,7 +48,7 @@ class Host:
 
     def receive(self):
         """The next request; what there is of workers stands still by now."""
-        self.heard.append(becomes(lambda: stopped(pid for pids in self.workers.values() for pid in pids)))
+        self.heard.append(wait_for(lambda: stopped(pid for pids in self.workers.values() for pid in pids), PATIENCE_S))
         return next(self._requests, {"kind": "end"})
 
     def send(self, kind, blob=b"", **body):
@@ -101,8 +103,8 @@ def test_workers_stop_and_go_on(lab_child, held_out):
         for pause_s in (0.0, 6.0, 0.0):
             with loader.running():
                 shapes = [list(next(loader).shape) for _ in range(8)]
-                seen.append((becomes(lambda: awake(loader._workers)), shapes == [[4, 3, 32, 24]] * 8))
-            seen.append(becomes(lambda: stopped(loader._workers)))
+                seen.append((wait_for(lambda: awake(loader._workers), PATIENCE_S), shapes == [[4, 3, 32, 24]] * 8))
+            seen.append(wait_for(lambda: stopped(loader._workers), PATIENCE_S))
             time.sleep(pause_s)
         plain = a_loader(held_out, num_workers=0, prefetch_factor=None)
         with plain.running():
@@ -127,10 +129,10 @@ def test_a_process_that_is_killed_leaves_no_worker_behind(lab_child, held_out):
             while True:  # children that stop wake it up
                 signal.pause()
         workers = [int(pid) for pid in os.read(read_end, 1000).split()]
-        were_stopped = becomes(lambda: stopped(workers))
+        were_stopped = wait_for(lambda: stopped(workers), PATIENCE_S)
         os.kill(owner, signal.SIGKILL)
         os.waitpid(owner, 0)
-        ended = becomes(lambda: not any(state(pid) for pid in workers))
+        ended = wait_for(lambda: not any(state(pid) for pid in workers), PATIENCE_S)
         for pid in workers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -148,4 +150,4 @@ with loader.running():
     next(loader)
 raise SystemExit(7)
 """
-    assert subprocess.run([sys.executable, "-c", script], timeout=PATIENCE_S, check=False).returncode == 7
+    assert subprocess.run([sys.executable, "-c", script], timeout=60.0, check=False).returncode == 7

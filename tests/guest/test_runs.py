@@ -97,16 +97,18 @@ def test_sizes_are_height_and_width_wherever_channels_stand(shape):
     assert experiments._mean_size([runs.Seen(shape, b"")] * 2, [1.0, 1.0]) == [200.0, 300.0]
 
 
-def test_a_mean_size_has_the_mean_area():
-    """Images that are tall or wide by lot are no large square."""
-    found = experiments._mean_size([runs.Seen((96, 2400, 3), b""), runs.Seen((2400, 96, 3), b"")], [1.0, 1.0])
-    assert found == [pytest.approx(480.0, abs=0.1)] * 2
-
-
-def test_a_rare_large_image_counts_as_rare():
-    """Of the files that are looked at the largest stand for themselves, the others for all that are not looked at."""
-    found = experiments._mean_size([runs.Seen((1000, 1000, 3), b""), runs.Seen((100, 100, 3), b"")], [1.0, 98.0])
-    assert found == [pytest.approx(math.sqrt((1e6 + 98e4) / 99), abs=0.1)] * 2
+@pytest.mark.parametrize(
+    ("shapes", "weights", "side"),
+    [
+        ([(96, 2400, 3), (2400, 96, 3)], [1.0, 1.0], 480.0),
+        ([(1000, 1000, 3), (100, 100, 3)], [1.0, 98.0], math.sqrt((1e6 + 98e4) / 99)),
+    ],
+    ids=["tall or wide by lot", "a rare large image"],
+)
+def test_a_mean_size_has_the_mean_area(shapes, weights, side):
+    """The largest files stand for themselves, the others that are looked at for all that are not."""
+    found = experiments._mean_size([runs.Seen(shape, b"") for shape in shapes], weights)
+    assert found == [pytest.approx(side, abs=0.1)] * 2
 
 
 def test_what_files_stand_for_adds_up_to_all(tmp_path):

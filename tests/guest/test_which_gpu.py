@@ -1,5 +1,7 @@
 """The clean room says which GPU it was given."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from sandbox.guest.trusted.clean_room import which_gpu
@@ -13,34 +15,25 @@ def test_a_pod_without_a_gpu_says_why(lab_child):
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
-    [("CUDA error: out of memory", None), ("no CUDA-capable device", "RuntimeError: no CUDA-capable device")],
+    ("refusal", "uuid", "problem"),
+    [
+        ("CUDA error: out of memory", None, None),
+        ("no CUDA-capable device", None, "RuntimeError: no CUDA-capable device"),
+        ("", "0a1b", None),
+    ],
 )
-def test_memory_that_the_learner_has_taken_is_no_problem_of_the_host(lab_child, text, problem):
-    """Or whoever fills the GPU would have every failure for ours."""
+def test_memory_that_the_learner_has_taken_is_no_problem_of_the_host(lab_child, refusal, uuid, problem):
+    """Or whoever fills the GPU would have every failure for ours. Where CUDA refuses nothing the UUID comes as text."""
 
     def ask():
         import torch
 
-        def refuse():
-            raise RuntimeError(text)
+        def synchronize():
+            if refusal:
+                raise RuntimeError(refusal)
 
-        torch.cuda.synchronize = refuse
-        return which_gpu()
-
-    assert tuple(lab_child(ask)) == (None, problem)
-
-
-def test_the_uuid(lab_child):
-    """As text."""
-
-    def ask():
-        from types import SimpleNamespace
-
-        import torch
-
-        torch.cuda.synchronize = lambda: None
+        torch.cuda.synchronize = synchronize
         torch.cuda.get_device_properties = lambda _device: SimpleNamespace(uuid="0a1b")
         return which_gpu()
 
-    assert tuple(lab_child(ask)) == ("0a1b", None)
+    assert lab_child(ask) == [uuid, problem]

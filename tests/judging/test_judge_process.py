@@ -30,8 +30,9 @@ IMPATIENT = JudgeLimits(check_timeout_s=3.0, memory_mib=768)
 """For checks that never end."""
 
 
-def step_of(*ids: str) -> LabStep:
-    return LabStep(id="rogue", title="Rogue", checks=tuple(LabCheck(id=name, points=1) for name in ids))
+def step_of(*ids: str, advice: str = "") -> LabStep:
+    checks = (LabCheck(id=name, points=int(name != advice), optional=name == advice) for name in ids)
+    return LabStep(id="rogue", title="Rogue", checks=tuple(checks))
 
 
 @pytest.fixture(scope="module")
@@ -116,15 +117,7 @@ def test_a_check_that_shouts_is_not_waited_for(process, registry):
 @pytest.mark.parametrize("rogue", ["raises", "crashes", "hangs"])
 def test_advice_that_fails_costs_no_verdict(process, registry, rogue):
     """An optional check that breaks, or takes its process down, is answered for; those around it are judged."""
-    step = LabStep(
-        id="rogue",
-        title="Rogue",
-        checks=(
-            LabCheck(id="chats", points=1),
-            LabCheck(id=rogue, points=0, optional=True),
-            LabCheck(id="counts", points=1),
-        ),
-    )
+    step = step_of("chats", rogue, "counts", advice=rogue)
     before, advice, after = process.judge(an_evidence(), [step], registry)
     assert (advice.result.outcome, advice.result.code) == ("error", "judge.failed")
     assert (before.check.id, after.check.id) == ("chats", "counts")

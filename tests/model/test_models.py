@@ -93,7 +93,11 @@ def test_ids_must_be_unique():
         LabSpec.model_validate(document)
 
 
-def test_looks_must_increase():
-    """A plan whose looks go back is refused."""
-    with pytest.raises(ValidationError, match="increase strictly"):
-        MeasurementPlan(looks=(4, 4))
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [({"looks": (4, 4)}, "increase strictly"), ({"look_share": 0.8, "clear_share": 0.3}, "add up to at most 1")],
+)
+def test_a_plan_is_refused_whose_looks_go_back_or_whose_parts_of_the_error_exceed_it(values, words):
+    """In the words of what is wrong."""
+    with pytest.raises(ValidationError, match=words):
+        MeasurementPlan(**values)
