@@ -6,6 +6,7 @@ writes all of them into a folder, serialized.
 """
 
 import sys
+from collections.abc import Callable
 from inspect import isfunction
 from pathlib import Path
 from typing import Any
@@ -17,35 +18,60 @@ from tests.grading import graphs_of_tricks as tricks
 from tests.grading.graph_parts import BATCH, SIZE, decoded, random_crop, read, whole
 from tests.guest.pipelines import normalised
 
-
-def lab() -> Any:
-    """The lab's own: random crop, flip, normalisation."""
-    return normalised(random_crop(), mirror=fn.random.coin_flip())
-
-
-def whole_uint8() -> Any:
-    """NHWC bytes of whole images."""
-    return whole()
-
-
-def half_precision() -> Any:
-    """FLOAT16."""
-    return fn.cast(normalised(random_crop()), dtype=types.FLOAT16)
-
-
-def blue_first() -> Any:
-    """BGR."""
-    return fn.resize(decoded(output_type=types.BGR), size=SIZE)
-
-
-def luma_first() -> Any:
-    """YCbCr."""
-    return fn.resize(decoded(output_type=types.YCbCr), size=SIZE)
-
-
-def grey() -> Any:
-    """One channel."""
-    return fn.resize(decoded(output_type=types.GRAY), size=SIZE)
+_OF_ONE_LINE: dict[str, Callable[[], Any]] = {
+    # The lab's own: random crop, flip, normalisation.
+    "lab": lambda: normalised(random_crop(), mirror=fn.random.coin_flip()),
+    # NHWC bytes of whole images.
+    "whole_uint8": whole,
+    # FLOAT16.
+    "half_precision": lambda: fn.cast(normalised(random_crop()), dtype=types.FLOAT16),
+    # BGR.
+    "blue_first": lambda: fn.resize(decoded(output_type=types.BGR), size=SIZE),
+    # YCbCr.
+    "luma_first": lambda: fn.resize(decoded(output_type=types.YCbCr), size=SIZE),
+    # One channel.
+    "grey": lambda: fn.resize(decoded(output_type=types.GRAY), size=SIZE),
+    # A strong blur.
+    "blurred": lambda: normalised(fn.gaussian_blur(random_crop(), sigma=3.0)),
+    # Rotation by up to 15 degrees.
+    "turned": lambda: fn.rotate(whole(), angle=fn.random.uniform(range=[-15.0, 15.0]), keep_size=True),
+    # Each image brought to mean 0 and deviation 1 by itself.
+    "per_image": lambda: fn.normalize(random_crop(), axes=[0, 1]),
+    # All images of a batch brought to mean 0 and deviation 1 together.
+    "per_batch": lambda: fn.normalize(whole(), batch=True),
+    # A whole decode, and the standard window after it.
+    "resized_crop": lambda: normalised(fn.random_resized_crop(decoded(), size=SIZE)),
+    # The evaluation crop, and a flip.
+    "mirrored": lambda: normalised(fn.resize(decoded(), resize_shorter=144), crop=SIZE, mirror=fn.random.coin_flip()),
+    # A grid of squares is left out.
+    "grid_mask": lambda: fn.grid_mask(whole(), tile=30, ratio=0.4, angle=fn.random.uniform(range=[0.0, 1.0])),
+    # Artefacts of a lossy format.
+    "jpeg_distortion": lambda: fn.jpeg_compression_distortion(
+        whole(), quality=fn.random.uniform(range=[20, 60], dtype=types.INT32)
+    ),
+    # Histograms made even.
+    "equalized": lambda: fn.equalize(whole()),
+    # A small part of the resolution, enlarged, after a whole decode.
+    "thumbnail": lambda: fn.resize(fn.resize(decoded(), size=(32, 32)), size=SIZE),
+    # Outputs of 32 pixels.
+    "postage_stamps": lambda: fn.resize(decoded(), size=(32, 32)),
+    # Noise of a camera.
+    "noisy": lambda: fn.noise.gaussian(whole(), stddev=20.0),
+    # Decodes, and delivers random numbers.
+    "noise": lambda: (fn.random.uniform(range=[0.0, 255.0], shape=[*SIZE, 3]), decoded().shape()),
+    # Every batch is one image, sixteen times.
+    "one_for_all": lambda: fn.permute_batch(whole(), indices=[0] * BATCH),
+    # Pairs of images show the first of them.
+    "neighbours": lambda: fn.permute_batch(whole(), indices=[place - place % 2 for place in range(BATCH)]),
+    # A batch in another order; class numbers are not looked at.
+    "shuffled": lambda: fn.permute_batch(whole(), indices=fn.batch_permutation()),
+    # Decodes a twelfth of each image.
+    "tiny_window": lambda: random_crop(random_area=[0.08, 0.09]),
+    # As much as the standard window shows, of which hardly any reaches the end of the file.
+    "top_half": lambda: fn.resize(fn.decoders.image_slice(read(), [0.0, 0.0], [1.0, 0.62]), size=SIZE),
+    # Operators whose arguments say that they do nothing.
+    "idle": lambda: fn.rotate(fn.brightness(whole(), brightness=1.0), angle=0.0, keep_size=True),
+}
 
 
 def colours() -> Any:
@@ -60,35 +86,10 @@ def colours() -> Any:
     return normalised(images)
 
 
-def blurred() -> Any:
-    """A strong blur."""
-    return normalised(fn.gaussian_blur(random_crop(), sigma=3.0))
-
-
-def turned() -> Any:
-    """Rotation by up to 15 degrees."""
-    return fn.rotate(whole(), angle=fn.random.uniform(range=[-15.0, 15.0]), keep_size=True)
-
-
-def per_image() -> Any:
-    """Each image brought to mean 0 and deviation 1 by itself."""
-    return fn.normalize(random_crop(), axes=[0, 1])
-
-
-def per_batch() -> Any:
-    """All images of a batch brought to mean 0 and deviation 1 together."""
-    return fn.normalize(whole(), batch=True)
-
-
 def mixed_up() -> Any:
     """Each image with a third of another one."""
     images = fn.cast(whole(), dtype=types.FLOAT)
     return images * 0.67 + fn.permute_batch(images, indices=fn.batch_permutation()) * 0.33
-
-
-def resized_crop() -> Any:
-    """A whole decode, and the standard window after it."""
-    return normalised(fn.random_resized_crop(decoded(), size=SIZE))
 
 
 def generated_window() -> Any:
@@ -107,11 +108,6 @@ def computed_shorter() -> Any:
     return normalised(images, crop=SIZE, mirror=fn.random.coin_flip())
 
 
-def mirrored() -> Any:
-    """The evaluation crop, and a flip."""
-    return normalised(fn.resize(decoded(), resize_shorter=144), crop=SIZE, mirror=fn.random.coin_flip())
-
-
 def conditional() -> Any:
     """One of two augmentations, by the flip of a coin."""
     images = whole()
@@ -128,41 +124,6 @@ def erased() -> Any:
     return fn.erase(whole(), anchor=anchor, shape=[0.3, 0.3], normalized=True, fill_value=0, axis_names="HW")
 
 
-def grid_mask() -> Any:
-    """A grid of squares is left out."""
-    return fn.grid_mask(whole(), tile=30, ratio=0.4, angle=fn.random.uniform(range=[0.0, 1.0]))
-
-
-def jpeg_distortion() -> Any:
-    """Artefacts of a lossy format."""
-    return fn.jpeg_compression_distortion(whole(), quality=fn.random.uniform(range=[20, 60], dtype=types.INT32))
-
-
-def equalized() -> Any:
-    """Histograms made even."""
-    return fn.equalize(whole())
-
-
-def thumbnail() -> Any:
-    """A small part of the resolution, enlarged, after a whole decode."""
-    return fn.resize(fn.resize(decoded(), size=(32, 32)), size=SIZE)
-
-
-def postage_stamps() -> Any:
-    """Outputs of 32 pixels."""
-    return fn.resize(decoded(), size=(32, 32))
-
-
-def noisy() -> Any:
-    """Noise of a camera."""
-    return fn.noise.gaussian(whole(), stddev=20.0)
-
-
-def noise() -> Any:
-    """Decodes, and delivers random numbers."""
-    return fn.random.uniform(range=[0.0, 255.0], shape=[*SIZE, 3]), decoded().shape()
-
-
 def noise_in_disguise() -> Any:
     """Random numbers behind operators that hide images."""
     numbers = fn.random.uniform(range=[0.0, 255.0], shape=[*SIZE, 3])
@@ -175,32 +136,12 @@ def noise_beside_an_image() -> Any:
     return numbers + fn.cast(whole(), dtype=types.FLOAT) * 0.0
 
 
-def one_for_all() -> Any:
-    """Every batch is one image, sixteen times."""
-    return fn.permute_batch(whole(), indices=[0] * BATCH)
-
-
-def neighbours() -> Any:
-    """Pairs of images show the first of them."""
-    return fn.permute_batch(whole(), indices=[place - place % 2 for place in range(BATCH)])
-
-
-def shuffled() -> Any:
-    """A batch in another order; class numbers are not looked at."""
-    return fn.permute_batch(whole(), indices=fn.batch_permutation())
-
-
 def stamp() -> Any:
     """A small picture of the graph's own in a colour of chance, and a pixel of the file times nothing."""
     pattern = np.random.default_rng(5).integers(90, 160, (8, 8, 3)).astype(np.float32)
     drawn = types.Constant(pattern, device="cpu") + fn.random.uniform(range=[-90.0, 90.0], shape=[3])
     pixel = fn.decoders.image_crop(read(), crop=(1, 1))
     return fn.resize(fn.reshape(drawn, layout="HWC"), size=SIZE) + fn.cast(pixel, dtype=types.FLOAT) * 0.0
-
-
-def tiny_window() -> Any:
-    """Decodes a twelfth of each image."""
-    return random_crop(random_area=[0.08, 0.09])
 
 
 def computed_tiny_window() -> Any:
@@ -214,11 +155,6 @@ def top_rows() -> Any:
     """The upper 36 % of each image, in all its width."""
     images = fn.decoders.image_crop(read(), crop_h=69, crop_w=192, crop_pos_y=0.0, crop_pos_x=0.0)
     return fn.resize(images, size=SIZE)
-
-
-def top_half() -> Any:
-    """As much as the standard window shows, of which hardly any reaches the end of the file."""
-    return fn.resize(fn.decoders.image_slice(read(), [0.0, 0.0], [1.0, 0.62]), size=SIZE)
 
 
 def permuted_number() -> Any:
@@ -259,11 +195,6 @@ def by_numbers() -> Any:
     return fn.rotate(whole(), angle=angle, keep_size=True)
 
 
-def idle() -> Any:
-    """Operators whose arguments say that they do nothing."""
-    return fn.rotate(fn.brightness(whole(), brightness=1.0), angle=0.0, keep_size=True)
-
-
 def for_nothing() -> Any:
     """Work on a constant that is multiplied by zero, and on the image itself, multiplied by zero as well."""
     images = fn.cast(whole(), dtype=types.FLOAT)
@@ -283,13 +214,13 @@ def on_a_thumbnail() -> Any:
 
 
 _CONDITIONAL = (conditional, now_and_then, tricks.worked_on_by_luck, tricks.branch_never_taken, tricks.one_in_full)
-ALL = tuple(
-    graph
+ALL = _OF_ONE_LINE | {
+    name: graph
     for module in (globals(), vars(tricks))
     for name, graph in module.items()
     if isfunction(graph) and graph.__module__ == module["__name__"] and not name.startswith("_")
-)
-"""Whatever both modules define under a public name."""
+}
+"""Name → graph: whatever both modules define under a public name."""
 
 
 def serialized(definition: Any) -> bytes:
@@ -300,5 +231,5 @@ def serialized(definition: Any) -> bytes:
 
 
 if __name__ == "__main__":
-    for definition in ALL:
-        Path(sys.argv[1], definition.__name__).write_bytes(serialized(definition))
+    for name, definition in ALL.items():
+        Path(sys.argv[1], name).write_bytes(serialized(definition))
