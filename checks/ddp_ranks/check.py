@@ -73,7 +73,7 @@ class Observation(Wire):
 
     status: Literal["ok", "missing", "not_separable"]
     problem: LongText = ""
-    files: Count
+    files: Annotated[int, Field(ge=0, le=10_000)]
     batch_size: Annotated[int, Field(ge=1, le=10_000)]
     world_size: Annotated[int, Field(ge=1, le=64)]
     gpus: bool
@@ -96,7 +96,7 @@ class DdpRanksCheck:
     """
 
     id: ClassVar[str] = "ddp_ranks"
-    version: ClassVar[str] = "1.1.0"
+    version: ClassVar[str] = "1.1.1"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "A shard for every rank"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})

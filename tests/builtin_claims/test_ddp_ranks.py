@@ -59,6 +59,12 @@ def test_a_rank_that_waits_for_nothing_of_the_learners_is_not_their_failure():
     assert 'in 15 s here: File "' in result.feedback
 
 
+def test_a_number_of_files_that_nobody_can_have_is_unreadable():
+    """The files of such a set are not counted up, which took all memory."""
+    observations = RUNS["module"]["observations"] | {"files": 10**9}
+    assert judged(CHECK, evidence_with("ddp_ranks", observations=observations)).code == "ranks.unreadable"
+
+
 def test_a_notebook_runs_for_real_in_two_processes_without_its_other_cells(learner):
     """The function is cut out of its cells, two ranks meet over 127.0.0.1, and the lab itself does not run again.
 
