@@ -86,7 +86,9 @@ def pytest_part(name: str, *selection: str, alone: bool = False, more: int = 0, 
         after: see `Part`.
     """
     report = REPORTS / f"{name.replace(' ', '-')}.xml"
-    lanes = () if alone else ("-n", str(len(os.sched_getaffinity(0)) + more), "--dist", "loadfile")
+    # Where a process dies, xdist would start another one for its file and may then wait for ever.
+    processes = ("-n", str(len(os.sched_getaffinity(0)) + more), "--dist", "loadfile", "--max-worker-restart", "0")
+    lanes = () if alone else processes
     command = (sys.executable, "-m", "pytest", "-q", *lanes, f"--junitxml={report}", *selection)
     return Part(name, command, report, after)
 

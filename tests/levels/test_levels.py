@@ -1,7 +1,9 @@
 """The levels themselves: reading reports, dealing shards, what a change touches, and what a run leaves."""
 
 import json
+import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -39,6 +41,17 @@ def test_a_part_without_tests_is_no_failure(tmp_path, status, ok):
     part = Part("some", (sys.executable, "-c", f"exit({status})"), tmp_path / "report.xml")
     assert run(part, {}).ok is ok
     assert run(Part("no tests", part.command), {}).ok is (status == 0)
+
+
+def test_a_process_that_dies_ends_the_part(tmp_path):
+    """With the failure of what it ran, whatever else there is to run."""
+    for name, code in (("dies", "__import__('os')._exit(9)"), ("waits", "pass"), ("also", "pass")):
+        (tmp_path / f"test_{name}.py").write_text(f"def test_a(): {code}\ndef test_b(): pass\n")
+    report = tmp_path / "report.xml"
+    part = pytest_part("dying", "-p", "no:cacheprovider", f"--junitxml={report}", str(tmp_path))
+    done = run(replace(part, report=report), os.environ)
+    assert [test.outcome for test in done.tests].count("failed") == 1
+    assert not done.ok
 
 
 def test_shards_hold_every_unit_once_and_are_of_one_size():
