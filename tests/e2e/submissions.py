@@ -1,17 +1,10 @@
 """Parts of submissions whose graph cannot be carried; joined, they are whole ones."""
 
-COMMON = """
-import glob, os, random
-import numpy as np
-from PIL import Image
+from tests.corpus.parts import DATASET
 
-dataset_dir = "dataset"
-noise = np.random.default_rng(3)
-for number in range(100):
-    os.makedirs(f"dataset/c{number % 2}", exist_ok=True)
-    small = noise.integers(0, 256, (9, 12, 3), dtype=np.uint8)
-    Image.fromarray(small).resize((192, 144)).save(f"dataset/c{number % 2}/{number:04d}.jpg")
-
+COMMON = (
+    DATASET
+    + """
 
 def files(folder):
     return sorted(glob.glob(f"{folder}/**/*.jpg", recursive=True))
@@ -19,6 +12,7 @@ def files(folder):
 
 pytorch_throughput, dali_throughput = 100.0, 500.0
 """
+)
 
 END = """
 dali_iter = build_dali_iterator(dataset_dir, 16)

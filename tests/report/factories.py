@@ -178,8 +178,9 @@ verdict = partial(
 """An official pass of two steps, with a measurement and a signature."""
 
 
-def rehearsed():
-    return verdict(mode=Mode.REHEARSAL, measurement=measurement(device="cpu"), provenance=provenance(gpu=None))
+rehearsed = partial(
+    verdict, mode=Mode.REHEARSAL, measurement=measurement(device="cpu"), provenance=provenance(gpu=None)
+)
 
 
 def without_run(status, code, feedback):
@@ -197,12 +198,9 @@ def without_run(status, code, feedback):
     )
 
 
-def rejected():
-    return without_run(Status.REJECTED, "archive.too_large", "The archive unpacks to 3 GiB; at most 1 GiB is taken.")
-
-
-def our_error():
-    return without_run(Status.ERROR, "grader.failed", "The grader itself failed, so this attempt does not count.")
+TOO_LARGE = (Status.REJECTED, "archive.too_large", "The archive unpacks to 3 GiB; at most 1 GiB is taken.")
+FAILED = (Status.ERROR, "grader.failed", "The grader itself failed, so this attempt does not count.")
+rejected, our_error = partial(without_run, *TOO_LARGE), partial(without_run, *FAILED)
 
 
 def not_passed(outcome, code, measured, tier=Tier.GRAPH, **details):
@@ -225,14 +223,10 @@ def unverified():
     return made.model_copy(update={"feedback": f"1 of 2 checks passed. Step benchmark: {made.feedback}"})
 
 
-def one_block():
-    return verdict(
-        measurement=measurement((1.25,), decision=None, problem="The graph stopped: out of memory in fn.resize.")
-    )
-
-
-def no_blocks():
-    return verdict(measurement=measurement((), decision=None, arms=(), problem="The graph did not start."))
+one_block = partial(
+    verdict, measurement=measurement((1.25,), decision=None, problem="The graph stopped: out of memory in fn.resize.")
+)
+no_blocks = partial(verdict, measurement=measurement((), decision=None, arms=(), problem="The graph did not start."))
 
 
 def kept_reference():
@@ -436,8 +430,7 @@ def unsteady():
     )
 
 
-def many_blocks():
-    return verdict(measurement=measurement(tuple(1.2 + 0.2 * math.sin(index) for index in range(500))))
+many_blocks = partial(verdict, measurement=measurement(tuple(1.2 + 0.2 * math.sin(index) for index in range(500))))
 
 
 def hostile(texts=HOSTILE):
