@@ -4,20 +4,16 @@ import getpass
 import json
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from checks.registry import Registry
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.model.regrade import BatchState
-from grader_service.regrade.bulk import BulkDesk
 from grader_service.service.retry import RetryPolicy
-from grader_service.signing import Signer
 from grader_service.store import regrades
 from grader_service.store.engine import Store
 from grader_service.store.regrade_parked import MOST_PARKED
 from grader_service.store.regrade_tables import RegradeItemRow
 from tests.command_line import typed
-from tests.regrade.desk import overwrite, started, worked_off
+from tests.regrade.desk import a_desk, overwrite, started, worked_off
 from tests.regrade.stored import fill
 
 COUNT = 6
@@ -34,8 +30,7 @@ class Shell:
         self.store = Store(self.url)
         self.store.migrate()
         fill(self.store, COUNT)
-        signer = Signer(Ed25519PrivateKey.generate())
-        self.desk = BulkDesk(self.store, Registry(), signer, "worker", retry=RetryPolicy(max_attempts=1, delay_s=0.0))
+        self.desk = a_desk(self.store, retry=RetryPolicy(max_attempts=1, delay_s=0.0))
 
     def type(self, *words, **environment):
         """Runs `grader regrade …`, which must succeed; returns what it printed, line by line."""

@@ -198,9 +198,12 @@ def without_run(status, code, feedback):
     )
 
 
-TOO_LARGE = (Status.REJECTED, "archive.too_large", "The archive unpacks to 3 GiB; at most 1 GiB is taken.")
-FAILED = (Status.ERROR, "grader.failed", "The grader itself failed, so this attempt does not count.")
-rejected, our_error = partial(without_run, *TOO_LARGE), partial(without_run, *FAILED)
+rejected = partial(
+    without_run, Status.REJECTED, "archive.too_large", "The archive unpacks to 3 GiB; at most 1 GiB is taken."
+)
+our_error = partial(
+    without_run, Status.ERROR, "grader.failed", "The grader itself failed, so this attempt does not count."
+)
 
 
 def not_passed(outcome, code, measured, tier=Tier.GRAPH, **details):
