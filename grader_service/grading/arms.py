@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, Protocol, runtime_checkable
+from typing import Annotated, Literal, Protocol, Self, runtime_checkable
 
 from pydantic import Field
 
@@ -124,8 +124,8 @@ class _PacedArm:
     """What the arms of whole windows share."""
 
     def __init__(self, pod: Pod, queue_depth: int, *, burst: int) -> None:
-        self._pod = pod
-        self._queue_depth = queue_depth
+        self.pod = pod
+        self.queue_depth = queue_depth
         self._pace = Pace(burst)
 
     def batches_for(self, seconds: float) -> int:
@@ -148,9 +148,9 @@ class DaliArm(_PacedArm):
 
     def window(self, batches: int, *, timeout_s: float) -> Window | ArmLost:
         """See `TimedArm.window`. A graph that breaks is the learner's, not ours; our own shares its pod."""
-        asked = Asked(batches, self._queue_depth, self._more)
-        with awake(self._pod):
-            return timed_window(self._pod, self.arm, asked, timeout_s, self._pace, ours=True)
+        asked = Asked(batches, self.queue_depth, self._more)
+        with awake(self.pod):
+            return timed_window(self.pod, self.arm, asked, timeout_s, self._pace, ours=True)
 
 
 class LearnerArm(_PacedArm):
@@ -164,9 +164,9 @@ class LearnerArm(_PacedArm):
 
     def window(self, batches: int, *, timeout_s: float) -> Window | ArmLost:
         """See `TimedArm.window`."""
-        asked = Asked(batches, self._queue_depth)
-        with awake(self._pod):
-            return timed_window(self._pod, self.arm, asked, timeout_s, self._pace)
+        asked = Asked(batches, self.queue_depth)
+        with awake(self.pod):
+            return timed_window(self.pod, self.arm, asked, timeout_s, self._pace)
 
 
 class ReferenceArm(_PacedArm):
@@ -177,19 +177,56 @@ class ReferenceArm(_PacedArm):
         self.arm = arm
         self.settings = settings
 
+    @classmethod
+    def prepare(
+        cls,
+        pod: Pod,
+        arm: Arm,
+        settings: LoaderSettings,
+        files: Sequence[str],
+        plan: Mapping[str, object],
+        device: str,
+        *,
+        timeout_s: float = _PREPARE_S,
+    ) -> Self:
+        """Builds the loader in its pod and waits until its workers deliver.
+
+        Args:
+            pod: where it is to work.
+            arm: its name from here on.
+            settings: of the loader.
+            files: images, as the pod sees them.
+            plan: the job; see `reference_plan`.
+            device: where batches go.
+            timeout_s: for the first batches of all workers.
+
+        Raises:
+            SandboxUnavailable: the pod ended, or took longer.
+        """
+        request = {
+            "kind": "prepare",
+            "name": arm.value,
+            "files": list(files),
+            "plan": dict(plan),
+            "settings": settings.model_dump(),
+            "device": device,
+        }
+        ready = trusted(parse(pod, ask(pod, request, timeout_s=timeout_s), ReferencePrepared), pod)
+        return cls(pod, arm, settings, ready.queue_depth)
+
     def window(self, batches: int, *, timeout_s: float) -> Window:
         """See `TimedArm.window`.
 
         Raises:
             SandboxUnavailable: the pod ended; it runs only our code, so that is ours.
         """
-        asked = Asked(batches, self._queue_depth, {"name": self.arm.value})
-        window = _window(self._pod, self.arm, asked, timeout_s, (), self._pace, ours=True)
+        asked = Asked(batches, self.queue_depth, {"name": self.arm.value})
+        window = _window(self.pod, self.arm, asked, timeout_s, (), self._pace, ours=True)
         if isinstance(window, Window):
             return window
         if not isinstance(window, Stopped):
-            window = Stopped(self._pod.reject("a window without images"))
-        return trusted(window, self._pod)
+            window = Stopped(self.pod.reject("a window without images"))
+        return trusted(window, self.pod)
 
 
 def timed_window(
@@ -236,9 +273,7 @@ def _window(
         ended = time.monotonic()
         seconds = ended - started
         done = parse(pod, message, WindowDone, *others)
-        if not isinstance(done, WindowDone):
-            return done
-        if done.images <= 0 or seconds <= 0:
+        if not isinstance(done, WindowDone) or done.images <= 0 or seconds <= 0:
             return done
         pace.saw(asked.batches, seconds, discarded=asked.discard, asked_s=ended - sent)
         drawn_s = asked.batches / pace.batches_per_s
@@ -298,58 +333,3 @@ class GraphRefusedAnswer(Wire):
     kind: Literal["refused"]
     problem: Word
     text: LongText
-
-
-def warm_reference(
-    pod: Pod,
-    arm: Arm,
-    settings: LoaderSettings,
-    files: Sequence[str],
-    plan: Mapping[str, object],
-    device: str,
-    *,
-    timeout_s: float = _PREPARE_S,
-) -> ReferencePrepared:
-    """Builds one reference loader and waits until its workers deliver.
-
-    Args:
-        pod: the reference's.
-        arm: its name from here on.
-        settings: of the loader.
-        files: images, as the pod sees them.
-        plan: the job; see `reference_plan`.
-        device: where batches go.
-        timeout_s: for the first batches of all workers.
-
-    Raises:
-        SandboxUnavailable: the pod ended, or took longer.
-    """
-    request = {
-        "kind": "prepare",
-        "name": arm.value,
-        "files": list(files),
-        "plan": dict(plan),
-        "settings": settings.model_dump(),
-        "device": device,
-    }
-    message = ask(pod, request, timeout_s=timeout_s)
-    return trusted(parse(pod, message, ReferencePrepared), pod)
-
-
-def prepare_reference(
-    pod: Pod,
-    arm: Arm,
-    settings: LoaderSettings,
-    files: Sequence[str],
-    plan: Mapping[str, object],
-    device: str,
-    *,
-    timeout_s: float = _PREPARE_S,
-) -> ReferenceArm:
-    """One reference loader that stays in its pod; see `warm_reference`.
-
-    Raises:
-        SandboxUnavailable: the pod ended, or took longer.
-    """
-    ready = warm_reference(pod, arm, settings, files, plan, device, timeout_s=timeout_s)
-    return ReferenceArm(pod, arm, settings, ready.queue_depth)

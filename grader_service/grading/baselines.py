@@ -68,7 +68,7 @@ def add_references(
         found.notes[Arm.DECLARED] = ["also the fair setting of this host"]
     for arm, settings in wanted.items():
         found.settings[arm] = settings
-        found.timed.append(arms.prepare_reference(pod, arm, settings, files, carried.plan, device))
+        found.timed.append(arms.ReferenceArm.prepare(pod, arm, settings, files, carried.plan, device))
 
 
 def assemble(

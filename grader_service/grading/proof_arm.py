@@ -7,16 +7,16 @@ host, and the clock runs from the instant at which their files appear to the ins
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from grader_service.batch_geometry import height_width_channels
-from grader_service.grading.arms import ArmLost, Pace, lost, warm_reference
+from grader_service.grading.arms import ArmLost, Pace, ReferenceArm, lost
 from grader_service.grading.delivery import Arrival, receive
 from grader_service.grading.dialogue import Mark, Problem, Stopped, ask, parse, trusted
 from grader_service.grading.gpu_use import Span
 from grader_service.grading.proof import Ledger, Spread, Tally
 from grader_service.grading.trial_shards import TrialShards
-from grader_service.model.measurement import Arm, LoaderSettings, Window
+from grader_service.model.measurement import Arm, Window
 from sandbox.api import Pod
 
 _SLACK_IMAGES = 4096
@@ -136,18 +136,8 @@ class ProofArm:
         return arrival, Span(self.arm, started, time.monotonic())
 
 
-@dataclass
-class ReferenceSender:
+class ReferenceSender(ReferenceArm):
     """Our own loader, delivering as the learner's code does."""
-
-    pod: Pod
-    arm: Arm
-    settings: LoaderSettings
-    queue_depth: int
-    _pace: Pace = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._pace = Pace(burst=self.settings.num_workers)
 
     def window(self, batches: int, *, timeout_s: float) -> Window:
         """See `TimedArm.window`.
@@ -164,22 +154,6 @@ class ReferenceSender:
         images, seconds = trusted(outcome, self.pod) if isinstance(outcome, Stopped) else outcome
         self._pace.saw(batches, seconds, discarded=self.queue_depth, asked_s=asked_s)
         return Window(arm=self.arm, images=images, seconds=seconds)
-
-    def batches_for(self, seconds: float) -> int:
-        """See `TimedArm.batches_for`."""
-        return self._pace.batches_for(seconds)
-
-
-def prepare_sender(
-    pod: Pod, arm: Arm, settings: LoaderSettings, files: Sequence[str], job: Mapping[str, object], device: str
-) -> ReferenceSender:
-    """One reference loader that delivers its images; see `warm_reference`.
-
-    Raises:
-        SandboxUnavailable: the pod ended.
-    """
-    ready = warm_reference(pod, arm, settings, files, job, device)
-    return ReferenceSender(pod, arm, settings, ready.queue_depth)
 
 
 @dataclass

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader_service.errors import SandboxUnavailable
-from grader_service.grading.arms import ReferenceArm, prepare_reference
+from grader_service.grading.arms import ReferenceArm
 from grader_service.grading.clean_room import await_ready
 from grader_service.grading.crew import Device, space_limits, trusted_spec
 from grader_service.grading.host_watch import HostWatch, processor_ticks
@@ -73,7 +73,7 @@ def time_reference(
             await_ready(pod)
             files = [f"{space.paths.shards}/{name}" for name in pending.names()]
         until = time.monotonic() + _MOST_S
-        arm = prepare_reference(pod, Arm.FAIR, task.settings, files, task.plan, device, timeout_s=_MOST_S)
+        arm = ReferenceArm.prepare(pod, Arm.FAIR, task.settings, files, task.plan, device, timeout_s=_MOST_S)
         with lookout(task.cpus, gpu if device == "cuda" else None) as watched:
             windows = _windows(arm, pod, task, watched.watch, until)
         pod.end()

@@ -23,7 +23,7 @@ from grader_service.grading.gpu_use import Span
 from grader_service.grading.lookout import Lookout
 from grader_service.grading.progress import Progress
 from grader_service.grading.proof import Tally
-from grader_service.grading.proof_arm import HeldArm, ProofArm, ReferenceSender, hold_loader, prepare_sender
+from grader_service.grading.proof_arm import HeldArm, ProofArm, ReferenceSender, hold_loader
 from grader_service.grading.trial_shards import TrialShards
 from grader_service.held_out.plan import MAX_IMAGES
 from grader_service.model.base import ShortText, Wire
@@ -146,7 +146,7 @@ def measure_by_content(
         else:
             fair = fair_settings(bench.plan, bench.cpus, ready.shape[0])
             references = [
-                prepare_sender(bench.reference, arm, settings, bench.files, job, bench.device)
+                ReferenceSender.prepare(bench.reference, arm, settings, bench.files, job, bench.device)
                 for arm, settings in reference_settings(own.settings or fair, fair).items()
             ]
             measurement = _measure(bench, discovery, shards, dali, own, ready, references, tier=tier, refused=refused)

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +16,13 @@ Image = tuple[int, NDArray[np.uint8]]
 _chance = random.SystemRandom()
 
 
-def spot_check(plan: ShardPlan, images: Sequence[Image], most: int, *, threads: int = 1) -> list[Audit]:
+def spot_check(plan: ShardPlan, images: Sequence[Image], most: int) -> list[Audit]:
     """The audits of at most `most` of these images, chosen by the system's generator.
 
     Args:
         plan: what was shown.
         images: kept copies.
         most: how many to look at.
-        threads: that work at once.
     """
     colours = marks(plan)
 
@@ -32,7 +30,4 @@ def spot_check(plan: ShardPlan, images: Sequence[Image], most: int, *, threads: 
         index, pixels = image
         return audit_image(pixels, decode(draw_jpeg(plan.seed, index, plan.sizes[index], colours[index])))
 
-    chosen = _chance.sample(images, min(most, len(images)))
-    # Pillow and numpy let go of the interpreter lock where the time is spent.
-    with ThreadPoolExecutor(max(1, threads)) as pool:
-        return list(pool.map(audit, chosen))
+    return [audit(image) for image in _chance.sample(images, min(most, len(images)))]

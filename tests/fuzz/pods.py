@@ -187,7 +187,7 @@ def _dali(pod: ConnectedPod) -> object:
 
 def _reference(pod: ConnectedPod) -> object:
     settings = LoaderSettings(batch_size=4, num_workers=2, pin_memory=True, persistent_workers=True, prefetch_factor=2)
-    arm = arms.prepare_reference(pod, Arm.FAIR, settings, ["/shards/0.jpg"], {}, "cpu")
+    arm = arms.ReferenceArm.prepare(pod, Arm.FAIR, settings, ["/shards/0.jpg"], {}, "cpu")
     return arm.window(2, timeout_s=1.0)
 
 
