@@ -1,11 +1,13 @@
 """Results that depend on what the learner's own code delivered (tiers B and C), or on what its graph does (A)."""
 
 import math
+import statistics
+from collections.abc import Iterable
 
 from checks.api import CheckResult, failed, undecided
 from checks.not_carried import not_carried
 from grader_service.model.evidence import CleanRoom
-from grader_service.model.measurement import ContentProof, Decision, GraphProof, Measurement
+from grader_service.model.measurement import Arm, Block, ContentProof, Decision, GraphProof, Measurement
 from grader_service.model.verdict import Outcome, Tier
 
 _FACTORY = (
@@ -59,6 +61,9 @@ _UNKNOWN = (
 )
 
 
+_BELIEVED = 0.7
+"""What of a reference's rate is beyond doubt where nobody can read what the learner's code does to an image: by less
+nobody fails, and by no less than the plan's floors anybody passes."""
 _NOT_FROM_FILES = {"independent": "ratio.independent", "unlike": "ratio.unlike"}
 """Problems of a graph that leave no doubt (see `grader_service/grading/acceptance.py`): the code."""
 _IN_DOUBT = {
@@ -145,15 +150,36 @@ def softened(measurement: Measurement, decision: Decision) -> str | None:
     content = measurement.content
     if measurement.tier == "A" or content is None or not content.distinct:
         return None
-    generous = (content.distinct + content.stale + content.repeated) / content.distinct
-    if math.log(decision.interval.high) + math.log(generous) <= math.log(decision.threshold):
+    highest, needed = math.log(decision.interval.high), math.log(decision.threshold)
+    uncounted = math.log((content.distinct + content.stale + content.repeated) / content.distinct)
+    unread = _unread(block for block in measurement.blocks if block.spoiled is None)
+    if highest + uncounted + unread <= needed:
         return None
+    if highest + uncounted <= needed:
+        return (
+            "Your DataLoader was slower than ours, so ours was the baseline, and it only decodes and resizes. Your "
+            "DALI code may do more to each image, which nobody can read from outside, so this is not counted as a "
+            "failure. Use as many workers in your DataLoader as there are cores: then your own is the baseline."
+        )
     return (
         f"Of {content.delivered} images that your code delivered, {content.stale + content.repeated} could not be "
         "counted, because they had been queued before the clock started or came twice. With them the ratio might be "
         "high enough, so this is not counted as a failure. A smaller shuffle buffer (initial_fill) and a short "
         "prefetch queue leave fewer of them."
     )
+
+
+def _unread(blocks: Iterable[Block]) -> float:
+    """`ln` of what the ratio would gain, were references believed only by what is beyond doubt."""
+    rates: dict[Arm, float] = {}  # the fair reference is timed in every second block and counts in the next one, too
+    gains = []
+    for block in blocks:
+        rates |= {window.arm: window.images_per_s for window in block.windows}
+        baselines = [
+            rate if arm is Arm.LEARNER else _BELIEVED * rate for arm, rate in rates.items() if arm is not Arm.DALI
+        ]
+        gains.append(math.log(rates[Arm.DALI] / max(baselines)) - block.log_ratio)
+    return statistics.fmean(gains)
 
 
 def note(measurement: Measurement) -> str:

@@ -46,7 +46,8 @@ class ThroughputRatioCheck:
     Evidence:
         blocks: per block, `ln(DALI / effective baseline)` from images per second by the host's clock, both on the same
             held-out JPEGs. The baseline is the learner's loader, never less than 0.95 of the reference at its declared
-            settings and 0.91 of the reference at fair ones (0.8 and 0.7 where the learner's own code was timed).
+            settings and 0.91 of the reference at fair ones. Where the learner's own code was timed, a ratio that is too
+            low only because a reference was believed by more than 0.7 is `inconclusive`.
         Where nobody could pass on the host, by its own reference ratio, the outcome is `inconclusive`, and failed only
             where it is below half of that ratio.
     Points: all or nothing; `inconclusive` has none.
@@ -56,7 +57,7 @@ class ThroughputRatioCheck:
     """
 
     id: ClassVar[str] = "throughput_ratio"
-    version: ClassVar[str] = "1.4.0"
+    version: ClassVar[str] = "1.5.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Throughput of DALI against PyTorch"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM, Need.MEASUREMENT})

@@ -48,8 +48,6 @@ _PROBES = 2
 _IMAGES_PER_CORE_S = 250
 """A DataLoader's images per second and core, roughly: sizes a window without asking the learner's code."""
 _FEWEST_IMAGES = 128
-_DECLARED_FLOOR, _FAIR_FLOOR = 0.8, 0.7
-"""The reference cannot mirror operators that nobody can read, so less of its rate is believed than in tier A."""
 _BLOCKS = 8
 """Blocks that the colours suffice for at the least, where windows are as long as colours allow."""
 _WATCH_S = 2.0
@@ -276,8 +274,7 @@ def _measure(
 ) -> Measurement:
     timed_arms: list[arms.TimedArm] = [*([own.arm] if own.arm is not None else []), *references]
     # Queued images are charged to the blocks of the first look (`Spread`), so nothing may end before it.
-    floors = {"declared_floor": _DECLARED_FLOOR, "fair_floor": _FAIR_FLOOR}
-    plan = bench.plan.model_copy(update={**floors, "glaring": None})
+    plan = bench.plan.model_copy(update={"glaring": None})
     timed = blocks.measure(
         dali, timed_arms, plan, bench.threshold, bench.progress, attempt=bench.attempt, lookout=bench.lookout
     )

@@ -111,8 +111,7 @@ class MeasurementPlan(Wire):
     """Ratio of our own DALI graph to our own loader below which a host cannot show the effect, so that nobody fails who
     reaches half of it."""
     declared_floor: Annotated[float, Field(gt=0, le=1)] = 0.95
-    """Share of the reference loader at the learner's declared settings below which a baseline is not believed; where
-    learner code is timed this is 0.8, and the next one 0.7."""
+    """Share of the reference loader at the learner's declared settings below which a baseline is not believed."""
     fair_floor: Annotated[float, Field(gt=0, le=1)] = 0.91
     """The same for the reference loader at the pod's fair settings."""
     images: Annotated[int, Field(ge=64, le=8192)] = 512

@@ -18,9 +18,10 @@ from grader_service.model.measurement import (
     GpuUse,
     GraphProof,
     TierRefused,
+    Window,
 )
 from tests.checks.judged import judged
-from tests.factories import a_measurement, an_evidence
+from tests.factories import a_block, a_measurement, an_evidence
 
 REFUSED = TierRefused(tier="A", problem="not_serializable", text="It calls Python.")
 ROOM = CleanRoom(pipeline="dali_iter", problem="not_serializable", problem_text="It calls Python.")
@@ -160,6 +161,23 @@ def test_images_that_were_not_counted_fail_nobody():
     assert "initial_fill" in result.feedback
     result = without_graph(a_measurement(low, tier="B", refused=(REFUSED,), content=a_proof()))
     assert (result.outcome, result.code) == ("failed", "ratio.too_low")
+
+
+@pytest.mark.parametrize(
+    ("dali", "reference", "outcome"),
+    [(540.0, 500.0, "failed"), (560.0, 680.0, "inconclusive"), (560.0, 1200.0, "failed")],
+    ids=["learners_own", "faster", "much_faster"],
+)
+def test_what_a_reference_may_leave_out_fails_nobody(dali, reference, outcome):
+    """Too low only against more than 0.7 of a reference that decodes and resizes: inconclusive, and never a pass."""
+    rates = {Arm.DALI: dali, Arm.LEARNER: 500.0, Arm.FAIR: reference}
+    windows = tuple(Window(arm=arm, images=int(100 * rate), seconds=100.0) for arm, rate in rates.items())
+    ratio = dali / max(500.0, 0.91 * reference)
+    # The fair reference rests in every second block.
+    blocks = tuple(a_block(i, ratio).model_copy(update={"windows": windows[: 3 - i % 2]}) for i in range(4))
+    result = without_graph(a_measurement((ratio,) * 4, tier="B", refused=(REFUSED,), content=a_proof(), blocks=blocks))
+    assert result.outcome == outcome
+    assert ("which nobody can read" in result.feedback) == (outcome == "inconclusive")
 
 
 def test_building_anew_fails_nobody():
