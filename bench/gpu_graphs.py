@@ -15,9 +15,8 @@ import functools
 import sys
 import tempfile
 import time
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
-from multiprocessing.util import Finalize
 from pathlib import Path
 from statistics import median
 
@@ -25,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from grader_service.grading.acceptance import LEAST_SHARE
 from grader_service.model.measurement import GraphProof
-from sandbox.guest.trusted.children import without_gpu
+from sandbox.guest.trusted.children import WithoutGpu
+from sandbox.guest.trusted.experiments import examine
 from tests.grading.geometry import chains, examined, write_images
 from tests.grading.graphs_of_devices import telling
 
@@ -34,17 +34,15 @@ Images = list[tuple[str, tuple[int, int]]]
 
 
 @functools.cache
-def cpu() -> Executor:
+def cpu() -> WithoutGpu:
     """A lane's process for the CPU."""
-    pool = without_gpu()
-    Finalize(None, pool.shutdown, exitpriority=100)  # or a lane would wait for this process, and that one for work
-    return pool
+    return WithoutGpu()
 
 
 def one(name: str, images: Images, device: str) -> tuple[str, GraphProof]:
     """A chain's name and proof."""
     graph = telling().get(name) or dict(chains(_DECODER[device]))[name]
-    return name, examined(name, graph, images, device, cpu())
+    return name, examined(name, graph, images, device, functools.partial(cpu().call, examine))
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Runs the graphs of `graphs.py` as the clean room does, in one process, and writes what was seen as JSON.
+"""Runs the graphs of `graphs.py` as the clean room does, one after the other, and writes what was seen as JSON.
 
 python -m tests.grading.examining FOLDER_OF_FILES [NAME...]
 """
@@ -7,10 +7,10 @@ import json
 import random
 import sys
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sandbox.guest.trusted import clean_room
+from sandbox.guest.trusted.children import WithoutGpu
 from tests.grading import graphs
 
 THREADS = 2
@@ -21,7 +21,7 @@ def main(folder: str, *names: str) -> None:
     warnings.simplefilter("ignore")
     random.SystemRandom = lambda: random.Random(1)  # the same lots in each run, so that a rare one fails no test
     files = sorted(str(path) for path in Path(folder).rglob("*.jp*g"))
-    found, cpu = {}, ThreadPoolExecutor(1)
+    found, cpu = {}, WithoutGpu()
     for name in names or graphs.ALL:
         request = {"blob": graphs.serialized(graphs.ALL[name]), "files": files, "device": "cpu", "threads": THREADS}
         prepared, answer = clean_room.prepare(request)

@@ -3,7 +3,6 @@
 import itertools
 import random
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from grader_service.grading import acceptance
 from grader_service.model.measurement import GraphProof
 from sandbox.guest.graph import edit, model
 from sandbox.guest.graph.edit import Budget
-from sandbox.guest.trusted.experiments import examine
 from tests.grading.graph_parts import read
 from tests.guest.pipelines import normalised
 
@@ -113,9 +111,17 @@ def write_images(folder: Path) -> list[tuple[str, tuple[int, int]]]:
 
 
 def examined(
-    name: str, chain: Chain, images: list[tuple[str, tuple[int, int]]], device: str, cpu: Executor
+    name: str, chain: Chain, images: list[tuple[str, tuple[int, int]]], device: str, examining: Callable[..., Any]
 ) -> GraphProof:
-    """What is found of a chain in batches of 16; the largest image takes as long as all others: few chains have it."""
+    """What is found of a chain in batches of 16; the largest image takes as long as all others: few chains have it.
+
+    Args:
+        name: of the chain.
+        chain: its definition.
+        images: of `write_images`.
+        device: where it is tried out.
+        examining: `experiments.examine`, all but its first argument.
+    """
     files, sizes = zip(*(images if "224 px, linear" in name else images[:-1]), strict=True)
     on_gpu = device == "cuda"
     pipeline = pipeline_def(chain)(batch_size=16, num_threads=_THREADS, device_id=0 if on_gpu else None, seed=3)
@@ -125,6 +131,6 @@ def examined(
     shuffled = random.sample(files, len(files))
     edit.repoint(graph, shuffled, list(range(len(files))))
     edit.restrain(graph, Budget(_THREADS))
-    found = examine(graph, 0, shuffled, device, _THREADS, cpu)
+    found = examining(graph, 0, shuffled, device, _THREADS)
     found.pop("sizes", None)
     return acceptance.judge(acceptance.Observed(**found), sizes)

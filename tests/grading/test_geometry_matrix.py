@@ -1,9 +1,10 @@
 """325 honest chains of crops and resizes on images of every kind: no problem with any of them."""
 
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
+from sandbox.guest.trusted.experiments import examine
 from tests.grading.geometry import chains, examined, write_images
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -20,6 +21,6 @@ def images(tmp_path_factory):
 @pytest.mark.parametrize("group", range(_GROUPS))
 def test_nobody_is_accused(images, group):
     """Twenty-five chains at a time; every image follows its file, and no window is too small."""
-    with ThreadPoolExecutor(1) as cpu:
-        proofs = {name: examined(name, chain, images, "cpu", cpu) for name, chain in list(chains())[group::_GROUPS]}
+    here = partial(examine, pytest.fail)
+    proofs = {name: examined(name, chain, images, "cpu", here) for name, chain in list(chains())[group::_GROUPS]}
     assert {name: proof.note for name, proof in proofs.items() if proof.problem is not None} == {}

@@ -1,4 +1,4 @@
-"""The process for the CPU: it sees no GPU, its failures are answers, and it does not outlive its parent."""
+"""The process for the CPU: it sees no GPU, asks its parent, failures are answers; it does not outlive its parent."""
 
 import os
 import signal
@@ -13,13 +13,27 @@ from tests.waiting import wait_for
 _PARENT = """
 import os
 import time
-from sandbox.guest.trusted.children import without_gpu
+from sandbox.guest.trusted.children import WithoutGpu
 
-pool = without_gpu()
-child = pool.submit(os.getpid).result()
-gpus = pool.submit(os.getenv, "CUDA_VISIBLE_DEVICES").result()
-failure = pool.submit(int, "x").exception()
-print(child, repr(gpus), os.environ["CUDA_VISIBLE_DEVICES"], type(failure).__name__, flush=True)
+
+def asked(in_parent):
+    try:
+        in_parent(int, "x")
+    except RuntimeError as error:
+        assert "invalid literal" in str(error)
+        return os.getpid(), os.getenv("CUDA_VISIBLE_DEVICES"), in_parent(os.getenv, "CUDA_VISIBLE_DEVICES")
+
+
+def failing(in_parent):
+    raise ValueError("as_told")
+
+
+child = WithoutGpu()
+try:
+    child.call(failing)
+except RuntimeError as error:
+    pid, *gpus = child.call(asked)
+    print(pid, error, *map(repr, gpus), flush=True)
 time.sleep(600)
 """
 
@@ -38,9 +52,9 @@ def parent():
 
 
 def test_a_child_sees_no_gpu_and_ends_with_its_parent(parent):
-    """The parent's own view stays as it is, and a child that waits for work notices that nobody is left."""
+    """The parent's own view stays as it is, failures go both ways, and a child that waits for work ends, too."""
     child, *told = parent.stdout.readline().split()
-    assert told == ["''", "0", "ValueError"]
+    assert told == ["as_told", "''", "'0'"]
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     wait_for(lambda: state(child) is None, 15.0)

@@ -2,7 +2,6 @@
 
 import math
 import random
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -59,7 +58,7 @@ def test_runs_differ_by_their_files_alone(lab_child, graphs, held_out):
 
     def digests():
         ready = runs.still(model.read(edited(data, held_out)), 0, random.Random(3))
-        many = runs.Runs([7] * 16, ThreadPoolExecutor(1))
+        many = runs.Runs([7] * 16, pytest.fail)
         files = [held_out[n % 6] for n in range(16)]
         swapped = [held_out[1], *files[1:]]
         return [[seen.digest.hex() for seen in many.run(ready, names)[0]] for names in (files, files, swapped)]
@@ -138,7 +137,7 @@ def test_large_files_leave_no_room_for_the_least_important(lab_child, tmp_path):
 
         twins._MOST_BYTES = 20 * 8 * 8 * 3
         decoder = model.Operator("decoders__Image")
-        with twins.Pictures([str(file) for file in files], decoder, 1, ThreadPoolExecutor(1), grey=False) as pictures:
+        with twins.Pictures([str(file) for file in files], decoder, 1, grey=False) as pictures:
             pictures.shuffle(random.Random(3))
             return pictures.files, [int(pixels[0, 0, 0]) for pixels in pictures.pixels]
 

@@ -7,7 +7,6 @@ pipeline and drives it itself. Batches and counts are facts here; time is the ho
 import os
 import random
 import time
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from ..graph.edit import Budget, GraphRefused
 from ..graph.wire import WireError
 from . import reference_plan
 from .batches import Batches
-from .children import without_gpu
+from .children import WithoutGpu
 from .experiments import examine
 from .own_graph import OwnGraph
 from .pipelines import build
@@ -41,7 +40,7 @@ def run(link: Link) -> None:
     import torch
 
     torch.set_num_threads(1)
-    cpu = without_gpu()
+    cpu = WithoutGpu()
     link.send("ready", versions={"dali": nvidia.dali.__version__, "torch": torch.__version__})
     device = "cpu"
     prepared: Prepared | None = None
@@ -107,10 +106,10 @@ class Prepared:
     batch: dict[str, Any]
     """Facts of the first batch."""
 
-    def experiment(self, threads: int, device: str, cpu: Executor) -> dict[str, Any]:
+    def experiment(self, threads: int, device: str, cpu: WithoutGpu) -> dict[str, Any]:
         """What the graph does (`found`), and the job of a reference loader (`plan`); see `experiments.examine`."""
         output = self.batch["output"]
-        found = examine(self.graph, output, self.files, device, threads, cpu)
+        found = cpu.call(examine, self.graph, output, self.files, device, threads)
         plan = reference_plan.plan(
             self.graph,
             self.batch["shape"][1:],

@@ -18,9 +18,9 @@ import math
 import os
 import random
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from statistics import fmean
 from typing import Any
 
@@ -47,17 +47,19 @@ _SCANT = 1 / 16
 
 
 def examine(
-    graph: Graph, output: int, files: Sequence[str], device: str, threads: int, cpu: Executor
+    with_gpu: Callable[..., Any], graph: Graph, output: int, files: Sequence[str], device: str, threads: int
 ) -> dict[str, Any]:
     """What was found, as JSON: see the service's model `GraphProof`, and `sizes`, see `reference_plan.plan`.
 
+    For a process that sees no GPU, see `children.WithoutGpu`.
+
     Args:
+        with_gpu: calls a function in the process that has the GPU.
         graph: edited for the clean room and pointed at held-out files.
         output: index of the output with images.
         files: JPEG files that may be read.
         device: `cuda` or `cpu`, where the graph is to be timed.
         threads: of the CPU.
-        cpu: where pipelines for the CPU are built and run, see `children.without_gpu`.
     """
     started = time.monotonic()
     draw = random.SystemRandom()
@@ -72,10 +74,10 @@ def examine(
             largest, others = _chosen(files, min(len(files), samples, _MOST_FILES), draw)
             decoder = ready.operators[decoders[0]]
             grey = decoder.scalar("output_type") == flow.GRAY and not flow.asks_for_shapes(ready)
-            with Pictures([*largest, *others], decoder, threads, cpu, grey=grey) as pictures:
+            with Pictures([*largest, *others], decoder, threads, grey=grey) as pictures:
                 pictures.shuffle(draw)
                 weights = _weights(pictures.files, largest, len(files))
-                found |= _on_device(Experiments(pictures, weights, samples, draw, cpu), ready, device)
+                found |= _on_device(Experiments(pictures, weights, samples, draw, with_gpu), ready, device)
         except Exception as error:
             found["doubt"] = f"Running the graph on other pictures failed: {error}"[:500]
     return found | {"seconds": round(time.monotonic() - started, 3)}
@@ -127,16 +129,21 @@ class Experiments:
         weights: how many files each of these stands for.
         samples: images in a run.
         draw: random numbers that no graph can know.
-        cpu: where graphs for the CPU run.
+        with_gpu: calls a function in the process that has the GPU, where graphs for it run.
     """
 
     def __init__(
-        self, pictures: Pictures, weights: Sequence[float], samples: int, draw: random.Random, cpu: Executor
+        self,
+        pictures: Pictures,
+        weights: Sequence[float],
+        samples: int,
+        draw: random.Random,
+        with_gpu: Callable[..., Any],
     ) -> None:
         self.samples = samples
         self._pictures = pictures
         self._draw = draw
-        self._runs = Runs(draw.choices(range(1000), k=samples), cpu)
+        self._runs = Runs(draw.choices(range(1000), k=samples), with_gpu)
         self._places = [place % len(pictures.files) for place in range(samples)]
         self._files = [pictures.files[place] for place in self._places]
         self._weights = [weights[place] for place in self._places]

@@ -4,8 +4,7 @@ import copy
 import hashlib
 import math
 import random
-from collections.abc import Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..graph import flow, model
@@ -38,12 +37,12 @@ class Runs:
 
     Args:
         labels: of the files of a run, by their place; a longer run begins anew with them.
-        cpu: where graphs for the CPU run.
+        with_gpu: calls a function in the process that has the GPU, where graphs for it run.
     """
 
-    def __init__(self, labels: Sequence[int], cpu: Executor) -> None:
+    def __init__(self, labels: Sequence[int], with_gpu: Callable[..., Any]) -> None:
         self._labels = labels
-        self._cpu = cpu
+        self._with_gpu = with_gpu
 
     def run(
         self, graph: Graph, files: Sequence[str], windows: Sequence[str] = (), sized: Sequence[str] = ()
@@ -65,7 +64,7 @@ class Runs:
         made = {edge.name: edge for operator in ready.operators for edge in operator.outputs}
         ready.outputs += [made[name] for name in (*windows, *sized)]
         job = (ready, len(files) // graph.batch_size, len(graph.outputs) + len(windows))
-        return self._cpu.submit(_run, *job).result() if graph.device_id is None else _run(*job)
+        return _run(*job) if graph.device_id is None else self._with_gpu(_run, *job)
 
 
 def _run(graph: Graph, batches: int, whole: int) -> Outputs:

@@ -3,7 +3,6 @@
 import os
 import random
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from typing import Any, Self
 
 from ..graph.model import Operator
@@ -21,12 +20,11 @@ class Pictures:
         files: JPEG files, the most important first: only as many as `_MOST_BYTES` of pixels hold, and some more.
         decoder: of the graph.
         threads: of the CPU.
-        cpu: where files are decoded.
         grey: pictures have one channel, of which a file's header tells.
     """
 
-    def __init__(self, files: Sequence[str], decoder: Operator, threads: int, cpu: Executor, *, grey: bool) -> None:
-        self.pixels = cpu.submit(_decoded, files, decoder, threads, grey=grey).result()
+    def __init__(self, files: Sequence[str], decoder: Operator, threads: int, *, grey: bool) -> None:
+        self.pixels = _decoded(files, decoder, threads, grey=grey)
         self.files = list(files[: len(self.pixels)])
         self.twins = [_kept(pixels) for pixels in self.pixels]
         self._made = list(self.twins)
