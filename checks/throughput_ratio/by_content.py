@@ -62,8 +62,8 @@ _UNKNOWN = (
 
 
 _BELIEVED = 0.7
-"""What of a reference's rate is beyond doubt where nobody can read what the learner's code does to an image: by less
-nobody fails, and by no less than the plan's floors anybody passes."""
+"""Share of a reference's rate that counts when a ratio is to fail, where the learner's own code was timed: it may do
+more to an image than our references, which nobody can read. To pass, the floors of the plan count."""
 _NOT_FROM_FILES = {"independent": "ratio.independent", "unlike": "ratio.unlike"}
 """Problems of a graph that leave no doubt (see `grader_service/grading/acceptance.py`): the code."""
 _IN_DOUBT = {

@@ -28,12 +28,21 @@ def failing(in_parent):
     raise ValueError("as_told")
 
 
+def ending(in_parent):
+    os.kill(os.getpid(), 9)
+
+
 child = WithoutGpu()
 try:
     child.call(failing)
 except RuntimeError as error:
     pid, *gpus = child.call(asked)
     print(pid, error, *map(repr, gpus), flush=True)
+input()
+try:
+    child.call(ending)
+except EOFError:
+    print("ended", flush=True)
 time.sleep(600)
 """
 
@@ -43,6 +52,7 @@ def parent():
     """A program with such a child; ended at the end."""
     with subprocess.Popen(
         [sys.executable, "-c", _PARENT],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "CUDA_VISIBLE_DEVICES": "0"},
@@ -58,3 +68,11 @@ def test_a_child_sees_no_gpu_and_ends_with_its_parent(parent):
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     wait_for(lambda: state(child) is None, 15.0)
+
+
+def test_the_end_of_a_child_is_no_wait(parent):
+    """A graph may crash the process or fill its memory: whoever waits for an answer hears at once that none comes."""
+    parent.stdout.readline()
+    parent.stdin.write("\n")
+    parent.stdin.flush()
+    assert parent.stdout.readline() == "ended\n"
