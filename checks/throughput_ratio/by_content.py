@@ -50,8 +50,8 @@ _UNCERTAIN = {
     ),
     "small_area": (
         "small_area",
-        "they show much less of each file than a standard random crop does, which is less work. Let "
-        "`build_dali_iterator` crop as torchvision's RandomResizedCrop does, or resize whole images.",
+        "they show much less of each file than a standard random crop does, or seldom its lower end, which is less "
+        "work. Let `build_dali_iterator` crop as torchvision's RandomResizedCrop does, or resize whole images.",
     ),
 }
 _UNKNOWN = (

@@ -118,7 +118,7 @@ class Ledger:
             problem=self.problem if total.unknown > _MOST * total.delivered else None,
         )
         # The learner's job is not known here, so torchvision's RandomResizedCrop stands in for it.
-        proof = prove(audits, figures, expected_area=standard_work(self.plan.sizes)[0])
+        proof = prove(audits, figures, expected=standard_work(self.plan.sizes))
         problem = proof.problem
         if total.repeated + total.stale > _MOST * total.delivered:
             problem = "replayed" if total.repeated >= total.stale else "stale"

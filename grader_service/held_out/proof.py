@@ -14,7 +14,9 @@ LEAST_MEAN = 0.75
 LEAST_SHARE = 0.95
 """Share of a sample that must pass one by one, and of delivered images that must be known."""
 LEAST_AREA = 0.8
-"""Visible area, compared with the reference loader's."""
+"""What is visible, compared with the standard job's."""
+LOWEST = 1 / 3
+"""Part of an image that a decoder reads only if it reads the file nearly to its end."""
 _FEWEST_AREAS = 8
 _AREA_ERRORS = 3.0
 _DELIVERED = (ContentKind.FULL, ContentKind.COARSE)
@@ -34,7 +36,7 @@ class Figures:
     """Why identities could not be told; the counts are 0 then."""
 
 
-def prove(audits: Sequence[Audit], figures: Figures, *, expected_area: float | None = None) -> ContentProof:
+def prove(audits: Sequence[Audit], figures: Figures, *, expected: tuple[float, float] | None = None) -> ContentProof:
     """Whether the images of an arm count as delivered, and if not, why (`problem`).
 
     Problems, in this order: `no_images`; `no_colour`, `colours_changed`, `not_identified` (which images came cannot be
@@ -44,12 +46,14 @@ def prove(audits: Sequence[Audit], figures: Figures, *, expected_area: float | N
     Args:
         audits: of images chosen at random among those delivered in timed windows.
         figures: of all of them.
-        expected_area: mean visible share of the source in the reference loader's outputs with the same job.
+        expected: of the standard job, mean visible share of the source, and share of images that show its lowest third.
     """
     failed = [audit for audit in audits if audit.kind not in _DELIVERED]
     texture = fmean(audit.texture for audit in audits) if audits else None
-    known_area = [audit.area for audit in audits if audit.kind is not ContentKind.UNKNOWN]
-    area = fmean(known_area) if known_area else None
+    known = [audit for audit in audits if audit.kind is not ContentKind.UNKNOWN]
+    areas = [audit.area for audit in known]
+    reaching = [float(audit.bottom > 1 - LOWEST) for audit in known]
+    expected_area, expected_low = expected or (None, None)
     enough = texture is not None and texture >= LEAST_MEAN and len(failed) <= (1 - LEAST_SHARE) * len(audits)
     kind = _kind(audits, failed, enough=enough)
     return ContentProof(
@@ -60,12 +64,15 @@ def prove(audits: Sequence[Audit], figures: Figures, *, expected_area: float | N
         audited=len(audits),
         failed_audits=len(failed),
         texture=texture,
-        area=area,
+        area=fmean(areas) if areas else None,
         expected_area=expected_area,
+        low=fmean(reaching) if reaching else None,
+        expected_low=expected_low,
         kind=kind,
         problem=_figures_problem(figures)
         or _audit_problem(audits, kind, enough=enough)
-        or _area_problem(known_area, expected_area),
+        or _area_problem(areas, expected_area)
+        or _area_problem(reaching, expected_low),
         note=_note(audits),
     )
 

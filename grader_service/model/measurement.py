@@ -175,7 +175,11 @@ class ContentProof(Frozen):
     area: Annotated[float, Field(ge=0, le=1.1)] | None = None
     """Mean share of the source image that is visible in the output."""
     expected_area: Annotated[float, Field(ge=0, le=1)] | None = None
-    """The same for the reference loader with the same job."""
+    """The same for the standard job, torchvision's `RandomResizedCrop`."""
+    low: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Share of the images whose visible part reaches the lowest third of its source."""
+    expected_low: Annotated[float, Field(ge=0, le=1)] | None = None
+    """The same for the standard job."""
     kind: ContentKind = ContentKind.UNKNOWN
     problem: ShortText | None = None
     """Why the images do not count as delivered, such as `partial_decode`; null when they do."""

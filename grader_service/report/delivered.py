@@ -28,7 +28,7 @@ _PROBLEM_MEANING = {
     "partial_decode": "The finest texture of the files is missing, so they were decoded at reduced resolution.",
     "rendered": "The colours of the files are there without their texture, so the images were not decoded from them.",
     "not_comparable": "The texture could not be compared with that of the files.",
-    "small_area": "The images show, or were decoded from, much less of each file than a standard random crop.",
+    "small_area": "The images show much less of each file than a standard random crop does, or seldom its lower end.",
 }
 _OTHER_PROBLEM = "The images could not be taken for decoded images of this run."
 _GRAPH_PROBLEM_MEANING = {
@@ -93,6 +93,9 @@ def findings(content: ContentProof) -> tuple[tuple[str, str], ...]:
         facts.append(("Visible part of each file", percent(content.area, 3)))
     if content.expected_area is not None:
         facts.append(("The same, expected", percent(content.expected_area, 3)))
+    if content.low is not None and content.expected_low is not None:
+        low = f"{percent(content.low)} (expected: {percent(content.expected_low)})"
+        facts.append(("Parts that reach the lowest third", low))
     return tuple(facts)
 
 

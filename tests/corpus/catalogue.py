@@ -17,7 +17,7 @@ FAMILIES = {
     "C": ("clocks", 9),
     "M": ("patched libraries and imports", 11),
     "B": ("a baseline held back", 12),
-    "D": ("an inflated DALI arm", 37),
+    "D": ("an inflated DALI arm", 38),
     "S": ("fake data sets", 15),
     "R": ("reflections without substance", 15),
     "H": ("the harness and its channel", 19),

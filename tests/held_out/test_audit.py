@@ -107,6 +107,7 @@ def test_the_crop_is_found():
     assert mirrored.box == pytest.approx(box, abs=0.1)
     assert (plain.mirrored, mirrored.mirrored) == (False, True)
     assert plain.area == pytest.approx(240 * 200 / (500 * 375), rel=0.005)
+    assert plain.bottom == pytest.approx((58 + 200) / 375, abs=0.001)
 
 
 @pytest.mark.parametrize(

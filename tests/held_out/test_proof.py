@@ -11,16 +11,17 @@ from grader_service.model.measurement import ContentKind
 GOOD = Figures(delivered=1000, identified=1000, distinct=512, stale=0)
 
 
-def audits(kind=ContentKind.FULL, texture=0.95, count=64, area=1.0):
-    return [Audit(kind, texture, texture, area, (0, 0, 1, 1), mirrored=False)] * count
+def audits(kind=ContentKind.FULL, texture=0.95, count=64, area=1.0, bottom=1.0):
+    return [Audit(kind, texture, texture, area, bottom, (0, 0, 1, 1), mirrored=False)] * count
 
 
 def test_honest_images_count():
     """Figures and audits without fault have no problem."""
-    proof = prove(audits(area=0.5), GOOD, expected_area=0.52)
+    proof = prove(audits(area=0.5), GOOD, expected=(0.52, 0.89))
     assert proof.problem is None
     assert (proof.kind, proof.audited, proof.failed_audits) == (ContentKind.FULL, 64, 0)
-    assert (proof.texture, proof.area) == (pytest.approx(0.95), pytest.approx(0.5))
+    assert (proof.texture, proof.area, proof.low) == (pytest.approx(0.95), pytest.approx(0.5), 1.0)
+    assert (proof.expected_area, proof.expected_low) == (0.52, 0.89)
 
 
 @pytest.mark.parametrize(
@@ -46,13 +47,19 @@ SETS = {
     "crops a little smaller are not": (audits(area=0.5), None),
     "windows are random, and a few are small by chance": (WINDOWS, None),
     "many small windows are no chance": (WINDOWS * 40, "small_area"),
+    "windows near the top are less work": (audits(bottom=0.66, count=51) + audits(count=13), "small_area"),
+    "a few of them are chance": (audits(bottom=0.6, count=16) + audits(count=48), None),
+    "those that could not be placed say nothing": (
+        audits(count=62) + audits(ContentKind.UNKNOWN, bottom=0.0, count=2),
+        None,
+    ),
 }
 
 
 @pytest.mark.parametrize(("audited", "problem"), SETS.values(), ids=SETS)
 def test_audits_are_judged_together(audited, problem):
-    """Beside a reference whose windows are 0.55 of an image in the mean."""
-    assert prove(audited, GOOD, expected_area=0.55).problem == problem
+    """Beside a standard job whose windows are 0.55 of an image in the mean, and reach its end in 0.89 of all images."""
+    assert prove(audited, GOOD, expected=(0.55, 0.89)).problem == problem
 
 
 @pytest.mark.parametrize(

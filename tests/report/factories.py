@@ -295,6 +295,8 @@ content = partial(
     texture=0.973,
     area=0.4912,
     expected_area=0.5034,
+    low=0.875,
+    expected_low=0.892,
     kind=ContentKind.FULL,
     note="64 full; texture 0.94 to 1.00, worst block 0.81",
 )

@@ -26,11 +26,13 @@ def test_findings_tell_counts_and_texture():
     assert facts["Finest texture"].startswith("0.97 ")
     assert facts["Visible part of each file"] == "49.1%"
     assert facts["The same, expected"] == "50.3%"
+    assert facts["Parts that reach the lowest third"] == "87.5% (expected: 89.2%)"
 
 
 def test_findings_leave_out_what_is_unknown():
     """No audit, no texture and no area are not shown as zeros."""
-    facts = _facts(stale=0, repeated=0, audited=0, failed_audits=0, texture=None, area=None, expected_area=None)
+    unknown = dict.fromkeys(("texture", "area", "expected_area", "low", "expected_low"))
+    facts = _facts(stale=0, repeated=0, audited=0, failed_audits=0, **unknown)
     assert list(facts) == [
         "Images looked at",
         "Images of this run",

@@ -88,6 +88,15 @@ class Show:
 build_small, build_dali_iterator = build_dali_iterator, Show
 """
 
+CORNERS = external().replace(
+    'images = fn.decoders.image(jpegs, device="mixed")',
+    """whole = fn.reshape(fn.cast(fn.random.coin_flip(probability=0.2), dtype=types.FLOAT), shape=[1])
+    share = 0.66 + 0.34 * whole
+    images = fn.decoders.image_slice(jpegs, const([0.0, 0.0]), fn.cat(share, share), device="mixed")
+    images = fn.resize(images, size=(144, 192))""",
+)
+"""Of four in five images two thirds of the rows and columns are decoded; the last third of the file is not read."""
+
 
 CASES = (
     overworked(
@@ -192,5 +201,11 @@ images = part + const(np.concatenate([np.zeros((48, 96, 3)), np.full((48, 96, 3)
         "the first batch holds images four times as large as those of all later ones",
         joined(COMMON, external(), LARGE_FIRST, END),
         ("ratio.not_carried",),
+    ),
+    arm(
+        "D38",
+        "code of its own: of four images in five the upper corner, which spares the decoder the end of the file",
+        joined(COMMON, CONSTANTS, CORNERS, END),
+        ("ratio.small_area",),
     ),
 )
