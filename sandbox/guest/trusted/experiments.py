@@ -86,12 +86,12 @@ def examine(
 def _on_device(experiments: "Experiments", graph: Graph, device: str) -> dict[str, Any]:
     rows = [kind(graph.operators[place].name) for place in flow.behind(graph, 0)]
     if device == "cuda" and any(row is not None and row.gpu_only for row in rows):
-        return experiments.facts(graph, experiments.images(graph), DECODED)
+        return experiments.facts(graph, experiments.of_files(graph), DECODED)
     on_cpu = copy.deepcopy(graph)
     edit.to_cpu(on_cpu)
     with ThreadPoolExecutor(1) as beside:
         on_gpu = beside.submit(experiments.images, graph) if device == "cuda" else None
-        images = experiments.images(on_cpu)
+        images = experiments.images(on_cpu) if on_gpu is not None else experiments.of_files(on_cpu)
         found = experiments.facts(on_cpu, images, 0.0)
     if on_gpu is not None:
         found["on_gpu"] = experiments.resembling(on_gpu.result(), images)
@@ -149,8 +149,12 @@ class Experiments:
         self._weights = [weights[place] for place in self._places]
         self._twins = self._named(pictures.twins)
 
+    def of_files(self, graph: Graph) -> Outputs:
+        """What a graph makes of the files, what decoders cut out, and sizes on the way."""
+        return self._with_steps(graph, self._files)
+
     def images(self, graph: Graph) -> Outputs:
-        """What a graph makes of the files and then of their twins, what decoders cut out, and sizes on the way."""
+        """The same of the files and then of their twins, in one run."""
         return self._with_steps(graph, [*self._files, *self._twins])
 
     def resembling(self, on_gpu: Outputs, on_cpu: Outputs) -> int:
@@ -158,19 +162,19 @@ class Experiments:
         decoded, worked = (alike(on_gpu, on_cpu, within) for within in (DECODED, WORKED))
         return sum(map(min, decoded[: self.samples], worked[self.samples :]))
 
-    def facts(self, graph: Graph, both: Outputs, within: float) -> dict[str, Any]:
+    def facts(self, graph: Graph, images: Outputs, within: float) -> dict[str, Any]:
         """All that can be found out of a graph on its device.
 
         Args:
             graph: to try out.
-            both: its `images`.
+            images: its `images` or `of_files`.
             within: how far images of the files may be from those of the twins, see `alike`.
         """
-        if len({sample.shape for sample in both[0]}) > 1:
+        if len({sample.shape for sample in images[0]}) > 1:
             return {
                 "doubt": "Images of different batches have different sizes; resize or crop all of them to one size."
             }
-        of_files = [seen[: self.samples] for seen in both]
+        of_files = [seen[: self.samples] for seen in images]
         of_twins = self._with_steps(graph, self._twins)
         twin, *inner = of_twins
         steps = dict(zip([*_windows(graph), *_sized(graph)], inner, strict=False))
