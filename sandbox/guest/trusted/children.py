@@ -20,12 +20,15 @@ class WithoutGpu:
     """A process that sees no GPU, where DALI builds a pipeline for the CPU a hundred times faster.
 
     Fork it before CUDA is initialised: a child cannot use it after that, and may hang.
+
+    Args:
+        ahead: what the process does at once, so that no later call waits for it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ahead: Callable[[], object] | None = None) -> None:
         context = get_context("fork")
         self._link, theirs = context.Pipe()
-        context.Process(target=_serve, args=(theirs,), daemon=True).start()
+        context.Process(target=_serve, args=(theirs, ahead), daemon=True).start()
         theirs.close()  # or the end of the process would not be seen
 
     def call(self, function: Callable[..., Any], *arguments: object) -> Any:
@@ -45,9 +48,11 @@ class WithoutGpu:
             self._link.send(_done(*what))
 
 
-def _serve(link: Connection) -> None:
+def _serve(link: Connection, ahead: Callable[[], object] | None) -> None:
     end_with_parent()
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    if ahead is not None:
+        ahead()
 
     def in_parent(function: Callable[..., Any], *arguments: object) -> Any:
         link.send(("call", (function, arguments)))

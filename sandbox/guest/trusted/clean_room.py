@@ -21,6 +21,7 @@ from .experiments import examine
 from .own_graph import OwnGraph
 from .pipelines import build
 from .runs import reseed
+from .twins import decode_one
 
 FORBIDDEN_ENVIRONMENT = ("DALI_PRELOAD_PLUGINS", "NVIMGCODEC_EXTENSIONS_PATH", "LD_PRELOAD", "PYTHONSTARTUP")
 """Scrubbed before DALI is imported: each of them loads code or changes what is measured."""
@@ -40,7 +41,7 @@ def run(link: Link) -> None:
     import torch
 
     torch.set_num_threads(1)
-    cpu = WithoutGpu()
+    cpu = WithoutGpu(decode_one)  # while the learner's code runs
     link.send("ready", versions={"dali": nvidia.dali.__version__, "torch": torch.__version__})
     device = "cpu"
     prepared: Prepared | None = None
