@@ -12,7 +12,7 @@ from sandbox.api import Pod, PodSpec, RunSpace, Scratch, SpaceLimits
 
 Device = Literal["cuda", "cpu"]
 _TRUSTED_MEMORY_MIB = 8192
-_SCANNER_MEMORY_MIB = 1024
+_SCANNER_MEMORY_MIB = 2048
 
 
 class Crew:

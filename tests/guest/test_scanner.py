@@ -3,11 +3,13 @@
 import io
 import itertools
 import os
+import signal
 
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
+from sandbox.guest.trusted import scanner
 from sandbox.guest.trusted.jpeg_structure import structure
 from sandbox.guest.trusted.scanner import Caps, inspect_file, saved_again, scan
 
@@ -179,3 +181,25 @@ def test_pictures_of_every_mode_have_a_look(tmp_path, mode):
 def test_an_empty_set_looks_like_nothing():
     """No images, no middle."""
     assert saved_again([]) == 0
+
+
+def test_a_file_that_ends_the_decoder_costs_no_other_one(tmp_path, monkeypatch):
+    """Two processes decode; each begins anew behind such a file, and what the others are stays with their paths."""
+    sizes = {f"{number:02}.jpg": (40 + number, 33) for number in range(20)}
+    for number, (name, size) in enumerate(sizes.items()):
+        Image.fromarray(noise(number, size[::-1])).save(tmp_path / name)
+    broken = {"00.jpg", "07.jpg", "08.jpg", "10.jpg", "19.jpg"}
+    plain = scanner.inspect_file
+
+    def inspect(path, caps):
+        if os.path.basename(path).decode() in broken:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return plain(path, caps)
+
+    monkeypatch.setattr(scanner, "inspect_file", inspect)
+    found = scan(str(tmp_path), [str(tmp_path)], Caps())
+    assert found["rejected"] == {"decoder_crashed": len(broken)}
+    assert {os.path.basename(example["path"]) for example in found["examples"]} == broken
+    seen = sorted((entry["width"], entry["height"]) for entry in found["sizes"])
+    assert seen == sorted(size for name, size in sizes.items() if name not in broken)
+    assert found["distinct"] == len(sizes) - len(broken)
