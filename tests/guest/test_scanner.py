@@ -4,6 +4,7 @@ import io
 import itertools
 import os
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -203,3 +204,22 @@ def test_a_file_that_ends_the_decoder_costs_no_other_one(tmp_path, monkeypatch):
     seen = sorted((entry["width"], entry["height"]) for entry in found["sizes"])
     assert seen == sorted(size for name, size in sizes.items() if name not in broken)
     assert found["distinct"] == len(sizes) - len(broken)
+
+
+def test_a_slow_file_of_one_process_costs_none_of_the_other(tmp_path, monkeypatch):
+    """What is decoded may lie unread for longer than any file may take to decode."""
+    for number in range(180):
+        (tmp_path / f"{number:03}.jpg").write_bytes(b"not looked at")
+    slow = tmp_path / "slow"  # whichever process comes first, for its first files
+    left = itertools.count(12, -1)
+
+    def inspect(path, caps):
+        if not slow.exists():
+            slow.write_text(str(os.getpid()))
+        if slow.read_text() == str(os.getpid()) and next(left) > 0:
+            time.sleep(0.3)
+        return {"reason": "long" * 250}
+
+    monkeypatch.setattr(scanner, "inspect_file", inspect)
+    monkeypatch.setattr(scanner, "FILE_S", 1)
+    assert scan(str(tmp_path), [str(tmp_path)], Caps())["rejected"] == {"long" * 250: 180}

@@ -237,7 +237,9 @@ def _decode_in_child(candidates: list[Candidate], caps: Caps) -> Iterator[dict[s
         with os.fdopen(write_end, "w") as out:
             for candidate in candidates:
                 signal.alarm(FILE_S)
-                out.write(json.dumps(inspect_file(candidate.path, caps)) + "\n")
+                result = inspect_file(candidate.path, caps)
+                signal.alarm(0)  # from here on it may have to wait until somebody reads
+                out.write(json.dumps(result) + "\n")
                 out.flush()
         os._exit(0)
     os.close(write_end)
