@@ -55,6 +55,19 @@ def ready_store(settings: Settings) -> Store:
     return store
 
 
+def existing_store(settings: Settings) -> Store:
+    """The same for a command that also has something to do without a database, and makes none.
+
+    Raises:
+        ConfigurationError: there is no database, or its schema is another version's.
+        StoreUnavailable: the database does not answer.
+    """
+    url = make_url(settings.database_url or f"sqlite:///{settings.state_dir / 'grader.db'}")
+    if url.get_backend_name() == "sqlite" and not (url.database and Path(url.database).exists()):
+        raise ConfigurationError(f"no submission was accepted here: {url.database} is not there")
+    return ready_store(settings)
+
+
 def open_artifacts(settings: Settings) -> "ArtifactStore":
     """The artifacts' store."""
     from grader_service.store.artifacts import ArtifactStore  # noqa: PLC0415 - planning needs no object store

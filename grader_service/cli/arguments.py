@@ -8,6 +8,9 @@ from pathlib import Path
 from grader_service.model.base import neutralise
 from grader_service.settings import Settings
 
+ANY_ID = "Id of a submission or of one of its runs, or a beginning of 4 or more characters that fits no other."
+"""Help of an argument that `grader_service.store.ids` reads."""
+
 
 def fresh_id(origin: str, path: Path) -> str:
     """A submission id for a file whose sender gave none, such as `local:notebook.ipynb:1f2e3d4c`."""

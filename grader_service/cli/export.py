@@ -1,22 +1,27 @@
 """`grader export`: verdicts in the formats of Gradescope, PrairieLearn and JUnit XML."""
 
+import functools
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from grader_service.cli.output import error_console, write_text
-from grader_service.errors import UsageError
+from grader_service.errors import InfrastructureError, UsageError
 from grader_service.interchange.choosing import file_names, held_back, newest
 from grader_service.interchange.gradescope import gradescope
 from grader_service.interchange.junit import junit
 from grader_service.interchange.prairielearn import prairielearn
 from grader_service.interchange.reading import MOST_BYTES, Found, Refused, read
+from grader_service.model.base import IDENTIFIER
 from grader_service.model.verdict import Verdict
+
+if TYPE_CHECKING:
+    from grader_service.store.engine import Store
 
 
 class Format(StrEnum):
@@ -30,7 +35,11 @@ class Format(StrEnum):
 def export(
     verdicts: Annotated[
         list[str],
-        typer.Argument(metavar="VERDICT.json...", help="Verdicts as JSON or JSON lines; - is standard input."),
+        typer.Argument(
+            metavar="VERDICT.json|ID...",
+            help="Verdicts as JSON or JSON lines; - is standard input. What is no file is the id of a submission or of "
+            "one of its runs, or a unique beginning of 4 or more characters: the verdict in force in the store.",
+        ),
     ],
     form: Annotated[Format, typer.Option("--format", help="What to write.")],
     out: Annotated[
@@ -49,7 +58,8 @@ def export(
 ) -> None:
     """Write verdicts in the format of another platform. A missing score is never written as 0.
 
-    Exit codes: 0 all exported, 1 some held back (signature, rehearsal, points), 2 some were no verdicts, or usage.
+    Exit codes: 0 all exported, 1 some held back (signature, rehearsal, points), 2 some were no verdicts, or usage, 3
+    the store did not answer.
     """
     keys = _keys(verify or [])
     folder = out != "-" and (out.endswith("/") or Path(out).is_dir())
@@ -87,8 +97,12 @@ def _keys(given: Sequence[str]) -> list[str]:
 
 
 def _all(sources: Sequence[str], keys: Sequence[str]) -> Iterator[Found | Refused]:
+    open_store = functools.cache(_store)
     for source in dict.fromkeys(sources):
         name = "standard input" if source == "-" else source
+        if source != "-" and IDENTIFIER.fullmatch(source) and not Path(source).exists():
+            yield from _in_force(open_store, source, keys)
+            continue
         try:
             if source == "-":
                 content = sys.stdin.buffer.read(MOST_BYTES + 1)
@@ -103,6 +117,32 @@ def _all(sources: Sequence[str], keys: Sequence[str]) -> Iterator[Found | Refuse
             yield Refused(name, problem, held_back=False)
             continue
         yield from read(name, content, keys)
+
+
+def _store() -> "Store":
+    from grader_service import wiring  # noqa: PLC0415 - most exports need no database driver
+    from grader_service.settings import Settings  # noqa: PLC0415 - nor any settings
+
+    return wiring.existing_store(Settings())
+
+
+def _in_force(open_store: Callable[[], "Store"], source: str, keys: Sequence[str]) -> Iterator[Found | Refused]:
+    """The verdict in force of the submission that is named."""
+    from grader_service.store import operations  # noqa: PLC0415 - as above
+
+    try:
+        found = operations.whereabouts(open_store(), source)
+    except UsageError as error:
+        yield Refused(source, f"there is no such file, and {error}", held_back=False)
+        return
+    except InfrastructureError as error:
+        raise InfrastructureError(f"{source} is no file, and whether it is an id cannot be asked: {error}") from error
+    submission_id = found.submission["submission_id"]
+    if found.verdict is None:
+        problem = f"submission {submission_id} has no verdict yet. `grader status {submission_id}` says where it is."
+        yield Refused(source, problem, held_back=False)
+    else:
+        yield from read(f"submission {submission_id}", found.verdict.encode(), keys)
 
 
 def _document(form: Format, verdicts: Sequence[Verdict]) -> str:

@@ -4,35 +4,44 @@ Each command imports what it uses: `grader grade` should not wait for a database
 """
 
 import json
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from grader_service.cli.arguments import operator
+from grader_service.cli.arguments import ANY_ID, operator
 from grader_service.cli.output import console, when
 from grader_service.cli.render import show_verdict
 from grader_service.errors import UsageError
 from grader_service.model.verdict import Verdict
 from grader_service.settings import Settings
 
+if TYPE_CHECKING:
+    from grader_service.store.ids import Named
+    from grader_service.store.operations import QueueState
+    from grader_service.store.places import Place
+
+_MOST_TOLD = 5
 store_app = typer.Typer(help="The database: migrate, check.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def status(
-    submission_id: Annotated[str, typer.Argument(help="The platform's id.")],
+    submission: Annotated[str, typer.Argument(metavar="ID", help=ANY_ID)],
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
 ) -> None:
     """Say where a submission is, and what happened to it. Exit code 1 when it was never accepted."""
     from grader_service import wiring
-    from grader_service.store import operations
+    from grader_service.store import ids, operations
 
-    found = operations.whereabouts(wiring.ready_store(Settings()), submission_id)
-    if found is None:
-        console().print(f"{submission_id} was never accepted", markup=False)
-        raise typer.Exit(1)
+    try:
+        found = operations.whereabouts(wiring.ready_store(Settings()), submission)
+    except ids.UnknownId as error:
+        console().print(f"never accepted: {error}", markup=False, soft_wrap=True)
+        raise typer.Exit(1) from None
     if as_json:
         document = {
             "submission": {**found.submission},
@@ -43,14 +52,9 @@ def status(
         }
         typer.echo(json.dumps(document, indent=2, default=str))
         return
+    console().print(f"submission {found.submission['submission_id']}", markup=False, soft_wrap=True)
     for run in found.runs:
-        waiting = f", {found.ahead} before it" if run["state"] == "run_queued" else ""
-        console().print(
-            f"run {run['run_id']}: {run['state']} ({run['purpose']}){waiting}, {run['attempts']} failures of ours",
-            markup=False,
-        )
-        if run["last_error"]:
-            console().print(Text(f"  {run['last_error'][:500]}", style="red"))
+        _show_run(run, found.ahead if run["state"] == "run_queued" else None)
     for event in found.events:
         detail = f"  {json.dumps(event['detail'], default=str)[:200]}" if event["detail"] else ""
         console().print(Text(f"{when(event['at'])}  {event['kind']:<14} {event['actor']}{detail}", style="dim"))
@@ -58,53 +62,105 @@ def status(
         show_verdict(console(), Verdict.model_validate_json(found.verdict))
 
 
-def queue(*, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
-    """Say what waits, for how long, and what needs attention. Exit code 1 when something does."""
-    from grader_service import wiring
-    from grader_service.store import operations
+def _show_run(run: Mapping[str, Any], ahead: int | None) -> None:
+    waiting = "" if ahead is None else f", {ahead} before it"
+    console().print(
+        f"run {run['run_id']}: {run['state']} ({run['purpose']}){waiting}, {run['attempts']} failures of ours",
+        markup=False,
+    )
+    if run["last_error"]:
+        console().print(Text(f"  {run['last_error'][:500]}", style="red"))
 
-    state = operations.queue_state(wiring.ready_store(Settings()))
+
+def queue(
+    submission: Annotated[str | None, typer.Argument(metavar="ID", help=f"{ANY_ID} Without it: everything.")] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Say what waits, for how long, and what needs attention. Exit code 1 when something does.
+
+    With ID: the same of this submission alone, with the state of each of its runs and how many come before it.
+    """
+    from grader_service import wiring
+    from grader_service.store import ids, operations
+    from grader_service.store.places import places
+
+    store = wiring.ready_store(Settings())
+    submission_id = None if submission is None else ids.submission_named(store, submission)
+    state = operations.queue_state(store, submission_id)
+    runs = [] if submission_id is None else [asdict(place) for place in places(store, submission_id)]
     if as_json:
         counts = [{"state": key[0], "purpose": key[1], "runs": n} for key, n in state.counts.items()]
-        document = {
+        document: dict[str, Any] = {
             "runs": counts,
             "oldest_s": dict(state.oldest_s),
             "undelivered": state.undelivered,
             "needs_attention": state.stuck,
         }
+        if submission_id is not None:
+            document |= {"submission_id": submission_id, "places": runs}
         typer.echo(json.dumps(document, indent=2, default=str))
-    else:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in ("state", "purpose", "runs"):
-            table.add_column(heading)
-        for (name, purpose), count in sorted(state.counts.items()):
-            table.add_row(name, purpose, str(count))
-        console().print(table)
-        for purpose, age in sorted(state.oldest_s.items()):
-            console().print(f"oldest waiting {purpose} run: {age:.0f} s", markup=False)
+    elif submission_id is not None:
+        console().print(f"submission {submission_id}", markup=False, soft_wrap=True)
+        for run in runs:
+            _show_run(run, run["ahead"])
         console().print(f"answers not delivered yet: {state.undelivered}", markup=False)
-        for run in state.stuck:
-            console().print(
-                Text(f"needs attention: run {run['run_id']} of {run['submission_id']}: {run['last_error']}", "red")
-            )
+    else:
+        _show_queue(state)
     raise typer.Exit(1 if state.stuck else 0)
 
 
+def _show_queue(state: "QueueState") -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("state", "purpose", "runs"):
+        table.add_column(heading)
+    for (name, purpose), count in sorted(state.counts.items()):
+        table.add_row(name, purpose, str(count))
+    console().print(table)
+    for purpose, age in sorted(state.oldest_s.items()):
+        console().print(f"oldest waiting {purpose} run: {age:.0f} s", markup=False)
+    console().print(f"answers not delivered yet: {state.undelivered}", markup=False)
+    for run in state.stuck:
+        console().print(
+            Text(f"needs attention: run {run['run_id']} of {run['submission_id']}: {run['last_error']}", "red")
+        )
+
+
 def retry(
-    run_id: Annotated[str | None, typer.Argument(help="A run that needs attention.")] = None,
+    named: Annotated[
+        str | None,
+        typer.Argument(metavar="ID", help=f"{ANY_ID} A submission's id means all its runs that need attention."),
+    ] = None,
     *,
     all_runs: Annotated[bool, typer.Option("--all", help="Every run that needs attention.")] = False,
 ) -> None:
     """Give runs that failed through us fresh tries."""
     from grader_service import wiring
-    from grader_service.store import operations
+    from grader_service.store import ids, operations
+    from grader_service.store.places import places
 
-    if (run_id is None) != all_runs:
-        raise UsageError("name one run, or give --all; `grader queue` lists the runs that need attention")
-    count = operations.retry(wiring.ready_store(Settings()), operator(), run_id=run_id)
-    if run_id is not None and not count:
-        raise UsageError(f"run {run_id} does not need attention; `grader queue` lists those that do")
+    if (named is None) != all_runs:
+        raise UsageError("name one run or submission, or give --all; `grader queue` lists the runs that need attention")
+    store = wiring.ready_store(Settings())
+    chosen = None if named is None else ids.named(store, named)
+    count = operations.retry(store, operator(), chosen)
+    if chosen is not None and not count:
+        raise UsageError(_why_not(chosen, places(store, chosen.submission_id)))
     console().print(f"{count} runs wait again", markup=False)
+
+
+def _why_not(chosen: "Named", runs: Sequence["Place"]) -> str:
+    """Why nothing of what was named is tried again: where each run is."""
+    meant = [run for run in runs if chosen.run_id in {None, run.run_id}]
+    parked = [run for run in meant if run.state == "needs_attention"]
+    if parked:
+        batch = parked[0].batch_id
+        return (
+            f"run {parked[0].run_id} needs attention in batch {batch}, which is {parked[0].batch_state}; "
+            f"`grader regrade retry {batch}` tries it again"
+        )
+    states = ", ".join(f"run {run.run_id} is {run.state}" for run in meant[-_MOST_TOLD:])
+    return f"{chosen} does not need attention: {states}; `grader queue` lists the runs that do"
 
 
 @store_app.command("migrate")

@@ -51,7 +51,9 @@ def plan(
     cohort: Annotated[list[str] | None, typer.Option(help="Of these cohorts; repeatable, as are the others.")] = None,
     lab: Annotated[list[str] | None, typer.Option(help="Of these labs.")] = None,
     learner: Annotated[list[str] | None, typer.Option(help="Of these learners.")] = None,
-    submission: Annotated[list[str] | None, typer.Option(help="These submissions.")] = None,
+    submission: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="These submissions, by ids as `grader status` takes them.")
+    ] = None,
     status: Annotated[list[str] | None, typer.Option(help="With this status in force.")] = None,
     check: Annotated[
         list[str] | None,
@@ -86,12 +88,14 @@ def plan(
     from grader_service import wiring
     from grader_service.regrade.planning import PlanRequest
     from grader_service.regrade.planning import plan as make_plan
+    from grader_service.store.ids import submission_named
 
+    store = wiring.ready_store(Settings())
     selection = named(
         cohorts=cohort,
         labs=lab,
         learners=learner,
-        submissions=submission,
+        submissions=[submission_named(store, one) for one in submission or ()],
         statuses=status,
         codes=code,
         image_digests=image_digest,
@@ -111,7 +115,7 @@ def plan(
         gpu_budget_s=None if gpu_hours is None else gpu_hours * 3600.0,
         lab_files=tuple(lab_file or ()),
     )
-    batch = make_plan(wiring.ready_store(Settings()), Registry(), request, operator(), dry_run=dry_run)
+    batch = make_plan(store, Registry(), request, operator(), dry_run=dry_run)
     if as_json:
         typer.echo(batch.model_dump_json(indent=2))
         return

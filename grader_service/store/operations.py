@@ -11,6 +11,8 @@ from grader_service.store import regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record_all
+from grader_service.store.ids import Named, submission_named
+from grader_service.store.places import runs_before
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
 
@@ -46,16 +48,25 @@ class QueueState:
     """Runs that need attention, newest first, at most 50."""
 
 
-def whereabouts(store: Store, submission_id: str) -> Whereabouts | None:
-    """Where a submission is; None when it was never accepted."""
+def whereabouts(store: Store, named: str) -> Whereabouts:
+    """Where a submission is.
+
+    Args:
+        store: where it was accepted.
+        named: as for `ids.submission_named`.
+
+    Raises:
+        UnknownId: it was never accepted.
+        AmbiguousId: several begin so.
+        StoreUnavailable: the database failed.
+    """
+    submission_id = submission_named(store, named)
     with store.transaction() as connection:
         submission = (
             connection.execute(select(SubmissionRow.__table__).where(SubmissionRow.submission_id == submission_id))
             .mappings()
-            .one_or_none()
+            .one()
         )
-        if submission is None:
-            return None
         runs = (
             connection.execute(
                 select(RunRow.__table__).where(RunRow.submission_id == submission_id).order_by(RunRow.created_at)
@@ -80,42 +91,39 @@ def whereabouts(store: Store, submission_id: str) -> Whereabouts | None:
         waiting = [run for run in runs if run["state"] == RunState.RUN_QUEUED.value]
         if waiting:
             run = waiting[-1]
-            ahead = connection.execute(
-                select(func.count())
-                .select_from(RunRow)
-                .where(
-                    RunRow.state == RunState.RUN_QUEUED.value,
-                    (RunRow.priority < run["priority"])
-                    | ((RunRow.priority == run["priority"]) & (RunRow.created_at < run["created_at"])),
-                )
-            ).scalar_one()
+            ahead = runs_before(connection, run["state"], run["priority"], run["created_at"])
     return Whereabouts(dict(submission), [dict(run) for run in runs], verdict, [dict(e) for e in events[::-1]], ahead)
 
 
-def queue_state(store: Store) -> QueueState:
-    """What waits and what is stuck."""
+def queue_state(store: Store, submission_id: str | None = None) -> QueueState:
+    """What waits and what is stuck: of one submission, or of all."""
+    of_it = [] if submission_id is None else [RunRow.submission_id == submission_id]
+    unsent = [OutboxRow.delivered_at.is_(None)]
+    if submission_id is not None:
+        verdicts = select(VerdictRow.verdict_id).where(VerdictRow.submission_id == submission_id)
+        unsent.append(OutboxRow.verdict_id.in_(verdicts))
     with store.transaction() as connection:
         counts = {
             (row.state, row.purpose): row.n
             for row in connection.execute(
-                select(RunRow.state, RunRow.purpose, func.count().label("n")).group_by(RunRow.state, RunRow.purpose)
+                select(RunRow.state, RunRow.purpose, func.count().label("n"))
+                .where(*of_it)
+                .group_by(RunRow.state, RunRow.purpose)
             )
         }
         oldest = {
             row.purpose: max(0.0, row.age)
             for row in connection.execute(
                 select(RunRow.purpose, (db_now() - func.min(RunRow.created_at)).label("age"))
-                .where(RunRow.state.in_((RunState.RUN_QUEUED.value, RunState.JUDGE_QUEUED.value)))
+                .where(RunRow.state.in_((RunState.RUN_QUEUED.value, RunState.JUDGE_QUEUED.value)), *of_it)
                 .group_by(RunRow.purpose)
             )
         }
-        undelivered = connection.execute(
-            select(func.count()).select_from(OutboxRow).where(OutboxRow.delivered_at.is_(None))
-        ).scalar_one()
+        undelivered = connection.execute(select(func.count()).select_from(OutboxRow).where(*unsent)).scalar_one()
         stuck = (
             connection.execute(
                 select(RunRow.run_id, RunRow.submission_id, RunRow.attempts, RunRow.last_error)
-                .where(RunRow.state == RunState.NEEDS_ATTENTION.value)
+                .where(RunRow.state == RunState.NEEDS_ATTENTION.value, *of_it)
                 .order_by(RunRow.created_at.desc())
                 .limit(50)
             )
@@ -133,12 +141,17 @@ def work_came(store: Store, within_s: float) -> bool:
         return connection.execute(statement).first() is not None
 
 
-def retry(store: Store, actor: str, *, run_id: str | None = None) -> int:
-    """Gives parked runs fresh tries: one of them, or all; returns how many."""
+def retry(store: Store, actor: str, named: Named | None = None) -> int:
+    """Gives parked runs fresh tries: a run that is named, those of a submission that is, or all; returns how many.
+
+    Runs of a batch of re-grades that does not go on are left to it.
+    """
     with store.transaction() as connection:
         parked: list[ColumnElement[bool]] = [RunRow.state == RunState.NEEDS_ATTENTION.value]
-        if run_id is not None:
-            parked.append(RunRow.run_id == run_id)
+        if named is not None:
+            parked.append(RunRow.submission_id == named.submission_id)
+            if named.run_id is not None:
+                parked.append(RunRow.run_id == named.run_id)
         goes_on = (
             select(RegradeItemRow.id)
             .where(RegradeItemRow.run_id == RunRow.run_id, RegradeItemRow.id == RunRow.item_id)

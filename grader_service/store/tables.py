@@ -42,10 +42,16 @@ class Base(DeclarativeBase):
     type_annotation_map = {str: String(200), float: Float(53), dict[str, Any]: JSON, list[str]: JSON, list[Any]: JSON}  # noqa: RUF012
 
 
+def _by_beginning(table: str, column: str) -> Index:
+    """Finds ids by how they begin; a primary key of PostgreSQL is in the order of the database's language."""
+    return Index(f"ix_{table}_beginning", column, postgresql_ops={column: "text_pattern_ops"})
+
+
 class SubmissionRow(Base):
     """One accepted submission. Immutable after it was written."""
 
     __tablename__ = "submission"
+    __table_args__ = (_by_beginning("submission", "submission_id"),)
 
     submission_id: Mapped[str] = mapped_column(String(128), primary_key=True)
     lab: Mapped[str] = mapped_column(String(128))
@@ -90,6 +96,7 @@ class RunRow(Base):
             sqlite_where=text("lease_until is not null"),
             postgresql_where=text("lease_until is not null"),
         ),
+        _by_beginning("run", "run_id"),
     )
 
     run_id: Mapped[str] = mapped_column(String(32), primary_key=True)

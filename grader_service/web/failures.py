@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from grader_service.errors import UsageError
 from grader_service.store.engine import StoreUnavailable
+from grader_service.store.ids import AmbiguousId
 from grader_service.web.rendering import page
 
 log = structlog.get_logger()
@@ -62,6 +63,11 @@ def _usage(request: Request, error: Exception) -> Response:
     return failure(request, 400 if isinstance(error, BadForm) else 409, str(error))
 
 
+def _several(request: Request, error: Exception) -> Response:
+    """For people; the answer names no address to go on to, so that a browser shows it."""
+    return page(request, "several.html.j2", status=300, error=error)
+
+
 def _store(request: Request, error: Exception) -> Response:
     log.warning("store_unavailable", path=request.url.path, error=str(error))
     return failure(request, 503, "Grading goes on or waits by itself; this page works again when the database does.")
@@ -69,6 +75,7 @@ def _store(request: Request, error: Exception) -> Response:
 
 HANDLERS: dict[int | type[Exception], Callable[[Request, Exception], Response]] = {
     HTTPException: _http,
+    AmbiguousId: _several,
     UsageError: _usage,
     StoreUnavailable: _store,
 }

@@ -1,11 +1,10 @@
 """What several pages look up for a request."""
 
-import re
-
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from grader_service.errors import UsageError
+from grader_service.model.base import IDENTIFIER
 from grader_service.model.diff import Diff
 from grader_service.model.regrade import Batch, Progress
 from grader_service.regrade.diff import diff_of
@@ -14,8 +13,6 @@ from grader_service.store.engine import Store
 from grader_service.web.failures import BadForm
 from grader_service.web.forms import Fields, parse
 from grader_service.web.site import Site
-
-_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
 def query_of(request: Request) -> Fields:
@@ -33,7 +30,7 @@ def query_of(request: Request) -> Fields:
 def id_of(request: Request, name: str) -> str:
     """An id in the address; 404 for what is none, before any database sees it."""
     found = str(request.path_params[name])
-    if not _ID.fullmatch(found):
+    if not IDENTIFIER.fullmatch(found):
         raise HTTPException(404, "There is no such page.")
     return found
 

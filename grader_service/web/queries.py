@@ -10,6 +10,7 @@ from grader_service.model.regrade import ItemState
 from grader_service.model.verdict import Status
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
+from grader_service.store.ids import begins, may_begin
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import EventRow, RunRow, RunState, SubmissionRow, VerdictRow
 
@@ -26,7 +27,7 @@ class SubmissionFilter:
     """Which submissions: all that is not empty must hold."""
 
     text: str = ""
-    """Part of the submission's id or the learner's, whatever its case."""
+    """Part of the submission's id or the learner's, whatever its case, or the beginning of a run's id."""
     cohort: str = ""
     lab: str = ""
     status: str = ""
@@ -153,12 +154,14 @@ def submissions(
 def _conditions(chosen: SubmissionFilter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     if chosen.text:
-        found.append(
-            or_(
-                SubmissionRow.submission_id.icontains(chosen.text, autoescape=True),
-                SubmissionRow.learner.icontains(chosen.text, autoescape=True),
-            )
-        )
+        fits = [
+            SubmissionRow.submission_id.icontains(chosen.text, autoescape=True),
+            SubmissionRow.learner.icontains(chosen.text, autoescape=True),
+        ]
+        if may_begin(chosen.text):
+            of_runs = select(RunRow.submission_id).where(begins(RunRow.run_id, chosen.text))
+            fits.append(SubmissionRow.submission_id.in_(of_runs))
+        found.append(or_(*fits))
     if chosen.cohort:
         found.append(SubmissionRow.cohort == chosen.cohort)
     if chosen.lab:
@@ -254,6 +257,13 @@ def events(store: Store, chosen: EventFilter, before: int | None = None, size: i
     with store.transaction() as connection:
         rows = connection.execute(statement.order_by(EventRow.id.desc()).limit(size + 1)).mappings().all()
     return [EventLine(**row) for row in rows]
+
+
+def has_events(store: Store, submission_id: str) -> bool:
+    """Whether the audit trail knows a submission by this id; one that was refused stands nowhere else."""
+    statement = select(EventRow.id).where(EventRow.submission_id == submission_id).limit(1)
+    with store.transaction() as connection:
+        return connection.execute(statement).first() is not None
 
 
 def graded_lately(store: Store, within_s: float = 86400.0) -> Mapping[str, int]:

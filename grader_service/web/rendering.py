@@ -80,7 +80,7 @@ def environment() -> Environment:
         "instant": instant,
         "iso": iso,
         "points": formats.points,
-        "pathquote": lambda value: quote(str(value), safe=":"),
+        "pathquote": path_part,
         "title_words": words.title,
     }
     return made
@@ -99,6 +99,11 @@ def link(path: str, **query: object) -> str:
         if item not in {None, "", False}
     ]
     return f"{path}?{urlencode(kept)}" if kept else path
+
+
+def path_part(value: object) -> str:
+    """A text as one part of an address's path."""
+    return quote(str(value), safe=":")
 
 
 def instant(seconds: float | None) -> str:

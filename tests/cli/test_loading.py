@@ -51,6 +51,7 @@ def test_the_help_names_all_of_them():
     [
         (["--version"], {"sqlalchemy", "pydantic_settings", "checks.registry", "celery", "docker"}),
         (["regrade", "--help"], {"sqlalchemy", "grader_service.cli.checks", "grader_service.cli.grade", "docker"}),
+        (["export", "--format", "junit", "docs/gpu/verdict-h100.json"], {"sqlalchemy", "pydantic_settings", "celery"}),
         (["checks", "list"], {"sqlalchemy", "grader_service.cli.regrade", "docker"}),
     ],
 )

@@ -26,6 +26,7 @@ from grader_service.store import (
 from grader_service.store.attempts import attempt_number
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import EvidenceRow, RunRow, RunState, SubmissionRow, VerdictRow
+from tests.command_line import typed
 from tests.regrade.desk import (
     COUNT,
     answers,
@@ -206,10 +207,13 @@ def test_a_run_that_fails_for_the_last_time_after_its_batch_ended_is_cancelled(d
 
 
 def test_a_run_that_is_parked_while_its_batch_is_paused_can_be_tried_again(desk, released):
-    """The batch may go on, so that an operator is asked."""
+    """The batch may go on, so that an operator is asked; who names the run is told of the batch."""
     batch_id, claim = released
     regrade_states.pause(desk.store, batch_id, "ann")
     assert fail_for_good(desk, claim) is RunState.NEEDS_ATTENTION
+    url = desk.store.engine.url.render_as_string(hide_password=False)
+    with pytest.raises(UsageError, match=f"batch {batch_id}, which is paused; `grader regrade retry {batch_id}`"):
+        typed("retry", claim.run_id, GRADER_DATABASE_URL=url)
     assert regrade_states.retry(desk.store, batch_id, "ann") == 1
     assert operations.queue_state(desk.store).stuck == []
     assert counts(desk, batch_id) == {ItemState.WAITING: COUNT}

@@ -39,7 +39,7 @@ def test_what_is_not_there_is_said(service):
     """Unknown submissions, runs and devices; a verdict that does not come in time; files that are missing."""
     assert service.command("status", "nobody").returncode == 1
     missing_run = service.command("retry", "0" * 32)
-    assert (missing_run.returncode, "does not need attention" in missing_run.stderr) == (2, True)
+    assert (missing_run.returncode, "no submission and no run has the id" in missing_run.stderr) == (2, True)
     assert service.command("retry").returncode == 2
     assert service.command("devices", "ready", "GPU-none").returncode == 2
     assert service.command("submit", "/nonexistent.py").returncode == 2

@@ -49,6 +49,7 @@ class Place:
             "submissions": "/submissions",
             "searched": "/submissions?q=learner&status=failed&cohort=autumn",
             "submission": f"/submissions/{submission}",
+            "several": "/submissions/autumn",
             "superseded": f"/submissions/{self.rejected()}",
             "verdict": f"/verdicts/{verdict}",
             "cohorts": "/cohorts",

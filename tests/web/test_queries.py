@@ -60,6 +60,8 @@ def test_filters_hold_together(place):
     assert found(text="<SCRIPT>") == [ids[0]]
     assert found(text="onerror=window") == [ids[1]]
     assert found(text=BIDI) == [ids[2]]
+    assert found(text="f" * 12) == [ids[4]]  # the beginning of its run's id
+    assert found(text="fff") == []
     assert found(cohort="x" * 180) == [ids[3]]
     assert len(found(cohort="autumn")) == COUNT - 1
     assert found(cohort="autum") == []

@@ -4,16 +4,17 @@ from dataclasses import asdict
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from grader_service.model.verdict import Status
 from grader_service.store import operations
+from grader_service.store.ids import UnknownId
 from grader_service.web import queries
 from grader_service.web.failures import BadForm
 from grader_service.web.lookup import id_of, query_of
 from grader_service.web.pages.overview import STATE_WORDS
 from grader_service.web.queries import PAGE, UNGRADED, SubmissionFilter
-from grader_service.web.rendering import link, page
+from grader_service.web.rendering import link, page, path_part
 from grader_service.web.site import site_of
 
 _LONGEST = 200
@@ -51,12 +52,16 @@ def listing(request: Request) -> Response:
 
 
 def show(request: Request) -> Response:
-    """Where one submission is, what happened to it, and every verdict on it."""
+    """Where one submission is, what happened to it, and every verdict on it; by another of its ids, where that is."""
     store = site_of(request).store
-    submission_id = id_of(request, "submission_id")
-    found = operations.whereabouts(store, submission_id)
-    if found is None:
-        raise HTTPException(404, f"There is no submission {submission_id}.")
+    asked = id_of(request, "submission_id")
+    try:
+        found = operations.whereabouts(store, asked)
+    except UnknownId:
+        raise HTTPException(404, f"There is no submission and no run {asked}, and none that begins so.") from None
+    submission_id = str(found.submission["submission_id"])
+    if submission_id != asked:
+        return RedirectResponse(f"/submissions/{path_part(submission_id)}", 303)
     verdicts = queries.verdicts_of(store, submission_id)
     current = next((line for line in verdicts if line.current), None)
     return page(
