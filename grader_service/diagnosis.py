@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from grader_service import known_holes
+from grader_service import known_holes, state_folder
 from grader_service.errors import SandboxUnavailable
 from grader_service.host import Gpu, find_gpus, total_memory_mib, usable_cpus
 from grader_service.sandboxes import gpu_name
@@ -50,7 +50,7 @@ def examine(settings: Settings) -> list[Finding]:
     # Docker's client is imported by those who ask: every command of the command line knows this module.
     from sandbox.docker_runner import connect_engine  # noqa: PLC0415
 
-    findings = [_cpus(), _memory(), _shm(), _disk(settings.state_dir)]
+    findings = [_cpus(), _memory(), _shm(), _disk(settings.state_dir), _state_folder(settings.state_dir)]
     client: Any = None
     try:
         client = connect_engine(10.0)
@@ -94,6 +94,13 @@ def _disk(state_dir: Path) -> Finding:
     return Finding(
         f"disk at {state_dir}", level, f"{free >> 30} GiB free", "" if level is Level.OK else "free some space"
     )
+
+
+def _state_folder(state_dir: Path) -> Finding:
+    misfit = state_folder.misfit(state_dir)
+    if misfit is not None:
+        return Finding("state folder", Level.MISSING, misfit, "as it says", required=True)
+    return Finding("state folder", Level.OK, str(state_dir))
 
 
 def _engine(client: Any) -> list[Finding]:

@@ -6,6 +6,7 @@ GraderError
 ├── SubmissionRejected      the submission cannot be run at all; becomes a `rejected` verdict; exit code 5
 └── InfrastructureError     our side failed; retried, never costs a learner an attempt; exit code 3
     ├── SandboxUnavailable  no pod could be started, or a pod of our own code died
+    │   └── NotBegun        the same before any code of the learner's ran: another host may do better
     └── JudgeFailed         a check raised, was too slow or broke its contract
 
 Every class states who reads it (`audience`) and whether trying again can help (`retry`).
@@ -64,6 +65,10 @@ class InfrastructureError(GraderError):
 
 class SandboxUnavailable(InfrastructureError):
     """A pod could not be started or watched, or a pod that runs only our code died."""
+
+
+class NotBegun(SandboxUnavailable):
+    """A run failed before any code of the learner's was started: on a host that is unfit, nothing was tried."""
 
 
 class JudgeFailed(InfrastructureError):

@@ -5,6 +5,7 @@ from typing import Literal
 from grader_service.errors import ConfigurationError
 from grader_service.host import Gpu
 from grader_service.settings import Settings
+from grader_service.state_folder import require_own
 from sandbox.api import SandboxRunner
 from sandbox.gpu_access import GpuName
 
@@ -21,9 +22,10 @@ def open_runner(
         gpu: the one that pods get; None for rehearsals.
 
     Raises:
-        ConfigurationError: Kubernetes without a node's name, or without its client.
+        ConfigurationError: the state folder is another user's, or Kubernetes without a node's name or its client.
         SandboxUnavailable: the engine, the image or the GPU cannot be had.
     """
+    require_own(settings.state_dir)
     if kind == "process":
         from sandbox.process_runner import ProcessRunner  # noqa: PLC0415 - only the runner in use is imported
 

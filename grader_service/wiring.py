@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from grader_service.grading.crew import Device
     from grader_service.service.gate import Gate
+    from grader_service.service.run_spaces import HostWord
     from grader_service.service.runner import RunnerDesk
     from grader_service.store.artifacts import ArtifactStore
     from sandbox.api import SandboxRunner
@@ -154,9 +155,13 @@ def open_sandbox(settings: Settings, gpu: Gpu | None) -> "SandboxRunner":
     return open_runner(settings.sandbox, image, settings, gpu)
 
 
-def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str, gate: "Gate") -> "RunnerDesk":
-    """What a runner works with."""
+def runner_desk(
+    settings: Settings, store: Store, gpu: Gpu | None, owner: str, gate: "Gate", word: "HostWord | None" = None
+) -> "RunnerDesk":
+    """What a runner works with; its host is watched where there is a word of whether it is fit."""
     from grader_service.grading.kept_references import KeptReferences  # noqa: PLC0415 - see above
+    from grader_service.service.readiness import UnwatchedHost  # noqa: PLC0415
+    from grader_service.service.run_spaces import WatchedHost  # noqa: PLC0415
     from grader_service.service.runner import RunnerDesk  # noqa: PLC0415
     from sandbox.warm_pool import WarmPool  # noqa: PLC0415
     from sandbox.warm_runner import WarmRunner  # noqa: PLC0415
@@ -183,6 +188,7 @@ def runner_desk(settings: Settings, store: Store, gpu: Gpu | None, owner: str, g
         without_labs=tuple(labs_left_to_others(gpu)),
         reuse_days=settings.reuse_days,
         references=references,
+        host=UnwatchedHost() if word is None else WatchedHost(word, sandbox, settings.state_dir),
     )
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prepares what compose.yaml needs on this host and starts it: secrets, the state folder, images. Repeating is safe.
+# Prepares what compose.yaml needs on this host and starts it: secrets, the runner's state folder, images. Repeating is safe.
 #   images/up.sh [arguments of `up`]      everything else through the environment that compose.yaml names
 #   GRADER_GPU=GPU-… images/up.sh         with a GPU
 set -euo pipefail
@@ -21,7 +21,15 @@ for name in redis_password postgres_password web_viewer_token web_operator_token
     [ -s "$GRADER_SECRETS_DIR/$name" ] || (umask 077; head -c 24 /dev/urandom | base64 | tr '+/' '-_' >"$GRADER_SECRETS_DIR/$name")
     chmod 444 "$GRADER_SECRETS_DIR/$name"
 done
-install -d -o 10001 -g 10001 -m 750 "$GRADER_STATE_DIR"
+
+# Of the service alone: what `grader grade` leaves in the folder above belongs to whoever called it.
+state=$GRADER_STATE_DIR/service
+[ -d "$state" ] || install -d -o 10001 -g 10001 -m 750 "$state"
+strangers=$(find "$state" -maxdepth 1 ! -uid 10001 -print -quit)
+if [ -n "$strangers" ]; then
+    echo "$strangers belongs to $(stat -c %U "$strangers"), and the runner works as uid 10001; if nobody else uses $state: chown -R 10001:10001 $state" >&2
+    exit 2
+fi
 
 .venv/bin/grader images build all
 if [ -z "${GRADER_REDIS_IMAGE:-}${GRADER_POSTGRES_IMAGE:-}" ] && ! timeout 15 docker pull -q redis:7.4.1-bookworm >/dev/null 2>&1; then

@@ -37,6 +37,10 @@ class Abortable:
         self.use_image(image)
         return self
 
+    def look(self) -> None:
+        """See `SandboxRunner.look`."""
+        self._runner.look()
+
     def open_run(self, run_id: str, limits: SpaceLimits) -> "AbortableSpace":
         """See `SandboxRunner.open_run`."""
         return AbortableSpace(self, self._runner.open_run(run_id, limits))

@@ -163,6 +163,14 @@ class SandboxRunner(Protocol):
         """What this runner is."""
         ...
 
+    def look(self) -> None:
+        """Asks whether what pods need before their run space is still there: the engine, and the image.
+
+        Raises:
+            SandboxUnavailable: it is not.
+        """
+        ...
+
     def open_run(self, run_id: str, limits: SpaceLimits) -> RunSpace:
         """A fresh run space.
 

@@ -94,6 +94,13 @@ class DockerRunner:
         other._image = image  # noqa: SLF001 - a copy of this object
         return other
 
+    def look(self) -> None:
+        """See `SandboxRunner.look`; the image is the one that was there at the start, whatever its name means now."""
+        try:
+            self._client.images.get(self.image_id)
+        except ENGINE_ERRORS as error:
+            raise unavailable(_UNUSABLE.format(self._image), error) from error
+
     def open_run(self, run_id: str, limits: SpaceLimits) -> "DockerRunSpace":
         """See `SandboxRunner.open_run`."""
         return DockerRunSpace(self._client, self.image_id, self._state_dir, self._lab_data, self._gpu, run_id, limits)

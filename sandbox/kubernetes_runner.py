@@ -102,6 +102,10 @@ class KubernetesRunner:
         other._image = image  # noqa: SLF001 - a copy of this object
         return other
 
+    def look(self) -> None:
+        """See `SandboxRunner.look`; only a pod can show that the node has the image, so that is not asked again."""
+        self._ground.cluster.version()
+
     def open_run(self, run_id: str, limits: SpaceLimits) -> "KubernetesRunSpace":
         """See `SandboxRunner.open_run`."""
         return KubernetesRunSpace(self._ground, self._image, self.image_id, run_id, limits)

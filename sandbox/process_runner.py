@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -57,6 +58,11 @@ class ProcessRunner:
         """See `SandboxRunner.of_image`; there are no images here."""
         del image
         return self
+
+    def look(self) -> None:
+        """See `SandboxRunner.look`; of an engine there is the interpreter."""
+        if shutil.which(self._python) is None:
+            raise SandboxUnavailable(f"the interpreter {self._python} cannot be run; GRADER_LAB_PYTHON names another")
 
     def open_run(self, run_id: str, limits: SpaceLimits) -> "ProcessRunSpace":
         """See `SandboxRunner.open_run`; scratch folders have no size limit here."""

@@ -29,6 +29,10 @@ class WarmRunner:
         runner = self._runner.of_image(image)
         return self if runner is self._runner else WarmRunner(runner, self._pool)
 
+    def look(self) -> None:
+        """See `SandboxRunner.look`."""
+        self._runner.look()
+
     def open_run(self, run_id: str, limits: SpaceLimits) -> "WarmRunSpace":
         """See `SandboxRunner.open_run`; a prepared run has an id of its own."""
         quiet = ExitStack()

@@ -1,7 +1,8 @@
-"""`grader doctor`: what this host can do, and why not."""
+"""`grader doctor`: what this host, or the whole service, can do, and why not."""
 
 import json
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -11,13 +12,27 @@ from grader_service.cli.output import console
 from grader_service.diagnosis import Finding, Level, examine
 from grader_service.settings import Settings
 
+if TYPE_CHECKING:
+    from grader_service.store.workers import Worker
+
 _STYLES = {Level.OK: "green", Level.LIMITED: "yellow", Level.MISSING: "red"}
 
 
 def doctor(
-    *, as_json: Annotated[bool, typer.Option("--json", help="One JSON object per finding and line.")] = False
+    *,
+    service: Annotated[
+        bool,
+        typer.Option("--service", help="Ask the running service in place of this host: each worker, by the store."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per finding and line.")] = False,
 ) -> None:
-    """Say what this host can do, and why not. Exit code 0 when submissions can be graded in Docker, else 3."""
+    """Say what this host can do, and why not. Exit code 0 when submissions can be graded in Docker, else 3.
+
+    With --service, say of each worker of the service whether it can do its work: exit code 1 when one cannot or is
+    silent, or when there is no runner or no judge.
+    """
+    if service:
+        raise typer.Exit(_service(as_json=as_json))
     findings = examine(Settings())
     if as_json:
         for finding in findings:
@@ -40,3 +55,42 @@ def _show(findings: list[Finding]) -> None:
             Text(finding.advice),
         )
     console().print(table)
+
+
+def _service(*, as_json: bool) -> int:
+    """Shows the workers; the exit code."""
+    from grader_service import wiring
+    from grader_service.store import workers
+
+    found = workers.workers(wiring.ready_store(Settings()))
+    absent = [role for role in (workers.RUN, workers.JUDGE) if role not in {worker.role for worker in found}]
+    if as_json:
+        for worker in found:
+            typer.echo(json.dumps(worker.__dict__ | {"state": worker.state}))
+        for role in absent:
+            typer.echo(json.dumps({"role": role, "state": "absent", "reason": _start(role)}))
+    else:
+        _show_workers(found, absent)
+    return 1 if absent or any(worker.state != "ready" for worker in found) else 0
+
+
+def _show_workers(found: "Sequence[Worker]", absent: Sequence[str]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("worker", "host", "state", "spoke", "why"):
+        table.add_column(heading, overflow="fold")
+    for worker in found:
+        style = "green" if worker.state == "ready" else "red"
+        table.add_row(
+            Text(worker.worker_id),
+            Text(worker.host),
+            Text(worker.state.replace("_", " "), style=style),
+            f"{worker.seen_s:.0f} s ago",
+            Text(worker.reason or ""),
+        )
+    for role in absent:
+        table.add_row(Text(role), "", Text("absent", style="red"), "", Text(_start(role)))
+    console().print(table)
+
+
+def _start(role: str) -> str:
+    return f"none has spoken within a day: start `grader worker {role}`"

@@ -1,13 +1,15 @@
 """One run of one submission: pods started, learner code run once, evidence collected, everything removed."""
 
+import contextlib
 import secrets
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from grader_service import __version__
+from grader_service.errors import InfrastructureError, NotBegun
 from grader_service.grading import learner, scanning
 from grader_service.grading.crew import Crew, Device, end_all, space_limits
 from grader_service.grading.dialogue import Stopped
@@ -26,6 +28,15 @@ from grader_service.model.evidence import Discovery, Evidence, Need, RunRecord, 
 from grader_service.model.lab import LabSpec
 from grader_service.model.probe import ProbeTask
 from sandbox.api import RunSpace, SandboxRunner
+
+
+@contextlib.contextmanager
+def _beginning() -> Iterator[None]:
+    """What fails in here fails before any code of the learner's was started: its pod waits for a first message."""
+    try:
+        yield
+    except InfrastructureError as error:
+        raise NotBegun(str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -74,28 +85,30 @@ def execute(
 
     Raises:
         SubmissionRejected: the artifact is unusable; no learner code ran.
+        NotBegun: ours, before any code of the learner's was started.
         SandboxUnavailable: ours.
     """
     clock = StageClock(progress)
     # A space of its own for every try: what an earlier one left behind is never in the way.
     with ExitStack() as leaving:
-        space = leaving.enter_context(runner.open_run(secrets.token_hex(16), space_limits(lab.limits)))
-        clock.start("unpack", "unpacking the submission")
-        prepared = prepare(artifact, space.submission_dir)
-        require_room(space.submission_dir, lab.limits.workspace_mib, lab.limits.workspace_inodes)
-        clock.start("start", "starting pods")
-        prober = Prober(probes)
-        crew = Crew(
-            space,
-            lab,
-            needs,
-            device,
-            gpu,
-            probes_graphs=prober.wants_graphs,
-            image_digest=runner.facts.image_digest,
-        )
-        if crew.reference is not None:
-            import_ahead()  # while the learner's code runs
+        with _beginning():
+            space = leaving.enter_context(runner.open_run(secrets.token_hex(16), space_limits(lab.limits)))
+            clock.start("unpack", "unpacking the submission")
+            prepared = prepare(artifact, space.submission_dir)
+            require_room(space.submission_dir, lab.limits.workspace_mib, lab.limits.workspace_inodes)
+            clock.start("start", "starting pods")
+            prober = Prober(probes)
+            crew = Crew(
+                space,
+                lab,
+                needs,
+                device,
+                gpu,
+                probes_graphs=prober.wants_graphs,
+                image_digest=runner.facts.image_digest,
+            )
+            if crew.reference is not None:
+                import_ahead()  # while the learner's code runs
         clock.start("learner", "running the submission, top to bottom")
         since = time.monotonic()
         found = learner.discover(crew.learner, prepared, space.paths, lab.limits, device)

@@ -22,14 +22,17 @@ from grader_service.queue.hints import lying, plenty
 from grader_service.queue.intake_loop import IntakeLoop, Purpose
 from grader_service.queue.letters import deliver_due
 from grader_service.queue.process import serve
-from grader_service.queue.redis_check import require_safe
+from grader_service.queue.redis_check import require_answer, require_safe
 from grader_service.queue.tasks import register_judge
+from grader_service.service import pulse
 from grader_service.service.intake import IntakeDesk, receive_all, refuse_unreadable
 from grader_service.service.judge import JudgeDesk, judge_next
-from grader_service.service.pulse import beat
+from grader_service.service.readiness import Probe, Readiness, database_probe, state_folder_probe
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.signing import Signer
+from grader_service.state_folder import require_own
+from grader_service.store import workers
 from grader_service.store.engine import Store
 
 log = structlog.get_logger(__name__)
@@ -44,8 +47,10 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     Raises:
         ConfigurationError: a lab, plugin or setting is wrong.
     """
+    require_own(settings.state_dir)
     store = wiring.ready_store(settings)
-    for problem in require_safe(wiring.open_redis(settings), production=settings.production):
+    redis = wiring.open_redis(settings)
+    for problem in require_safe(redis, production=settings.production):
         log.warning("unsafe_redis", problem=problem)
     app = make_app(settings)
     owner = f"{socket.gethostname()}/judge/{uuid.uuid4().hex[:8]}"
@@ -59,10 +64,21 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     )
     hands = Hands(children)
     hearing = Hearing(lambda: lying(app, JUDGE_QUEUES), hands, settings.lease_s)
+    readiness = Readiness(
+        workers.Identity(workers.JUDGE, socket.gethostname()),
+        store,
+        settings.state_dir,
+        (pulse.ANY,),
+        [
+            state_folder_probe(settings.state_dir),
+            database_probe(store),
+            Probe("broker", lambda: require_answer(redis)),
+        ],
+    )
     chores = [
+        ("ready", readiness.look),
         *common_chores(store, app, wiring.retry_policy(settings)),
         ("hearing", hearing.look),
-        ("pulse", lambda: beat(settings.state_dir)),
     ]
     sweeper = Sweeper(chores, settings.sweep_s)
     register_judge(app, Child(settings, app, owner))
@@ -70,6 +86,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     store.close()
     intake = Intake(settings, app, desk, sweeper)
     status = serve(app, JUDGE_QUEUES, name="judge", hands=hands, companions=[intake, sweeper])
+    readiness.end()
     return 1 if hearing.lost else status
 
 

@@ -8,6 +8,18 @@ from grader_service.errors import ConfigurationError, InfrastructureError
 OLDEST = (6, 2)
 
 
+def require_answer(redis: "Redis") -> None:
+    """Asks whether it is there.
+
+    Raises:
+        InfrastructureError: it does not answer.
+    """
+    try:
+        redis.ping()
+    except RedisError as error:
+        raise InfrastructureError(f"Redis does not answer: {error}; start it, or correct GRADER_REDIS_URL") from error
+
+
 def unsafe(redis: "Redis") -> list[str]:
     """What about this Redis could lose messages; empty when nothing.
 

@@ -21,15 +21,18 @@ from grader_service.queue.hands import Hands
 from grader_service.queue.hearing import Hearing
 from grader_service.queue.hints import lying
 from grader_service.queue.process import serve, use_queues
-from grader_service.queue.redis_check import require_safe
+from grader_service.queue.redis_check import require_answer, require_safe
 from grader_service.queue.tasks import register_run
+from grader_service.service import pulse
 from grader_service.service.gate import DeviceGate
-from grader_service.service.pulse import beat, of_device
+from grader_service.service.readiness import Probe, Readiness, database_probe, device_probe
 from grader_service.service.reference_keeping import ReferenceKeeping
+from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceProbe
 from grader_service.service.runner import RunEnd
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
-from grader_service.store import devices
+from grader_service.state_folder import require_own
+from grader_service.store import devices, leases, workers
 from grader_service.store.engine import Store
 from grader_service.store.sweep import not_announced
 
@@ -45,13 +48,15 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
     Raises:
         ConfigurationError: another worker holds the device, or something the worker needs is missing.
     """
+    require_own(settings.state_dir)
     gpu = wiring.chosen_gpu(settings)
     device = wiring.device_id(gpu, slot)
     with wiring.held(settings, gpu, slot) as hold:
         for neighbour in hold.neighbours:
             log.warning("cpus_shared", device=device, neighbour=neighbour.device, cpus=list(neighbour.cpus))
         store = wiring.ready_store(settings)
-        for problem in require_safe(wiring.open_redis(settings), production=settings.production):
+        redis = wiring.open_redis(settings)
+        for problem in require_safe(redis, production=settings.production):
             log.warning("unsafe_redis", problem=problem)
         app = make_app(settings)
         # For a child that does not even hear its keeper: by then its lease has ended, so that its run is elsewhere.
@@ -59,38 +64,56 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         owner = f"{socket.gethostname()}/{device}/{uuid.uuid4().hex[:8]}"
         # Fails here, before anything is taken, when the engine or the lab image is missing.
         sandbox = wiring.open_sandbox(settings, gpu)
-        register_run(app, Child(settings, app, gpu, device, owner))
+        word = HostWord()
+        register_run(app, Child(settings, app, gpu, device, owner, word))
         hands = Hands(1)
         hearing = Hearing(lambda: lying(app, RUN_QUEUES), hands, settings.lease_s)
         gate = DeviceGate(store, device, socket.gethostname(), gpu.model if gpu else "CPU", None)
-        attention = Attention(gate, RUN_QUEUES)
+        attention = Attention(gate, RUN_QUEUES, word)
+        labs_left = wiring.labs_left_to_others(gpu)
+        readiness = Readiness(
+            workers.Identity(workers.RUN, socket.gethostname(), device, tuple(labs_left)),
+            store,
+            settings.state_dir,
+            (pulse.ANY, pulse.of_device(device)),
+            [
+                Probe(RUN_SPACE, RunSpaceProbe(sandbox, settings.state_dir, word, lambda: hands.idle).look),
+                database_probe(store),
+                Probe("broker", lambda: require_answer(redis)),
+                device_probe(store, device),
+            ],
+        )
         sweeper = Sweeper(
             [
+                ("ready", readiness.look),
                 *common_chores(store, app, wiring.retry_policy(settings)),
                 ("device", attention.look),
                 ("hearing", lambda: hearing.look(taking=attention.taking)),
                 ("orphans", sandbox.sweep),
-                ("pulse", lambda: beat(settings.state_dir)),
-                ("pulse_of_device", lambda: beat(settings.state_dir, of_device(device))),
             ],
             settings.sweep_s,
         )
-        for lab_id, reason in wiring.labs_left_to_others(gpu).items():
+        for lab_id, reason in labs_left.items():
             log.warning("lab_left_to_others", lab=lab_id, reason=reason)
         log.info("runner_starts", device=device, owner=owner, sandbox=sandbox.facts.name)
+        readiness.look()
         # The children open connections of their own; none may be inherited.
         store.close()
         status = serve(app, RUN_QUEUES, name=f"run-{device.replace(':', '-')}", hands=hands, companions=[sweeper])
         with contextlib.suppress(SandboxUnavailable):  # then the next worker's sweep does it
             sandbox.sweep()  # what the children had prepared
+        readiness.end()
         return 1 if hearing.lost else status
 
 
 class Child:
     """The work of one hint, in the pool's child; what it needs is opened there, on the first one."""
 
-    def __init__(self, settings: Settings, app: Celery, gpu: Gpu | None, device: str, owner: str) -> None:
+    def __init__(
+        self, settings: Settings, app: Celery, gpu: Gpu | None, device: str, owner: str, word: HostWord
+    ) -> None:
         self._settings = settings
+        self._word = word
         self._app = app
         self._gpu = gpu
         self._device = device
@@ -108,14 +131,16 @@ class Child:
         """
         if self._pid != os.getpid():
             self._store = wiring.open_store(self._settings)
-            desk = wiring.runner_desk(self._settings, self._store, self._gpu, self._owner, self._gate(self._store))
+            gate = self._gate(self._store)
+            desk = wiring.runner_desk(self._settings, self._store, self._gpu, self._owner, gate, self._word)
             self._keeping, self._without_labs = ReferenceKeeping(desk), desk.without_labs
             self._pid = os.getpid()
         return self._keeping.run_next(lambda end: self._ended(end, hinted))
 
     def _ended(self, end: RunEnd, hinted: str) -> None:
-        if end is RunEnd.CLOSED or (end is RunEnd.NOTHING and self._without_labs):
-            not_announced(self._store, [hinted])  # for a device that may be used
+        left = end is RunEnd.NOTHING and (self._without_labs or leases.failed_here(self._store, hinted, self._owner))
+        if left or end in (RunEnd.CLOSED, RunEnd.GIVEN_BACK):
+            not_announced(self._store, [hinted])  # for a worker that may take it
         if end in (RunEnd.STORED, RunEnd.FAILED):
             # What this run held back (its learner's next submission, its own judging) should not wait for the sweeper.
             announce_waiting(self._store, self._app, limit=2)
@@ -131,10 +156,11 @@ class Child:
 
 
 class Attention:
-    """Takes hints only while the device may be used."""
+    """Takes hints only while the device may be used and its host is fit."""
 
-    def __init__(self, gate: DeviceGate, queues: Sequence[str]) -> None:
+    def __init__(self, gate: DeviceGate, queues: Sequence[str], word: HostWord) -> None:
         self._gate = gate
+        self._word = word
         self._queues = queues
         self.taking = True
         self._worker: Any = None
@@ -142,7 +168,7 @@ class Attention:
 
     def look(self) -> None:
         """Says that the device is here, and follows its state."""
-        ready = self._gate.seen() == devices.READY
+        ready = self._gate.seen() == devices.READY and self._word.fit
         if ready != self.taking and self._worker is not None:
             use_queues(self._worker, self._queues, wanted=ready)
             self.taking = ready

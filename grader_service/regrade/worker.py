@@ -14,10 +14,13 @@ import structlog
 from checks.registry import Registry
 from grader_service import wiring
 from grader_service.regrade.releasing import ReleaseDesk, release_due
-from grader_service.service.pulse import REGRADE, beat
+from grader_service.service import pulse
+from grader_service.service.readiness import Readiness, database_probe, state_folder_probe
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.signing import Signer
+from grader_service.state_folder import require_own
+from grader_service.store import workers
 from grader_service.store.regrade_work import expire_items, settle_all
 
 log = structlog.get_logger(__name__)
@@ -36,6 +39,7 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
     Raises:
         ConfigurationError: a lab, plugin or setting is wrong.
     """
+    require_own(settings.state_dir)
     store = wiring.ready_store(settings)
     owner = f"{socket.gethostname()}/regrade/{uuid.uuid4().hex[:8]}"
     stop = threading.Event()
@@ -44,12 +48,19 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
     Signer.from_folder(settings.key_dir)  # makes the key where there is none, before several processes would
     policy = wiring.retry_policy(settings)
     releasing = ReleaseDesk(store, wiring.open_artifacts(settings), Registry(), owner)
+    readiness = Readiness(
+        workers.Identity(workers.REGRADE, socket.gethostname()),
+        store,
+        settings.state_dir,
+        (pulse.REGRADE,),
+        [state_folder_probe(settings.state_dir), database_probe(store)],
+    )
     sweeper = Sweeper(
         [
+            ("ready", readiness.look),
             ("expire_items", lambda: expire_items(store, max_attempts=policy.max_attempts, delay_s=policy.delay_s)),
             ("release", lambda: release_due(releasing)),
             ("settle", lambda: settle_all(store, owner)),
-            ("pulse", lambda: beat(settings.state_dir, REGRADE)),
         ],
         settings.sweep_s,
     )
@@ -65,6 +76,7 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
     for child in children:
         child.end(deadline)
     sweeper.stop()
+    readiness.end()
     store.close()
     return 0
 

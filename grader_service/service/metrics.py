@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from grader_service.errors import InfrastructureError
 from grader_service.service.event_figures import EventFigures
-from grader_service.store import devices, operations, regrades
+from grader_service.store import devices, operations, regrades, workers
 from grader_service.store.engine import Store
 
 
@@ -57,12 +57,17 @@ class StoreCollector(Collector):
             ready.add_metric([state], sum(device.state == state for device in known))
         for device in known:
             seen.add_metric([device.device_id], device.seen_s)
+        can = GaugeMetricFamily(
+            "grader_worker_ready", "Whether a worker can do its work, and said so lately.", labels=["role", "worker"]
+        )
+        for worker in workers.workers(self._store):
+            can.add_metric([worker.role, worker.worker_id], worker.state == "ready")
         items = GaugeMetricFamily(
             "grader_regrade_items", "Items of batches that are not ended, by state.", labels=["batch", "state"]
         )
         for (batch, state), count in regrades.open_items(self._store).items():
             items.add_metric([batch, state], count)
-        return [runs, oldest, undelivered, ready, seen, items, *self._figures.families()]
+        return [runs, oldest, undelivered, ready, seen, can, items, *self._figures.families()]
 
 
 def serve_metrics(store: Store, port: int) -> None:

@@ -1,12 +1,29 @@
-"""A file whose age says whether a worker's sweeper still goes round; health checks look at it."""
+"""Files in which workers say at each round of their sweeper whether they can work; health checks read them.
 
+Their age says whether the sweeper still goes round.
+"""
+
+import contextlib
+import json
+import os
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 ANY = "pulse"
-"""Of a runner or judge; where several share a state folder, of any of them."""
+"""Of a runner or judge; where several share a state folder, of the one that spoke last."""
 REGRADE = "pulse-regrade"
 """Of the worker that re-grades: it may share its state folder, and so the signing key, with a judge."""
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """What a worker said last."""
+
+    age_s: float
+    problems: tuple[str, ...]
+    """What keeps it from working; empty where it is ready."""
 
 
 def of_device(device: str) -> str:
@@ -14,14 +31,29 @@ def of_device(device: str) -> str:
     return f"pulse-{device.replace(':', '-')}"
 
 
-def beat(state_dir: Path, file: str = ANY) -> None:
-    """The sweeper has done its round."""
-    (state_dir / file).touch()
+def beat(state_dir: Path, problems: Sequence[str] = (), file: str = ANY) -> None:
+    """The sweeper goes round, and the worker says what keeps it from working.
 
-
-def age_s(state_dir: Path, file: str = ANY) -> float | None:
-    """Seconds since the last beat; None when there was none."""
+    Raises:
+        OSError: the file cannot be written; the one before is left.
+    """
+    path = state_dir / file
+    fresh = path.with_name(f".{file}.{os.getpid()}")
     try:
-        return max(0.0, time.time() - (state_dir / file).stat().st_mtime)
+        fresh.write_text(json.dumps(list(problems)))
+        fresh.replace(path)
     except OSError:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise
+
+
+def last(state_dir: Path, file: str = ANY) -> Pulse | None:
+    """What was said last; None when nothing was, or nothing that can be read."""
+    path = state_dir / file
+    try:
+        age_s = max(0.0, time.time() - path.stat().st_mtime)
+        said = json.loads(path.read_text() or "[]")
+    except (OSError, ValueError):
         return None
+    return Pulse(age_s, tuple(str(one) for one in said) if isinstance(said, list) else ())

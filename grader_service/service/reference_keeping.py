@@ -51,7 +51,7 @@ class ReferenceKeeping:
     def refresh(self) -> bool:
         """Measures the reference when it is due and the device may be used; whether it did."""
         references, gate = self._desk.references, self._desk.gate
-        if references is None or not references.due() or not gate.open():
+        if references is None or not references.due() or not self._desk.host.fit() or not gate.open():
             return False
         try:
             return references.refresh()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import structlog
 
-from grader_service.errors import GraderError, InfrastructureError, SandboxUnavailable, SubmissionRejected
+from grader_service.errors import GraderError, InfrastructureError, NotBegun, SandboxUnavailable, SubmissionRejected
 from grader_service.gpu.steward import Health
 from grader_service.grading.crew import Device
 from grader_service.grading.kept_references import KeptReferences
@@ -25,6 +25,7 @@ from grader_service.model.rejection import Rejection
 from grader_service.regrade.lab_texts import kept_text
 from grader_service.service.gate import Gate
 from grader_service.service.keeper import Keeper
+from grader_service.service.readiness import Host, UnwatchedHost
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.reuse import as_own, evidence_of_twin
 from grader_service.store import leases, results
@@ -55,7 +56,9 @@ class RunEnd(StrEnum):
     LOST = "lost"
     """Somebody else has the run now."""
     CLOSED = "closed"
-    """The device may not be used now; nothing was claimed."""
+    """The device may not be used now, or the host is not fit; nothing was claimed."""
+    GIVEN_BACK = "given_back"
+    """The host turned out not to be fit before the learner's code was started; it is as if nothing was claimed."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class RunnerDesk:
     references: KeptReferences | None = None
     """Rates of our reference from between runs; None to measure it in every run."""
     progress: Callable[[Claim], Progress] = lambda _: Silent()
+    host: Host = field(default_factory=UnwatchedHost)
 
 
 def run_next(desk: RunnerDesk, afterwards: contextlib.ExitStack | None = None) -> RunEnd:
@@ -96,7 +100,7 @@ def run_next(desk: RunnerDesk, afterwards: contextlib.ExitStack | None = None) -
         StoreUnavailable: the database failed; the lease will run out.
         BaseException: a signal to stop; the run was given back before it goes on.
     """
-    if not desk.gate.open():
+    if not desk.host.fit() or not desk.gate.open():
         return RunEnd.CLOSED
     claim = leases.claim(desk.store, "run", desk.owner, desk.lease_s, without_labs=desk.without_labs)
     if claim is None:
@@ -207,13 +211,13 @@ def _fetching(desk: RunnerDesk, claim: Claim) -> Iterator[Path]:
     """A folder for what is fetched, on the disk of the runs, since /tmp may be small; after a kill a sweep removes it.
 
     Raises:
-        SandboxUnavailable: it could not be made.
+        NotBegun: it could not be made.
     """
     folder = OwnedFolder(desk.state_dir, f"{claim.run_id}-fetched-{secrets.token_hex(4)}")
     try:
         folder.create()
     except OSError as error:
-        raise SandboxUnavailable(f"no artifact can be kept in {desk.state_dir}: {error}") from error
+        raise NotBegun(f"no artifact can be kept in {desk.state_dir}: {error}") from error
     try:
         yield folder.root
     finally:
@@ -266,6 +270,11 @@ def _with_health(evidence: Evidence, health: Health | None) -> Evidence:
 
 
 def _fail(desk: RunnerDesk, claim: Claim, error: GraderError) -> RunEnd:
+    """Counts a failure of ours, but for that of a host on which no run can be begun: no run burns its tries there."""
+    if isinstance(error, NotBegun) and (misfit := desk.host.misfit()) is not None:
+        log.error("host_not_fit", error=str(error)[:500], found=misfit[:500])
+        kept = leases.give_back(desk.store, claim, f"its host is not fit: {misfit[:500]}")
+        return RunEnd.GIVEN_BACK if kept else RunEnd.LOST
     state = leases.fail(
         desk.store,
         claim,

@@ -93,8 +93,13 @@ def devices(store: Store) -> list[Device]:
         return [Device(**row, run_id=runs.get(row["device_id"])) for row in connection.execute(statement).mappings()]
 
 
+def host_of(owner: str) -> str:
+    """The host of a runner, whose leases are held by `host/device/instance`."""
+    return owner.partition("/")[0]
+
+
 def device_of(owner: str) -> str:
-    """A runner's lease is held by `host/device/instance`."""
+    """Its device."""
     parts = owner.split("/")
     return parts[1] if len(parts) > 1 else "unknown"
 
@@ -103,6 +108,14 @@ def state(store: Store, device_id: str) -> str | None:
     """State of this device; None when the store does not know it."""
     with store.transaction() as connection:
         return connection.execute(select(DeviceRow.state).where(DeviceRow.device_id == device_id)).scalar_one_or_none()
+
+
+def state_and_reason(store: Store, device_id: str) -> tuple[str | None, str | None]:
+    """State of this device and why, as its steward or an operator left it; nothing when the store does not know it."""
+    asked = select(DeviceRow.state, DeviceRow.reason).where(DeviceRow.device_id == device_id)
+    with store.transaction() as connection:
+        found = connection.execute(asked).one_or_none()
+    return (None, None) if found is None else (found.state, found.reason)
 
 
 def ready(store: Store) -> int:

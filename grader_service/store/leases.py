@@ -10,11 +10,12 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from grader_service.model.base import neutralise
-from grader_service.store import regrade_items
+from grader_service.store import devices, regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record, record_all
 from grader_service.store.tables import RunRow, RunState, SubmissionRow, table_of, written
+from grader_service.store.workers import tried_here
 
 Stage = Literal["run", "judge"]
 _FROM: dict[Stage, RunState] = {"run": RunState.RUN_QUEUED, "judge": RunState.JUDGE_QUEUED}
@@ -42,10 +43,12 @@ def claim(
 ) -> Claim | None:
     """Claims the run that should come next: live before regrade, oldest first, one at a time per learner.
 
+    A run that failed through us where the claimer is, is left to another host while one is ready that could take it.
+
     Args:
         store: where runs wait.
         stage: which half of a grading.
-        owner: who claims, for the audit trail.
+        owner: who claims, for the audit trail; a runner is `host/device/instance`.
         lease_s: how long the claim holds unless it is renewed.
         without_labs: ids of labs whose runs are left to others.
 
@@ -67,6 +70,8 @@ def _claim(
 ) -> Claim | None:
     statement = _claiming(stage, sqlite=sqlite, choosy=bool(without_labs))
     values: dict[str, object] = {"owner": owner, "lease_s": lease_s}
+    if stage == "run":
+        values |= {"host": devices.host_of(owner), "device": devices.device_of(owner)}
     if without_labs:
         values["without_labs"] = without_labs
     row = connection.execute(statement, values).one_or_none()
@@ -86,7 +91,7 @@ def _claiming(stage: Stage, *, sqlite: bool, choosy: bool) -> ReturningUpdate[An
         busy = (
             select(other.run_id).where(other.learner == run.learner, other.state == written(RunState.RUNNING)).exists()
         )
-        waiting = waiting.where(~busy)
+        waiting = waiting.where(~busy, run.failed_host.is_(None) | ~tried_here("host", "device"))
     if choosy:
         submission = table_of(SubmissionRow).c
         refused = submission.lab.in_(bindparam("without_labs", expanding=True))
@@ -166,10 +171,14 @@ def settle_failure(
         # One that its batch gave up would wait for an operator who can do nothing about it.
         state = RunState.NEEDS_ATTENTION if needed else RunState.CANCELLED
     call_learners_next(connection, claim)
+    place: dict[str, str] = {}
+    if claim.stage == "run":
+        place = {"failed_host": devices.host_of(claim.owner), "failed_device": devices.device_of(claim.owner)}
     done = connection.execute(
         update(RunRow)
         .where(*held(claim))
         .values(
+            **place,
             state=state.value,
             attempts=attempts,
             lease_owner=None,
@@ -196,6 +205,13 @@ def settle_failure(
         error=neutralise(error[:1000]),
     )
     return state
+
+
+def failed_here(store: Store, run_id: str, owner: str) -> bool:
+    """Whether a run failed last on the host of this runner, so that it may be left to another."""
+    with store.transaction() as connection:
+        found = connection.execute(select(RunRow.failed_host).where(RunRow.run_id == run_id)).scalar_one_or_none()
+    return found is not None and found == devices.host_of(owner)
 
 
 def call_learners_next(connection: Connection, claim: Claim) -> None:

@@ -201,7 +201,9 @@ def _queue(connection: Connection, runs: Sequence[Row[str, str]], state: RunStat
     connection.execute(
         update(RunRow)
         .where(RunRow.run_id.in_([run.run_id for run in runs]))
-        .values(state=state.value, attempts=0, not_before=db_now(), published_at=None)
+        .values(
+            state=state.value, attempts=0, not_before=db_now(), published_at=None, failed_host=None, failed_device=None
+        )
     )
     told = [(run.submission_id, run.run_id, {"state": state.value}) for run in runs]
     record_all(connection, "retried", actor, told)

@@ -117,6 +117,9 @@ class RunRow(Base):
     """Our failures so far, not the learner's tries."""
     not_before: Mapped[float]
     last_error: Mapped[str | None] = mapped_column(Text)
+    failed_host: Mapped[str | None]
+    """Where it failed last through us while it was executed: another host is tried first."""
+    failed_device: Mapped[str | None] = mapped_column(String(128))
     created_at: Mapped[float]
     started_at: Mapped[float | None]
     finished_at: Mapped[float | None]
@@ -266,6 +269,26 @@ class DeviceRow(Base):
     lease_owner: Mapped[str | None]
     lease_until: Mapped[float | None]
     fence: Mapped[int] = mapped_column(Integer, default=0)
+    seen_at: Mapped[float]
+
+
+class WorkerRow(Base):
+    """A worker of any role, as it spoke last; deleted when it ends as it should."""
+
+    __tablename__ = "worker"
+
+    worker_id: Mapped[str] = mapped_column(primary_key=True)
+    """`run/DEVICE`, `judge/HOST` or `regrade/HOST`."""
+    role: Mapped[str] = mapped_column(String(16))
+    host: Mapped[str]
+    device_id: Mapped[str | None] = mapped_column(String(128))
+    """Of a runner."""
+    ready: Mapped[bool] = mapped_column(Boolean)
+    """Whether it can do its work."""
+    reason: Mapped[str | None] = mapped_column(Text)
+    """Why not, and what mends it."""
+    labs_left: Mapped[str] = mapped_column(Text)
+    """Ids of labs whose runs it leaves to others, each between two spaces."""
     seen_at: Mapped[float]
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import text
 from grader_service.cli.app import app
 from grader_service.settings import Settings
 from grader_service.signing import _KEY_FILE
-from grader_service.store import devices, leases, results
+from grader_service.store import devices, leases, results, workers
 from sandbox.docker_options import GUEST_UID
 from sandbox.kubernetes_runner import denies_all
 from tests.deploy.keda_schema import SCHEMAS
@@ -191,9 +191,10 @@ def test_commands_exist():
     for _, _, _, container in containers():
         if container["image"].startswith("grader-service"):
             words = " ".join((*container.get("command", ()), *container.get("args", ())))
-            probe = container.get("livenessProbe", {}).get("exec", {}).get("command", ())
             told += [words.rpartition("-m grader_service ")[2] if "command" in container else words]
-            told += re.findall(r"-m grader_service (.*)", " ".join(probe))
+            for kind in ("livenessProbe", "readinessProbe"):
+                probe = container.get(kind, {}).get("exec", {}).get("command", ())
+                told += re.findall(r"-m grader_service (.*)", " ".join(probe))
     root = typer.main.get_command(app)
     checked = 0
     for line in told:
@@ -358,16 +359,17 @@ class TestScaling:
         assert self.value(store, "runner") == 4
 
     def test_a_runner_whose_device_is_put_aside_is_not_counted_on(self, store):
-        """Beside it, there is one for each learner; a device that nobody has seen lately has no runner."""
-        for device in ("GPU-ready", "GPU-faulty", "GPU-gone"):
+        """Nor one that cannot grade: beside it, there is one for each learner; a device unseen lately has no runner."""
+        for device in ("GPU-ready", "GPU-faulty", "GPU-gone", "GPU-unfit"):
             devices.see(store, device, "node", "H100")
+            workers.say(store, workers.Identity(workers.RUN, "node", device), ["x"] if device == "GPU-unfit" else [])
         devices.quarantine(store, "GPU-faulty", "Xid 48", "test")
         devices.set_state(store, "GPU-gone", devices.DRAINING, None, "test")
         with store.transaction() as connection:
             connection.execute(text("update device set seen_at = seen_at - 3600 where device_id = 'GPU-gone'"))
         assert self.value(store, "runner") == 0  # nobody waits, so that nobody is needed
         accept(store, a_submission(1, learner="ann"))
-        assert self.value(store, "runner") == 2
+        assert self.value(store, "runner") == 3
 
     def test_judges(self, store):
         """What was run and is not judged."""

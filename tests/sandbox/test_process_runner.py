@@ -63,6 +63,13 @@ def test_an_interpreter_that_does_not_run_is_our_failure(state_dir, python):
     assert of_run(RUN) == []
 
 
+def test_an_interpreter_that_is_not_there_is_seen_before_a_pod(process_runner, state_dir):
+    """A runner that looks at its sandbox knows it."""
+    process_runner.look()
+    with pytest.raises(SandboxUnavailable, match="GRADER_LAB_PYTHON names another"):
+        ProcessRunner(state_dir, python="/nowhere/python").look()
+
+
 def test_a_state_folder_that_cannot_be_used(tmp_path):
     """Is our failure, and names the folder."""
     (tmp_path / "state").write_text("a file")

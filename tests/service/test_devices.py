@@ -27,6 +27,7 @@ from grader_service.queue import run_worker
 from grader_service.queue.app import make_app
 from grader_service.service.device_lock import Hold, Neighbour, hold_device
 from grader_service.service.gate import DeviceGate
+from grader_service.service.run_spaces import HostWord
 from grader_service.service.runner import RunEnd, RunnerDesk, run_next
 from grader_service.settings import Settings
 from grader_service.store import devices
@@ -324,7 +325,9 @@ def test_a_gpu_that_vanished_before_its_worker_looked_is_taken_out_of_service(be
     monkeypatch.setattr(run_worker, "Steward", functools.partial(Steward, patience_s=0.2))
     settings = Settings(state_dir=bench.state_dir, sandbox="process")
     facts = Gpu(0, "H100", "GPU-00000009", "580.1", 80_000)
-    child = run_worker.Child(settings, make_app(settings), facts, facts.uuid, "host/GPU-00000009")
+    word = HostWord()
+    word.trust()
+    child = run_worker.Child(settings, make_app(settings), facts, facts.uuid, "host/GPU-00000009", word)
     submission_id = bench.submit()
     (hint,) = to_announce(bench.store, silent_s=None)
     assert child(hint.run_id) is RunEnd.CLOSED

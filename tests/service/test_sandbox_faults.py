@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from grader_service.errors import SandboxUnavailable
 from grader_service.model.verdict import Status
 from grader_service.service.runner import RunEnd, run_next
 from grader_service.store import operations
@@ -62,6 +63,8 @@ def test_a_missing_image_is_an_operators_matter(docker_service, bench, lab_image
     worker = docker_service.runner(GRADER_LAB_IMAGE="grader-nope")
     runner = DockerRunner(lab_image, bench.state_dir)
     present, runner.image_id = runner.image_id, "sha256:" + "0" * 64
+    with pytest.raises(SandboxUnavailable, match="grader images build"):
+        runner.look()
     submission_id = bench.submit()
     desk = bench.desk(sandbox=runner)
     assert bench.run_all(desk) == [RunEnd.FAILED] * 3
@@ -72,6 +75,7 @@ def test_a_missing_image_is_an_operators_matter(docker_service, bench, lab_image
     assert nothing_left(engine, bench.state_dir)
 
     runner.image_id = present
+    runner.look()
     assert operations.retry(bench.store, "operator", run_id=run.run_id) == 1
     assert run_next(desk) is RunEnd.STORED
     assert bench.judge().status is Status.PASSED

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from grader_service.signing import signed_by
+from sandbox.run_folder import OwnedFolder
 from tests.conftest import missing
 from tests.platform.node_platform import node_platform  # noqa: F401 - a fixture
 from tests.sandbox.engine_proxy import ENGINE
@@ -59,6 +60,12 @@ class Stack:
     def healthy(self, service: str) -> bool:
         return self.container(service).attrs["State"].get("Health", {}).get("Status") == "healthy"
 
+    def doctor(self):
+        """What `grader doctor --service` says in the judge's container: exit code and text."""
+        command = ["python3", "-m", "grader_service", "doctor", "--service"]
+        done = self.container("judge").exec_run(command, environment={"COLUMNS": "300"})
+        return done.exit_code, done.output.decode()
+
 
 @pytest.fixture(scope="module")
 def ports():
@@ -76,6 +83,8 @@ def stack(engine, ports):
         missing("the state folder of a container's user can only be made by root")
     folder = Path(tempfile.mkdtemp(prefix="grader-stack-", dir="/var/tmp"))
     folder.chmod(0o755)
+    # What `grader grade` as root leaves in the folder that the service is given, too.
+    OwnedFolder(folder / "state", "of-root").create()
     made = Stack(engine, folder, ports)
     try:
         subprocess.run([str(ROOT / "images" / "up.sh")], env=made.environment, check=True, timeout=900)
@@ -115,7 +124,7 @@ def test_the_stack_grades_the_reference_over_the_queue(verdict, stack):
     assert {check["outcome"] for check in verdict["checks"]} == {"passed"}
     assert verdict["provenance"]["isolated"] is True
     assert signed_by(verdict) is not None
-    state_dir = Path(stack.environment["GRADER_STATE_DIR"])
+    state_dir = Path(stack.environment["GRADER_STATE_DIR"], "service")
     assert containers_of(stack.engine, state_dir) == []
     assert (state_dir / "runs").is_dir()
     wait_for(lambda: nothing_left(stack.engine, state_dir), 15)  # folders go once the verdict is on its way
@@ -209,3 +218,49 @@ def test_wrong_passwords_are_refused(stack):
     client = redis.Redis(port=int(stack.environment["GRADER_REDIS_PORT"]), password="guess")  # noqa: S106
     with pytest.raises(redis.AuthenticationError):
         client.ping()
+
+
+def test_a_state_folder_of_another_user_is_refused(stack, tmp_path):
+    """By `images/up.sh`, which changes no owner, with the command that mends it; nothing is started."""
+    strange = tmp_path / "service" / "runs.lock"
+    strange.parent.mkdir()
+    strange.touch()
+    done = subprocess.run(
+        [str(ROOT / "images" / "up.sh")],
+        env=stack.environment | {"GRADER_STATE_DIR": str(tmp_path)},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert f"chown -R 10001:10001 {strange.parent}" in done.stderr
+    assert strange.stat().st_uid == os.geteuid()
+
+
+@pytest.mark.usefixtures("verdict")
+def test_a_runner_that_cannot_grade_says_why(stack):
+    """In its health check, to `grader doctor --service` and in the figures, until it is mended."""
+    runner = stack.container("runner")
+
+    def check() -> tuple[int, str]:
+        done = runner.exec_run(runner.attrs["Config"]["Healthcheck"]["Test"][1:])
+        return done.exit_code, done.output.decode()
+
+    assert (check()[0], stack.doctor()[0]) == (0, 0)
+    folder = Path(stack.environment["GRADER_STATE_DIR"], "service")
+    lock = folder / "runs.lock"
+    os.chown(lock, 0, 0)  # as `grader grade` made it as root
+    try:
+        told = f"{lock} belongs to root (uid 0)"
+        assert wait_for(lambda: told in check()[1], 30, every_s=1.0)
+        code, said = check()
+        assert (code, f"chown -R 10001:10001 {folder}" in said) == (1, True)
+        code, text = stack.doctor()
+        assert (code, told in text) == (1, True)
+        figure = f'grader_worker_ready{{role="run",worker="run/cpu:{stack.name}:0"}}'
+        assert scrape(int(stack.environment["GRADER_METRICS_PORT"]))[figure] == 0.0
+    finally:
+        os.chown(lock, 10001, 10001)
+    wait_for(lambda: check()[0] == 0, 30, every_s=1.0)
+    assert stack.doctor()[0] == 0

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from grader_service.service.event_figures import EventFigures
 from grader_service.service.metrics import StoreCollector
-from grader_service.store import devices, leases, operations
+from grader_service.store import devices, leases, operations, workers
 from grader_service.store.acceptance import Waiter
 from grader_service.store.engine import Store
 from tests.store.test_store import a_submission, accept, finish
@@ -40,6 +40,8 @@ def grade_one(store, number, **provenance):
 def test_figures(store):
     """Counts, stages, devices, what waits and what was not delivered."""
     devices.see(store, "GPU-1", "host", "H100")
+    workers.say(store, workers.Identity(workers.RUN, "host", "GPU-1"), ())
+    workers.say(store, workers.Identity(workers.JUDGE, "host"), ["broker: Redis does not answer"])
     for number in range(3):
         grade_one(store, number)
     text = text_of(store)
@@ -51,6 +53,8 @@ def test_figures(store):
     assert 'grader_events_total{kind="accepted"} 3.0' in text
     assert "grader_answers_undelivered 3.0" in text
     assert 'grader_devices{state="ready"} 1.0' in text
+    assert 'grader_worker_ready{role="run",worker="run/GPU-1"} 1.0' in text
+    assert 'grader_worker_ready{role="judge",worker="judge/host"} 0.0' in text
 
 
 def test_what_a_verdict_costs(store):

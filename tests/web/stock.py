@@ -4,7 +4,7 @@ from sqlalchemy import insert, select
 
 from grader_service.model.regrade import ItemState
 from grader_service.regrade.bulk import judge_chunk
-from grader_service.store import devices, regrade_apply, regrade_states
+from grader_service.store import devices, regrade_apply, regrade_states, workers
 from grader_service.store.events import record
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import RunRow, RunState, SubmissionRow, table_of
@@ -32,6 +32,7 @@ def stock(store, folder):
     devices.see(store, "GPU-1f0c3a52-77aa-4e0f-9d11-000000000001", "gpu-host-1", "NVIDIA H100 80GB HBM3")
     devices.see(store, "cpu:host:0", SCRIPT, IMAGE)
     devices.quarantine(store, "cpu:host:0", f"XID 79 {SCRIPT}", "host/watch")
+    workers.say(store, workers.Identity(workers.RUN, SCRIPT, "cpu:host:0"), [f"run space: {IMAGE}"])
     desk = a_desk(store)
     finished = worked_off(desk, changed_lab(folder), reason=f"too low {SCRIPT}")
     applied = worked_off(desk, statuses=("rejected",))

@@ -89,7 +89,7 @@ def test_hostile_texts_stay_texts(place, visit):
         assert part in text
     window.go("/")
     text = window.page.locator("main").inner_text()
-    for part in (f"pod died: {SCRIPT}", f"XID 79 {SCRIPT}", IMAGE):
+    for part in (f"pod died: {SCRIPT}", f"XID 79 {SCRIPT}", f"run space: {IMAGE}"):
         assert part in text
     window.go(f"/batches/{place.seen['finished']}")
     assert f"too low {SCRIPT}" in window.page.locator("main").inner_text()

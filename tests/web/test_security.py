@@ -14,7 +14,7 @@ from grader_service.web.app import ROUTES
 from grader_service.web.pages.actions import ACTIONS
 from grader_service.web.queries import EventFilter, events
 from tests.web.client import BOTH, FORM, OPERATOR_ONLY, OPERATOR_TOKEN, READ_ONLY, VIEWER_TOKEN, Client, served
-from tests.web.stock import rename
+from tests.web.stock import IMAGE, rename
 
 THREADS = 48
 """More than the server has for pages."""
@@ -326,6 +326,8 @@ def test_bearers_read_json_and_nothing_else(place):
     queue = json.loads(client.get("/api/queue").text)
     assert queue["undelivered"] >= 0
     assert {device["state"] for device in queue["devices"]} == {"ready", "quarantined"}
+    (worker,) = queue["workers"]
+    assert (worker["worker_id"], worker["reason"]) == ("run/cpu:host:0", f"run space: {IMAGE}")
     batches = json.loads(client.get("/api/batches").text)
     assert {batch["batch_id"] for batch in batches} >= {place.seen["planned"], place.seen["finished"]}
     one = json.loads(client.get(f"/api/batches/{place.seen['finished']}").text)

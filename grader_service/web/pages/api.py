@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from grader_service.store import devices, operations, regrades
+from grader_service.store import devices, operations, regrades, workers
 from grader_service.web.lookup import batch_of, diff_now
 from grader_service.web.site import site_of
 
@@ -11,7 +11,7 @@ _MOST_BATCHES = 200
 
 
 def queue(request: Request) -> Response:
-    """Runs by state and purpose, the oldest that wait, undelivered answers, and devices."""
+    """Runs by state and purpose, the oldest that wait, undelivered answers, devices, and workers."""
     store = site_of(request).store
     state = operations.queue_state(store)
     return JSONResponse(
@@ -30,6 +30,17 @@ def queue(request: Request) -> Response:
                     "seen_s": device.seen_s,
                 }
                 for device in devices.devices(store)
+            ],
+            "workers": [
+                {
+                    "worker_id": worker.worker_id,
+                    "role": worker.role,
+                    "host": worker.host,
+                    "state": worker.state,
+                    "reason": worker.reason,
+                    "seen_s": worker.seen_s,
+                }
+                for worker in workers.workers(store)
             ],
         }
     )

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from grader_service.model.regrade import Batch, BatchState, Progress
-from grader_service.store import devices, operations, regrades
+from grader_service.store import devices, operations, regrades, workers
 from grader_service.store.engine import Store
 from grader_service.store.operations import QueueState
 from grader_service.store.tables import RunState
@@ -82,6 +82,7 @@ def _state(store: Store) -> dict[str, Any]:
             if (regrade := queue.counts.get((state.value, "regrade"), 0)) or queue.counts.get((state.value, "live"))
         ],
         "devices": devices.devices(store),
+        "workers": workers.workers(store),
         "silent_s": SILENT_S,
         "busy": busy,
         "graded": queries.graded_lately(store),

@@ -1,0 +1,148 @@
+"""Whether a worker can do its work: small probes at each round of its sweeper, and their last word for all who ask.
+
+The health check of its container reads a file in its state folder (`pulse`); operators, the admin page and figures read
+the store (`store.workers`).
+"""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from grader_service import state_folder
+from grader_service.errors import GraderError, InfrastructureError
+from grader_service.service import pulse
+from grader_service.store import devices, workers
+from grader_service.store.engine import Store, StoreUnavailable
+
+log = structlog.get_logger(__name__)
+
+_LONGEST = 600
+DATABASE = "database"
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One thing that a worker needs."""
+
+    name: str
+    look: Callable[[], object]
+    """Raises when it is missing; a `GraderError` says what was found and what to do."""
+    after: str | None = None
+    """A probe without which this one says nothing new."""
+
+
+def problems(probes: Sequence[Probe]) -> dict[str, str]:
+    """What is missing, by the name of the probe; empty where the worker can do its work."""
+    found: dict[str, str] = {}
+    for probe in probes:
+        if probe.after in found:
+            continue
+        try:
+            probe.look()
+        except GraderError as error:
+            found[probe.name] = str(error)[:_LONGEST]
+        except Exception as error:  # noqa: BLE001 - what a probe cannot do, the worker cannot do either
+            found[probe.name] = f"{type(error).__name__}: {error}"[:_LONGEST]
+    return found
+
+
+def state_folder_probe(state_dir: Path) -> Probe:
+    """The state folder belongs to this process; see `state_folder`."""
+    return Probe("state folder", lambda: state_folder.require_own(state_dir))
+
+
+def database_probe(store: Store) -> Probe:
+    """The database answers, and has this version's schema."""
+    return Probe(DATABASE, store.check_schema)
+
+
+def device_probe(store: Store, device_id: str) -> Probe:
+    """The device's steward has not taken it out of service."""
+
+    def look() -> None:
+        state, reason = devices.state_and_reason(store, device_id)
+        if state == devices.QUARANTINED:
+            raise InfrastructureError(
+                f"{device_id} is quarantined: {reason}; mend that, then `grader devices ready {device_id}`"
+            )
+
+    return Probe("device", look, after=DATABASE)
+
+
+class Readiness:
+    """The word of one worker, said anew at each look.
+
+    Args:
+        identity: who speaks.
+        store: where it is said.
+        state_dir: folder of the files that health checks read.
+        files: their names.
+        probes: looked at in this order.
+    """
+
+    def __init__(
+        self,
+        identity: workers.Identity,
+        store: Store,
+        state_dir: Path,
+        files: Sequence[str],
+        probes: Sequence[Probe],
+    ) -> None:
+        self._identity = identity
+        self._store = store
+        self._state_dir = state_dir
+        self._files = tuple(files)
+        self._probes = tuple(probes)
+        self._said: tuple[str, ...] = ()
+
+    def look(self) -> None:
+        """Looks at everything and says it. A chore of its sweeper."""
+        found = problems(self._probes)
+        said = tuple(f"{name}: {what}" for name, what in found.items())
+        if said != self._said:
+            self._said = said
+            if said:
+                log.error("not_ready", problems=said)
+            else:
+                log.info("ready_again")
+        for file in self._files:
+            try:
+                pulse.beat(self._state_dir, said, file)
+            except OSError as error:  # then the file grows old, which is said of it
+                log.error("pulse_not_written", file=file, error=str(error))  # noqa: TRY400 - no traceback
+        if DATABASE not in found:
+            with contextlib.suppress(StoreUnavailable):
+                workers.say(self._store, self._identity, said)
+
+    def end(self) -> None:
+        """The worker ends as it should."""
+        with contextlib.suppress(StoreUnavailable):
+            workers.forget(self._store, self._identity)
+
+
+class Host(Protocol):
+    """What a runner knows of the host that it is to begin a run on."""
+
+    def fit(self) -> bool:
+        """Whether a run may be begun here, by what is known; asks nobody."""
+        ...
+
+    def misfit(self) -> str | None:
+        """Looks, after a run could not be begun: why none can be now; None where it was that run's own bad luck."""
+        ...
+
+
+class UnwatchedHost:
+    """A host of which nobody looks whether it is fit: runs show it."""
+
+    def fit(self) -> bool:
+        """See `Host.fit`."""
+        return True
+
+    def misfit(self) -> str | None:
+        """See `Host.misfit`."""
+        return None

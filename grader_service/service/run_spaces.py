@@ -1,0 +1,110 @@
+"""Tries out on a runner's host what every run begins with: state folder, engine, lab image, and a run space."""
+
+import multiprocessing
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from grader_service import state_folder
+from grader_service.service.readiness import Probe, problems
+from sandbox.api import SandboxRunner, SpaceLimits
+
+RUN_SPACE = "run space"
+_SMALL = SpaceLimits(workspace_mib=1, workspace_inodes=100, shm_mib=1)
+_EVERY_S = 15.0
+"""While all is well: a space is folders and volumes, and making them every few seconds for ever would be waste."""
+
+
+def try_one(sandbox: SandboxRunner, state_dir: Path) -> None:
+    """Makes a run space and removes it.
+
+    Raises:
+        ConfigurationError: the state folder is another user's.
+        SandboxUnavailable: no run can be begun here; the message says what is missing.
+    """
+    state_folder.require_own(state_dir)
+    sandbox.look()
+    with sandbox.open_run(f"probe-{secrets.token_hex(8)}", _SMALL):
+        pass
+
+
+class HostWord:
+    """Whether a run can be begun on this host, in memory that a runner shares with its child; at first it cannot."""
+
+    def __init__(self) -> None:
+        self._fit = multiprocessing.RawValue("b", 0)
+
+    @property
+    def fit(self) -> bool:
+        """By the last look of either."""
+        return bool(self._fit.value)
+
+    def doubt(self) -> None:
+        """No run space can be made."""
+        self._fit.value = 0
+
+    def trust(self) -> None:
+        """One was made."""
+        self._fit.value = 1
+
+
+class RunSpaceProbe:
+    """Looks now and then while nothing runs, and at once in doubt; between two looks the last one's word stands.
+
+    A run in hand shows by itself that it could be begun, and is measured: nothing is tried out beside it.
+
+    Args:
+        sandbox: of the runner.
+        state_dir: its state folder.
+        word: what was found last, by the runner or its child.
+        idle: whether no run is in hand.
+        every_s: seconds between two looks while all is well.
+    """
+
+    def __init__(
+        self,
+        sandbox: SandboxRunner,
+        state_dir: Path,
+        word: HostWord,
+        idle: Callable[[], bool],
+        *,
+        every_s: float = _EVERY_S,
+    ) -> None:
+        self._sandbox = sandbox
+        self._state_dir = state_dir
+        self._word = word
+        self._idle = idle
+        self._every_s = every_s
+        self._next = 0.0
+
+    def look(self) -> None:
+        """For `readiness.Probe`."""
+        if self._word.fit and not (self._idle() and time.monotonic() >= self._next):
+            return
+        try:
+            try_one(self._sandbox, self._state_dir)
+        except Exception:
+            self._word.doubt()
+            raise
+        self._word.trust()
+        self._next = time.monotonic() + self._every_s
+
+
+class WatchedHost:
+    """The host of a runner's child: `readiness.Host` by the word that it shares with its parent."""
+
+    def __init__(self, word: HostWord, sandbox: SandboxRunner, state_dir: Path) -> None:
+        self._word = word
+        self._probe = Probe(RUN_SPACE, lambda: try_one(sandbox, state_dir))
+
+    def fit(self) -> bool:
+        """See `Host.fit`."""
+        return self._word.fit
+
+    def misfit(self) -> str | None:
+        """See `Host.misfit`; nothing is begun here from then on before the parent has made a run space."""
+        found = problems([self._probe]).get(RUN_SPACE)
+        if found is not None:
+            self._word.doubt()
+        return found

@@ -1,0 +1,130 @@
+"""Workers as the store knows them: whether each can do its work, why not, and when it last said so."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, or_, select
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from grader_service.model.base import neutralise
+from grader_service.store import devices
+from grader_service.store.clock import db_now
+from grader_service.store.engine import Store
+from grader_service.store.tables import DeviceRow, RunRow, SubmissionRow, WorkerRow, table_of
+
+SILENT_S = 60.0
+"""A worker that has not spoken for this long is taken for gone; each speaks every few seconds."""
+_FORGOTTEN_S = 86_400.0
+"""One that was killed, and whose place nobody took, stands in the list for a day."""
+RUN, JUDGE, REGRADE = "run", "judge", "regrade"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who speaks. One that takes the place of another has its name: a device's runner, a host's judge."""
+
+    role: str
+    """`run`, `judge` or `regrade`."""
+    host: str
+    device_id: str | None = None
+    """Of a runner."""
+    labs_left: Collection[str] = ()
+    """Ids of labs whose runs it leaves to others."""
+
+    @property
+    def worker_id(self) -> str:
+        """`run/DEVICE`, `judge/HOST` or `regrade/HOST`."""
+        return f"{self.role}/{self.device_id or self.host}"
+
+
+@dataclass(frozen=True)
+class Worker:
+    """What a worker said last."""
+
+    worker_id: str
+    role: str
+    host: str
+    ready: bool
+    reason: str | None
+    seen_s: float
+    """Seconds since then."""
+
+    @property
+    def state(self) -> str:
+        """`ready`, `not_ready` or `silent`."""
+        if self.seen_s > SILENT_S:
+            return "silent"
+        return "ready" if self.ready else "not_ready"
+
+
+def say(store: Store, identity: Identity, problems: Sequence[str]) -> None:
+    """A worker says that it is there, and what keeps it from working: nothing, where it is ready."""
+    said = {
+        "ready": not problems,
+        "reason": neutralise("; ".join(problems)[:4000]) or None,
+        "host": identity.host,
+        "labs_left": "".join(f" {lab} " for lab in sorted(identity.labs_left)),
+        "seen_at": db_now(),
+    }
+    who = {"worker_id": identity.worker_id, "role": identity.role, "device_id": identity.device_id}
+    with store.transaction() as connection:
+        insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
+        connection.execute(
+            insert(WorkerRow).values(**who, **said).on_conflict_do_update(index_elements=["worker_id"], set_=said)
+        )
+        _forget_the_lost(connection)
+
+
+def forget(store: Store, identity: Identity) -> None:
+    """A worker ends as it should: nobody need look for it."""
+    with store.transaction() as connection:
+        connection.execute(delete(WorkerRow).where(WorkerRow.worker_id == identity.worker_id))
+
+
+def workers(store: Store) -> list[Worker]:
+    """Every worker, by role."""
+    statement = select(
+        WorkerRow.worker_id,
+        WorkerRow.role,
+        WorkerRow.host,
+        WorkerRow.ready,
+        WorkerRow.reason,
+        (db_now() - WorkerRow.seen_at).label("seen_s"),
+    ).order_by(WorkerRow.role, WorkerRow.worker_id)
+    with store.transaction() as connection:
+        return [Worker(**row) for row in connection.execute(statement).mappings()]
+
+
+def tried_here(host: str, device: str) -> ColumnElement[bool]:
+    """Whether a run failed last where its claimer is, and another worker that could take it is ready elsewhere.
+
+    On its host where another host has a ready worker, else on its device. Where there is no other, no run waits for it.
+
+    Args:
+        host: name of the bound parameter with the claimer's host.
+        device: name of that with its device.
+    """
+    run = table_of(RunRow).c
+    worker, place, submission = table_of(WorkerRow).c, table_of(DeviceRow).c, table_of(SubmissionRow).c
+    able = (
+        select(worker.worker_id)
+        .where(
+            worker.ready,
+            worker.seen_at > db_now() - SILENT_S,
+            place.device_id == worker.device_id,
+            place.state == devices.READY,
+            submission.submission_id == run.submission_id,
+            # Each lab stands between spaces, which no id has in it.
+            func.replace(worker.labs_left, " " + submission.lab + " ", "") == worker.labs_left,
+        )
+        .correlate(table_of(RunRow))
+    )
+    return or_(
+        and_(run.failed_host == bindparam(host), able.where(worker.host != bindparam(host)).exists()),
+        and_(run.failed_device == bindparam(device), able.where(worker.device_id != bindparam(device)).exists()),
+    )
+
+
+def _forget_the_lost(connection: Connection) -> None:
+    connection.execute(delete(WorkerRow).where(WorkerRow.seen_at < db_now() - _FORGOTTEN_S))

@@ -1,0 +1,238 @@
+"""A worker that cannot do its work claims nothing, says why to everybody who asks, and burns no run's tries."""
+
+import contextlib
+import json
+import os
+
+import pytest
+
+from grader_service.service import pulse
+from grader_service.service.readiness import Probe, Readiness, database_probe, device_probe, problems
+from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceProbe, WatchedHost
+from grader_service.service.runner import RunEnd
+from grader_service.store import devices, workers
+from grader_service.store.engine import Store
+from sandbox.process_runner import ProcessRunner
+from tests.service.faults import continue_all, scrape, stop_all
+from tests.services.kept_port import kept_port
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.integration
+
+
+@contextlib.contextmanager
+def no_runs(state_dir):
+    """Nothing can be put into the state folder's `runs`, as on a disk that is broken, whoever asks."""
+    runs = state_dir / "runs"
+    kept = runs.rename(state_dir / "runs-kept") if runs.exists() else None
+    runs.write_text("no folder")
+    try:
+        yield
+    finally:
+        runs.unlink()
+        if kept is not None:
+            kept.rename(runs)
+
+
+class TestOneHost:
+    """A runner's host, step by step."""
+
+    @pytest.fixture
+    def word(self):
+        return HostWord()
+
+    @pytest.fixture
+    def desk(self, bench, word):
+        sandbox = ProcessRunner(bench.state_dir)
+        return bench.desk(sandbox=sandbox, host=WatchedHost(word, sandbox, bench.state_dir), owner="a/GPU-1/x")
+
+    @pytest.fixture
+    def probe(self, bench, word):
+        return RunSpaceProbe(ProcessRunner(bench.state_dir), bench.state_dir, word, lambda: True, every_s=0.0)
+
+    def test_nothing_is_claimed_before_a_run_space_was_made(self, bench, desk, probe):
+        """At the start nobody has looked yet."""
+        submission_id = bench.submit()
+        assert bench.run_all(desk) == []
+        probe.look()
+        assert bench.run_all(desk) == [RunEnd.STORED]
+        assert bench.run(submission_id).attempts == 0
+        assert list((bench.state_dir / "runs").iterdir()) == []
+
+    def test_a_run_that_cannot_be_begun_is_given_back_and_costs_no_try(self, bench, desk, probe):
+        """The host is found unfit in that moment, and claims nothing until a run space was made again."""
+        probe.look()
+        submission_id = bench.submit()
+        with no_runs(bench.state_dir):
+            assert bench.run_all(desk) == [RunEnd.GIVEN_BACK]
+            run = bench.run(submission_id)
+            assert (run.state, run.attempts, run.failed_host) == ("run_queued", 0, None)
+            assert problems([Probe(RUN_SPACE, probe.look)]).keys() == {RUN_SPACE}
+            assert bench.run_all(desk) == []
+        assert bench.run_all(desk) == []  # nobody has looked
+        probe.look()
+        assert bench.run_all(desk) == [RunEnd.STORED]
+        kinds = [kind for kind, _ in bench.events(submission_id)]
+        assert kinds == ["accepted", "run_claimed", "given_back", "run_claimed", "run_done"]
+
+    def test_a_failure_on_a_host_that_is_fit_is_counted(self, bench, desk, probe):
+        """Or a run that no host can begin would wander for ever."""
+        probe.look()
+        submission_id = bench.submit()
+        opened = desk.sandbox.open_run
+
+        def refuse(run_id, limits):
+            if run_id.startswith("probe-"):
+                return opened(run_id, limits)
+            (bench.state_dir / "runs" / run_id).mkdir()  # it exists already, of all names
+            return opened(run_id, limits)
+
+        desk.sandbox.open_run = refuse
+        assert bench.run_all(desk) == [RunEnd.FAILED] * 3
+        run = bench.run(submission_id)
+        assert (run.state, run.attempts, run.failed_host) == ("needs_attention", 3, "a")
+        assert "no run can be kept" in run.last_error
+
+    def test_nothing_is_tried_out_beside_a_run(self, bench, word):
+        """What was found last stands meanwhile, unless the host is in doubt."""
+        idle = [True]
+        probe = RunSpaceProbe(ProcessRunner(bench.state_dir), bench.state_dir, word, lambda: idle[0], every_s=0.0)
+        probe.look()
+        idle[0] = False
+        with no_runs(bench.state_dir):
+            probe.look()
+            assert word.fit
+            word.doubt()
+            assert problems([Probe(RUN_SPACE, probe.look)])
+            assert not word.fit
+
+
+class TestTheWord:
+    """What a worker says of itself."""
+
+    def readiness(self, bench, *probes):
+        identity = workers.Identity(workers.RUN, "host", "GPU-1")
+        return Readiness(identity, bench.store, bench.state_dir, (pulse.ANY,), probes)
+
+    def test_is_said_in_the_store_and_in_a_file(self, bench):
+        """What is wrong by the name of its probe; nothing, once it is mended."""
+        devices.see(bench.store, "GPU-1", "host", "H100")
+        devices.quarantine(bench.store, "GPU-1", "Xid 79", "steward")
+        readiness = self.readiness(bench, database_probe(bench.store), device_probe(bench.store, "GPU-1"))
+        readiness.look()
+        (worker,) = workers.workers(bench.store)
+        assert worker.state == "not_ready"
+        assert worker.reason == "device: GPU-1 is quarantined: Xid 79; mend that, then `grader devices ready GPU-1`"
+        assert pulse.last(bench.state_dir).problems == (worker.reason,)
+        devices.set_state(bench.store, "GPU-1", devices.DRAINING, "new driver", "ann")
+        readiness.look()  # an operator's wish is no fault
+        assert [one.state for one in workers.workers(bench.store)] == ["ready"]
+        assert pulse.last(bench.state_dir).problems == ()
+        readiness.end()
+        assert workers.workers(bench.store) == []
+
+    def test_goes_on_without_a_database(self, bench, tmp_path):
+        """The file says it; what hangs on the database is not told as well."""
+        away = Store(f"sqlite:///{tmp_path}/never-migrated.db")
+        identity = workers.Identity(workers.RUN, "host", "GPU-1")
+        probes = (database_probe(away), device_probe(away, "GPU-1"), Probe("broker", lambda: 1 / 0))
+        Readiness(identity, away, bench.state_dir, (pulse.ANY,), probes).look()
+        found = pulse.last(bench.state_dir).problems
+        assert [problem.partition(":")[0] for problem in found] == ["database", "broker"]
+        assert "grader store migrate" in found[0]
+        away.close()
+
+    def test_grows_old_where_it_cannot_be_written(self, bench):
+        """As if the loop hung, which a health check finds; the store is told all the same."""
+        readiness = self.readiness(bench)
+        readiness.look()
+        (bench.state_dir / pulse.ANY).unlink()
+        (bench.state_dir / pulse.ANY).mkdir()
+        readiness.look()
+        assert pulse.last(bench.state_dir) is None
+        assert [one.state for one in workers.workers(bench.store)] == ["ready"]
+
+
+def asked(service, *words, state_dir=None):
+    """A health check, as a container runs it."""
+    changes = {} if state_dir is None else {"GRADER_STATE_DIR": str(state_dir)}
+    return service.command("worker", *words, **changes)
+
+
+def two_runners(service, tmp_path, **first):
+    """A judge and two runners, each with a state folder of its own, all of them ready; the second one's folder."""
+    other = tmp_path / "other"
+    other.mkdir()
+    service.environment["GRADER_ARTIFACT_STORE"] = f"file://{service.state_dir}/artifacts"
+    service.environment["GRADER_LEASE_S"] = "60"  # nobody waits for the end of one; a lost one would be a try more
+    service.judge()
+    both = service.runner(0, **first), service.runner(1, GRADER_STATE_DIR=str(other))
+    wait_for(lambda: states(service) == ["ready"] * 3, 60)
+    return other, both
+
+
+def states(service):
+    """What workers say."""
+    return [one.state for one in workers.workers(service.store)]
+
+
+@pytest.mark.parametrize("number", [8, pytest.param(100, marks=pytest.mark.slow)])
+def test_a_stack_of_two_runners_one_of_which_cannot_grade(service, tmp_path, number):
+    """Every submission is graded, no try is burnt, and the broken runner says why to all who ask."""
+    other, _ = two_runners(service, tmp_path)
+    with no_runs(other), kept_port() as port:
+        posted = [service.post() for _ in range(number)]
+        service.start("metrics", "--port", str(port))
+        wait_for(lambda: "not_ready" in states(service), 60)
+        told = service.command("doctor", "--service")
+        assert told.returncode == 1
+        assert "run space: no run can be kept in" in " ".join(told.stdout.split())
+        broken, sound = (asked(service, "ready", state_dir=folder) for folder in (other, service.state_dir))
+        assert (broken.returncode, sound.returncode) == (1, 0)
+        assert broken.stdout.startswith("not ready: run space: no run can be kept in")
+        assert asked(service, "alive", state_dir=other).returncode == 0
+        for submission_id, task_id in posted:
+            assert service.result(task_id, 60 + 2 * number)["status"] == "passed"
+            assert [run["attempts"] for run in service.runs(submission_id)] == [0]
+        ready = {name: value for name, value in scrape(port).items() if name.startswith("grader_worker_ready")}
+        assert sorted(ready.values()) == [0.0, 1.0, 1.0]
+    wait_for(lambda: asked(service, "ready", state_dir=other).returncode == 0, 30)
+    assert service.command("doctor", "--service").returncode == 0
+
+
+def test_a_run_that_failed_on_one_runner_is_tried_on_the_other(service, tmp_path):
+    """The one that takes it finds no artifact; it leaves the second try to the other, though that one is slow."""
+    _, (first, second) = two_runners(service, tmp_path, GRADER_ARTIFACT_STORE=f"file://{tmp_path}/empty")
+    halted = second.pid, second.child()
+    stop_all(*halted)
+    submission_id, task_id = service.post()
+    wait_for(lambda: "failed_by_us" in service.events(submission_id), 60)
+    continue_all(*halted)
+    assert service.result(task_id)["status"] == "passed"
+    (run,) = service.runs(submission_id)
+    assert (run["attempts"], run["failed_device"].rpartition(":")[2]) == (1, "0")
+    assert first.process.poll() is None
+
+
+def test_a_runner_whose_loop_hangs_is_not_healthy(service):
+    """Its last word is shown beside, and a folder without any worker says so."""
+    assert asked(service, "ready").stdout.strip() == "no worker has looked round"
+    (service.state_dir / pulse.ANY).write_text(json.dumps(["broker: Redis does not answer"]))
+    os.utime(service.state_dir / pulse.ANY, (1, 1))
+    for command in ("alive", "ready"):
+        hung = asked(service, command)
+        assert hung.returncode == 1
+        assert hung.stdout.startswith("no worker has looked round for ")
+        assert hung.stdout.rstrip().endswith("broker: Redis does not answer")
+    gone = asked(service, "ready", state_dir=service.state_dir / pulse.ANY)
+    assert gone.stdout.startswith("no worker has looked round; state folder: ")
+    assert "is no folder" in gone.stdout
+
+
+def test_a_service_without_workers_says_so(service):
+    """One that nobody started is not ready."""
+    told = service.command("doctor", "--service", "--json")
+    assert told.returncode == 1
+    absent = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [(one["role"], one["state"]) for one in absent] == [("run", "absent"), ("judge", "absent")]
+    assert "grader worker run" in absent[0]["reason"]
