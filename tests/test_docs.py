@@ -45,6 +45,18 @@ def test_the_page_of_checks_is_current():
     assert (ROOT / "docs" / "checks.md").read_text() == page()
 
 
+def test_the_page_of_platforms_shows_the_files():
+    """Each program on it is a file of `examples/platforms`, which tests run; each of those files is named."""
+    text = (ROOT / "docs" / "platforms.md").read_text()
+    shown = re.findall(r"\[(examples/platforms/[^]]+)\]\([^)]+\).*?```\w+\n(.*?)```", text, re.DOTALL)
+    assert len(shown) == text.count("\n```") / 2
+    for name, program in shown:
+        assert (ROOT / name).read_text() == program, name
+    files = [path for path in (ROOT / "examples" / "platforms").rglob("*.*") if "node_modules" not in path.parts]
+    for path in files:
+        assert path.suffix not in {".py", ".js", ".php"} or f"(../{path.relative_to(ROOT)})" in text, path
+
+
 def test_modules_stay_small():
     """No file of ours has more than 400 lines."""
     for package in ("grader_service", "sandbox", "checks", "images"):

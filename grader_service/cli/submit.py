@@ -1,10 +1,9 @@
 """`grader submit`: posts a submission as a platform would."""
 
-import base64
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,9 +11,9 @@ from grader_service.cli.arguments import fresh_id, step_ids
 from grader_service.cli.grade import EXIT_CODES
 from grader_service.cli.output import console, error_console, write_text
 from grader_service.cli.render import show_verdict
-from grader_service.errors import InfrastructureError, UsageError
-from grader_service.model.verdict import Verdict
-from grader_service.service.message import MAX_INLINE_BYTES, SubmissionMessage
+from grader_service.errors import UsageError
+from grader_service.queue.address import redis_url
+from grader_service.service.message import MAX_INLINE_BYTES, ArtifactMessage
 from grader_service.settings import Settings
 
 
@@ -42,53 +41,44 @@ def submit(  # noqa: PLR0917 - one parameter per option
 
     Exit codes with --wait: as `grader grade`; 3 when no verdict came in time.
     """
-    from grader_service.queue.app import make_app  # noqa: PLC0415 - Celery costs other commands half a second
+    from grader_service.client import Client, MessageRejected, TryLater  # noqa: PLC0415 - other commands need no Redis
 
     settings = Settings()
-    message: dict[str, Any] = {
-        "submission_id": submission_id or fresh_id("cli", path),
-        "lab": lab,
-        "learner": learner,
-        "cohort": cohort,
-        "artifact": _artifact(path, settings),
-        "steps": list(step_ids(steps)),
-    }
-    try:
-        SubmissionMessage.model_validate_json(json.dumps(message))
-    except ValueError as error:
-        raise UsageError(f"this cannot be posted: {error}") from error
-    app = make_app(settings)
-    try:
-        sent = app.send_task("grader.grade", kwargs={"submission": message}, queue=queue.value, retry=False)
-    except Exception as error:
-        raise InfrastructureError(f"the broker at {settings.redis_url} did not take the message: {error}") from error
-    if wait_s <= 0:
-        console().print(message["submission_id"], markup=False)
-        return
-    error_console().print(f"posted {message['submission_id']}, waiting …", markup=False)
-    try:
-        document = sent.get(timeout=wait_s, interval=0.2)
-    except Exception as error:
-        raise InfrastructureError(
-            f"no verdict came within {wait_s:g} s; `grader status {message['submission_id']}` says where it is"
-        ) from error
-    verdict = Verdict.model_validate_json(json.dumps(document))
+    with Client(redis_url(settings)) as client:
+        posted = client.post(
+            _artifact(path, settings),
+            lab=lab,
+            learner=learner,
+            cohort=cohort,
+            submission_id=submission_id or fresh_id("cli", path),
+            steps=step_ids(steps),
+            queue=queue.value,
+        )
+        if wait_s <= 0:
+            console().print(posted, markup=False)
+            return
+        error_console().print(f"posted {posted}, waiting …", markup=False)
+        try:
+            verdict = client.wait(posted, wait_s)
+        except (MessageRejected, TryLater) as refusal:
+            verdict = refusal.verdict
     if json_file is not None:
-        write_text(json_file, verdict.model_dump_json(indent=2) + "\n")
+        write_text(json_file, json.dumps(verdict.document, indent=2, ensure_ascii=False) + "\n")
     if json_file != "-":
         show_verdict(console(), verdict)
     raise typer.Exit(EXIT_CODES[verdict.status])
 
 
-def _artifact(path: Path, settings: Settings) -> dict[str, str]:
+def _artifact(path: Path, settings: Settings) -> Path | ArtifactMessage:
+    """The file itself, or where the artifact store has it when it is too large for a message."""
     try:
+        if path.stat().st_size <= MAX_INLINE_BYTES:
+            return path
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
-    if len(data) <= MAX_INLINE_BYTES:
-        return {"filename": path.name, "inline": base64.b64encode(data).decode()}
     from grader_service import wiring  # noqa: PLC0415 - see above
 
     store = wiring.open_artifacts(settings)
     digest = store.put(data)
-    return {"filename": path.name, "uri": store.uri_of(digest), "sha256": digest}
+    return ArtifactMessage(filename=path.name, uri=store.uri_of(digest), sha256=digest)

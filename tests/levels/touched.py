@@ -32,15 +32,19 @@ def touched(paths: Iterable[str], units: Iterable[str]) -> list[str]:
     """The units that these paths touch, of all units.
 
     A test's file is touched by itself, by a change of a module that it imports by name, by whatever lies beside it
-    and is no test (a conftest, recorded data), and, where it grades examples, by these. A case of the corpus is touched
-    by its own module; a defence by its entry and by the files that it is switched off in.
+    and is no test (a conftest, recorded data), and, where it grades or runs examples, by these. A case of the corpus is
+    touched by its own module; a defence by its entry and by the files that it is switched off in.
     """
     from tests.corpus import catalogue, defences
 
     changed = set(paths)
     modules = {path.removesuffix(".py").replace("/", ".") for path in changed if path.endswith(".py")}
-    if any(path.startswith("examples/") for path in changed):
+    examples = {path for path in changed if path.startswith("examples/")}
+    platforms = {path for path in examples if path.startswith("examples/platforms/")}
+    if examples - platforms:
         modules.add("tests.e2e.conftest.EXAMPLES")
+    if platforms:
+        modules.add("tests.platform.platforms.PLATFORMS")
     in_tests = (Path(path) for path in changed if path.startswith("tests/"))
     folders = {str(path.parent) for path in in_tests if not path.match("test_*.py")}
     entered = {

@@ -23,6 +23,9 @@ def test_a_submission_from_the_command_line(service, tmp_path):
     assert "PASSED" in done.stdout
     assert json.loads(verdict.read_text())["submission_id"] == "cli:1"
     assert service.command("verify", str(verdict)).returncode == 0
+    (tmp_path / "s.py").write_text(f"{QUICK}# changed\n")
+    refused = service.command("submit", str(tmp_path / "s.py"), "--submission-id", "cli:1", "--wait", "60")
+    assert (refused.returncode, "handed in before with other content" in " ".join(refused.stdout.split())) == (5, True)
     story = service.command("status", "cli:1")
     assert story.returncode == 0
     for word in ("accepted", "run_claimed", "run_done", "judge_claimed", "verdict", "PASSED"):

@@ -20,7 +20,9 @@ _PACKAGES = {
     "docker-compose": "docker-compose",
     "node": "nodejs",
     "npm": "npm",
+    "php": "php-cli",
 }
+_PHP_REDIS = "php-redis"
 _BROWSER = ("chromium", "chromium")
 """Program and package; Ubuntu has it as a snap only, so its absence is left to the tests that need it."""
 _START_S = 60
@@ -30,7 +32,7 @@ def missing_packages() -> str | None:
     """What the tests need and cannot get by themselves; None when they have or can install everything."""
     if _reachable({}) or _can_install():
         return None
-    lacking = [package for program, package in _PACKAGES.items() if shutil.which(program) is None]
+    lacking = _lacking()
     return (
         "no Docker engine answers and none can be installed here (that needs root on Debian or Ubuntu): install "
         f"{', '.join(lacking) or 'and start docker.io'}, start dockerd, and run `make test` again"
@@ -66,7 +68,7 @@ def _can_install() -> bool:
 
 
 def _install(say: Say) -> None:
-    needed = [package for program, package in _PACKAGES.items() if shutil.which(program) is None]
+    needed = _lacking()
     if binaries() is None:
         needed.append("postgresql")
     browser = [] if shutil.which(_BROWSER[0]) else [_BROWSER[1]]
@@ -80,6 +82,14 @@ def _install(say: Say) -> None:
         _apt([*install, *needed], environment)
     if browser:
         subprocess.run([*install, *browser], check=False, env=environment, capture_output=True)
+
+
+def _lacking() -> list[str]:
+    """Packages of programs that are not there, and PHP's extension, which is no program."""
+    lacking = [package for program, package in _PACKAGES.items() if shutil.which(program) is None]
+    if not any(Path("/etc/php").glob("*/cli/conf.d/*redis.ini")):
+        lacking.append(_PHP_REDIS)
+    return lacking
 
 
 def _apt(command: list[str], environment: dict[str, str]) -> None:

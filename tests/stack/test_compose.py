@@ -1,6 +1,5 @@
 """`compose.yaml` comes up for real, keeps its parts apart, and grades the reference over the queue."""
 
-import base64
 import json
 import os
 import secrets
@@ -17,7 +16,7 @@ import pytest
 from grader_service.signing import signed_by
 from sandbox.run_folder import OwnedFolder
 from tests.conftest import missing
-from tests.platform.node_platform import node_platform  # noqa: F401 - a fixture
+from tests.platform.platforms import node_platform  # noqa: F401 - a fixture
 from tests.sandbox.engine_proxy import ENGINE
 from tests.service.bench import containers_of, nothing_left
 from tests.service.faults import scrape
@@ -104,18 +103,11 @@ def verdict(stack, node_platform):  # noqa: F811 - the fixture
     """The reference submission, posted by a platform in JavaScript; measuring it is tested without the stack."""
     password = Path(stack.environment["GRADER_SECRETS_DIR"], "redis_password").read_text().strip()
     url = f"redis://:{password}@127.0.0.1:{stack.environment['GRADER_REDIS_PORT']}/0"
-    data = (ROOT / "examples" / "reference_submission.ipynb").read_bytes()
-    message = {
-        "submission_id": "stack:1",
-        "lab": "dali-pipelines",
-        "learner": "lea",
-        "steps": ["baseline", "pipeline", "reflection"],
-        "artifact": {"filename": "reference_submission.ipynb", "inline": base64.b64encode(data).decode()},
-        "reply_to": {"queue": "platform", "task": "lab.verdict_ready"},
-    }
-    answer = node_platform.grade(url, message, timeout_s=290)
-    assert answer["told"] == answer["result"]
-    return answer["result"]
+    shown = stack.container("judge").exec_run(["python3", "-m", "grader_service", "keys", "show"], demux=True)
+    assert shown.exit_code == 0, shown.output
+    _, key, *_ = shown.output[0].decode().split()
+    reference = str(ROOT / "examples" / "reference_submission.ipynb")
+    return node_platform.grade(url, key, reference, "stack:1", "baseline", "pipeline", "reflection", timeout_s=290)
 
 
 def test_the_stack_grades_the_reference_over_the_queue(verdict, stack):

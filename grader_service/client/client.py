@@ -1,0 +1,255 @@
+"""Posts submissions to the service's Redis, and reads their verdicts there."""
+
+import base64
+import secrets
+import time
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, ConnectionError, RedisError, TimeoutError  # noqa: A004
+from redis.retry import Retry
+
+from grader_service.client.errors import (
+    BrokerUnreachable,
+    InvalidRequest,
+    MessageRejected,
+    TimedOut,
+    TryLater,
+    UnexpectedAnswer,
+)
+from grader_service.client.received import ReceivedVerdict
+from grader_service.client.signatures import verify
+from grader_service.client.wire import celery_message, result_key, result_of
+from grader_service.model.verdict import Status
+from grader_service.service.message import MAX_INLINE_BYTES, ArtifactMessage, Malformed, ReplyTo, parse_message
+
+_LOOK_EVERY_S = 0.2
+_SILENT_S = 5.0
+"""A broker that has not answered for so long is behind a dead connection."""
+_REFUSALS = ("message.", "artifact.", "submission.conflict")
+_LATER = "queue."
+_QUEUES = ("live", "regrade")
+
+
+class Client:
+    """A lab platform's side of the queue; one object may serve many threads.
+
+    The id of a submission is also the id of its Celery task: whoever knows it can wait for the verdict, in another
+    process too, and after a restart.
+
+    Args:
+        broker_url: of the service's Redis, with its password: `redis://:PASSWORD@HOST:6379/0`; `rediss://` through TLS.
+        public_keys: keys of the service. When there are any, `wait` returns verdicts that one of them signed, and
+            raises on others; without them no signature is checked.
+
+    Raises:
+        InvalidRequest: this is no Redis URL.
+    """
+
+    def __init__(self, broker_url: str, *, public_keys: Iterable[str] = ()) -> None:
+        self._keys = tuple(public_keys)
+        try:
+            parts = urlsplit(broker_url)
+            self._shown = f"{parts.scheme}://{parts.hostname}:{parts.port or 6379}{parts.path}"  # without the password
+            self._redis = Redis.from_url(
+                broker_url,
+                socket_timeout=_SILENT_S,
+                socket_connect_timeout=_SILENT_S,
+                retry=Retry(NoBackoff(), 1),  # for a connection of the pool that ended meanwhile
+            )
+        except ValueError as error:
+            raise InvalidRequest(
+                f"the broker's URL cannot be used: {error}. Expected redis://:PASSWORD@HOST:PORT/0 with the service's "
+                "password in it"
+            ) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._redis.close()
+
+    def post(
+        self,
+        submission: str | Path | bytes | ArtifactMessage,
+        *,
+        lab: str,
+        learner: str | None = None,
+        cohort: str | None = None,
+        submission_id: str | None = None,
+        steps: Iterable[str] = (),
+        queue: str = "live",
+        filename: str | None = None,
+        submitted_at: datetime | None = None,
+        reply_to: ReplyTo | None = None,
+    ) -> str:
+        """Posts one submission and returns its id. Posting the same again is safe: it is graded once.
+
+        Args:
+            submission: a path; the bytes themselves, with `filename`; or where more than 1 MiB lie (`uri`, `sha256`).
+            lab: id of the lab.
+            learner: opaque id of the learner; attempts and the hourly limit go by it, so give it always.
+            cohort: course or group.
+            submission_id: the platform's id, another one for each thing handed in; made up when not given.
+            steps: ids of the steps to grade; all of the lab's when there are none.
+            queue: `live` while a learner waits, `regrade` for bulk work.
+            filename: the learner's name for it; a path's own when not given.
+            submitted_at: when it was handed in, with a time zone.
+            reply_to: queue and task to which the verdict is sent as well.
+
+        Raises:
+            InvalidRequest: nothing was posted; the text names each problem.
+            BrokerUnreachable: Redis did not take it.
+        """
+        if queue not in _QUEUES:
+            raise InvalidRequest(f"queue {queue!r} is nobody's; expected {' or '.join(_QUEUES)}")
+        name = submission_id or f"client:{secrets.token_hex(8)}"
+        message = {
+            "submission_id": name,
+            "lab": lab,
+            "learner": learner,
+            "cohort": cohort,
+            "submitted_at": submitted_at.isoformat() if submitted_at else None,
+            "artifact": _artifact(submission, filename).model_dump(exclude_none=True),
+            "reply_to": reply_to.model_dump() if reply_to else None,
+            "steps": list(steps),
+        }
+        message = {field: value for field, value in message.items() if value is not None}
+        try:
+            parse_message(message)
+        except Malformed as problem:
+            raise InvalidRequest(f"this cannot be posted: {problem}") from None
+        try:
+            with self._redis.pipeline(transaction=True) as pipe:
+                pipe.delete(result_key(name))  # of an earlier post, such as that the queue was full then
+                pipe.lpush(queue, celery_message(name, queue, message))
+                pipe.execute()
+        except RedisError as error:
+            raise self._unreachable(f"did not take submission {name}", error) from error
+        return name
+
+    def wait(self, submission_id: str, timeout_s: float = 600.0) -> ReceivedVerdict:
+        """The verdict on a submission that a client posted, once it is there; it can be read for a week.
+
+        Args:
+            submission_id: as `post` returned it.
+            timeout_s: be generous: the queue may be long, and a run that fails through the service is tried again.
+
+        Raises:
+            TimedOut: it did not come in time.
+            TryLater: the service did not take the submission for now.
+            MessageRejected: the service cannot use the message.
+            SignatureInvalid: none of `public_keys` signed it.
+            UnexpectedAnswer: what came is no verdict.
+            BrokerUnreachable: Redis does not answer; a moment's absence while it waits is passed over.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            away: RedisError | None = None
+            try:
+                raw = self._redis.get(result_key(submission_id))
+            except AuthenticationError as error:
+                raise self._unreachable("refuses the client", error) from error
+            except (ConnectionError, TimeoutError) as error:
+                away, raw = error, None
+            except RedisError as error:
+                raise self._unreachable("did not say whether there is a verdict", error) from error
+            if isinstance(raw, bytes):
+                return self._taken(submission_id, raw)
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                if away is not None:
+                    raise self._unreachable(f"did not answer within {timeout_s:g} s", away) from away
+                raise TimedOut(
+                    f"no verdict came within {timeout_s:g} s; `grader status {submission_id}` says where it is, on the "
+                    "service's side; wait again, or longer"
+                )
+            time.sleep(min(_LOOK_EVERY_S, left_s))
+
+    def grade(
+        self,
+        submission: str | Path | bytes | ArtifactMessage,
+        *,
+        lab: str,
+        learner: str | None = None,
+        cohort: str | None = None,
+        submission_id: str | None = None,
+        steps: Iterable[str] = (),
+        filename: str | None = None,
+        timeout_s: float = 600.0,
+    ) -> ReceivedVerdict:
+        """Posts a submission and waits for its verdict; see `post` and `wait`."""
+        posted = self.post(
+            submission,
+            lab=lab,
+            learner=learner,
+            cohort=cohort,
+            submission_id=submission_id,
+            steps=steps,
+            filename=filename,
+        )
+        return self.wait(posted, timeout_s)
+
+    def _taken(self, submission_id: str, raw: bytes) -> ReceivedVerdict:
+        try:
+            verdict = ReceivedVerdict.read(result_of(raw))
+        except ValueError as error:
+            raise UnexpectedAnswer(
+                f"the result of task {submission_id} is no verdict: {str(error)[:500]}. Is {self._shown} the service's "
+                "Redis, and do no other workers take messages from its queues?"
+            ) from None
+        if self._keys:
+            verify(verdict, self._keys)
+        if verdict.status is Status.REJECTED and verdict.code.startswith(_LATER):
+            raise TryLater(verdict)
+        if verdict.status is Status.REJECTED and verdict.code.startswith(_REFUSALS):
+            raise MessageRejected(verdict)
+        return verdict
+
+    def _unreachable(self, what: str, error: RedisError) -> BrokerUnreachable:
+        return BrokerUnreachable(
+            f"the broker at {self._shown} {what}: {error}. Expected the service's Redis and, in the URL, its password "
+            "(the file secrets/redis_password where the service was started)"
+        )
+
+
+def _artifact(submission: str | Path | bytes | ArtifactMessage, filename: str | None) -> ArtifactMessage:
+    """What the message says of the artifact.
+
+    Raises:
+        InvalidRequest: no bytes, no name, or more than a message may carry.
+    """
+    if isinstance(submission, ArtifactMessage):
+        return submission
+    if isinstance(submission, bytes):
+        data, name = submission, filename
+    else:
+        path = Path(submission)
+        try:
+            data, name = path.read_bytes(), filename or path.name
+        except OSError as error:
+            raise InvalidRequest(f"{path} cannot be read: {error}") from error
+    if name is None:
+        raise InvalidRequest("bytes came without `filename`; its ending says what they are, such as submission.ipynb")
+    if len(data) > MAX_INLINE_BYTES:
+        raise InvalidRequest(
+            f"{name} has {len(data)} bytes; at most {MAX_INLINE_BYTES} go in a message. Put it where the service may "
+            "fetch it (GRADER_ARTIFACT_SOURCES) and post ArtifactMessage(filename=…, uri=…, sha256=…)"
+        )
+    try:
+        return ArtifactMessage(filename=name, inline=base64.b64encode(data).decode())
+    except ValidationError as error:
+        raise InvalidRequest(f"the file's name cannot be posted: {error.errors()[0]['msg']}, got {name!r}") from None
