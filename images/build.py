@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
@@ -19,6 +20,7 @@ from docker.errors import DockerException, ImageNotFound
 from grader_service.errors import ConfigurationError, InfrastructureError
 from images.base import Base, Say, choose_base
 from images.bootstrap import PYPI, index_url
+from images.standins.build import build_stand_ins
 
 HERE = Path(__file__).parent
 LOCK_LABEL = "org.grader.lock"
@@ -47,29 +49,43 @@ RECIPES = {
 }
 
 
-def build(client: Any, names: list[str], *, base_kind: str, rebuild: bool, say: Say) -> dict[str, str]:
-    """Builds these images, unless an image of the same lock file and recipe is there; returns name to image id.
+def build(
+    client: Any, names: Sequence[str], *, base_kind: str, rebuild: bool, say: Say, stand_ins: bool = False
+) -> dict[str, str]:
+    """Builds images beside each other, unless one of the same lock file and recipe is there; returns name to id.
+
+    Args:
+        client: of the engine.
+        names: keys of `RECIPES`.
+        base_kind: see `choose_base`.
+        rebuild: whether to build those that are there as well.
+        say: hears of each step.
+        stand_ins: whether to build those of Redis and PostgreSQL that are not there, too.
 
     Raises:
         ConfigurationError: this host lacks something; the message says what to install.
         InfrastructureError: a step failed.
     """
-    base: Base | None = None
-    built = {}
-    for name in names:
-        recipe = RECIPES[name]
+    built: dict[str, str] = {}
+    missing: list[tuple[Recipe, str]] = []
+    for recipe in (RECIPES[name] for name in names):
         state = recipe_digest(recipe)
         existing = None if rebuild else _find(client, recipe.name, state)
-        if existing is not None:
+        if existing is None:
+            missing.append((recipe, state))
+        else:
             say(f"{recipe.name} is up to date")
             built[recipe.name] = existing
-            continue
-        try:
-            base = base or choose_base(client, base_kind, say)
-            built[recipe.name] = _build_one(client, recipe, base, state, say)
-        except (DockerException, OSError) as error:  # the connection's own errors are OSErrors
-            raise InfrastructureError(f"{recipe.name} could not be built: {error}") from error
-    return built
+    try:
+        with ThreadPoolExecutor() as pool:
+            beside = pool.submit(build_stand_ins, client, say) if stand_ins else None
+            if missing:
+                base = choose_base(client, base_kind, say)
+                ids = pool.map(lambda one: _build_one(client, one[0], base, one[1], say), missing)
+                built |= {recipe.name: image_id for (recipe, _), image_id in zip(missing, ids, strict=True)}
+            return built if beside is None else built | beside.result()
+    except (DockerException, OSError) as error:  # the connection's own errors are OSErrors
+        raise InfrastructureError(f"an image could not be built: {error}") from error
 
 
 def recipe_digest(recipe: Recipe) -> str:

@@ -34,31 +34,32 @@ class BaseChoice(StrEnum):
 
 @app.command("build")
 def build_images(
-    image: Annotated[ImageChoice, typer.Argument(help="Which image to build.")] = ImageChoice.ALL,
+    images: Annotated[list[ImageChoice] | None, typer.Argument(metavar="IMAGE", help="all, lab, service or stand-ins.")] = None,
     base: Annotated[
         BaseChoice, typer.Option(help="auto: a public base where a registry answers, else Debian packages.")
     ] = BaseChoice.AUTO,
     *,
     rebuild: Annotated[bool, typer.Option(help="Build even when the image is up to date.")] = False,
 ) -> None:
-    """Build the images from their lock files. Needs a Docker engine; no container registry.
+    """Build images from their lock files, beside each other. Needs a Docker engine; no container registry.
 
-    `stand-ins` are Redis and PostgreSQL for compose.yaml where no registry answers; `all` leaves them out.
+    `all`, which is what is built where none is named, are `lab` and `service`. `stand-ins` are Redis and PostgreSQL for
+    compose.yaml where no registry answers.
     """
     from images.build import RECIPES, build
-    from images.standins.build import build_stand_ins
     from sandbox.docker_engine import connect_engine
 
-    if image is ImageChoice.STAND_INS:
-        with ProgressDisplay() as progress:
-            made = build_stand_ins(connect_engine(_BUILD_TIMEOUT_S), progress.stage)
-        for name, image_id in made.items():
-            typer.echo(f"{name}: {image_id}")
-        return
-    names = list(RECIPES) if image is ImageChoice.ALL else [image.value]
+    wanted = set(images or [ImageChoice.ALL])
+    names = [name for name in RECIPES if wanted & {ImageChoice.ALL, ImageChoice(name)}]
+    client = connect_engine(_BUILD_TIMEOUT_S)
     with ProgressDisplay() as progress:
         built = build(
-            connect_engine(_BUILD_TIMEOUT_S), names, base_kind=base.value, rebuild=rebuild, say=progress.stage
+            client,
+            names,
+            base_kind=base.value,
+            rebuild=rebuild,
+            say=progress.note,
+            stand_ins=ImageChoice.STAND_INS in wanted,
         )
     for name, image_id in built.items():
         typer.echo(f"{name}: {image_id}")
