@@ -1,4 +1,4 @@
-# Two commands for anyone: `make demo` grades the reference submission, `make test` runs what a change must pass.
+# `make demo` grades the reference submission, `make up` starts the service, `make test` runs what a change must pass.
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -6,10 +6,12 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 export UV_SYSTEM_CERTS := 1
 
-.PHONY: help setup demo check test test-all corpus lint format lock schemas pages clean
+.PHONY: help setup demo up down check test test-all corpus lint format lock schemas pages clean
 
 help:
 	@echo "make demo     set up, then grade examples/reference_submission.ipynb without Docker, Redis or GPU"
+	@echo "make up       the service in containers, started and seen to grade; GRADER_GPU=GPU-… make up with a GPU"
+	@echo "make down     end it; the database, artifacts and keys stay"
 	@echo "make check    linters, types, import contracts, and the tests that need no service"
 	@echo "make test     what a change must pass; as root on Debian or Ubuntu it installs what that needs (Docker, …)"
 	@echo "make test-all everything, or one shard of it: make test-all SHARD=2/6"
@@ -27,6 +29,12 @@ demo: setup
 	@$(BIN)/grader grade examples/reference_submission.ipynb --sandbox process --device cpu \
 	    --json build/verdict.json --report build/report.html \
 	  && echo && echo "The same verdict as JSON: build/verdict.json, as a page: build/report.html"
+
+up: setup
+	@images/up.sh && images/prove.sh
+
+down:
+	@images/compose.sh down
 
 # docs/testing.md says what each level runs.
 check: setup

@@ -7,13 +7,8 @@ cd "$(dirname "$0")/.."
 export GRADER_STATE_DIR=${GRADER_STATE_DIR:-/var/lib/grader}
 export GRADER_SECRETS_DIR=${GRADER_SECRETS_DIR:-$PWD/secrets}
 export GRADER_DOCKER_SOCKET=${GRADER_DOCKER_SOCKET:-/var/run/docker.sock}
+service=${GRADER_SERVICE_IMAGE:-grader-service:latest}
 export GRADER_DOCKER_GID=${GRADER_DOCKER_GID:-$(stat -c %g "$GRADER_DOCKER_SOCKET")}
-project=${GRADER_PROJECT:-grader}
-if [ "${GRADER_GPU:-none}" != none ] && [ -z "${COMPOSE_FILE:-}" ]; then
-    COMPOSE_FILE=compose.yaml:compose.gpu.yaml
-    [ ! -e compose.override.yaml ] || COMPOSE_FILE=$COMPOSE_FILE:compose.override.yaml # as compose does without the variable
-    export COMPOSE_FILE
-fi
 
 # The folder is closed; the files in it must be readable by the uids of the containers that they are mounted into.
 install -d -m 700 "$GRADER_SECRETS_DIR"
@@ -22,21 +17,21 @@ for name in redis_password postgres_password web_viewer_token web_operator_token
     chmod 444 "$GRADER_SECRETS_DIR/$name"
 done
 
-# Of the service alone: what `grader grade` leaves in the folder above belongs to whoever called it.
-state=$GRADER_STATE_DIR/service
-[ -d "$state" ] || install -d -o 10001 -g 10001 -m 750 "$state"
-strangers=$(find "$state" -maxdepth 1 ! -uid 10001 -print -quit)
-if [ -n "$strangers" ]; then
-    echo "$strangers belongs to $(stat -c %U "$strangers"), and the runner works as uid 10001; if nobody else uses $state: chown -R 10001:10001 $state" >&2
-    exit 2
-fi
-
 .venv/bin/grader images build all
 if [ -z "${GRADER_REDIS_IMAGE:-}${GRADER_POSTGRES_IMAGE:-}" ] && ! timeout 15 docker pull -q redis:7.4.1-bookworm >/dev/null 2>&1; then
     .venv/bin/grader images build stand-ins
     export GRADER_REDIS_IMAGE=grader-redis:latest GRADER_POSTGRES_IMAGE=grader-postgres:latest
 fi
 
-compose=(docker-compose)
-docker compose version >/dev/null 2>&1 && compose=(docker compose)
-exec "${compose[@]}" -p "$project" up -d "$@"
+# Of the service alone: what `grader grade` leaves in the folder above belongs to whoever called it. The engine makes it, since
+# a user who may use Docker need not be root.
+docker run --rm -i --network none --user 0 -v "$GRADER_STATE_DIR:$GRADER_STATE_DIR" --entrypoint sh "$service" -seu "$GRADER_STATE_DIR/service" <<'END'
+[ -d "$1" ] || install -d -o 10001 -g 10001 -m 750 "$1"
+stranger=$(find "$1" -maxdepth 1 ! -uid 10001 -print -quit)
+if [ -n "$stranger" ]; then
+    echo "$stranger belongs to uid $(stat -c %u "$stranger"), and the runner works as uid 10001; if nobody else uses $1: chown -R 10001:10001 $1" >&2
+    exit 2
+fi
+END
+
+exec images/compose.sh up -d "$@"

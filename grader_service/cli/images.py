@@ -34,7 +34,9 @@ class BaseChoice(StrEnum):
 
 @app.command("build")
 def build_images(
-    images: Annotated[list[ImageChoice] | None, typer.Argument(metavar="IMAGE", help="all, lab, service or stand-ins.")] = None,
+    images: Annotated[
+        list[ImageChoice] | None, typer.Argument(metavar="IMAGE", help="all, lab, service or stand-ins.")
+    ] = None,
     base: Annotated[
         BaseChoice, typer.Option(help="auto: a public base where a registry answers, else Debian packages.")
     ] = BaseChoice.AUTO,

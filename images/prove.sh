@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Waits until the service that `images/up.sh` started can grade, and shows it: a tiny submission goes in over the queue, and its
+# verdict comes out. Then says where everything is.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+secrets=${GRADER_SECRETS_DIR:-secrets}
+export GRADER_REDIS_URL=redis://127.0.0.1:${GRADER_REDIS_PORT:-6379}/0 GRADER_REDIS_PASSWORD_FILE=$secrets/redis_password
+
+echo "waiting until every worker can do its work …"
+until said=$(images/compose.sh exec -T judge python3 -m grader_service doctor --service 2>&1); do
+    if ((SECONDS > ${GRADER_READY_S:-120})); then
+        printf '%s\nnot ready after %s s; images/compose.sh ps, images/compose.sh logs runner\n' "$said" "$SECONDS" >&2
+        exit 3
+    fi
+    sleep 1
+done
+echo "$said"
+.venv/bin/grader submit images/proof.py --steps baseline --cohort proof --wait 120
+
+cat <<END
+
+The service grades.
+  admin page  http://127.0.0.1:${GRADER_WEB_PORT:-8350}, with the token in $secrets/web_viewer_token, or $secrets/web_operator_token to act
+  metrics     http://127.0.0.1:${GRADER_METRICS_PORT:-9464}/metrics
+  post        export GRADER_REDIS_PASSWORD_FILE=$GRADER_REDIS_PASSWORD_FILE GRADER_REDIS_URL=$GRADER_REDIS_URL
+              .venv/bin/grader submit PATH --wait 300          # from a program: docs/platforms.md
+  workers     images/compose.sh exec judge python3 -m grader_service doctor --service
+  end         make down                                        # keeps the database, artifacts and keys
+END
