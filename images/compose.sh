@@ -7,6 +7,7 @@ if [ "${GRADER_GPU:-none}" != none ] && [ -z "${COMPOSE_FILE:-}" ]; then
     [ ! -e compose.override.yaml ] || COMPOSE_FILE=$COMPOSE_FILE:compose.override.yaml # as compose does without the variable
     export COMPOSE_FILE
 fi
+[ "${1:-}" != exec ] || [ -t 0 ] || set -- exec -T "${@:2}" # or it wants a terminal
 compose=(docker-compose)
 docker compose version >/dev/null 2>&1 && compose=(docker compose)
 exec "${compose[@]}" -p "${GRADER_PROJECT:-grader}" "$@"

@@ -7,7 +7,7 @@ secrets=${GRADER_SECRETS_DIR:-secrets}
 export GRADER_REDIS_URL=redis://127.0.0.1:${GRADER_REDIS_PORT:-6379}/0 GRADER_REDIS_PASSWORD_FILE=$secrets/redis_password
 
 echo "waiting until every worker can do its work …"
-until said=$(images/compose.sh exec -T judge python3 -m grader_service doctor --service 2>&1); do
+until said=$(images/compose.sh exec judge python3 -m grader_service doctor --service </dev/null 2>&1); do
     if ((SECONDS > ${GRADER_READY_S:-120})); then
         printf '%s\nnot ready after %s s; images/compose.sh ps, images/compose.sh logs runner\n' "$said" "$SECONDS" >&2
         exit 3

@@ -1,0 +1,107 @@
+"""The README is followed as it stands, from a clean clone with an empty home: as root, and as a user with Docker."""
+
+import json
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import missing
+from tests.sandbox.engine_proxy import ENGINE
+
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(2400)]
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = "examples/reference_submission.ipynb"
+READER = "grader-readme"
+
+
+def blocks() -> list[str]:
+    """Blocks of commands, in their order; `make test` runs this test, and is none of them."""
+    text = (ROOT / "README.md").read_text()
+    text = text[: text.index("## Settings")]
+    found = re.findall(r"(?:^    \S.*\n)+", text, re.MULTILINE)
+    return [block for block in found if "make test" not in block]
+
+
+class Reader:
+    """Somebody with a clean clone, who types what the README says."""
+
+    def __init__(self, user: str, folder: Path) -> None:
+        self._user = pwd.getpwnam(user)
+        self.clone = folder / "clone"
+        kept = {
+            name: value for name, value in os.environ.items() if name.startswith(("PATH", "LANG", "PIP_", "UV_", "SSL"))
+        }
+        self._environment = kept | {
+            "HOME": str(folder / "home"),
+            "DOCKER_HOST": f"unix://{ENGINE}",
+            "GRADER_DOCKER_SOCKET": ENGINE,
+            "GRADER_STATE_DIR": str(folder / "state"),
+        }
+        (folder / "home").mkdir()
+        os.chown(folder, self._user.pw_uid, self._user.pw_gid)
+        os.chown(folder / "home", self._user.pw_uid, self._user.pw_gid)
+        self.types(f"git clone -q {ROOT} {self.clone}", folder)
+
+    def types(self, commands: str, folder: Path | None = None) -> str:
+        """What a shell that ends at the first failure shows."""
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", commands],
+            cwd=folder or self.clone,
+            env=self._environment,
+            user=self._user.pw_uid,
+            group=self._user.pw_gid,
+            extra_groups=[Path(ENGINE).stat().st_gid],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=1500,
+            check=False,
+        )
+        assert done.returncode == 0, f"{commands}\n{done.stdout[-8000:]}"
+        return done.stdout
+
+
+@pytest.fixture
+def user(request):
+    """A user of this host; one that is made here is removed."""
+    if os.geteuid() != 0:
+        missing("users can only be made by root")
+    if request.param == "root":
+        yield "root"
+        return
+    subprocess.run(["useradd", "--system", "--no-create-home", READER], check=True)
+    yield READER
+    subprocess.run(["userdel", READER], check=True)
+
+
+@pytest.fixture
+def reader(user, engine):
+    """With nothing of an earlier run; containers and volumes go at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="grader-readme-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    made = Reader(user, folder)
+    yield made
+    made.types("images/compose.sh down -v --remove-orphans -t 5")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.parametrize("user", ["root", READER], indirect=True)
+def test_the_readme_does_what_it_says(reader):
+    """Grades without Docker, with it, and over the queue of a service that `make up` has seen to grade."""
+    demo, grading, service = (block.replace("PATH", REFERENCE) for block in blocks())
+    reader.types(demo)
+    assert json.loads((reader.clone / "build" / "verdict.json").read_text())["status"] == "passed"
+    assert (reader.clone / "build" / "report.html").is_file()
+    assert '"passed"' in reader.types(grading).splitlines()
+    assert (reader.clone / "report.html").is_file()
+    shown = reader.types(service)
+    places = [shown.index(text) for text in ("The service grades.", "posted try:1, waiting", "submission try:1")]
+    assert places == sorted(places)
