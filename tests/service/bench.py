@@ -72,9 +72,9 @@ class Bench:
         with self.store.transaction() as connection:
             return connection.execute(select(RunRow.__table__).where(RunRow.submission_id == submission_id)).one()
 
-    def events(self) -> list[tuple[str, dict[str, Any]]]:
-        """Kinds and details of events that are of no submission, in order."""
-        statement = select(EventRow.kind, EventRow.detail).where(EventRow.submission_id.is_(None))
+    def events(self, submission_id: str | None = None) -> list[tuple[str, dict[str, Any]]]:
+        """Kinds and details of a submission's events, or of those that are of none, in order."""
+        statement = select(EventRow.kind, EventRow.detail).where(EventRow.submission_id == submission_id)
         with self.store.transaction() as connection:
             rows = connection.execute(statement.order_by(EventRow.id)).all()
         return [(row.kind, row.detail) for row in rows]

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 
 import pytest
 
@@ -13,7 +14,7 @@ from grader_service.service.runner import RunEnd
 from grader_service.store import devices, workers
 from grader_service.store.engine import Store
 from sandbox.process_runner import ProcessRunner
-from tests.service.faults import continue_all, scrape, stop_all
+from tests.service.faults import scrape
 from tests.services.kept_port import kept_port
 from tests.waiting import wait_for
 
@@ -204,10 +205,12 @@ def test_a_run_that_failed_on_one_runner_is_tried_on_the_other(service, tmp_path
     """The one that takes it finds no artifact; it leaves the second try to the other, though that one is slow."""
     _, (first, second) = two_runners(service, tmp_path, GRADER_ARTIFACT_STORE=f"file://{tmp_path}/empty")
     halted = second.pid, second.child()
-    stop_all(*halted)
+    for pid in halted:
+        os.kill(pid, signal.SIGSTOP)
     submission_id, task_id = service.post()
     wait_for(lambda: "failed_by_us" in service.events(submission_id), 60)
-    continue_all(*halted)
+    for pid in halted:
+        os.kill(pid, signal.SIGCONT)
     assert service.result(task_id)["status"] == "passed"
     (run,) = service.runs(submission_id)
     assert (run["attempts"], run["failed_device"].rpartition(":")[2]) == (1, "0")
