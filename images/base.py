@@ -83,7 +83,11 @@ def registry_answers() -> bool:
 
 
 def host_release() -> tuple[str, str]:
-    """(code name, mirror) of this host's own release."""
+    """(code name, mirror) of this host's own release.
+
+    Raises:
+        ConfigurationError: it is none that a base image can be made of.
+    """
     lines = OS_RELEASE.read_text().splitlines() if OS_RELEASE.exists() else []
     fields = dict(line.split("=", 1) for line in lines if "=" in line)
     name, release = (fields.get(field, "").strip("\"'") for field in ("ID", "VERSION_CODENAME"))
@@ -93,6 +97,10 @@ def host_release() -> tuple[str, str]:
             f"no container registry answers; a base image can be bootstrapped on {known} only, and this host is "
             f"{name or 'unknown'} {release}. Give the engine access to a registry and build with --base registry."
         )
+    return release, _mirror(name)
+
+
+def _require_debootstrap() -> None:
     if os.geteuid() != 0:
         raise ConfigurationError(
             "no container registry answers, and bootstrapping a base image needs root (debootstrap)"
@@ -101,7 +109,6 @@ def host_release() -> tuple[str, str]:
         raise ConfigurationError(
             "no container registry answers and debootstrap is missing: apt-get install debootstrap"
         )
-    return release, _mirror(name)
 
 
 def _mirror(name: str) -> str:
@@ -151,8 +158,10 @@ def bootstrap(
         changes: Dockerfile instructions of the image, such as `USER 999`.
 
     Raises:
+        ConfigurationError: this host cannot; the message says what to install.
         InfrastructureError: a step failed.
     """
+    _require_debootstrap()
     with tempfile.TemporaryDirectory(prefix="grader-base-", dir="/var/tmp") as folder:
         root = Path(folder) / "root"
         options = ["--variant=minbase", f"--include={packages}"]

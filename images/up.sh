@@ -17,11 +17,12 @@ for name in redis_password postgres_password web_viewer_token web_operator_token
     chmod 444 "$GRADER_SECRETS_DIR/$name"
 done
 
-.venv/bin/grader images build all
+wanted=(all)
 if [ -z "${GRADER_REDIS_IMAGE:-}${GRADER_POSTGRES_IMAGE:-}" ] && ! timeout 15 docker pull -q redis:7.4.1-bookworm >/dev/null 2>&1; then
-    .venv/bin/grader images build stand-ins
+    wanted+=(stand-ins)
     export GRADER_REDIS_IMAGE=grader-redis:latest GRADER_POSTGRES_IMAGE=grader-postgres:latest
 fi
+.venv/bin/grader images build "${wanted[@]}"
 
 # Of the service alone: what `grader grade` leaves in the folder above belongs to whoever called it. The engine makes it, since
 # a user who may use Docker need not be root.
