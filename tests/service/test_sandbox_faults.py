@@ -10,6 +10,7 @@ from grader_service.errors import SandboxUnavailable
 from grader_service.model.verdict import Status
 from grader_service.service.runner import RunEnd, run_next
 from grader_service.store import operations
+from grader_service.store.ids import Named
 from sandbox.docker_runner import DockerRunner
 from sandbox.process_runner import ProcessRunner
 from tests.conftest import missing
@@ -76,7 +77,7 @@ def test_a_missing_image_is_an_operators_matter(docker_service, bench, lab_image
 
     runner.image_id = present
     runner.look()
-    assert operations.retry(bench.store, "operator", run_id=run.run_id) == 1
+    assert operations.retry(bench.store, "operator", Named(submission_id, run.run_id)) == 1
     assert run_next(desk) is RunEnd.STORED
     assert bench.judge().status is Status.PASSED
 
