@@ -5,7 +5,7 @@ import json
 import uuid
 from collections.abc import Mapping
 
-TASK = "grader.grade"
+from grader_service.service.message import TASK
 
 
 def celery_message(task_id: str, queue: str, submission: Mapping[str, object]) -> bytes:

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from grader_service.service.message import TASK
+
 MAX_BYTES = 4 << 20
 """An artifact of 1 MiB is 1.4 MiB in Base64, and 1.9 MiB in the body's own Base64."""
 _OPENED_BYTES = 64 << 20
 """Of a message too large to be taken, up to this size, the task's id is looked for, so that it can be answered."""
 _MOST_VALUES = 100_000
 """An honest message has about fifty; lists of nothing need twenty times the memory of their text."""
-TASK = "grader.grade"
 
 
 class Unreadable(ValueError):

@@ -61,7 +61,7 @@ class DeviceGate:
 
     def free(self) -> bool:
         """See `Gate.free`: ready in the store, and nobody on it."""
-        here = devices.state(self._store, self._device_id)
+        here, _ = devices.state_and_reason(self._store, self._device_id)
         return here == devices.READY and (self._steward is None or self._steward.is_free())
 
     def release(self) -> Health | None:

@@ -17,6 +17,8 @@ from pydantic import (
 
 from grader_service.model.base import Identifier, Sha256, ShortText, Wire
 
+TASK = "grader.grade"
+"""Name of the task that takes submissions."""
 MAX_INLINE_BYTES = 1 << 20
 _MAX_BASE64 = (MAX_INLINE_BYTES + 2) // 3 * 4 + 4
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]

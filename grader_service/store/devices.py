@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, select, update
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
 from grader_service.store.tables import DeviceRow, RunRow, RunState, written
+from grader_service.store.upsert import insert_into
 
 _SEEN_S = 120.0
 READY, QUARANTINED, DRAINING = "ready", "quarantined", "draining"
@@ -34,9 +33,8 @@ def see(store: Store, device_id: str, host: str, model: str) -> str:
     """Registers a device or says that it is still there; returns its state, which only operators improve."""
     with store.transaction() as connection:
         values = {"device_id": device_id, "host": host, "model": model, "state": READY, "fence": 0, "seen_at": db_now()}
-        dialect_insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
         state = connection.execute(
-            dialect_insert(DeviceRow)
+            insert_into(connection, DeviceRow)
             .values(**values)
             .on_conflict_do_update(
                 index_elements=["device_id"], set_={"host": host, "model": model, "seen_at": db_now()}
@@ -102,12 +100,6 @@ def device_of(owner: str) -> str:
     """Its device."""
     parts = owner.split("/")
     return parts[1] if len(parts) > 1 else "unknown"
-
-
-def state(store: Store, device_id: str) -> str | None:
-    """State of this device; None when the store does not know it."""
-    with store.transaction() as connection:
-        return connection.execute(select(DeviceRow.state).where(DeviceRow.device_id == device_id)).scalar_one_or_none()
 
 
 def state_and_reason(store: Store, device_id: str) -> tuple[str | None, str | None]:

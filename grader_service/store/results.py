@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sqlalchemy import Connection, insert, select, update
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from grader_service.errors import InfrastructureError
 from grader_service.model.standing import standing_of
@@ -21,6 +19,7 @@ from grader_service.store.leases import Claim, call_learners_next, held
 from grader_service.store.outbox import enqueue
 from grader_service.store.submissions import hold_submission
 from grader_service.store.tables import BlobRow, EvidenceRow, RunRow, RunState, VerdictRow, WaiterRow, table_of
+from grader_service.store.upsert import insert_into
 from grader_service.store.verdict_rows import costs_of, verdict_values
 
 EvidenceKind = Literal["evidence", "measured", "rejection"]
@@ -144,9 +143,8 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
 def store_blob(connection: Connection, digest: str, data: bytes) -> None:
     """Keeps bytes under their digest; twice changes nothing."""
     values = {"sha256": digest, "size_bytes": len(data), "data": zlib.compress(data, 6)}
-    dialect_insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
     # Two runs may bring the same graph in the same moment.
-    connection.execute(dialect_insert(BlobRow).values(**values).on_conflict_do_nothing())
+    connection.execute(insert_into(connection, BlobRow).values(**values).on_conflict_do_nothing())
 
 
 def load_blob(store: Store, digest: str) -> bytes:

@@ -4,14 +4,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, or_, select
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from grader_service.model.base import neutralise
 from grader_service.store import devices
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.tables import DeviceRow, RunRow, SubmissionRow, WorkerRow, table_of
+from grader_service.store.upsert import insert_into
 
 SILENT_S = 60.0
 """A worker that has not spoken for this long is taken for gone; each speaks every few seconds."""
@@ -69,9 +68,10 @@ def say(store: Store, identity: Identity, problems: Sequence[str]) -> None:
     }
     who = {"worker_id": identity.worker_id, "role": identity.role, "device_id": identity.device_id}
     with store.transaction() as connection:
-        insert = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
         connection.execute(
-            insert(WorkerRow).values(**who, **said).on_conflict_do_update(index_elements=["worker_id"], set_=said)
+            insert_into(connection, WorkerRow)
+            .values(**who, **said)
+            .on_conflict_do_update(index_elements=["worker_id"], set_=said)
         )
         _forget_the_lost(connection)
 
