@@ -22,7 +22,7 @@ from pathlib import Path
 import yaml
 
 from grader_service.errors import SandboxUnavailable
-from grader_service.grading.clean_room import await_ready, require_gpu
+from grader_service.grading.clean_room import await_ready, begin_gpu, require_gpu
 from grader_service.grading.crew import trusted_spec
 from grader_service.host import Gpu, find_gpus
 from grader_service.sandboxes import gpu_name
@@ -87,6 +87,7 @@ def given(folder: str, info: Mapping[str, object], gpu: Gpu, held: Gpu) -> bool:
         await_ready(pod)
         ready_s = time.monotonic() - since
         try:
+            begin_gpu(pod)
             require_gpu(pod, held)
         except SandboxUnavailable as error:
             print(f"GPU {gpu.index} by {access.name} {names} for a runner of GPU {held.index}: refused: {error}")

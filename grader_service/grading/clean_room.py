@@ -63,8 +63,13 @@ class GpuGiven(Wire):
     """Why CUDA cannot use a GPU."""
 
 
+def begin_gpu(pod: Pod) -> None:
+    """Has a pod of ours begin CUDA and the GPU's decoder, whenever its imports are done: `require_gpu` hears of it."""
+    pod.send({"kind": "which_gpu"}, timeout_s=READY_S)  # how the pod ended, if it did, is heard there too
+
+
 def require_gpu(pod: Pod, held: Gpu) -> None:
-    """A pod of ours has the GPU that the runner holds and watches, and CUDA works on it.
+    """A pod of ours has the GPU that the runner holds and watches, and CUDA works on it, as `begin_gpu` asked.
 
     Without a GPU every learner would fail for what is ours; with another one, the measurement would stand beside
     whatever another runner does there. CUDA writes UUIDs without NVML's `GPU-`. For an instance of a partitioned GPU
@@ -73,7 +78,7 @@ def require_gpu(pod: Pod, held: Gpu) -> None:
     Raises:
         SandboxUnavailable: it is not so, or the pod ended.
     """
-    message = ask(pod, {"kind": "which_gpu"}, timeout_s=GPU_S)
+    message = hear(pod, GPU_S)
     given = trusted(parse(pod, message, GpuGiven), pod)
     if given.problem is not None:
         raise SandboxUnavailable(

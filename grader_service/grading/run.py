@@ -10,7 +10,7 @@ from typing import Any
 
 from grader_service import __version__
 from grader_service.errors import InfrastructureError, NotBegun
-from grader_service.grading import learner, scanning
+from grader_service.grading import clean_room, learner, scanning
 from grader_service.grading.crew import Crew, Device, end_all, space_limits
 from grader_service.grading.dialogue import Stopped
 from grader_service.grading.kept_references import KeptReferences
@@ -107,8 +107,11 @@ def execute(
                 probes_graphs=prober.wants_graphs,
                 image_digest=runner.facts.image_digest,
             )
+            # Both while the learner's code runs.
             if crew.reference is not None:
-                import_ahead()  # while the learner's code runs
+                import_ahead()
+            if crew.clean_room is not None and crew.gpu is not None:
+                clean_room.begin_gpu(crew.clean_room)
         clock.start("learner", "running the submission, top to bottom")
         since = time.monotonic()
         found = learner.discover(crew.learner, prepared, space.paths, lab.limits, device)

@@ -3,7 +3,7 @@
 import pytest
 
 from grader_service.errors import SandboxUnavailable
-from grader_service.grading.clean_room import require_gpu
+from grader_service.grading.clean_room import begin_gpu, require_gpu
 from grader_service.host import Gpu, Mig
 from sandbox.api import Ending
 from sandbox.frames import Message
@@ -19,9 +19,10 @@ class AnsweringPod:
 
     def __init__(self, answer):
         self._answer = answer
+        self.sent = []
 
     def send(self, body, blob=b"", *, timeout_s=30.0):
-        assert body == {"kind": "which_gpu"}
+        self.sent.append(body)
 
     def receive(self, timeout_s):
         return self._answer
@@ -43,7 +44,11 @@ def pod(uuid, problem=None):
 )
 def test_the_gpu_that_is_held(held, given):
     """CUDA and NVML write its UUID differently; where CUDA has none to say, nothing is concluded."""
-    require_gpu(pod(given), held)
+    asked = pod(given)
+    begin_gpu(asked)
+    assert asked.sent == [{"kind": "which_gpu"}]
+    require_gpu(asked, held)
+    assert len(asked.sent) == 1
 
 
 def test_another_gpu():

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sandbox.guest.trusted.clean_room import which_gpu
+from sandbox.guest.trusted.clean_room import gpu_decoder, which_gpu
 
 
 def test_a_pod_without_a_gpu_says_why(lab_child):
@@ -37,3 +37,8 @@ def test_memory_that_the_learner_has_taken_is_no_problem_of_the_host(lab_child, 
         return which_gpu()
 
     assert lab_child(ask) == [uuid, problem]
+
+
+def test_a_decoder_that_cannot_begin_is_none(lab_child):
+    """Whatever is in its way: the graph needs one of its own, and says then what it lacks."""
+    assert lab_child(gpu_decoder) is None

@@ -4,6 +4,7 @@ The process imports DALI before it sees the graph, applies the allow-list and th
 pipeline and drives it itself. Batches and counts are facts here; time is the host's.
 """
 
+import io
 import os
 import random
 import time
@@ -31,9 +32,9 @@ _MAX_OUTPUTS = 64
 def run(link: Link) -> None:
     """Guest program: `prepare` (a graph as blob) is answered with `prepared` or `refused`, `window` with two marks.
 
-    `which_gpu` is answered with `gpu`, `experiment` with `experimented`: what the prepared graph does, and the job of a
-    reference loader beside it. `prepare_own`, and a `window` of the graph `own`, go to a graph of ours; see
-    `own_graph`.
+    `which_gpu` is answered with `gpu`, and begins the GPU's decoder; `experiment` with `experimented`: what the
+    prepared graph does, and the job of a reference loader beside it. `prepare_own`, and a `window` of the graph `own`,
+    go to a graph of ours; see `own_graph`.
     """
     for name in FORBIDDEN_ENVIRONMENT:
         os.environ.pop(name, None)
@@ -45,6 +46,7 @@ def run(link: Link) -> None:
     link.send("ready", versions={"dali": nvidia.dali.__version__, "torch": torch.__version__})
     device = "cpu"
     prepared: Prepared | None = None
+    begun: list[Any] = []  # a decoder of the GPU's, until the graph has its own
     own = OwnGraph()
     while True:
         request = link.receive()
@@ -53,6 +55,8 @@ def run(link: Link) -> None:
             own.answer(link, request)
         elif request["kind"] == "which_gpu":
             uuid, problem = which_gpu()
+            if problem is None:
+                begun.append(gpu_decoder())
             link.send("gpu", uuid=uuid, problem=problem)
         elif request["kind"] == "prepare":
             device = request["device"]
@@ -66,6 +70,7 @@ def run(link: Link) -> None:
             except Exception as error:
                 link.send("refused", problem="graph_failed", text=str(error)[:4000])
             else:
+                begun.clear()
                 link.send("prepared", **answer)
         elif request["kind"] == "window" and prepared is not None:
             _draw(prepared.batches, request["discard"], device)
@@ -94,6 +99,27 @@ def which_gpu() -> tuple[str | None, str | None]:
         text = f"{type(error).__name__}: {error}"[:1000]
         return None, None if "out of memory" in text.lower() else text
     return None if uuid is None else str(uuid), None
+
+
+def gpu_decoder() -> Any:
+    """A running decoder of the GPU's; None where there is no room for one.
+
+    While no other lives in its process nvJPEG takes more than a second to begin, which a graph would have to wait for.
+    """
+    from nvidia.dali import Pipeline, fn, types
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(file, "JPEG")
+    try:
+        with Pipeline(batch_size=1, num_threads=1, device_id=0, prefetch_queue_depth=1) as pipeline:
+            encoded = fn.constant(idata=list(file.getvalue()), dtype=types.UINT8)
+            pipeline.set_outputs(fn.decoders.image(encoded, device="mixed"))
+        pipeline.build()
+        pipeline.run()
+    except Exception:
+        return None
+    return pipeline
 
 
 @dataclass(frozen=True)
