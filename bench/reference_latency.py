@@ -46,7 +46,7 @@ SUBMISSION = Path(__file__).resolve().parents[1] / "examples" / "reference_submi
 _NOT_HELD = ("unpack", "start")
 """Stages before the learner's first line; for rehearsals, which hold no GPU."""
 _FULL_S = 180.0
-_IDLE_S = 8.0
+_IDLE_S = 20.0
 """How long imports of pods that were prepared may still take once the pool is full."""
 
 

@@ -36,6 +36,9 @@ _SETTLED = 0.05
 _SETTLE_WINDOWS = 6
 _SETTLE_S = 0.5
 """Target length of such a window; on a GPU, clocks and decoder buffers need about a second to get where they stay."""
+_SCREEN_SHARE = 0.3
+"""Length of a window of the screen, as a share of those that decide otherwise; a loader's has whole batches, so that
+it is rarely as short. Both blocks must lie beyond the glaring factor, which leaves room for noise many times theirs."""
 
 
 @dataclass
@@ -102,7 +105,7 @@ def screen(
     *,
     lookout: Lookout | None = None,
 ) -> Timed:
-    """The first blocks of a first attempt, beside a reference that was measured before.
+    """The first blocks of a first attempt, with short windows, beside a reference that was measured before.
 
     Only a glaring pass is decided so. Anything else is for `measure`, which begins anew: the screen adds no more error
     than the glaring case has, and nobody fails by a rate of another hour.
@@ -120,7 +123,8 @@ def screen(
         InfrastructureError: a trusted pod ended, or the GPU is gone.
     """
     known = Window(arm=Arm.FAIR, images=max(1, round(kept.images_per_s * 1000)), seconds=1000.0)
-    timed = _timed([dali, own], plan, threshold, progress, 1, lookout or Lookout(), known)
+    short = plan.model_copy(update={"block_s": plan.block_s * _SCREEN_SHARE})
+    timed = _timed([dali, own], short, threshold, progress, 1, lookout or Lookout(), known)
     # A loader of the learner that broke meanwhile leaves nothing of this run to compare with.
     if timed.decision is not None and (timed.decision.outcome != "passed" or Arm.LEARNER in timed.lost):
         timed.decision = None
@@ -141,6 +145,8 @@ def _timed(
     started = time.monotonic()
     # DALI comes last, so that it is warm when the first block begins with it.
     for arm in arms[::-1]:
+        if known is not None and arm.arm is not Arm.DALI:
+            continue  # its first window gives its pace, and counts: its workers are warm
         if not _settle(arm, plan, timed):
             arms.remove(arm)
     fixed = {known.arm: known} if known is not None else {}
@@ -258,7 +264,7 @@ def _settle(arm: TimedArm, plan: MeasurementPlan, timed: Timed) -> bool:
     if isinstance(arm, Settled):
         return True
     most = _SETTLE_WINDOWS if arm.arm is Arm.DALI else 0
-    length_s = min(_SETTLE_S, plan.block_s)
+    length_s = min(_SETTLE_S, plan.block_s / 2)
     patience_s = most * length_s
     rate: float | None = None
     for number in range(1 + most):

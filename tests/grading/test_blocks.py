@@ -362,7 +362,18 @@ def test_nothing_else_is_decided_beside_a_kept_reference(rate):
     assert len(timed.blocks) == 2
 
 
-@pytest.mark.parametrize(("broken", "lost_after"), [(Arm.LEARNER, 2), (Arm.DALI, SETTLED + 1)])
+def test_windows_beside_a_kept_reference_are_short():
+    """Glaring takes no precision: the graph's are a third as long, and the loader's first one is its first block's."""
+    log = []
+    dali, own = SteadyArm(Arm.DALI, 8000, log=log), SteadyArm(Arm.LEARNER, 400, log=log)
+    timed = screened(dali, own)
+    assert log == [Arm.DALI] * SETTLED + [Arm.DALI, Arm.LEARNER, Arm.LEARNER, Arm.DALI]
+    seconds = [window.seconds for block in timed.blocks for window in block.windows if window.arm is Arm.DALI]
+    assert seconds == pytest.approx([0.3 * PLAN.block_s] * 2, rel=0.02)
+    assert max(dali.seconds) <= 0.3 * PLAN.block_s
+
+
+@pytest.mark.parametrize(("broken", "lost_after"), [(Arm.LEARNER, 1), (Arm.DALI, SETTLED + 1)])
 def test_what_breaks_in_the_screen_is_lost_and_decides_nothing(broken, lost_after):
     """Without its loader nothing of this run stands beside the graph; a graph is lost as in any other block."""
     rates = {Arm.DALI: 8000, Arm.LEARNER: 400}
