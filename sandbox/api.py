@@ -68,6 +68,8 @@ class PodSpec:
     """Whether the held-out images are mounted (read-only)."""
     gpu: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
+    imports: tuple[str, ...] = field(default=(), compare=False)
+    """Modules that the pod loads while it waits for a run, where it does; see `sandbox.warm_pool`."""
 
 
 @dataclass(frozen=True)

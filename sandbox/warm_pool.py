@@ -9,17 +9,15 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from grader_service.errors import SandboxUnavailable
-from sandbox.api import Pod, PodRole, PodSpec, RunSpace, SandboxRunner, SpaceLimits
+from sandbox.api import Pod, PodSpec, RunSpace, SandboxRunner, SpaceLimits
 
 log = logging.getLogger(__name__)
 
-AHEAD: Mapping[str, str] = {"GRADER_AHEAD": "torch,torchvision,nvidia.dali.fn,nvidia.dali.types"}
-"""What a learner's pod imports while it waits. None of them touches a GPU before it is used."""
 RENEW_S = 2 * 3600.0
 """A prepared run of this age serves nobody and is replaced: Kubernetes ends a pod eight hours after its start, and one
 that is taken at the last moment must outlive the longest run."""
@@ -314,6 +312,6 @@ def _missing(prepared: PreparedRun) -> list[PodSpec]:
 
 
 def _ahead(spec: PodSpec) -> PodSpec:
-    if spec.role is not PodRole.LEARNER:
-        return spec  # those of ours import what they need before they hear the first message
-    return replace(spec, environment={**spec.environment, **AHEAD})
+    if not spec.imports:
+        return spec
+    return replace(spec, environment={**spec.environment, "GRADER_AHEAD": ",".join(spec.imports)})

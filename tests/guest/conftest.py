@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from sandbox.warm_pool import AHEAD
+from grader_service.grading.crew import AHEAD
 from tests.conftest import missing
 from tests.guest.runs import run_notebook
 
@@ -90,7 +90,7 @@ def lab() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name in AHEAD["GRADER_AHEAD"].split(","):
+        for name in AHEAD:
             importlib.import_module(name)
 
 

@@ -15,7 +15,7 @@ import pytest
 from grader_service.errors import ConfigurationError, SandboxUnavailable
 from grader_service.sandboxes import open_runner
 from grader_service.settings import Settings
-from sandbox import kubernetes_vessel, warm_pool
+from sandbox import kubernetes_vessel
 from sandbox.api import Ending, PodRole, Scratch
 from sandbox.kubernetes_manifests import Site
 from sandbox.kubernetes_runner import KubernetesRunner, KubernetesRunSpace
@@ -101,9 +101,8 @@ class TestRun:
             assert os.statvfs(state_dir / "runs" / RUN / "scratch" / "workspace").f_files == LIMITS.workspace_inodes
 
     @behaviours("scratch_outlives_the_pod_that_wrote_it", "a_paused_pod_stands_still")
-    def test_runs_prepared_ahead(self, runner, monkeypatch, behaviour):
+    def test_runs_prepared_ahead(self, runner, behaviour):
         """A warm pool works on this runner as on any other."""
-        monkeypatch.setattr(warm_pool, "AHEAD", {"GRADER_AHEAD": "wave"})  # pods without a CPU request import for long
         with pooled(runner) as (warm, pool):
             for _ in range(2):
                 behaviour.check(warm)

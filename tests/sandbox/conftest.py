@@ -7,14 +7,6 @@ import os
 import psutil
 import pytest
 
-from sandbox import warm_pool
-
-
-@pytest.fixture
-def few_imports(monkeypatch):
-    """Pods that wait import two modules that nothing else of ours needs, in no time and with no memory to speak of."""
-    monkeypatch.setattr(warm_pool, "AHEAD", {"GRADER_AHEAD": "wave,colorsys"})
-
 
 @pytest.fixture
 def nothing_stays_open():

@@ -19,13 +19,15 @@ from tests.kubernetes_api.cluster import NAMESPACE, connect
 
 ROOT = Path(__file__).parents[2]
 LIMITS = SpaceLimits(workspace_mib=64, workspace_inodes=1000, shm_mib=16)
+IMPORTS = ("wave", "colorsys")
+"""What a pod that waits imports: in no time, with no memory to speak of, and needed by nothing else of ours."""
 OTHER_LIMITS = SpaceLimits(workspace_mib=32, workspace_inodes=500, shm_mib=16)
 
 
 def drill(role=PodRole.LEARNER, **changes):
     """A pod that does what it is told."""
     values = {"program": "drill", "memory_mib": 256, "pids": 64, "cpus": (0, 1), "scratch": Scratch.READ_WRITE}
-    return PodSpec(role=role, **values | changes)
+    return PodSpec(role=role, **{"imports": IMPORTS, **values, **changes})
 
 
 def ask(pod, **request):

@@ -5,7 +5,6 @@ import secrets
 
 import psutil
 
-from sandbox import warm_pool
 from sandbox.api import Ending, PodRole
 from sandbox.warm_pool import WarmPool
 from sandbox.warm_runner import WarmRunner
@@ -87,7 +86,7 @@ class OnlyPrepared:
             if spec not in kinds:
                 kinds.append(spec)
                 assert any(pod is one for one in waited), "the pod was started for this run"
-                assert pod.spec.role is not PodRole.LEARNER or loaded(pod) == ahead()
+                assert pod.spec.role is not PodRole.LEARNER or loaded(pod) == list(pod.spec.imports)
                 self.claimed += 1
             return pod
 
@@ -109,14 +108,9 @@ def shown_by_prepared(runner, behaviour):
     assert runner.sweep() == 0
 
 
-def ahead():
-    """Names of the modules that a learner's pod imports while it waits."""
-    return warm_pool.AHEAD["GRADER_AHEAD"].split(",")
-
-
 def loaded(pod):
     """Those of them that a pod has imported: it answers when it is done with that."""
-    assert pod.send({"kind": "loaded", "names": ahead()}) is None
+    assert pod.send({"kind": "loaded", "names": list(pod.spec.imports)}) is None
     answer = pod.receive(IMPORTS_S)
     assert not isinstance(answer, Ending), pod.end()
     return answer.body["value"]

@@ -6,14 +6,22 @@ import time
 import pytest
 
 from grader_service.grading import learner
+from grader_service.grading.crew import AHEAD
 from grader_service.grading.dialogue import Stopped
 from grader_service.ingest.artifact import measure, prepare
 from grader_service.labs.specs import lab_text, read_lab
+from tests.sandbox import owner
 from tests.sandbox.owner import LIMITS, OTHER_LIMITS, drill
 from tests.sandbox.prepared_runs import FULL_S, Counting, guests, pooled, prepared, shown_by_prepared
 from tests.sandbox.test_conformance import behaviours
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def real_imports(monkeypatch):
+    """As in a run that measures."""
+    monkeypatch.setattr(owner, "IMPORTS", AHEAD)
 
 
 @behaviours("a_paused_pod_stands_still", "daemons_do_not_survive")

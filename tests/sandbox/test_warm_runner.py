@@ -11,8 +11,6 @@ from tests.sandbox.owner import LIMITS, OTHER_LIMITS, ask, drill
 from tests.sandbox.prepared_runs import FULL_S, Counting, guests, is_warm, prepared, shown_by_prepared
 from tests.sandbox.test_conformance import EVERY, WITHOUT_WALLS
 
-pytestmark = pytest.mark.usefixtures("few_imports")
-
 
 @WITHOUT_WALLS
 def test_processes_prepared_ahead(process_runner, behaviour):

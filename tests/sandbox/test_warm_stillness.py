@@ -1,14 +1,11 @@
 """Real pods that wait beside an open run: they stand still, go on afterwards, and are replaced when they are dead."""
 
 import psutil
-import pytest
 
 from sandbox.docker_engine import ContainerVessel
 from tests.sandbox.owner import LIMITS, ask, drill
 from tests.sandbox.prepared_runs import FULL_S, Counting, guests, is_warm, prepared
 from tests.waiting import wait_for
-
-pytestmark = pytest.mark.usefixtures("few_imports")
 
 
 def test_a_second_prepared_run_stands_still(runner):

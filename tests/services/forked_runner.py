@@ -18,9 +18,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from grader_service.grading.crew import AHEAD
 from sandbox.api import SpaceLimits
 from sandbox.process_runner import ProcessRunner, ProcessRunSpace
-from sandbox.warm_pool import AHEAD
 
 _START_S = 120.0
 _NAMED = "FORK_SERVER"
@@ -103,7 +103,7 @@ def fork_server() -> Iterator[dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="grader-fork-", ignore_cleanup_errors=True) as folder:
         path = f"{folder}/socket"
         program = str(Path(__file__).with_name("fork_server.py"))
-        command = [sys.executable, "-P", "-s", "-B", "-u", program, path, AHEAD["GRADER_AHEAD"]]
+        command = [sys.executable, "-P", "-s", "-B", "-u", program, path, ",".join(AHEAD)]
         environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}  # pods share cores: who waits for a thread sleeps
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment) as process:
             try:
