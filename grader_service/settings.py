@@ -61,11 +61,12 @@ class Settings(BaseSettings):
     """PriorityClass of the pods; the namespace's default when unset."""
     node_name: str | None = None
     """Node on which this runner runs; needed with `GRADER_SANDBOX=kubernetes`, as its pods share folders with it."""
-    warm_runs: int = Field(default=0, ge=0, le=16)
-    """Runs that a worker keeps prepared while it has nothing to do, their pods waiting with imports done."""
+    warm_runs: int = Field(default=1, ge=0, le=16)
+    """Runs that a worker keeps prepared while it has nothing to do, their pods waiting with imports done; 0 prepares
+    none."""
     reuse_days: float = Field(default=0.0, ge=0.0, le=3650.0)
     """How old a measured run of the same bytes may be whose findings a worker takes instead of running them again."""
-    reference_minutes: float = Field(default=0.0, ge=0.0, le=240.0)
+    reference_minutes: float = Field(default=30.0, ge=0.0, le=240.0)
     """How old a rate of our reference from between two runs may be that a glaring ratio is held against; 0 measures it
     in every run."""
     lease_s: float = Field(default=60.0, ge=1.0)

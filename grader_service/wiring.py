@@ -170,7 +170,7 @@ def runner_desk(
     device: Device = "cuda" if gpu is not None else "cpu"
     pool = WarmPool(settings.warm_runs) if settings.warm_runs else None
     references = None
-    if settings.reference_minutes:
+    if settings.reference_minutes and gpu is not None:  # what a rehearsal measures is never glaring
         quiet = contextlib.nullcontext if pool is None else pool.quiet
         references = KeptReferences.on(sandbox, device, gpu, fresh_s=60 * settings.reference_minutes, quiet=quiet)
     return RunnerDesk(

@@ -27,3 +27,13 @@ def test_a_command_says_it_and_ends_with_2():
     assert done.returncode == 2
     assert "GRADER_SANDBOX" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_fast_path_is_the_default(monkeypatch):
+    """One variable each turns it off."""
+    settings = Settings()
+    assert (settings.warm_runs, settings.reference_minutes) == (1, 30.0)
+    monkeypatch.setenv("GRADER_WARM_RUNS", "0")
+    monkeypatch.setenv("GRADER_REFERENCE_MINUTES", "0")
+    settings = Settings()
+    assert (settings.warm_runs, settings.reference_minutes) == (0, 0.0)
