@@ -5,6 +5,7 @@ They answer to the same commands, environment and user ids as the public images 
 
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,35 +50,30 @@ STAND_INS = {
 
 
 def build_stand_ins(client: Any, say: Say) -> dict[str, str]:
-    """Builds what is not there yet; returns name to image id.
+    """Builds what is not there yet, beside each other; returns name to image id.
 
     Raises:
         ConfigurationError: this host cannot bootstrap; the message says what to install.
         InfrastructureError: a step failed.
     """
     release, mirror = host_release()
-    built = {}
+
+    def build(stand_in: StandIn) -> str:
+        tag = f"{stand_in.name}:{release}"
+        if not [image for image in client.images.list(name=stand_in.name) if tag in image.tags]:
+            say(f"bootstrapping {tag}")
+            finish = _finisher(stand_in)
+            bootstrap(client, release, mirror, tag, stand_in.package, say, finish=finish, changes=stand_in.changes)
+        image = client.images.get(tag)
+        image.tag(stand_in.name, "latest")
+        return str(image.id)
+
     try:
-        for stand_in in STAND_INS.values():
-            tag = f"{stand_in.name}:{release}"
-            if not [image for image in client.images.list(name=stand_in.name) if tag in image.tags]:
-                say(f"bootstrapping {tag}")
-                bootstrap(
-                    client,
-                    release,
-                    mirror,
-                    tag,
-                    stand_in.package,
-                    say,
-                    finish=_finisher(stand_in),
-                    changes=stand_in.changes,
-                )
-            image = client.images.get(tag)
-            image.tag(stand_in.name, "latest")
-            built[stand_in.name] = str(image.id)
+        with ThreadPoolExecutor() as pool:
+            ids = pool.map(build, STAND_INS.values())
+            return {one.name: image_id for one, image_id in zip(STAND_INS.values(), ids, strict=True)}
     except (DockerException, OSError) as error:
         raise InfrastructureError(f"a stand-in could not be built: {error}") from error
-    return built
 
 
 def _finisher(stand_in: StandIn) -> Callable[[Path], None]:
