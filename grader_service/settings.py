@@ -62,7 +62,7 @@ class Settings(BaseSettings):
     node_name: str | None = None
     """Node on which this runner runs; needed with `GRADER_SANDBOX=kubernetes`, as its pods share folders with it."""
     warm_runs: int = Field(default=1, ge=0, le=16)
-    """Runs that a worker keeps prepared while it has nothing to do, their pods waiting with imports done; 0 prepares
+    """Runs that a worker keeps prepared, their pods waiting with imports done; 0 prepares
     none."""
     reuse_days: float = Field(default=0.0, ge=0.0, le=3650.0)
     """How old a measured run of the same bytes may be whose findings a worker takes instead of running them again."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 
@@ -98,3 +99,7 @@ class AbortableSpace:
     def start(self, spec: PodSpec) -> Pod:
         """See `RunSpace.start`."""
         return self._owner.admit(self._space, spec)
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """See `RunSpace.quiet`."""
+        return self._space.quiet()

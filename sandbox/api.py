@@ -156,6 +156,10 @@ class RunSpace(AbstractContextManager["RunSpace"], Protocol):
         """
         ...
 
+    def quiet(self) -> AbstractContextManager[None]:
+        """For as long as something is timed: its runner does nothing else on this host meanwhile."""
+        ...
+
 
 class SandboxRunner(Protocol):
     """Starts pods somewhere."""

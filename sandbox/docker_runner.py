@@ -224,6 +224,10 @@ class DockerRunSpace:
         self._pods.append(pod)
         return pod
 
+    def quiet(self) -> contextlib.AbstractContextManager[None]:
+        """See `RunSpace.quiet`; it never does anything else."""
+        return contextlib.nullcontext()
+
     def _clear(self) -> SandboxUnavailable | None:
         """Removes everything; what cannot be removed now is left to a sweep, and said if it may still run."""
         left: SandboxUnavailable | None = None

@@ -210,6 +210,10 @@ class KubernetesRunSpace:
         self._pods.append(pod)
         return pod
 
+    def quiet(self) -> contextlib.AbstractContextManager[None]:
+        """See `RunSpace.quiet`; it never does anything else."""
+        return contextlib.nullcontext()
+
     def folders_of(self, link: str) -> PodFolders:
         """Host folders of one pod, with a fresh one for its socket."""
         return PodFolders(

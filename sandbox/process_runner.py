@@ -157,6 +157,10 @@ class ProcessRunSpace:
         self._pods.append(pod)
         return pod
 
+    def quiet(self) -> contextlib.AbstractContextManager[None]:
+        """See `RunSpace.quiet`; it never does anything else."""
+        return contextlib.nullcontext()
+
     def launch(
         self, command: list[str], memory_mib: int, cpus: Sequence[int], cwd: str, environment: dict[str, str]
     ) -> "subprocess.Popen[bytes]":

@@ -1,4 +1,4 @@
-"""Runs prepared while nothing runs: open run spaces with the pods that the last run had, waiting for a first message.
+"""Runs prepared ahead: open run spaces with the pods that the last run had, waiting for a first message.
 
 Nothing here is shared or used twice: a prepared run goes to one submission, whole, and is removed with it. Pods start
 through the same runner, with the same walls, as those of any other run.
@@ -85,9 +85,9 @@ class PreparedRun:
 
 
 class WarmPool:
-    """Prepares runs in a thread of its own, and only while no run is open: a measurement never has company.
+    """Prepares runs in a thread of its own, beside open runs too, but never beside a measurement.
 
-    While one is open, the pods of every other prepared run are frozen: most have imports to do when they have started.
+    While somebody measures (`quiet`), what waits is frozen: most pods have imports to do when they have started.
     Whoever moves what waits (prepares, freezes, takes or removes) is alone in that, and holds no lock meanwhile.
 
     Args:
@@ -104,7 +104,7 @@ class WarmPool:
         self._look_s = look_s
         self._changed = threading.Condition()
         self._waiting: list[PreparedRun] = []
-        self._open = 0
+        self._measuring = 0
         self._wanted: tuple[SandboxRunner, Recipe] | None = None
         self._losses = 0
         self._thread: threading.Thread | None = None
@@ -114,17 +114,32 @@ class WarmPool:
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
         """Holds preparing up and freezes what waits; what is under way ends first: the start of one pod, say."""
-        with self._held(lambda _: False):
+        with self._changed:
+            self._measuring += 1
+        try:
+            with self._alone():
+                for prepared in list(self._waiting):
+                    self._does(prepared, prepared.pause)
             yield
+        finally:
+            with self._changed:
+                self._measuring -= 1
+                self._changed.notify_all()
 
-    @contextlib.contextmanager
-    def opened(self, image_digest: str | None, limits: SpaceLimits) -> Iterator[PreparedRun | None]:
-        """The same for a run, which is given a prepared one of this image and these limits.
+    def take(self, image_digest: str | None, limits: SpaceLimits) -> PreparedRun | None:
+        """A prepared run of this image and these limits, its pods awake; None where there is none.
 
-        Its pods run; there may be fewer of them than it should have. None where nothing was prepared for it.
+        There may be fewer pods than it should have.
         """
-        with self._held(lambda one: (one.recipe.image_digest, one.recipe.limits) == (image_digest, limits)) as taken:
-            yield taken
+        with self._alone():
+            for prepared in list(self._waiting):
+                serves = (prepared.recipe.image_digest, prepared.recipe.limits) == (image_digest, limits)
+                if serves and self._fresh(prepared) and self._does(prepared, prepared.resume):
+                    with self._changed:
+                        self._waiting.remove(prepared)
+                        self._changed.notify_all()
+                    return prepared
+            return None
 
     def want(self, runner: SandboxRunner, recipe: Recipe) -> None:
         """What runs are prepared from here on; prepared runs of another recipe are removed."""
@@ -154,30 +169,6 @@ class WarmPool:
         with self._alone():
             for prepared in list(self._waiting):
                 self._drop(prepared)
-
-    @contextlib.contextmanager
-    def _held(self, serves: Callable[[PreparedRun], bool]) -> Iterator[PreparedRun | None]:
-        with self._changed:
-            self._open += 1
-        try:
-            yield self._take(serves)
-        finally:
-            with self._changed:
-                self._open -= 1
-                self._changed.notify_all()
-
-    def _take(self, serves: Callable[[PreparedRun], bool]) -> PreparedRun | None:
-        """The first run that serves, awake; every other one stands still afterwards, or is gone."""
-        with self._alone():
-            fitting = [one for one in self._waiting if serves(one) and self._fresh(one)]
-            taken = next((one for one in fitting if self._does(one, one.resume)), None)
-            for other in list(self._waiting):
-                if other is not taken:
-                    self._does(other, other.pause)
-            if taken is not None:
-                with self._changed:
-                    self._waiting.remove(taken)
-            return taken
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -216,7 +207,7 @@ class WarmPool:
                 self._changed.wait_for(lambda: self._closed or self._may_work(), self._look_s)
                 if self._closed:
                     return
-                if self._open or self._busy:
+                if self._measuring or self._busy:
                     continue
                 wanted = self._wanted
                 self._busy = True
@@ -265,8 +256,8 @@ class WarmPool:
         """
         lost = 0
         for prepared in list(self._waiting):
-            if self._open:
-                break  # a run waits for us
+            if self._measuring:
+                break  # somebody waits for us
             try:
                 alive = prepared.alive()
             except SandboxUnavailable as error:
@@ -282,7 +273,7 @@ class WarmPool:
                 raise SandboxUnavailable(f"pods that waited were found dead {self._losses} times since the last run")
 
     def _may_work(self) -> bool:
-        return not self._open and not self._busy and self._has_work()
+        return not self._measuring and not self._busy and self._has_work()
 
     def _has_work(self) -> bool:
         if self._wanted is not None:

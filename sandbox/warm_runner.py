@@ -1,6 +1,6 @@
 """A runner whose runs may have been prepared ahead: the pods' interpreters stand ready, their imports are done."""
 
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 
@@ -35,14 +35,9 @@ class WarmRunner:
 
     def open_run(self, run_id: str, limits: SpaceLimits) -> "WarmRunSpace":
         """See `SandboxRunner.open_run`; a prepared run has an id of its own."""
-        quiet = ExitStack()
-        try:
-            prepared = quiet.enter_context(self._pool.opened(self.facts.image_digest, limits))
-            space = self._runner.open_run(run_id, limits) if prepared is None else prepared.space
-        except BaseException:
-            quiet.close()
-            raise
-        return WarmRunSpace(self._runner, self._pool, limits, space, prepared, quiet)
+        prepared = self._pool.take(self.facts.image_digest, limits)
+        space = self._runner.open_run(run_id, limits) if prepared is None else prepared.space
+        return WarmRunSpace(self._runner, self._pool, limits, space, prepared)
 
     def sweep(self) -> int:
         """See `SandboxRunner.sweep`; prepared runs are alive, and stay."""
@@ -59,14 +54,12 @@ class WarmRunSpace:
         limits: SpaceLimits,
         space: RunSpace,
         prepared: PreparedRun | None,
-        quiet: ExitStack,
     ) -> None:
         self._runner = runner
         self._pool = pool
         self._limits = limits
         self._space = space
         self._prepared = prepared
-        self._quiet = quiet
         self._specs: list[PodSpec] = []
         self.paths: GuestPaths = space.paths
         self.submission_dir = space.submission_dir
@@ -74,21 +67,16 @@ class WarmRunSpace:
 
     def __enter__(self) -> Self:
         if self._prepared is None:
-            try:
-                self._space.__enter__()
-            except BaseException:
-                self._quiet.close()
-                raise
+            self._space.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._quiet:  # preparing goes on once this run is gone
-            if self._specs:
-                recipe = Recipe(self._runner.facts.image_digest, self._limits, tuple(self._specs))
-                self._pool.want(self._runner, recipe)
-            (self._space if self._prepared is None else self._prepared.stack).__exit__(kind, error, trace)
+        if self._specs:
+            recipe = Recipe(self._runner.facts.image_digest, self._limits, tuple(self._specs))
+            self._pool.want(self._runner, recipe)
+        (self._space if self._prepared is None else self._prepared.stack).__exit__(kind, error, trace)
 
     def start(self, spec: PodSpec) -> Pod:
         """See `RunSpace.start`."""
@@ -96,3 +84,7 @@ class WarmRunSpace:
             self._specs.append(spec)
         waiting = self._prepared.claim(spec) if self._prepared is not None else None
         return waiting or self._space.start(spec)
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """See `RunSpace.quiet`."""
+        return self._pool.quiet()

@@ -42,7 +42,8 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
     clock.start("clean_room", "rebuilding the DALI graph in the clean room")
     carried = clean_room.carry(room, session.found, files, len(crew.cpus), crew.device)
     if isinstance(carried, CleanRoom):
-        return _by_content(session, room, carried, files)
+        with crew.space.quiet():
+            return _by_content(session, room, carried, files)
     if crew.reference is None:
         return carried.facts, None
 
@@ -54,9 +55,10 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
         proof, carried = acceptance.judge(seen.found, shard.sizes), replace(carried, plan=seen.plan)
     if proof.problem is not None:
         return carried.facts, not_timed(session, proof)
-    timed = time_graph(session, carried, files, shard)
-    job = Job(files, carried.plan, carried.batch_size, len(crew.cpus), crew.device)
-    measurement = _allowing_for_host(session, room, timed.measurement, job, timed.baselines.timed)
+    with crew.space.quiet():
+        timed = time_graph(session, carried, files, shard)
+        job = Job(files, carried.plan, carried.batch_size, len(crew.cpus), crew.device)
+        measurement = _allowing_for_host(session, room, timed.measurement, job, timed.baselines.timed)
     return carried.facts, measurement.model_copy(update={"graph": proof})
 
 

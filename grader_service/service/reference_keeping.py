@@ -41,8 +41,7 @@ class ReferenceKeeping:
         if self._idle is None:
             self._idle = threading.Thread(target=self._keep, name="reference", daemon=True)
             self._idle.start()
-        # Quiet until the rate is taken: a run that is being prepared would slow it down.
-        with self._turn, references.quiet():
+        with self._turn:
             end = self._run(after)
             if end is RunEnd.STORED:
                 self._refresh_safely()

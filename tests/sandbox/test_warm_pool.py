@@ -143,25 +143,29 @@ def ends(thread):
 
 
 class TestStillness:
-    """While a run is open, nothing that waits runs."""
+    """While somebody measures, nothing that waits runs."""
 
-    def test_all_but_the_run_that_opens(self, in_memory):
-        """Its own pods are never frozen, not even for a moment; the others are, until it is gone."""
+    def test_all_but_the_run_that_measures(self, in_memory):
+        """Its own pods are never frozen, not even for a moment; the others are, until it has measured."""
         with full(in_memory, size=3) as (warm, pool):
             with warm.open_run("run", LIMITS) as space:
                 pod = space.start(drill())
-                assert pod.orders == []
-                assert sorted(one.frozen for one in in_memory.there) == [False, True, True]
-            assert pool.waits(SOON_S)
-            assert not any(one.frozen for one in in_memory.there)
+                assert pool.waits(SOON_S), "the next run is prepared beside this one"
+                with space.quiet():
+                    assert [one.frozen for one in in_memory.there if one is not pod] == [True] * 3
+                assert pool.waits(SOON_S)
+                assert not any(one.frozen for one in in_memory.there)
+            assert pod.orders == []
 
     def test_a_run_that_finds_nothing_of_its_own(self, in_memory):
-        """Another lab's limits: what waits for the last lab stands still, and goes when this run has ended."""
+        """Another lab's limits: what waits for the last lab goes when this run has ended."""
         with full(in_memory) as (warm, pool):
             (old,) = in_memory.there
             with warm.open_run("run", OTHER_LIMITS) as space:
-                assert not space.start(drill()).frozen
-                assert old.frozen
+                own = space.start(drill())
+                with space.quiet():
+                    assert not own.frozen
+                    assert old.frozen
             assert pool.waits(SOON_S)
             assert old.gone
             assert not any(one.frozen for one in in_memory.there)
@@ -174,19 +178,18 @@ class TestStillness:
             assert pool.waits(SOON_S)
             assert not any(one.frozen for one in in_memory.there)
 
-    def test_the_last_of_several_runs_thaws(self, in_memory):
-        """What is frozen stays so until no run is open; the second one to open is served by a pod that was frozen."""
-        with full(in_memory, size=3) as (warm, pool):
-            first = warm.open_run("one", LIMITS)
-            second = warm.open_run("two", LIMITS)
-            with second:
-                with first:
+    def test_the_last_of_several_thaws(self, in_memory):
+        """What is frozen stays so until nobody measures; a run that opens meanwhile gets a pod that was."""
+        with full(in_memory, size=2) as (warm, pool):
+            with pool.quiet():
+                with pool.quiet():
                     pass
-                pod = second.start(drill())
-                assert pod.orders == ["pause", "resume"]
-                (left,) = (one for one in in_memory.there if one is not pod)
-                assert not pool.waits(0.2)
-                assert left.frozen
+                with warm.open_run("run", LIMITS) as space:
+                    pod = space.start(drill())
+                    assert pod.orders == ["pause", "resume"]
+                    (left,) = (one for one in in_memory.there if one is not pod)
+                    assert not pool.waits(0.2)
+                    assert left.frozen
             assert pool.waits(SOON_S)
             assert left.orders == ["pause", "resume"]
 
@@ -213,24 +216,23 @@ class TestStillness:
     @pytest.mark.parametrize("error", [None, ValueError("not ours")])
     @pytest.mark.parametrize("verbs", [("pause",), ("pause", "remove")], ids=["not frozen", "nor removed"])
     def test_a_pod_that_cannot_be_frozen(self, in_memory, verbs, error):
-        """Its prepared run goes, before the other run begins, which is not harmed; what stays is left to a sweep."""
-        with full(in_memory, size=2) as (warm, pool):
+        """Its prepared run goes before anything is timed, which is not harmed; what stays is left to a sweep."""
+        with full(in_memory, size=2) as (_, pool):
             waited = in_memory.there
             for verb in verbs:
                 in_memory.refuse(verb, error)
-            with warm.open_run("run", LIMITS) as space:
-                assert space.start(drill()) in waited
-                assert sum(one.gone for one in waited) == 1
+            with pool.quiet():
+                assert all(one.gone for one in waited)
                 in_memory.refused.clear()
             assert pool.waits(SOON_S)
             assert len(in_memory.there) == 2
 
     def test_a_pod_that_cannot_be_thawed_for_its_run(self, in_memory):
         """The run starts cold."""
-        with full(in_memory, size=2) as (warm, _), warm.open_run("one", LIMITS):
-            (frozen,) = (one for one in in_memory.there if one.frozen)
+        with full(in_memory) as (warm, pool), pool.quiet():
+            (frozen,) = in_memory.there
             in_memory.refuse("resume")
-            with warm.open_run("two", LIMITS) as space:
+            with warm.open_run("run", LIMITS) as space:
                 assert "GRADER_AHEAD" not in space.start(drill()).spec.environment
                 assert frozen.gone
 
@@ -244,28 +246,27 @@ class TestStillness:
             assert old.gone
             assert len(in_memory.there) == 1
 
-    def test_an_engine_that_hangs_holds_up_only_runs_that_open(self, in_memory):
-        """Runs that end, recipes and whoever asks need not wait for it."""
+    def test_an_engine_that_hangs_holds_up_only_who_needs_it(self, in_memory):
+        """Who measures, and runs that open; runs that end, recipes and whoever asks need not wait for it."""
         with full(in_memory, size=3) as (warm, pool):
+            run = warm.open_run("one", LIMITS)
+            assert pool.waits(SOON_S)
             with in_memory.hold("pause") as freezes:
-                opening = beside(lambda: warm.open_run("one", LIMITS).__exit__(None, None, None))
+                measuring = beside(lambda: pool.quiet().__enter__())
                 assert freezes.wait(SOON_S)
                 assert ends(beside(lambda: pool.want(*pool._wanted)))
                 assert ends(beside(lambda: pool.waits(0.0)))
-                assert opening.is_alive()
-            assert ends(opening)
-            run = warm.open_run("two", LIMITS)
-            with in_memory.hold("resume") as thaws:
                 assert ends(beside(lambda: run.__exit__(None, None, None)))
-                assert thaws.wait(SOON_S)
-                opening = beside(lambda: warm.open_run("three", LIMITS).__exit__(None, None, None))
+                opening = beside(lambda: warm.open_run("two", LIMITS))
                 opening.join(0.2)
                 assert opening.is_alive()
+                assert measuring.is_alive()
             assert ends(opening)
+            assert ends(measuring)
 
     def test_closing_while_a_run_is_open(self, in_memory):
         """Frozen pods go; the run that was served goes on."""
-        with full(in_memory, size=2) as (warm, pool), warm.open_run("run", LIMITS) as space:
+        with full(in_memory, size=2) as (warm, pool), warm.open_run("run", LIMITS) as space, space.quiet():
             pool.close()
             assert in_memory.there == [space.start(drill())]
 
@@ -285,13 +286,12 @@ class TestAge:
             assert len(in_memory.there) == 2
 
     def test_an_old_run_is_not_taken(self, in_memory, clock):
-        """Nobody had the time to renew it: the run starts cold, and the old one stands still until it goes."""
+        """Nobody had the time to renew it: the run starts cold, and the old one goes."""
         with full(in_memory, clock=clock) as (warm, pool):
             (old,) = in_memory.there
             clock.now += RENEW_S
             with warm.open_run("run", LIMITS) as space:
                 assert "GRADER_AHEAD" not in space.start(drill()).spec.environment
-                assert old.frozen
             assert pool.waits(SOON_S)
             assert old.gone
 
@@ -318,9 +318,9 @@ class TestDeath:
     def test_an_engine_that_fails_while_preparing(self, in_memory):
         """Nobody hears of it but the log: the next run starts cold, and with it preparing begins again."""
         with full(in_memory) as (warm, pool):
+            in_memory.refuse("start")
             with warm.open_run("one", LIMITS) as space:
                 space.start(drill())
-                in_memory.refuse("start")
             wait_for(lambda: pool._wanted is None, SOON_S, 0.01)
             in_memory.refused.clear()
             assert not pool.waits(0.2)
@@ -338,7 +338,7 @@ class TestDeath:
             with warm.open_run("run", LIMITS) as space:
                 assert "GRADER_AHEAD" in space.start(drill()).spec.environment
 
-    def test_nobody_looks_beside_a_run(self, in_memory):
+    def test_nobody_looks_beside_a_measurement(self, in_memory):
         """Even asking takes an engine's time."""
         with full(in_memory, look_s=0.05) as (_, pool):
             wait_for(lambda: in_memory.asked, SOON_S, 0.01)

@@ -113,7 +113,7 @@ def gpu_decoder() -> Any:
     Image.new("RGB", (16, 16)).save(file, "JPEG")
     try:
         with Pipeline(batch_size=1, num_threads=1, device_id=0, prefetch_queue_depth=1) as pipeline:
-            encoded = fn.constant(idata=list(file.getvalue()), dtype=types.UINT8)
+            encoded = fn.constant(idata=list(file.getvalue()), dtype=types.UINT8)  # type: ignore[attr-defined]
             pipeline.set_outputs(fn.decoders.image(encoded, device="mixed"))
         pipeline.build()
         pipeline.run()
