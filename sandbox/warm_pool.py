@@ -23,6 +23,8 @@ RENEW_S = 2 * 3600.0
 that is taken at the last moment must outlive the longest run."""
 LOOK_S = 30.0
 """How often an idle pool asks whether its pods live: they do not after a restart of the engine."""
+WHOLE_S = 900.0
+"""How long runs with fewer pods leave a recipe as it is: between those that measure come others that only count."""
 _MOST_LOSSES = 3
 """Looks that may find dead pods; then nothing is prepared before another run, or what cannot live starts for ever."""
 
@@ -106,6 +108,7 @@ class WarmPool:
         self._waiting: list[PreparedRun] = []
         self._measuring = 0
         self._wanted: tuple[SandboxRunner, Recipe] | None = None
+        self._wanted_at = 0.0
         self._losses = 0
         self._thread: threading.Thread | None = None
         self._busy = False
@@ -142,11 +145,18 @@ class WarmPool:
             return None
 
     def want(self, runner: SandboxRunner, recipe: Recipe) -> None:
-        """What runs are prepared from here on; prepared runs of another recipe are removed."""
+        """What runs are prepared from here on; prepared runs of another recipe are removed.
+
+        A recipe that had all of these pods and more was wanted a while ago: then it stays, for it serves both.
+        """
         with self._changed:
             if self._closed:
                 return
-            self._wanted = (runner, recipe)
+            now = self._clock()
+            if self._wanted is None or not _covers(self._wanted[1], recipe) or now - self._wanted_at > WHOLE_S:
+                self._wanted = (runner, recipe)
+            if self._wanted[1].specs == recipe.specs:
+                self._wanted_at = now
             self._losses = 0
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="warm-pool", daemon=True)
@@ -296,6 +306,10 @@ class WarmPool:
 
 def _serves(prepared: PreparedRun, recipe: Recipe) -> bool:
     return prepared.recipe == recipe and prepared.recipe.specs == recipe.specs
+
+
+def _covers(recipe: Recipe, other: Recipe) -> bool:
+    return recipe == other and all(spec in recipe.specs for spec in other.specs)
 
 
 def _missing(prepared: PreparedRun) -> list[PodSpec]:

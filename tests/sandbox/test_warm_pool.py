@@ -10,7 +10,8 @@ import pytest
 from grader_service.errors import SandboxUnavailable
 from grader_service.settings import Settings
 from sandbox import kubernetes_runner
-from sandbox.warm_pool import RENEW_S
+from sandbox.api import PodRole
+from sandbox.warm_pool import RENEW_S, WHOLE_S
 from tests.hand_clock import HandClock
 from tests.sandbox.owner import LIMITS, OTHER_LIMITS, drill
 from tests.sandbox.prepared_runs import prepared
@@ -269,6 +270,29 @@ class TestStillness:
         with full(in_memory, size=2) as (warm, pool), warm.open_run("run", LIMITS) as space, space.quiet():
             pool.close()
             assert in_memory.there == [space.start(drill())]
+
+
+class TestRecipe:
+    """What is prepared is what runs need, those that need the most."""
+
+    def test_a_run_with_fewer_pods_leaves_it(self, in_memory, clock):
+        """For a while: its own pod was there, and the next one may need all of them."""
+        large = [drill(), drill(PodRole.SCANNER)]
+        with prepared(in_memory, *large, clock=clock) as (warm, pool):
+            for age_s, left in ((0.0, 2), (WHOLE_S, 2), (1.0, 1)):
+                clock.now += age_s
+                with warm.open_run("run", LIMITS) as space:
+                    assert "GRADER_AHEAD" in space.start(drill()).spec.environment
+                assert pool.waits(SOON_S)
+                assert len(in_memory.there) == left
+
+    def test_a_run_with_another_pod_changes_it(self, in_memory):
+        """What it had instead is prepared from there on."""
+        with prepared(in_memory, drill(), drill(PodRole.SCANNER)) as (warm, pool):
+            with warm.open_run("run", LIMITS) as space:
+                space.start(drill(memory_mib=300))
+            assert pool.waits(SOON_S)
+            assert [pod.spec.memory_mib for pod in in_memory.there] == [300]
 
 
 class TestAge:
