@@ -6,6 +6,7 @@ language, still has what was signed.
 
 import hashlib
 import os
+import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +18,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from grader_service.canonical_json import canonical_json
-from grader_service.errors import ConfigurationError
+from grader_service.errors import ConfigurationError, UsageError
 from grader_service.model.verdict import Signature, Verdict
 
 _KEY_FILE = "verdict-signing.pem"
@@ -84,6 +85,20 @@ def retired_keys(folder: Path) -> list[str]:
     """Public keys that signed verdicts here before, oldest first, hexadecimal."""
     path = folder / _RETIRED_FILE
     return list(dict.fromkeys(path.read_text().split())) if path.exists() else []
+
+
+def public_key(text: str) -> str:
+    """A public key that somebody gave, in the form in which verdicts name theirs.
+
+    Raises:
+        UsageError: it is none.
+    """
+    key = text.strip().lower()
+    if not re.fullmatch("[0-9a-f]{64}", key):
+        raise UsageError(
+            f"expected a public key of 64 hexadecimal digits, got {key[:80]!r}; `grader keys show` prints it"
+        )
+    return key
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:

@@ -7,7 +7,17 @@ if [ "${GRADER_GPU:-none}" != none ] && [ -z "${COMPOSE_FILE:-}" ]; then
     [ ! -e compose.override.yaml ] || COMPOSE_FILE=$COMPOSE_FILE:compose.override.yaml # as compose does without the variable
     export COMPOSE_FILE
 fi
-[ "${1:-}" != exec ] || [ -t 0 ] || set -- exec -T "${@:2}" # or it wants a terminal
+project=${GRADER_PROJECT:-grader}
+if [ "${1:-}" = exec ]; then
+    label=label=com.docker.compose
+    # Compose v1 ends without a word here.
+    running=$(docker ps -q --filter "$label.project=$project" --filter "$label.service=${2:-}" --filter status=running)
+    if [ -z "$running" ]; then
+        echo "no container of the service '${2:-}' runs in the project '$project'; GRADER_PROJECT names another project, make up starts it" >&2
+        exit 1
+    fi
+    { [ -t 0 ] && [ -t 1 ]; } || set -- exec -T "${@:2}" # or it wants a terminal, or ends lines as one does
+fi
 compose=(docker-compose)
 docker compose version >/dev/null 2>&1 && compose=(docker compose)
-exec "${compose[@]}" -p "${GRADER_PROJECT:-grader}" "$@"
+exec "${compose[@]}" -p "$project" "$@"

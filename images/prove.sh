@@ -26,4 +26,5 @@ The service grades.
               .venv/bin/grader submit PATH --wait 300          # from a program: docs/platforms.md
   workers     images/compose.sh exec judge python3 -m grader_service doctor --service
   end         make down                                        # keeps the database, artifacts and keys
+Variables that were given to this start, such as GRADER_PROJECT, these commands need too.
 END

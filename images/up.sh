@@ -10,6 +10,16 @@ export GRADER_DOCKER_SOCKET=${GRADER_DOCKER_SOCKET:-/var/run/docker.sock}
 service=${GRADER_SERVICE_IMAGE:-grader-service:latest}
 export GRADER_DOCKER_GID=${GRADER_DOCKER_GID:-$(stat -c %g "$GRADER_DOCKER_SOCKET")}
 
+volume=${GRADER_PROJECT:-grader}_postgres-data
+if [ ! -s "$GRADER_SECRETS_DIR/postgres_password" ] && docker volume inspect "$volume" >/dev/null 2>&1; then
+    cat >&2 <<END
+the database in the volume $volume has a password that is not in $GRADER_SECRETS_DIR; a new one would not open it.
+Bring back the folder with which it was made (or name it: GRADER_SECRETS_DIR), or give up what the service has stored:
+images/compose.sh down -v deletes the volumes with database, artifacts and signing keys
+END
+    exit 2
+fi
+
 # The folder is closed; the files in it must be readable by the uids of the containers that they are mounted into.
 install -d -m 700 "$GRADER_SECRETS_DIR"
 for name in redis_password postgres_password web_viewer_token web_operator_token; do
@@ -35,4 +45,8 @@ if [ -n "$stranger" ]; then
 fi
 END
 
-exec images/compose.sh up -d "$@"
+images/compose.sh up -d "$@" && exit
+status=$?
+echo "the services did not start; the last lines of migrate, for which the workers wait:" >&2
+images/compose.sh logs --no-color --tail 3 migrate >&2
+exit "$status"

@@ -1,7 +1,6 @@
 """`grader export`: verdicts in the formats of Gradescope, PrairieLearn and JUnit XML."""
 
 import functools
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
@@ -19,6 +18,7 @@ from grader_service.interchange.prairielearn import prairielearn
 from grader_service.interchange.reading import MOST_BYTES, Found, Refused, read
 from grader_service.model.base import IDENTIFIER
 from grader_service.model.verdict import Verdict
+from grader_service.signing import public_key
 
 if TYPE_CHECKING:
     from grader_service.store.engine import Store
@@ -61,7 +61,7 @@ def export(
     Exit codes: 0 all exported, 1 some held back (signature, rehearsal, points), 2 some were no verdicts, or usage, 3
     the store did not answer.
     """
-    keys = _keys(verify or [])
+    keys = [public_key(key) for key in verify or []]
     folder = out != "-" and (out.endswith("/") or Path(out).is_dir())
     found: list[Found] = []
     refused: list[Refused] = []
@@ -84,16 +84,6 @@ def export(
         _write_one(out, form, chosen)
     if refused:
         raise typer.Exit(1 if all(item.held_back for item in refused) else 2)
-
-
-def _keys(given: Sequence[str]) -> list[str]:
-    keys = [key.strip().lower() for key in given]
-    for key in keys:
-        if not re.fullmatch("[0-9a-f]{64}", key):
-            raise UsageError(
-                f"--verify takes a public key of 64 hexadecimal digits, got {key[:80]!r}; `grader keys show` prints it"
-            )
-    return keys
 
 
 def _all(sources: Sequence[str], keys: Sequence[str]) -> Iterator[Found | Refused]:

@@ -1,5 +1,7 @@
 """`grader keys`: what signs verdicts."""
 
+from typing import Annotated
+
 import typer
 
 from grader_service.settings import Settings
@@ -9,12 +11,18 @@ app = typer.Typer(help="Signing keys: show, rotate.", no_args_is_help=True, rich
 
 
 @app.command("show")
-def show() -> None:
+def show(
+    *,
+    bare: Annotated[bool, typer.Option("--hex", help="Only the keys, in one line: GRADER_PUBLIC_KEYS.")] = False,
+) -> None:
     """Print the public keys, the one in use first: id and 64 hexadecimal digits each."""
     folder = Settings().key_dir
-    current = Signer.from_folder(folder).public_key
+    current, *retired = [Signer.from_folder(folder).public_key, *retired_keys(folder)]
+    if bare:
+        typer.echo(" ".join([current, *retired]))
+        return
     typer.echo(f"{key_id(current)} {current} in use")
-    for key in retired_keys(folder):
+    for key in retired:
         typer.echo(f"{key_id(key)} {key} retired")
 
 

@@ -168,7 +168,9 @@ def migrate() -> None:
     """Bring the database's schema to this version; safe to repeat."""
     from grader_service import wiring
 
-    wiring.open_store(Settings()).migrate()
+    store = wiring.open_store(Settings())
+    store.schema()  # where the database does not answer, this says so
+    store.migrate()
     console().print("the schema is current")
 
 

@@ -8,7 +8,7 @@ import typer
 
 from grader_service.errors import UsageError
 from grader_service.settings import Settings
-from grader_service.signing import Signer, retired_keys, signed_by
+from grader_service.signing import Signer, public_key, retired_keys, signed_by
 
 
 def verify(
@@ -26,7 +26,7 @@ def verify(
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read as a verdict: {error}") from error
     if key is not None:
-        expected = [key]
+        expected = [public_key(key)]
     else:
         folder = Settings().key_dir
         expected = [Signer.from_folder(folder).public_key, *retired_keys(folder)]

@@ -4,6 +4,8 @@ import pytest
 
 from grader_service.cli import app as command_line
 from grader_service.errors import SandboxUnavailable, UsageError
+from grader_service.store.engine import StoreUnavailable
+from tests.command_line import invoked
 
 
 @pytest.mark.parametrize(
@@ -30,3 +32,9 @@ def test_what_ends_a_command(monkeypatch, capsys, error, code, said):
     told = capsys.readouterr().err
     assert said in told
     assert ("Traceback" in told) == ("defect" in said)
+
+
+def test_migrating_a_database_that_is_away_is_no_defect():
+    """One sentence says so, in the log of compose's `migrate` too."""
+    with pytest.raises(StoreUnavailable, match="the database does not answer"):
+        invoked("store", "migrate", GRADER_DATABASE_URL="postgresql+psycopg://grader@127.0.0.1:1/grader")

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from grader_service import verdicts
-from grader_service.errors import ConfigurationError
+from grader_service.errors import ConfigurationError, UsageError
 from grader_service.signing import Signer, retired_keys, signed_by
-from tests.command_line import grader
+from tests.command_line import grader, invoked, typed
 
 
 def test_a_key_is_made_once_and_is_its_owners(tmp_path):
@@ -34,6 +34,18 @@ def test_after_a_rotation_both_keys_are_accepted(tmp_path):
         assert grader("verify", str(path), state_dir=tmp_path).returncode == expected, name
     shown = grader("keys", "show", state_dir=tmp_path).stdout.splitlines()
     assert [line.split()[-1] for line in shown] == ["use", "retired"]
+    bare = typed("keys", "show", "--hex", GRADER_STATE_DIR=str(tmp_path))
+    assert bare == [f"{new.signature.public_key} {old.signature.public_key}"]
+
+
+def test_a_key_that_is_none_is_a_mistake_of_the_call(tmp_path):
+    """And not a verdict that another key signed; capitals are digits too."""
+    signed = Signer.from_folder(tmp_path).sign(verdicts.refused("s:1", "lab", "archive.link", "no"))
+    path = tmp_path / "verdict.json"
+    path.write_text(signed.model_dump_json())
+    with pytest.raises(UsageError, match="expected a public key of 64 hexadecimal digits, got 'hello'"):
+        invoked("verify", str(path), "--key", "hello")
+    invoked("verify", str(path), "--key", signed.signature.public_key.upper())
 
 
 @pytest.mark.parametrize("content", [b"", b"-----BEGIN PRIVATE KEY-----\n", b"\xff\xfe"])

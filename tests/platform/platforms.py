@@ -24,9 +24,10 @@ class Platform:
     command: tuple[str, ...]
     folder: Path
 
-    def run(self, redis_url: str, keys: str, *arguments: str, timeout_s: float = 150.0) -> Any:
-        """The program after it ended; its arguments are a path, an id and steps."""
-        environment = {**os.environ, "GRADER_REDIS_URL": redis_url, "GRADER_PUBLIC_KEYS": keys}
+    def run(self, redis_url: str | None, keys: str | None, *arguments: str, timeout_s: float = 150.0) -> Any:
+        """The program after it ended; its arguments are a path, an id and steps. What is None is not set."""
+        given = {"GRADER_REDIS_URL": redis_url, "GRADER_PUBLIC_KEYS": keys}
+        environment = {**os.environ, **{name: value for name, value in given.items() if value is not None}}
         return subprocess.run(
             [*self.command, *arguments],
             cwd=self.folder, env=environment, check=False, capture_output=True, text=True, timeout=timeout_s,

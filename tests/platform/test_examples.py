@@ -4,16 +4,24 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import redis
 import rfc8785
 
 from grader_service import verdicts
 from grader_service.model.verdict import Provenance
+from grader_service.queue.app import make_app
+from grader_service.queue.letters import deliver
+from grader_service.settings import Settings
 from grader_service.signing import Signer
+from grader_service.store.outbox import Letter
 from tests.platform.platforms import PLATFORMS, node_platform, php_platform, python_platform  # noqa: F401 - fixtures
 from tests.service.conftest import graded  # noqa: F401 - a fixture
 from tests.service.harness import QUICK
+from tests.services.kept_port import kept_port
+from tests.services.redis_server import redis_server
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
@@ -41,6 +49,10 @@ ODD = {
 }
 
 
+# The warning is of Celery's backend, in this process.
+delivers = pytest.mark.filterwarnings("ignore:Call to deprecated setex")
+
+
 @pytest.fixture(params=["python", "node", "php"])
 def platform(request):
     """Each in turn."""
@@ -53,14 +65,29 @@ def key(graded):  # noqa: F811 - the fixture
     return Signer.from_folder(graded.state_dir / "keys").public_key
 
 
+def a_verdict(folder, submission_id="other:1"):
+    """Signed with the key of this folder."""
+    return Signer.from_folder(folder).sign(verdicts.refused(submission_id, "lab", "archive.link", "no links"))
+
+
+def tell(redis_url, verdict, *, task_id=None, queue=None):
+    """Delivers it as the service does."""
+    task = "lab.verdict_ready" if queue else None
+    deliver(make_app(Settings(redis_url=redis_url)), Letter(1, task_id, queue, task, verdict.model_dump_json(), 0))
+
+
 def test_a_platform_posts_and_reads_its_verdict(platform, graded, key, tmp_path, request):  # noqa: F811
-    """As a result or as a message, with a signature that holds; asked again, it has the same, and knows other keys."""
+    """As a result or as a message, signed with a key that it knows; asked again, it has the same."""
     (tmp_path / "submission.py").write_text(QUICK)
-    submission_id = f"{request.node.callspec.id}:1"
+    language = request.node.callspec.id
+    submission_id = f"{language}:1"
     posted = (str(tmp_path / "submission.py"), submission_id, "reflection")
-    verdict = platform.grade(graded.redis.url, key, *posted)
+    done = platform.run(graded.redis.url, f"{'0' * 64} \n{key}", *posted)
+    verdict = json.loads(done.stdout)
     assert graded.one_verdict(submission_id) == verdict
-    assert (verdict["learner"], verdict["cohort"]) == ("u-17", "2026-fall")
+    assert (verdict["learner"], verdict["cohort"]) == (f"u-{language}", "2026-fall")
+    points = f"{verdict['score']:g} of {verdict['max_score']:g}"
+    assert (done.returncode, done.stderr) == (0, f"{submission_id} passed: {points}\n")
     stranger = platform.run(graded.redis.url, "0" * 64, *posted)
     assert stranger.returncode != 0
     assert "sign" in stranger.stderr
@@ -68,8 +95,86 @@ def test_a_platform_posts_and_reads_its_verdict(platform, graded, key, tmp_path,
     assert graded.one_verdict(submission_id) == verdict
 
 
+def test_a_refusal_is_said_with_its_reason(platform, graded, key, tmp_path, request):  # noqa: F811
+    """In one line on standard error, with status 1."""
+    (tmp_path / "submission.py").write_text(QUICK)
+    submission_id = f"{request.node.callspec.id}:refused"
+    done = platform.run(graded.redis.url, key, str(tmp_path / "submission.py"), submission_id, "no-such-step")
+    assert done.returncode == 1, done.stderr
+    (said,) = done.stderr.splitlines()
+    assert all(word in said for word in (submission_id, "rejected", "message.malformed", "no-such-step"))
+
+
+def test_nothing_is_posted_where_something_is_missing(platform, redis, tmp_path):
+    """A variable, an argument, a file or the form of an id: said in a line or two, with status 2."""
+    (tmp_path / "submission.py").write_text(QUICK)
+    path, key = str(tmp_path / "submission.py"), "0" * 64
+    for arguments, said in (
+        ((None, key, path, "lms:1"), "GRADER_REDIS_URL"),
+        ((redis.url, None, path, "lms:1"), "GRADER_PUBLIC_KEYS"),
+        ((redis.url, " ", path, "lms:1"), "GRADER_PUBLIC_KEYS"),
+        ((redis.url, key, path), "SUBMISSION_ID"),
+        ((redis.url, key, path, "lms 1"), "A-Za-z0-9._:-"),
+        ((redis.url, key, str(tmp_path / "none.py"), "lms:1"), "none.py"),
+        ((redis.url, key, str(tmp_path), "lms:1"), str(tmp_path)),
+    ):
+        done = platform.run(*arguments)
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) <= 2
+    assert not redis.client().exists("live")
+
+
+def test_without_a_broker_one_line_says_so(platform, redis, tmp_path):
+    """With status 1, and no trace of the program."""
+    redis.kill()
+    (tmp_path / "submission.py").write_text(QUICK)
+    done = platform.run(redis.url, "0" * 64, str(tmp_path / "submission.py"), "lms:1")
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1), done.stderr
+    assert "refused" in done.stderr.lower()
+
+
+@delivers
+def test_a_verdict_on_another_submission_is_not_taken_for_ones_own(node_platform, graded, key, tmp_path):  # noqa: F811
+    """One that lies in the queue of a platform in JavaScript, since that was ended while it waited."""
+    (tmp_path / "submission.py").write_text(QUICK)
+    tell(graded.redis.url, a_verdict(graded.state_dir / "keys"), queue="node-platform")
+    done = node_platform.run(graded.redis.url, key, str(tmp_path / "submission.py"), "node:own", "reflection")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["submission_id"] == "node:own"
+    assert done.stderr.startswith("other:1 was answered, which is not waited for here")
+
+
+@delivers
+def test_php_goes_through_tls_to_the_database_of_its_address(php_platform, tmp_path, monkeypatch):  # noqa: F811
+    """Where the address says `rediss://…/3`."""
+    (tmp_path / "submission.py").write_text(QUICK)
+    certificate, secret = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=DNS:localhost", "-keyout", secret, "-out", certificate),
+        ],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    monkeypatch.setenv("SSL_CERT_FILE", certificate)
+    verdict = a_verdict(tmp_path, "php:1")
+    tls = ("--tls-cert-file", certificate, "--tls-key-file", secret, "--tls-auth-clients", "no")
+    with kept_port() as port, redis_server("--tls-port", str(port), *tls) as server, ThreadPoolExecutor(1) as pool:
+        url = f"rediss://:{server.password}@localhost:{port}/3"
+        posted = (str(tmp_path / "submission.py"), "php:1")
+        running = pool.submit(php_platform.run, url, verdict.signature.public_key, *posted, timeout_s=30)
+        inside = server.url.removesuffix("0") + "3"
+        wait_for(lambda: redis.Redis.from_url(inside).llen("live") or running.done(), 20)
+        tell(inside, verdict, task_id="php:1")
+        done = running.result()
+    assert done.stderr == "php:1 rejected: archive.link: no links\n"
+    assert (done.returncode, json.loads(done.stdout)) == (1, verdict.model_dump(mode="json"))
+
+
+@delivers
 def test_a_platform_with_celery_is_told_by_a_task(graded, key, tmp_path):  # noqa: F811
-    """Its worker stores the verdict that comes to its queue."""
+    """Its worker stores the verdict that comes to its queue; one that another key signed it keeps aside."""
     (tmp_path / "submission.py").write_text(QUICK)
     program = PLATFORMS / "celery_platform.py"
     environment = {**os.environ, "GRADER_REDIS_URL": graded.redis.url, "GRADER_PUBLIC_KEYS": key}
@@ -85,6 +190,12 @@ def test_a_platform_with_celery_is_told_by_a_task(graded, key, tmp_path):  # noq
         stored = tmp_path / "verdicts" / "celery:1.json"
         wait_for(lambda: stored.exists() or listening.poll() is not None, 60)
         assert json.loads(stored.read_text()) == graded.one_verdict("celery:1"), (tmp_path / "worker.log").read_text()
+        stranger = a_verdict(tmp_path / "other", "celery:2")
+        tell(graded.redis.url, stranger, queue="lab-platform")
+        wait_for(lambda: "is not among GRADER_PUBLIC_KEYS" in (tmp_path / "worker.log").read_text(), 30)
+        kept = (tmp_path / "unverified" / "celery:2.json").read_text()
+        assert json.loads(kept) == stranger.model_dump(mode="json")
+        assert [path.name for path in (tmp_path / "verdicts").iterdir()] == ["celery:1.json"]
     finally:
         listening.kill()
         listening.wait()

@@ -103,9 +103,9 @@ def verdict(stack, node_platform):  # noqa: F811 - the fixture
     """The reference submission, posted by a platform in JavaScript; measuring it is tested without the stack."""
     password = Path(stack.environment["GRADER_SECRETS_DIR"], "redis_password").read_text().strip()
     url = f"redis://:{password}@127.0.0.1:{stack.environment['GRADER_REDIS_PORT']}/0"
-    shown = stack.container("judge").exec_run(["python3", "-m", "grader_service", "keys", "show"], demux=True)
+    shown = stack.container("judge").exec_run(["python3", "-m", "grader_service", "keys", "show", "--hex"], demux=True)
     assert shown.exit_code == 0, shown.output
-    _, key, *_ = shown.output[0].decode().split()
+    key = shown.output[0].decode()
     reference = str(ROOT / "examples" / "reference_submission.ipynb")
     return node_platform.grade(url, key, reference, "stack:1", "baseline", "pipeline", "reflection", timeout_s=290)
 

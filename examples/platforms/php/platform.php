@@ -1,14 +1,33 @@
 <?php
 // A lab platform in PHP: posts one submission as a Celery message, waits for the result of its task, and prints the
 // verdict as JSON. Needs php-cli and php-redis.
-//   GRADER_REDIS_URL=redis://:PASSWORD@HOST:6379/0 GRADER_PUBLIC_KEYS=KEY php platform.php PATH SUBMISSION_ID [STEP…]
 require __DIR__ . '/signature.php';
 
-[, $path, $submissionId] = $argv;
+const USAGE = <<<'END'
+    usage: php platform.php PATH SUBMISSION_ID [STEP…]   (an id is 1 to 128 of A-Za-z0-9._:-)
+    needs GRADER_REDIS_URL=redis://:PASSWORD@HOST:6379/0 and GRADER_PUBLIC_KEYS="KEY …", several with spaces between
+    END;
+
+function finish(int $code, string $text): never
+{
+    fwrite(STDERR, "$text\n");
+    exit($code);
+}
+set_exception_handler(fn (Throwable $error) => finish(1, $error->getMessage()));
+
+[, $path, $submission_id] = $argv + ['', '', ''];
+$url = parse_url((string) getenv('GRADER_REDIS_URL'));
+$keys = preg_split('/\s+/', (string) getenv('GRADER_PUBLIC_KEYS'), -1, PREG_SPLIT_NO_EMPTY);
+if (!isset($url['host']) || !$keys || !preg_match('/^[\w.:-]{1,128}$/D', $submission_id)) {
+    finish(2, USAGE);
+}
+if (!is_file($path) || !is_readable($path)) {
+    finish(2, "$path cannot be read: it is no file, or not ours to read");
+}
 $submission = [
-    'submission_id' => $submissionId,
+    'submission_id' => $submission_id,
     'lab' => 'dali-pipelines',
-    'learner' => 'u-17',
+    'learner' => 'u-php',
     'cohort' => '2026-fall',
     'steps' => array_slice($argv, 3),
     'artifact' => ['filename' => basename($path), 'inline' => base64_encode(file_get_contents($path))],
@@ -19,9 +38,9 @@ $message = [
     'body' => base64_encode(json_encode([[], ['submission' => $submission], ['callbacks' => null]])),
     'content-encoding' => 'utf-8',
     'content-type' => 'application/json',
-    'headers' => ['lang' => 'php', 'task' => 'grader.grade', 'id' => $submissionId],
+    'headers' => ['lang' => 'php', 'task' => 'grader.grade', 'id' => $submission_id],
     'properties' => [
-        'correlation_id' => $submissionId,
+        'correlation_id' => $submission_id,
         'body_encoding' => 'base64',
         'delivery_mode' => 2,
         'delivery_info' => ['exchange' => '', 'routing_key' => 'live'],
@@ -30,22 +49,23 @@ $message = [
     ],
 ];
 
-$url = parse_url(getenv('GRADER_REDIS_URL'));
 $redis = new Redis();
-$redis->connect($url['host'], $url['port'] ?? 6379, 10);
-$redis->auth(rawurldecode($url['pass']));
-$result = "celery-task-meta-$submissionId";
+$redis->connect(($url['scheme'] === 'rediss' ? 'tls://' : '') . $url['host'], $url['port'] ?? 6379, 10);
+$redis->auth(rawurldecode($url['pass'] ?? ''));
+$redis->select((int) substr($url['path'] ?? '/0', 1));
+$result = "celery-task-meta-$submission_id";
 $redis->multi()->del($result)->lPush('live', json_encode($message))->exec(); // without the answer of an earlier post
 
 $deadline = time() + 1800;
 while (($raw = $redis->get($result)) === false) {
     if (time() > $deadline) {
-        fwrite(STDERR, "no verdict came within 1800 s; the submission is still with the service\n");
-        exit(3);
+        finish(1, 'no verdict came within 1800 s; post the same again to go on waiting');
     }
     usleep(200_000);
 }
 $verdict = json_decode($raw)->result; // as objects: an empty one and an empty list are not the same
-check_signature($verdict, explode(' ', getenv('GRADER_PUBLIC_KEYS')));
-fwrite(STDERR, "$verdict->submission_id $verdict->status: " . json_encode($verdict->score) . " of $verdict->max_score\n");
+check_signature($verdict, $keys);
+$points = $verdict->score === null ? "$verdict->code: $verdict->feedback" : "$verdict->score of $verdict->max_score";
+fwrite(STDERR, "$verdict->submission_id $verdict->status: $points\n");
 echo canonical($verdict), "\n";
+exit($verdict->status === 'rejected' ? 1 : 0);
