@@ -15,7 +15,7 @@ until said=$(images/compose.sh exec judge python3 -m grader_service doctor --ser
     sleep 1
 done
 echo "$said"
-.venv/bin/grader submit examples/first_step.py --steps baseline --cohort proof --wait 120
+.venv/bin/grader submit examples/first_step.py --steps baseline --cohort proof --wait 600
 
 cat <<END
 

@@ -17,6 +17,7 @@ from sandbox.pod import VesselEnd
 
 ENGINE_ERRORS = (DockerException, OSError)
 # Reading a state after a kill may need the engine a moment.
+UNREACHABLE = "the Docker engine cannot be reached"
 _WAIT_S = 10
 _REMOVE_S = 10.0
 _PAUSE_S = 10.0
@@ -39,7 +40,7 @@ def connect_engine(timeout_s: float = 60.0) -> docker.DockerClient:
     except (*ENGINE_ERRORS, ValueError) as error:
         if client is not None:
             client.close()
-        raise unavailable("the Docker engine cannot be reached", error) from error
+        raise unavailable(UNREACHABLE, error) from error
     return client
 
 

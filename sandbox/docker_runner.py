@@ -13,7 +13,14 @@ from docker.models.containers import Container
 from grader_service.errors import SandboxUnavailable
 from sandbox import docker_options
 from sandbox.api import Pod, PodSpec, SandboxFacts, SpaceLimits
-from sandbox.docker_engine import ENGINE_ERRORS, ContainerVessel, connect_engine, remove_container, unavailable
+from sandbox.docker_engine import (
+    ENGINE_ERRORS,
+    UNREACHABLE,
+    ContainerVessel,
+    connect_engine,
+    remove_container,
+    unavailable,
+)
 from sandbox.endpoint import Endpoint
 from sandbox.frames import FrameLimits
 from sandbox.gpu_access import GpuAccess, GpuName, GpuRefusal, choose
@@ -96,10 +103,13 @@ class DockerRunner:
 
     def look(self) -> None:
         """See `SandboxRunner.look`; the image is the one that was there at the start, whatever its name means now."""
+        what = UNREACHABLE
         try:
+            self._client.ping()
+            what = _UNUSABLE.format(self._image)
             self._client.images.get(self.image_id)
         except ENGINE_ERRORS as error:
-            raise unavailable(_UNUSABLE.format(self._image), error) from error
+            raise unavailable(what, error) from error
 
     def open_run(self, run_id: str, limits: SpaceLimits) -> "DockerRunSpace":
         """See `SandboxRunner.open_run`."""

@@ -93,4 +93,4 @@ def _show_workers(found: "Sequence[Worker]", absent: Sequence[str]) -> None:
 
 
 def _start(role: str) -> str:
-    return f"none has spoken within a day: start `grader worker {role}`"
+    return f"there is none: start `grader worker {role}`"

@@ -26,6 +26,10 @@ class Pulse:
     """What keeps it from working; empty where it is ready."""
 
 
+_SIZE = 4096
+"""Bytes of a file, padded: one that is overwritten in place needs no room, where the file system has none left."""
+
+
 def of_device(device: str) -> str:
     """The file of one runner, where several share a state folder."""
     return f"pulse-{device.replace(':', '-')}"
@@ -35,17 +39,19 @@ def beat(state_dir: Path, problems: Sequence[str] = (), file: str = ANY) -> None
     """The sweeper goes round, and the worker says what keeps it from working.
 
     Raises:
-        OSError: the file cannot be written; the one before is left.
+        OSError: the file cannot be written, not even over the one before.
     """
     path = state_dir / file
     fresh = path.with_name(f".{file}.{os.getpid()}")
+    said = json.dumps(list(problems)).encode().ljust(_SIZE)
     try:
-        fresh.write_text(json.dumps(list(problems)))
+        fresh.write_bytes(said)
         fresh.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
             fresh.unlink(missing_ok=True)
-        raise
+        with path.open("r+b") as kept:
+            kept.write(said)
 
 
 def last(state_dir: Path, file: str = ANY) -> Pulse | None:

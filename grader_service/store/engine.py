@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 SCHEMA = "0005"
 """The newest of the migrations; written here too, so that a command which only asks need not load them."""
 _BUSY_S = 30.0
+_MIGRATE = "run `grader store migrate`"
 
 
 class StoreUnavailable(InfrastructureError):
@@ -66,9 +67,15 @@ class Store:
             raise StoreUnavailable(f"the database failed: {str(error)[:500]}") from error
 
     def migrate(self) -> None:
-        """Brings the schema to this version; safe to call by several processes at once."""
+        """Brings the schema to this version; safe to call by several processes at once.
+
+        Raises:
+            ConfigurationError: the schema is a newer one.
+        """
         from alembic import command  # noqa: PLC0415 - few commands migrate, and all would wait for it
 
+        if (self.schema() or "") > SCHEMA:
+            self.check_schema()
         with self.engine.begin() as connection:
             if not self.is_sqlite:
                 connection.exec_driver_sql("select pg_advisory_xact_lock(728451)")
@@ -100,8 +107,10 @@ class Store:
         """
         found = self.schema()
         if found != SCHEMA:
+            newer = found is not None and found > SCHEMA
             raise ConfigurationError(
-                f"the database has schema {found or 'none'}, this grader needs {SCHEMA}: run `grader store migrate`"
+                f"the database has schema {found or 'none'}, this grader needs {SCHEMA}: "
+                + ("this grader is the older one, install the version that the others have" if newer else _MIGRATE)
             )
 
     def close(self) -> None:

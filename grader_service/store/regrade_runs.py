@@ -67,7 +67,7 @@ def _over_budget(connection: Connection, batch_id: str, actor: str) -> bool:
         connection,
         batch_id,
         actor,
-        f"{BUDGET_SPENT}: {spent:.0f} of {budget:.0f} s; resume it with a larger GPU budget (`--gpu-hours`)",
+        f"{BUDGET_SPENT}: {spent / 3600:.3g} of {budget / 3600:.3g} h; resume it with a larger budget (`--gpu-hours`)",
     )
     return True
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, func, select, update
 
 from grader_service.errors import UsageError
 from grader_service.model.regrade import BatchState, ItemState, Level
@@ -64,15 +64,32 @@ def resume(store: Store, batch_id: str, actor: str, *, gpu_budget_s: float | Non
         gpu_budget_s: a new budget of GPU seconds, for the whole batch; unchanged if absent.
 
     Raises:
-        UsageError: it is not paused, or the budget is no number of seconds.
+        UsageError: it is not paused, or the budget is no number of seconds, or spent.
     """
     check_budget(gpu_budget_s)
     with store.transaction() as connection:
         locked(connection, batch_id, "resumed", (BatchState.PAUSED,))
+        _require_budget(connection, batch_id, gpu_budget_s)
         budget: dict[str, Any] = {} if gpu_budget_s is None else {"gpu_budget_s": gpu_budget_s}
         _set(connection, batch_id, BatchState.RUNNING, note="", **budget)
         record(connection, "regrade_resumed", actor, batch_id=batch_id, **budget)
         settle(connection, batch_id, actor)
+
+
+def _require_budget(connection: Connection, batch_id: str, gpu_budget_s: float | None) -> None:
+    """Something is left of the new budget, or of the old one, for runs that wait; or it would be paused again."""
+    old_s = select(RegradeBatchRow.gpu_budget_s).where(RegradeBatchRow.batch_id == batch_id)
+    budget_s = connection.execute(old_s).scalar_one() if gpu_budget_s is None else gpu_budget_s
+    mine = RegradeItemRow.batch_id == batch_id
+    waits = mine & RegradeItemRow.state.in_(_UNFINISHED) & (RegradeItemRow.level == Level.RUN.value)
+    if budget_s is None or not connection.execute(select(func.count()).where(waits)).scalar_one():
+        return
+    spent_s = connection.execute(select(func.coalesce(func.sum(RegradeItemRow.gpu_s), 0.0)).where(mine)).scalar_one()
+    if spent_s >= budget_s:
+        raise UsageError(
+            f"{batch_id} has spent {spent_s / 3600:.3g} of {budget_s / 3600:.3g} h of GPU time; "
+            "give a larger budget for the whole batch (`--gpu-hours`)"
+        )
 
 
 def check_budget(gpu_budget_s: float | None) -> None:

@@ -1,9 +1,11 @@
 """A worker that cannot do its work claims nothing, says why to everybody who asks, and burns no run's tries."""
 
 import contextlib
+import errno
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -143,6 +145,18 @@ class TestTheWord:
         assert "grader store migrate" in found[0]
         away.close()
 
+    def test_is_heard_where_the_disk_is_full(self, bench, monkeypatch):
+        """No file can be made; the one that is there has room for what is said."""
+        readiness = self.readiness(bench, Probe(RUN_SPACE, lambda: 1 / 0))
+        pulse.beat(bench.state_dir)
+
+        def full(_path, _data):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(Path, "write_bytes", full)
+        readiness.look()
+        assert pulse.last(bench.state_dir).problems == (f"{RUN_SPACE}: ZeroDivisionError: division by zero",)
+
     def test_grows_old_where_it_cannot_be_written(self, bench):
         """As if the loop hung, which a health check finds; the store is told all the same."""
         readiness = self.readiness(bench)
@@ -168,7 +182,7 @@ def two_runners(service, tmp_path, **first):
     service.environment["GRADER_LEASE_S"] = "60"  # nobody waits for the end of one; a lost one would be a try more
     service.judge()
     both = service.runner(0, **first), service.runner(1, GRADER_STATE_DIR=str(other))
-    wait_for(lambda: states(service) == ["ready"] * 3, 60)
+    wait_for(lambda: states(service) == ["ready"] * 3 and len(devices.devices(service.store)) == 2, 60)
     return other, both
 
 

@@ -94,6 +94,7 @@ def test_a_spent_budget_pauses_the_batch(room):
     assert 1 <= progress.done < COUNT
     assert "the GPU budget is spent" in progress.note
     room.regrade("watch", batch_id, status=4)
+    room.regrade("resume", batch_id, status=2)  # it would only be paused again
     room.regrade("resume", batch_id, "--gpu-hours", "1")
     room.await_batch(batch_id, "finished")
     assert regrades.progress(room.store, batch_id).done == COUNT

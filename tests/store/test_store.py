@@ -73,6 +73,18 @@ def test_a_foreign_schema_is_refused(tmp_path):
         Store(f"sqlite:///{tmp_path}/empty.db").check_schema()
 
 
+def test_a_schema_of_a_newer_grader_is_left_alone(tmp_path):
+    """Migrating would not help: nobody here knows what is in it."""
+    store = Store(f"sqlite:///{tmp_path}/newer.db")
+    store.migrate()
+    with store.transaction() as connection:
+        connection.exec_driver_sql("update alembic_version set version_num = '9999'")
+    for refused in (store.check_schema, store.migrate):
+        with pytest.raises(ConfigurationError, match=r"schema 9999, .* this grader is the older one"):
+            refused()
+    assert store.schema() == "9999"
+
+
 def test_the_version_that_is_asked_for_is_that_of_the_newest_migration(store):
     """It is written down a second time, so that asking for it loads no migration."""
     from alembic.script import ScriptDirectory

@@ -88,14 +88,14 @@ def spent(store, desk, tmp_path):
 
 
 def test_a_spent_budget_is_raised_on_the_page(operator, store, spent):
-    """Without more hours the batch stops again at once; with more it goes on."""
+    """Without more hours it would only stop again, and is not begun; with more it goes on."""
     batch_id, releasing = spent
     page = operator.get(f"/batches/{batch_id}").text
     assert "the GPU budget is spent" in page
     assert "For the whole batch: 1 h 1 min of 1 h used." in page
-    assert act(operator, batch_id, "resume", gpu_hours="").status == 303
-    assert regrades.batch(store, batch_id).gpu_budget_s == 3600.0
-    assert release_due(releasing) == 0
+    refused = act(operator, batch_id, "resume", gpu_hours="")
+    assert refused.status == 409
+    assert "has spent 1.03 of 1 h" in refused.text
     assert regrades.batch(store, batch_id).state is BatchState.PAUSED
     assert act(operator, batch_id, "resume", gpu_hours=" 2.5 ").status == 303
     assert regrades.batch(store, batch_id).gpu_budget_s == 9000.0
