@@ -54,7 +54,7 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 Facts = dict[str, Any]
 _PATIENCE_S = 240.0
 _AT_WORK = ("scanner", "reference")
-"""A clean room that is killed while it takes a graph cannot be told from one that the graph crashed: unverified."""
+"""A clean room that is killed while it has a graph cannot be told from one that the graph crashed: unverified."""
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,12 @@ def carry(
 
     Returns:
         The running arm, or why no graph could be carried; the reason of the best candidate stands.
+
+    Raises:
+        SandboxUnavailable: the pod had ended before it got a graph, which therefore is not to blame.
     """
+    if not pod.alive():
+        trusted(Stopped(Ending.EXITED), pod)
     refusals: list[CleanRoom] = []
     for pipeline in found.discovery.pipelines:
         if pipeline.graph is None:
