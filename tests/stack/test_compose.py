@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from grader_service.signing import signed_by
+from sandbox.docker_options import LABEL
 from sandbox.run_folder import OwnedFolder
 from tests.conftest import missing
 from tests.platform.platforms import node_platform  # noqa: F401 - a fixture
 from tests.sandbox.engine_proxy import ENGINE
-from tests.service.bench import containers_of, nothing_left
+from tests.service.bench import containers_of
 from tests.service.faults import scrape
 from tests.services.kept_port import kept_port
 from tests.waiting import wait_for
@@ -117,9 +118,11 @@ def test_the_stack_grades_the_reference_over_the_queue(verdict, stack):
     assert verdict["provenance"]["isolated"] is True
     assert signed_by(verdict) is not None
     state_dir = Path(stack.environment["GRADER_STATE_DIR"], "service")
-    assert containers_of(stack.engine, state_dir) == []
-    assert (state_dir / "runs").is_dir()
-    wait_for(lambda: nothing_left(stack.engine, state_dir), 15)  # folders go once the verdict is on its way
+    # Folders go once the verdict is on its way; what stays then is the next run, which is prepared.
+    wait_for(lambda: len(list((state_dir / "runs").iterdir())) == 1, 15)
+    (prepared,) = (state_dir / "runs").iterdir()
+    waiting = wait_for(lambda: containers_of(stack.engine, state_dir), 15)
+    assert {container.labels[LABEL] for container in waiting} == {prepared.name}
 
 
 @pytest.mark.usefixtures("verdict")
