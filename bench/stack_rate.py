@@ -17,8 +17,6 @@ import contextlib
 import json
 import os
 import shutil
-import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -33,9 +31,14 @@ from typing import Self
 import docker
 import psutil
 import yaml
+from long_run import grown
 from trivial import SOURCE
 
 from grader_service.client import Client
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.services.kept_port import kept_port
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_GROWTH_MIB = 10.0
@@ -52,7 +55,8 @@ class Stack:
     def __init__(self, folder: Path, runners: int, warm_runs: int) -> None:
         self.name = f"rate{os.getpid()}"
         self._folder = folder
-        self.redis_port, self.metrics_port = _free_port(), _free_port()
+        self._ports = contextlib.ExitStack()
+        self.redis_port, self.metrics_port, web_port = (self._ports.enter_context(kept_port()) for _ in range(3))
         self.secrets = folder / "secrets"
         service = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["runner"]
         more = {f"runner{n}": {**service, "command": ["worker", "run", "--slot", str(n)]} for n in range(1, runners)}
@@ -68,7 +72,7 @@ class Stack:
             "GRADER_SECRETS_DIR": str(self.secrets),
             "GRADER_REDIS_PORT": str(self.redis_port),
             "GRADER_METRICS_PORT": str(self.metrics_port),
-            "GRADER_WEB_PORT": str(_free_port()),
+            "GRADER_WEB_PORT": str(web_port),
             "GRADER_WARM_RUNS": str(warm_runs),
         }
 
@@ -118,6 +122,7 @@ class Stack:
     def stop(self) -> None:
         """Removes containers, volumes and folders."""
         self._run("images/compose.sh", "down", "--volumes", "--timeout", "60", check=False)
+        self._ports.close()
 
     def _run(self, *command: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
         done = subprocess.run(
@@ -155,14 +160,8 @@ class Watch:
         self._thread.join()
 
     def grown(self) -> dict[str, float]:
-        """By runner: median of the last three eighths less that of the three eighths before, MiB."""
-        points = [held for _, held in self.points[len(self.points) // 4 :]]
-        half = len(points) // 2
-        return {
-            name: statistics.median(held[name] for held in points[half:])
-            - statistics.median(held[name] for held in points[:half])
-            for name in self._stack.runners
-        }
+        """By runner, MiB; see `long_run.grown`."""
+        return {name: grown([held[name] for _, held in self.points]) for name in self._stack.runners}
 
     def _look(self) -> None:
         engine = docker.from_env()
@@ -197,8 +196,8 @@ def main() -> int:
     print("by quarters: " + ", ".join(f"{rate:.2f}" for rate in rates))
     first, last = watch.points[0][1], watch.points[-1][1]
     print("memory: " + ", ".join(f"{name} {first[name]:.0f} to {last[name]:.0f} MiB" for name in stack.runners))
-    grown = watch.grown()
-    print("grown: " + ", ".join(f"{name} {mib:+.1f} MiB" for name, mib in grown.items()))
+    more = watch.grown()
+    print("grown: " + ", ".join(f"{name} {mib:+.1f} MiB" for name, mib in more.items()))
     used = {name: (after[name] - before[name]) / options.gradings for name in before}
     print("processor s a grading: " + ", ".join(f"{name} {s:.3f}" for name, s in sorted(used.items()) if s >= 0.001))
     if options.save is not None:
@@ -209,7 +208,7 @@ def main() -> int:
         wrong.append(f"{verdicts:.0f} verdicts of {expected} submissions")
     if sum(runs.values()) != expected or any(count and "done" not in labels for labels, count in runs.items()):
         wrong.append(f"runs: {runs}")
-    wrong += [f"{name} has grown by {mib:.1f} MiB" for name, mib in grown.items() if mib > MOST_GROWTH_MIB]
+    wrong += [f"{name} has grown by {mib:.1f} MiB" for name, mib in more.items() if mib > MOST_GROWTH_MIB]
     print("\n".join(wrong) or "none lost, none twice, memory flat")
     return int(bool(wrong))
 
@@ -248,12 +247,6 @@ def graded(client: Client, name: str, count: int) -> tuple[list[float], Counter[
         sys.stderr.write(f"\r{name}: {number + 1} of {count}, {(number + 1) / times[-1]:.2f} a second   ")
     sys.stderr.write("\n")
     return times, statuses
-
-
-def _free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -71,6 +71,7 @@ class Store:
 
         Raises:
             ConfigurationError: the schema is a newer one.
+            StoreUnavailable: the database does not answer.
         """
         from alembic import command  # noqa: PLC0415 - few commands migrate, and all would wait for it
 

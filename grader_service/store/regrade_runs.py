@@ -13,7 +13,7 @@ from grader_service.store.acceptance import PRIORITY
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
-from grader_service.store.regrade_states import pause_locked
+from grader_service.store.regrade_states import budget_spent, pause_locked
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.regrade_work import running
 from grader_service.store.tables import RunRow, RunState, SubmissionRow, table_of
@@ -58,16 +58,13 @@ def _over_budget(connection: Connection, batch_id: str, actor: str) -> bool:
     ).scalar_one()
     if budget is None or not _waiting(connection, batch_id, 1):
         return False
-    spent = connection.execute(
-        select(func.sum(RegradeItemRow.gpu_s)).where(RegradeItemRow.batch_id == batch_id)
-    ).scalar_one()
-    if spent < budget:
+    if (spent := budget_spent(connection, batch_id, budget)) is None:
         return False
     pause_locked(
         connection,
         batch_id,
         actor,
-        f"{BUDGET_SPENT}: {spent / 3600:.3g} of {budget / 3600:.3g} h; resume it with a larger budget (`--gpu-hours`)",
+        f"{BUDGET_SPENT}: {spent}; resume it with a larger budget (`--gpu-hours`)",
     )
     return True
 

@@ -84,12 +84,17 @@ def _require_budget(connection: Connection, batch_id: str, gpu_budget_s: float |
     waits = mine & RegradeItemRow.state.in_(_UNFINISHED) & (RegradeItemRow.level == Level.RUN.value)
     if budget_s is None or not connection.execute(select(func.count()).where(waits)).scalar_one():
         return
-    spent_s = connection.execute(select(func.coalesce(func.sum(RegradeItemRow.gpu_s), 0.0)).where(mine)).scalar_one()
-    if spent_s >= budget_s:
+    if (spent := budget_spent(connection, batch_id, budget_s)) is not None:
         raise UsageError(
-            f"{batch_id} has spent {spent_s / 3600:.3g} of {budget_s / 3600:.3g} h of GPU time; "
-            "give a larger budget for the whole batch (`--gpu-hours`)"
+            f"{batch_id} has spent {spent} of GPU time; give a larger budget for the whole batch (`--gpu-hours`)"
         )
+
+
+def budget_spent(connection: Connection, batch_id: str, budget_s: float) -> str | None:
+    """How much of a budget of GPU seconds the batch has spent, in hours, where nothing is left of it."""
+    mine = RegradeItemRow.batch_id == batch_id
+    spent_s = connection.execute(select(func.coalesce(func.sum(RegradeItemRow.gpu_s), 0.0)).where(mine)).scalar_one()
+    return f"{spent_s / 3600:.3g} of {budget_s / 3600:.3g} h" if spent_s >= budget_s else None
 
 
 def check_budget(gpu_budget_s: float | None) -> None:
