@@ -1,11 +1,12 @@
 """Claims runs, keeps them, and gives them back. A claim raises the fence; an older claim's writes are refused."""
 
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Float, bindparam, select, update
+from sqlalchemy import ColumnElement, Connection, Float, Select, bindparam, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.dml import ReturningUpdate
 
@@ -21,6 +22,8 @@ Stage = Literal["run", "judge"]
 _FROM: dict[Stage, RunState] = {"run": RunState.RUN_QUEUED, "judge": RunState.JUDGE_QUEUED}
 _TO: dict[Stage, RunState] = {"run": RunState.RUNNING, "judge": RunState.JUDGING}
 _RETRIES = 5
+_LOCKED_S = 0.02
+"""How long others may hold the row of a waiting run: to announce it, or to claim it themselves."""
 
 
 @dataclass(frozen=True)
@@ -55,26 +58,38 @@ def claim(
     Raises:
         StoreUnavailable: the database failed.
     """
+    choosy = bool(without_labs)
+    who: dict[str, object] = {"without_labs": tuple(without_labs)} if choosy else {}
+    if stage == "run":
+        who |= {"host": devices.host_of(owner), "device": devices.device_of(owner)}
     for _ in range(_RETRIES):
         try:
             with store.transaction() as connection:
-                return _claim(connection, stage, owner, lease_s, tuple(without_labs), sqlite=store.is_sqlite)
+                found = _claim(connection, stage, owner, lease_s, who, sqlite=store.is_sqlite, choosy=choosy)
+                if found is not None or store.is_sqlite:
+                    return found
+                if connection.execute(_one_waits(stage, choosy=choosy), who).first() is None:
+                    return None
         except IntegrityError:
             # Another worker claimed a run of the same learner in the same instant: look again.
             continue
+        # The row is locked and was skipped. Who came for it on its only hint must not leave while it is announced.
+        time.sleep(_LOCKED_S)
     return None
 
 
 def _claim(
-    connection: Connection, stage: Stage, owner: str, lease_s: float, without_labs: tuple[str, ...], *, sqlite: bool
+    connection: Connection,
+    stage: Stage,
+    owner: str,
+    lease_s: float,
+    who: dict[str, object],
+    *,
+    sqlite: bool,
+    choosy: bool,
 ) -> Claim | None:
-    statement = _claiming(stage, sqlite=sqlite, choosy=bool(without_labs))
-    values: dict[str, object] = {"owner": owner, "lease_s": lease_s}
-    if stage == "run":
-        values |= {"host": devices.host_of(owner), "device": devices.device_of(owner)}
-    if without_labs:
-        values["without_labs"] = without_labs
-    row = connection.execute(statement, values).one_or_none()
+    statement = _claiming(stage, sqlite=sqlite, choosy=choosy)
+    row = connection.execute(statement, {"owner": owner, "lease_s": lease_s, **who}).one_or_none()
     if row is None:
         return None
     record_all(connection, f"{stage}_claimed", owner, [(row.submission_id, row.run_id, {"fence": row.fence})])
@@ -84,6 +99,31 @@ def _claim(
 @cache
 def _claiming(stage: Stage, *, sqlite: bool, choosy: bool) -> ReturningUpdate[Any]:
     """The statement of a claim; made once, since putting it together takes as long as executing it."""
+    run = table_of(RunRow).c
+    next_one = _waiting(stage, choosy=choosy).order_by(run.priority, run.created_at).limit(1)
+    if not sqlite:
+        next_one = next_one.with_for_update(skip_locked=True)
+    return (
+        update(table_of(RunRow))
+        .where(run.run_id == next_one.scalar_subquery())
+        .values(
+            state=_TO[stage].value,
+            fence=run.fence + 1,
+            lease_owner=bindparam("owner"),
+            lease_until=db_now() + bindparam("lease_s", type_=Float),
+            started_at=db_now(),
+        )
+        .returning(run.run_id, run.submission_id, run.fence, run.attempts, run.plan, run.item_id)
+    )
+
+
+@cache
+def _one_waits(stage: Stage, *, choosy: bool) -> Select[tuple[str]]:
+    """A run that could be claimed, locked or not."""
+    return _waiting(stage, choosy=choosy).limit(1)
+
+
+def _waiting(stage: Stage, *, choosy: bool) -> Select[tuple[str]]:
     run = table_of(RunRow).c
     waiting = select(run.run_id).where(run.state == written(_FROM[stage]), run.not_before <= db_now())
     if stage == "run":
@@ -98,21 +138,7 @@ def _claiming(stage: Stage, *, sqlite: bool, choosy: bool) -> ReturningUpdate[An
         waiting = waiting.where(
             ~select(submission.lab).where(submission.submission_id == run.submission_id, refused).exists()
         )
-    waiting = waiting.order_by(run.priority, run.created_at).limit(1)
-    if not sqlite:
-        waiting = waiting.with_for_update(skip_locked=True)
-    return (
-        update(table_of(RunRow))
-        .where(run.run_id == waiting.scalar_subquery())
-        .values(
-            state=_TO[stage].value,
-            fence=run.fence + 1,
-            lease_owner=bindparam("owner"),
-            lease_until=db_now() + bindparam("lease_s", type_=Float),
-            started_at=db_now(),
-        )
-        .returning(run.run_id, run.submission_id, run.fence, run.attempts, run.plan, run.item_id)
-    )
+    return waiting
 
 
 def renew(store: Store, claim: Claim, lease_s: float) -> bool:

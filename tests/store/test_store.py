@@ -1,6 +1,7 @@
 """The store keeps its promises on both databases: accepted once, claimed once, one current verdict, answers sent."""
 
 import threading
+import time
 import zlib
 from collections import Counter
 
@@ -167,6 +168,32 @@ def test_a_run_that_ends_and_a_claim_of_the_learners_next_do_not_wait_for_each_o
     ending.join(60)
     assert stored == [True]
     assert leases.claim(store, "run", "second", 60) is not None
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_a_run_that_somebody_holds_for_an_instant_is_waited_for(store):
+    """Whoever announces a run has its row locked; the one whom the hint calls must not find nothing and leave."""
+    accept(store, a_submission())
+    claimed = []
+    claiming = threading.Thread(target=lambda: claimed.append(leases.claim(store, "run", "runner", 60)))
+    with store.transaction() as connection:
+        connection.execute(select(RunRow.run_id).with_for_update()).one()
+        claiming.start()
+        time.sleep(0.03)
+        assert not claimed
+    claiming.join(60)
+    assert claimed[0] is not None
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_a_run_that_stays_locked_is_left(store):
+    """A claimer does not wait for a transaction that hangs: what it left is announced again."""
+    accept(store, a_submission())
+    with store.transaction() as connection:
+        connection.execute(select(RunRow.run_id).with_for_update()).one()
+        assert leases.claim(store, "run", "runner", 60) is None
 
 
 def test_an_expired_claim_cannot_write(store):
