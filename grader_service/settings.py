@@ -1,6 +1,5 @@
 """Every setting, read from the environment once; names start with `GRADER_`."""
 
-import os
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -8,14 +7,8 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from grader_service import state_folder
 from grader_service.errors import ConfigurationError
-
-
-def _default_state_dir() -> Path:
-    if os.geteuid() == 0:
-        return Path("/var/lib/grader")
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "grader"
 
 
 class Settings(BaseSettings):
@@ -23,7 +16,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="GRADER_", frozen=True, extra="forbid")
 
-    state_dir: Path = Field(default_factory=_default_state_dir)
+    state_dir: Path = Field(default_factory=state_folder.default)
     """Run folders, keys, and the embedded store. A runner in a container needs the same path on the host."""
     lock_dir: Path = Path("/run/lock")
     """Folder with the locks of GPUs: the same for every grader of a host, containers included."""

@@ -13,6 +13,14 @@ _SHARED = ("runs", "runs.lock", "devices")
 _ELSEWHERE = "name another folder with GRADER_STATE_DIR"
 
 
+def default() -> Path:
+    """Where this user's graders keep their state unless GRADER_STATE_DIR says otherwise."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/grader")
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "grader"
+
+
 def require_own(state_dir: Path) -> None:
     """Refuses a folder that another user's processes keep their state in, or that cannot be written to.
 

@@ -46,6 +46,7 @@ ROUTES = (
     Route("/logout", signing.sign_out, methods=["POST"]),
     Route("/static/{digest}/{name}", frames.static),
     Route("/alive", frames.alive),
+    Route("/ready", frames.ready),
     Route("/api/queue", api.queue),
     Route("/api/batches", api.batches),
     Route("/api/batches/{batch_id}", api.batch),

@@ -20,7 +20,7 @@ from grader_service.web.site import FIELDS, VISITOR, Site
 
 COOKIE = "grader_session"
 _BODY_S = 15.0
-_OPEN_TO_ALL = ("/login", "/static/", "/alive")
+_OPEN_TO_ALL = ("/login", "/static/", "/alive", "/ready")
 _SIGNING = frozenset({"/login", "/logout"})
 _PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 HEADERS = {

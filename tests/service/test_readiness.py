@@ -5,6 +5,8 @@ import errno
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -170,8 +172,9 @@ class TestTheWord:
 
 def asked(service, *words, state_dir=None):
     """A health check, as a container runs it."""
-    changes = {} if state_dir is None else {"GRADER_STATE_DIR": str(state_dir)}
-    return service.command("worker", *words, **changes)
+    env = service.env() if state_dir is None else service.env(GRADER_STATE_DIR=str(state_dir))
+    command = [sys.executable, "-m", "grader_service.health", *words]
+    return subprocess.run(command, env=env, check=False, capture_output=True, text=True, timeout=60)
 
 
 def two_runners(service, tmp_path, **first):
@@ -244,6 +247,14 @@ def test_a_runner_whose_loop_hangs_is_not_healthy(service):
     gone = asked(service, "ready", state_dir=service.state_dir / pulse.ANY)
     assert gone.stdout.startswith("no worker has looked round; state folder: ")
     assert "is no folder" in gone.stdout
+
+
+def test_a_health_check_costs_little(service):
+    """Every worker of a host is asked several times a minute: nothing of the service's packages is loaded for it."""
+    code = "import sys; from grader_service import health; health.main(['ready']); print(*sys.modules)"
+    asking = subprocess.run([sys.executable, "-c", code], env=service.env(), check=True, capture_output=True, text=True)
+    loaded = {name.partition(".")[0] for name in asking.stdout.splitlines()[-1].split()}
+    assert not loaded & {"pydantic", "typer", "rich", "structlog", "sqlalchemy", "celery", "redis"}
 
 
 def test_a_service_without_workers_says_so(service):

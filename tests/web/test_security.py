@@ -140,6 +140,7 @@ def test_with_a_viewer_token_nothing_is_read_without_it(place):
             assert answer.status == 401
             assert answer.headers["www-authenticate"] == "Bearer"
     assert nobody.get("/alive").text == "alive\n"
+    assert nobody.get("/ready").text == "ready\n"
 
 
 def test_viewers_read_and_do_not_act(place):
@@ -423,12 +424,16 @@ def test_a_lost_database_is_said(quick_store, tmp_path):
         assert answer.status == 503
         assert "database does not answer" in answer.text
         assert "sqlite" not in answer.text.lower()
+        ready = client.get("/ready")
+        assert (ready.status, ready.text) == (503, "the database does not answer; the log of `grader web` says why\n")
+        assert client.get("/alive").status == 200
         assert json.loads(client.get("/api/queue").text) == {
             "error": "Grading goes on or waits by itself; this page works again when the database does."
         }
         path.rmdir()
         away.rename(path)
         assert client.get("/").status == 200
+        assert client.get("/ready").text == "ready\n"
 
 
 def test_what_breaks_is_said_without_a_trace(place, visitor, capfd):

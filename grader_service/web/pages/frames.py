@@ -9,13 +9,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
+from grader_service.errors import ConfigurationError
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Verdict
 from grader_service.regrade.exports.texts import with_texts
 from grader_service.report.cohort.pages import batch_page, cohort_page
 from grader_service.report.html import render_report
 from grader_service.store import cohorts, regrades
-from grader_service.store.engine import Store
+from grader_service.store.engine import Store, StoreUnavailable
 from grader_service.web import queries
 from grader_service.web.failures import BadForm
 from grader_service.web.lookup import batch_of, diff_now, id_of, query_of
@@ -102,6 +103,18 @@ def static(request: Request) -> Response:
 async def alive(_: Request) -> Response:
     """For health checks: the server answers, also while every thread makes something costly."""
     return PlainTextResponse("alive\n")
+
+
+def ready(request: Request) -> Response:
+    """For health checks: the database answers, with this version's schema; else 503, and why for anybody to read."""
+    try:
+        site_of(request).store.check_schema()
+    except StoreUnavailable as error:
+        log.warning("store_unavailable", path=request.url.path, error=str(error))
+        return PlainTextResponse("the database does not answer; the log of `grader web` says why\n", 503)
+    except ConfigurationError as error:
+        return PlainTextResponse(f"{error}\n", 503)
+    return PlainTextResponse("ready\n")
 
 
 def _document(request: Request) -> str:
