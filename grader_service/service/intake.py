@@ -22,6 +22,7 @@ from grader_service.store.acceptance import (
     Accepted,
     Arrival,
     Conflicting,
+    Content,
     IntakeLimits,
     Outcome,
     Purpose,
@@ -142,8 +143,8 @@ def _answer(desk: IntakeDesk, body: object, task_id: str | None, arrival: Arriva
             body,
             task_id,
             "submission.conflict",
-            f"Submission {arrival.submission.submission_id} was handed in before with other content (SHA-256 "
-            f"{outcome.first_sha256}, now {arrival.submission.sha256}). Its verdict stands; use a new submission_id "
+            f"Submission {arrival.submission.submission_id} was handed in before with other content: "
+            f"{outcome.first.differs(Content.of(arrival.submission))}. Its verdict stands; use a new submission_id "
             "for new content.",
         )
     return Taken("accepted" if isinstance(outcome, Accepted) else "repeated", outcome.run_id)

@@ -6,7 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.exc import IntegrityError
@@ -49,10 +49,39 @@ class Repeated:
 
 
 @dataclass(frozen=True)
+class Content:
+    """What must be equal for the same id to mean the same submission."""
+
+    lab: str
+    steps: tuple[str, ...]
+    """In the order of the alphabet; none means all of the lab's."""
+    sha256: str
+
+    @classmethod
+    def of(cls, submission: Submission) -> Self:
+        """That of a message."""
+        return cls(submission.lab, tuple(sorted(submission.steps)), submission.sha256)
+
+    @property
+    def key(self) -> str:
+        """Its digest."""
+        return hashlib.sha256(json.dumps([self.lab, list(self.steps), self.sha256]).encode()).hexdigest()
+
+    def differs(self, now: "Content") -> str:
+        """In words, what another one has in place of this one's."""
+        pairs = [
+            ("the file's SHA-256 was", self.sha256, now.sha256),
+            ("the lab was", self.lab, now.lab),
+            ("steps were", ", ".join(self.steps) or "all", ", ".join(now.steps) or "all"),
+        ]
+        return "; ".join(f"{what} {was}, now {given}" for what, was, given in pairs if was != given)
+
+
+@dataclass(frozen=True)
 class Conflicting:
     """The id was used for other content."""
 
-    first_sha256: str
+    first: Content
 
 
 @dataclass(frozen=True)
@@ -84,12 +113,6 @@ class IntakeLimits:
     """Runs waiting; beyond that the platform is told to come back."""
     learner_per_hour: int = 60
     """Submissions of one learner."""
-
-
-def content_key(submission: Submission) -> str:
-    """What must be equal for the same id to mean the same submission."""
-    text = json.dumps([submission.lab, sorted(submission.steps), submission.sha256])
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def accept(
@@ -129,9 +152,9 @@ def accept_all(store: Store, arrivals: Sequence[Arrival], limits: IntakeLimits, 
 def _accept_all(connection: Connection, arrivals: Sequence[Arrival], limits: IntakeLimits, actor: str) -> list[Outcome]:
     ids = {arrival.submission.submission_id for arrival in arrivals}
     known = {
-        row.submission_id: (row.content_key, row.sha256)
+        row.submission_id: Content(row.lab, tuple(sorted(row.steps)), row.sha256)
         for row in connection.execute(
-            select(SubmissionRow.submission_id, SubmissionRow.content_key, SubmissionRow.sha256).where(
+            select(SubmissionRow.submission_id, SubmissionRow.lab, SubmissionRow.steps, SubmissionRow.sha256).where(
                 SubmissionRow.submission_id.in_(ids)
             )
         )
@@ -147,18 +170,18 @@ def _accept_all(connection: Connection, arrivals: Sequence[Arrival], limits: Int
         if refused is not None:
             outcomes[number] = refused
             continue
-        key, run_id = content_key(arrival.submission), uuid.uuid4().hex
-        known[submission_id] = (key, arrival.submission.sha256)
-        new.append((run_id, key, arrival))
+        content, run_id = Content.of(arrival.submission), uuid.uuid4().hex
+        known[submission_id] = content
+        new.append((run_id, content.key, arrival))
         outcomes[number] = Accepted(run_id)
     _insert(connection, new, actor)
     for number, arrival in sorted(enumerate(arrivals), key=lambda item: item[1].submission.submission_id):
         if outcomes[number] is None:  # repetitions lock their submission, again in the order of the ids
-            key, sha256 = known[arrival.submission.submission_id]
-            if key == content_key(arrival.submission):
+            first = known[arrival.submission.submission_id]
+            if first == Content.of(arrival.submission):
                 outcomes[number] = _repeat(connection, arrival.submission.submission_id, arrival.waiter, actor)
             else:
-                outcomes[number] = Conflicting(sha256)
+                outcomes[number] = Conflicting(first)
     return [outcome for outcome in outcomes if outcome is not None]
 
 

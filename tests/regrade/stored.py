@@ -38,7 +38,7 @@ from grader_service.probe_plan import wanted_probes
 from grader_service.service.judge import JudgeDesk, judge_next
 from grader_service.signing import Signer, canonical, key_id
 from grader_service.store import leases, results
-from grader_service.store.acceptance import Accepted, Arrival, IntakeLimits, Waiter, accept_all, content_key
+from grader_service.store.acceptance import Accepted, Arrival, Content, IntakeLimits, Waiter, accept_all
 from grader_service.store.engine import Store
 from grader_service.store.results import EvidenceKind
 from grader_service.store.tables import (
@@ -310,7 +310,7 @@ class _Rows:
             submitted_at=at - 1.0,
             received_at=at,
             steps=[],
-            content_key=content_key(submission),
+            content_key=Content.of(submission).key,
             queue="live",
         )
         self._row(

@@ -167,9 +167,10 @@ def test_an_id_means_one_content_for_ever(graded):
     submission_id, task_id = graded.post(message)
     first = graded.result(task_id)
     other_bytes = graded.message(submission_id, source=f"{QUICK}# changed\n", learner=message["learner"])
-    for changed in (other_bytes, {**message, "steps": ["baseline"]}):
+    for changed, differs in ((other_bytes, "SHA-256 was"), ({**message, "steps": ["baseline"]}, "now baseline")):
         answer = graded.result(graded.post(changed)[1])
         assert (answer["status"], answer["code"]) == ("rejected", "submission.conflict")
+        assert differs in answer["feedback"]
         assert "stands" in answer["feedback"]
     assert graded.one_verdict(submission_id) == first
     same_bytes = {**message, "submission_id": f"{submission_id}:again"}

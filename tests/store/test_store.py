@@ -14,7 +14,16 @@ from grader_service.errors import ConfigurationError
 from grader_service.model.evidence import Need, RunPlan
 from grader_service.model.submission import Submission
 from grader_service.store import acceptance, engine, leases, outbox, results, sweep
-from grader_service.store.acceptance import Accepted, Arrival, Conflicting, IntakeLimits, Refused, Repeated, Waiter
+from grader_service.store.acceptance import (
+    Accepted,
+    Arrival,
+    Conflicting,
+    Content,
+    IntakeLimits,
+    Refused,
+    Repeated,
+    Waiter,
+)
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
 from tests.services.postgres_server import somebody_waits
@@ -108,8 +117,24 @@ def test_the_schema_is_that_of_the_tables(store):
 def test_the_same_id_with_other_content_is_a_conflict(store):
     """The first content stands."""
     accept(store, a_submission())
-    assert accept(store, a_submission(sha="1")) == Conflicting("0" * 64)
-    assert accept(store, a_submission(steps=("baseline",))) == Conflicting("0" * 64)
+    first = Content.of(a_submission())
+    assert accept(store, a_submission(sha="1")) == Conflicting(first)
+    assert accept(store, a_submission(steps=("baseline",))) == Conflicting(first)
+    assert accept(store, a_submission(lab="other")) == Conflicting(first)
+
+
+def test_a_conflict_names_what_is_not_the_same(store):
+    """Whoever reads two equal digests would look for the difference in the file."""
+    first = Content.of(a_submission(steps=("throughput", "baseline")))
+    assert (
+        first.differs(Content.of(a_submission(steps=("baseline",)))) == "steps were baseline, throughput, now baseline"
+    )
+    assert first.differs(Content.of(a_submission(sha="1", steps=("baseline", "throughput")))) == (
+        f"the file's SHA-256 was {'0' * 64}, now {'1' * 64}"
+    )
+    assert first.differs(Content.of(a_submission(lab="other"))) == (
+        "the lab was dali-pipelines, now other; steps were baseline, throughput, now all"
+    )
 
 
 def test_live_comes_before_regrade_and_older_before_newer(store):
@@ -381,7 +406,7 @@ def test_many_that_come_together(store):
     assert (outcomes[5].code, outcomes[7].code) == ("queue.rate_limited", "queue.full")
     assert outcomes[0] == Repeated(first.run_id, None)
     assert outcomes[2] == Repeated(outcomes[1].run_id, None)
-    assert outcomes[3] == Conflicting("0" * 64)
+    assert outcomes[3] == Conflicting(Content.of(a_submission(2)))
     assert count(store, SubmissionRow) == count(store, RunRow) == 4
     assert count(store, EventRow, EventRow.kind == "accepted") == 4
 
