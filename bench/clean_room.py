@@ -137,7 +137,7 @@ def main() -> None:
             )
             clean_room.await_ready(pod)
             found = Found(a_discovery(pipelines=(a_pipeline(graph=0),)), (data,))
-            carried = clean_room.carry(pod, found, files, len(cpus), options.device)
+            carried = clean_room.carry(pod, found, files, len(cpus), options.device, experiments=False)
             if not isinstance(carried, clean_room.Carried):
                 raise SystemExit(f"not carried: {carried.problem} {carried.problem_text}")
             logs = compare(carried.arm, live, options.blocks, options.seconds)

@@ -33,7 +33,7 @@ class Carried:
     batch_size: int
     settings: Mapping[str, object]
     plan: Mapping[str, object] = field(default_factory=dict)
-    """What a reference loader must do to have the same job, once `experiment` has found it out."""
+    """What a reference loader must do to have the same job, once `experimented` has told it."""
 
 
 class Experimented(Wire):
@@ -97,9 +97,17 @@ def _plain(uuid: str) -> str:
 
 
 def carry(
-    pod: Pod, found: Found, files: Sequence[str], threads: int, device: Literal["cuda", "cpu"]
+    pod: Pod, found: Found, files: Sequence[str], threads: int, device: Literal["cuda", "cpu"], *, experiments: bool
 ) -> Carried | CleanRoom:
     """Rebuilds the first graph that the allow-list takes and draws its first batch.
+
+    Args:
+        pod: the clean room.
+        found: the learner's graphs.
+        files: held-out images, by their paths in the pod.
+        threads: of the CPU.
+        device: where the graph runs.
+        experiments: the clean room is to find out what the graph does as well; `experimented` hears of it.
 
     Returns:
         The running arm, or why no graph could be carried; the reason of the best candidate stands.
@@ -114,7 +122,13 @@ def carry(
         if pipeline.graph is None:
             refusals.append(_not_serialized(pipeline))
             continue
-        request = {"kind": "prepare", "files": list(files), "threads": threads, "device": device}
+        request = {
+            "kind": "prepare",
+            "files": list(files),
+            "threads": threads,
+            "device": device,
+            "experiments": experiments,
+        }
         message = ask(pod, request, found.graphs[pipeline.graph], timeout_s=PREPARE_S)
         answer = parse(pod, message, GraphPrepared, GraphRefusedAnswer)
         if isinstance(answer, Stopped):
@@ -139,10 +153,9 @@ def carry(
     return CleanRoom(pipeline="", problem="no_pipeline", problem_text="No DALI pipeline was built.")
 
 
-def experiment(pod: Pod, threads: int) -> Experimented | Stopped:
-    """Lets the clean room find out what the graph that was carried does; see `acceptance` for what follows from it."""
-    message = ask(pod, {"kind": "experiment", "threads": threads}, timeout_s=EXPERIMENT_S)
-    return parse(pod, message, Experimented)
+def experimented(pod: Pod) -> Experimented | Stopped:
+    """Waits for what the clean room finds out of the graph that was carried; see `acceptance` for what follows."""
+    return parse(pod, hear(pod, EXPERIMENT_S), Experimented)
 
 
 def _not_serialized(pipeline: PipelineFacts) -> CleanRoom:

@@ -40,7 +40,8 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
         files = [f"{crew.space.paths.shards}/{name}" for name in pending.names()]
 
     clock.start("clean_room", "rebuilding the DALI graph in the clean room")
-    carried = clean_room.carry(room, session.found, files, len(crew.cpus), crew.device)
+    measures = crew.reference is not None
+    carried = clean_room.carry(room, session.found, files, len(crew.cpus), crew.device, experiments=measures)
     if isinstance(carried, CleanRoom):
         with crew.space.quiet():
             return _by_content(session, room, carried, files)
@@ -48,7 +49,7 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
         return carried.facts, None
 
     clock.start("experiments", "running the graph on other pictures")
-    seen = clean_room.experiment(room, len(crew.cpus))
+    seen = clean_room.experimented(room)
     if isinstance(seen, Stopped):
         proof = acceptance.not_examined(f"Its process ended: {seen.ending.value.replace('_', ' ')}.", shard.sizes)
     else:

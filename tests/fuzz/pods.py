@@ -132,7 +132,7 @@ def _carry(pod: ConnectedPod) -> object:
     ref = GraphRef(sha256="0" * 64, size_bytes=1)
     said = a_discovery(pipelines=(a_pipeline(graph=0),), graphs=(ref,))
     clean_room.await_ready(pod)
-    carried = clean_room.carry(pod, learner.Found(said, (b"x",)), ["/shards/0.jpg"], 2, "cpu")
+    carried = clean_room.carry(pod, learner.Found(said, (b"x",)), ["/shards/0.jpg"], 2, "cpu", experiments=False)
     if isinstance(carried, CleanRoom):
         return _stored(clean_room=carried)
     window = carried.arm.window(2, timeout_s=1.0)
@@ -170,7 +170,7 @@ def _delivery(pod: ConnectedPod) -> object:
 
 
 def _experiment(pod: ConnectedPod) -> object:
-    seen = clean_room.experiment(pod, 2)
+    seen = clean_room.experimented(pod)
     if not isinstance(seen, clean_room.Experimented):
         return seen
     proof = acceptance.judge(seen.found, ((500, 375), (96, 1600)))

@@ -23,10 +23,11 @@ def main(folder: str, *names: str) -> None:
     files = sorted(str(path) for path in Path(folder).rglob("*.jp*g"))
     found, cpu = {}, WithoutGpu()
     for name in names or graphs.ALL:
-        request = {"blob": graphs.serialized(graphs.ALL[name]), "files": files, "device": "cpu", "threads": THREADS}
-        prepared, answer = clean_room.prepare(request)
+        blob = graphs.serialized(graphs.ALL[name])
+        request = {"blob": blob, "files": files, "device": "cpu", "threads": THREADS, "experiments": True}
+        prepared, answer = clean_room.prepare(request, cpu)
         changed = answer["graph"]["changed"]
-        found[name] = {**prepared.experiment(THREADS, "cpu", cpu), "changed": changed}
+        found[name] = {**prepared.examination.result(prepared.batch), "changed": changed}
     print(json.dumps(found))
 
 

@@ -20,4 +20,4 @@ class DeadPod:
 def test_a_clean_room_that_ended_before_it_got_a_graph_is_ours():
     """Nothing of the learner's was in it, so that the run is tried again."""
     with pytest.raises(SandboxUnavailable, match=r"clean_room pod ended \(exited, exit code 137\)"):
-        carry(DeadPod(), None, [], 1, "cpu")
+        carry(DeadPod(), None, [], 1, "cpu", experiments=True)

@@ -180,9 +180,10 @@ def test_the_clean_room_runs_a_graph_over_a_container(lab_child, packed, held_ou
 
     def prepared():
         from sandbox.guest.trusted import clean_room
+        from sandbox.guest.trusted.children import WithoutGpu
 
-        request = {"blob": packed["tfrecord"], "files": held_out, "threads": 2, "device": "cpu"}
-        _, answer = clean_room.prepare(request)
+        request = {"blob": packed["tfrecord"], "files": held_out, "threads": 2, "device": "cpu", "experiments": False}
+        _, answer = clean_room.prepare(request, WithoutGpu())
         graph = answer["graph"]
         return answer["batch_size"], graph["operators"][0]["name"], graph["changed"], answer["batch"]["shape"]
 

@@ -40,7 +40,15 @@ class WithoutGpu:
             RuntimeError: the function raised.
             EOFError: the process ended.
         """
+        self.begin(function, *arguments)
+        return self.finish()
+
+    def begin(self, function: Callable[..., Any], *arguments: object) -> None:
+        """The first half of `call`: what the function asks of this process waits until `finish`, and it for that."""
         self._link.send((function, arguments))
+
+    def finish(self) -> Any:
+        """The second half of `call`."""
         while True:
             kind, what = self._link.recv()
             if kind != "call":

@@ -15,10 +15,9 @@ from ..channel import Link
 from ..graph import edit, model
 from ..graph.edit import Budget, GraphRefused
 from ..graph.wire import WireError
-from . import reference_plan
 from .batches import Batches
 from .children import WithoutGpu
-from .experiments import examine
+from .examination import Examination
 from .own_graph import OwnGraph
 from .pipelines import build
 from .runs import reseed
@@ -32,9 +31,9 @@ _MAX_OUTPUTS = 64
 def run(link: Link) -> None:
     """Guest program: `prepare` (a graph as blob) is answered with `prepared` or `refused`, `window` with two marks.
 
-    `which_gpu` is answered with `gpu`, and begins the GPU's decoder; `experiment` with `experimented`: what the
-    prepared graph does, and the job of a reference loader beside it. `prepare_own`, and a `window` of the graph `own`,
-    go to a graph of ours; see `own_graph`.
+    Where `prepare` asks for `experiments`, `prepared` is followed by `experimented`: what the graph does, and the job
+    of a reference loader beside it. `which_gpu` is answered with `gpu`, and begins the GPU's decoder. `prepare_own`,
+    and a `window` of the graph `own`, go to a graph of ours; see `own_graph`.
     """
     for name in FORBIDDEN_ENVIRONMENT:
         os.environ.pop(name, None)
@@ -62,7 +61,7 @@ def run(link: Link) -> None:
             device = request["device"]
             prepared = None  # frees the buffers of a graph that was tried before
             try:
-                prepared, answer = prepare(request)
+                prepared, answer = prepare(request, cpu)
             except GraphRefused as refusal:
                 link.send("refused", problem=refusal.reason, text=str(refusal)[:2000])
             except WireError as error:
@@ -72,6 +71,8 @@ def run(link: Link) -> None:
             else:
                 begun.clear()
                 link.send("prepared", **answer)
+                if request["experiments"]:
+                    link.send("experimented", **prepared.examination.result(prepared.batch))
         elif request["kind"] == "window" and prepared is not None:
             _draw(prepared.batches, request["discard"], device)
             started = time.monotonic()
@@ -79,8 +80,6 @@ def run(link: Link) -> None:
             _draw(prepared.batches, request["batches"], device)
             seconds = time.monotonic() - started
             link.send("window_done", images=prepared.graph.batch_size * request["batches"], seconds=seconds)
-        elif request["kind"] == "experiment" and prepared is not None:
-            link.send("experimented", **prepared.experiment(request["threads"], device, cpu))
         else:
             return
 
@@ -129,27 +128,17 @@ class Prepared:
     graph: model.Graph
     """As it is timed."""
     batches: Batches
-    files: list[str]
     batch: dict[str, Any]
     """Facts of the first batch."""
-
-    def experiment(self, threads: int, device: str, cpu: WithoutGpu) -> dict[str, Any]:
-        """What the graph does (`found`), and the job of a reference loader (`plan`); see `experiments.examine`."""
-        output = self.batch["output"]
-        found = cpu.call(examine, self.graph, output, self.files, device, threads)
-        plan = reference_plan.plan(
-            self.graph,
-            self.batch["shape"][1:],
-            self.batch["dtype"],
-            output,
-            work=found.get("credits", {}),
-            sizes=found.pop("sizes", {}),
-        )
-        return {"found": found, "plan": plan}
+    examination: Examination
 
 
-def prepare(request: dict[str, Any]) -> tuple[Prepared, dict[str, Any]]:
+def prepare(request: dict[str, Any], cpu: WithoutGpu) -> tuple[Prepared, dict[str, Any]]:
     """Rebuilds the graph on the held-out files, with seeds that nobody knows, and draws the first batch.
+
+    Args:
+        request: of that kind.
+        cpu: where experiments run, beside the first batch.
 
     Raises:
         GraphRefused: an operator or size is not allowed, or no output holds images.
@@ -171,8 +160,15 @@ def prepare(request: dict[str, Any]) -> tuple[Prepared, dict[str, Any]]:
         graph.device_id = 0
     reseed(graph, draw)
     facts["changed"] = [text[:190] for text in changed[:64]]
-    batches = Batches(build(graph))
-    batch = _first_batch(batches, declared)
+    examination = Examination(cpu, graph, files, request["device"], request["threads"])
+    if request["experiments"]:
+        examination.begin()
+    try:
+        batches = Batches(build(graph))
+        batch = _first_batch(batches, declared)
+    except BaseException:
+        examination.drop()
+        raise
     answer = {
         "graph": facts,
         "batch": batch,
@@ -184,7 +180,7 @@ def prepare(request: dict[str, Any]) -> tuple[Prepared, dict[str, Any]]:
             "prefetch_queue_depth": list(graph.prefetch),
         },
     }
-    return Prepared(graph, batches, files, batch), answer
+    return Prepared(graph, batches, batch, examination), answer
 
 
 def _graph_facts(graph: model.Graph) -> dict[str, Any]:

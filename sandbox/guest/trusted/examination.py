@@ -1,0 +1,71 @@
+"""The experiments with one graph, which go on beside its first batch."""
+
+from contextlib import suppress
+from typing import Any
+
+from ..graph import flow, model
+from . import reference_plan
+from .children import WithoutGpu
+from .experiments import examine
+
+
+class Examination:
+    """What a graph does, and the job of a reference loader beside it.
+
+    Which output holds images is seen in the first batch only. What a decoder leads to is the likely one.
+
+    Args:
+        cpu: where experiments run, while this process builds the graph.
+        graph: edited for the clean room and pointed at held-out files.
+        files: JPEG files that may be read.
+        device: `cuda` or `cpu`, where the graph is to be timed.
+        threads: of the CPU.
+    """
+
+    def __init__(self, cpu: WithoutGpu, graph: model.Graph, files: list[str], device: str, threads: int) -> None:
+        self._cpu, self._graph, self._files, self._device, self._threads = cpu, graph, files, device, threads
+        self._begun: int | None = None
+
+    def begin(self) -> None:
+        """Begins with the likely output, if there is one; `result` or `drop` must follow."""
+        outputs = range(len(self._graph.outputs))
+        likely = next((place for place in outputs if flow.path_decoders(self._graph, place)), None)
+        if likely is not None:
+            self._begin(likely)
+
+    def drop(self) -> None:
+        """Waits for the end of what was begun: the process that runs it must be free for another graph."""
+        if self._begun is not None:
+            self._begun = None
+            with suppress(RuntimeError, EOFError):
+                self._cpu.finish()
+
+    def result(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Waits for what the graph does (`found`), and puts together the reference's job (`plan`).
+
+        Args:
+            batch: facts of the first batch.
+
+        Raises:
+            RuntimeError: the experiments failed.
+            EOFError: the graph ended the process that runs them.
+        """
+        output = batch["output"]
+        if self._begun != output:
+            self.drop()
+            self._begin(output)
+        self._begun = None
+        found = self._cpu.finish()
+        plan = reference_plan.plan(
+            self._graph,
+            batch["shape"][1:],
+            batch["dtype"],
+            output,
+            work=found.get("credits", {}),
+            sizes=found.pop("sizes", {}),
+        )
+        return {"found": found, "plan": plan}
+
+    def _begin(self, output: int) -> None:
+        self._begun = output
+        self._cpu.begin(examine, self._graph, output, self._files, self._device, self._threads)
