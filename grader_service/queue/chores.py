@@ -4,6 +4,7 @@ from celery import Celery
 
 from grader_service.queue.hints import announce, holding
 from grader_service.queue.letters import deliver_all
+from grader_service.service.readiness import BROKER, Readiness
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.sweeper import Chore
 from grader_service.store.engine import Store
@@ -30,13 +31,25 @@ def announce_waiting(store: Store, app: Celery, *, silent_s: float | None = None
     return len(hints)
 
 
-def common_chores(store: Store, app: Celery, retry: RetryPolicy) -> list[tuple[str, Chore]]:
-    """Expired leases, lost hints, undelivered answers."""
+def common_chores(store: Store, app: Celery, retry: RetryPolicy, readiness: Readiness) -> list[tuple[str, Chore]]:
+    """Expired leases, lost hints, undelivered answers.
+
+    Args:
+        store: where runs and answers wait.
+        app: with the broker.
+        retry: how failed runs are tried again.
+        readiness: looked before; where the broker is away, nobody waits for it again in the same round, which would
+            make the worker seem silent.
+    """
+
+    def with_broker(chore: Chore) -> Chore:
+        return lambda: None if BROKER in readiness.missing else chore()
+
     return [
         (
             "expire_leases",
             lambda: expire_leases(store, max_attempts=retry.max_attempts, delay_s=retry.delay_s),
         ),
-        ("announce", lambda: announce_waiting(store, app, silent_s=retry.hint_s)),
-        ("deliver", lambda: deliver_all(store, app)),
+        ("announce", with_broker(lambda: announce_waiting(store, app, silent_s=retry.hint_s))),
+        ("deliver", with_broker(lambda: deliver_all(store, app))),
     ]

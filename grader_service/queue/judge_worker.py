@@ -27,7 +27,7 @@ from grader_service.queue.tasks import register_judge
 from grader_service.service import pulse
 from grader_service.service.intake import IntakeDesk, receive_all, refuse_unreadable
 from grader_service.service.judge import JudgeDesk, judge_next
-from grader_service.service.readiness import Probe, Readiness, database_probe, state_folder_probe
+from grader_service.service.readiness import BROKER, Probe, Readiness, database_probe, state_folder_probe
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.signing import Signer
@@ -72,12 +72,12 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
         [
             state_folder_probe(settings.state_dir),
             database_probe(store),
-            Probe("broker", lambda: require_answer(redis)),
+            Probe(BROKER, lambda: require_answer(redis)),
         ],
     )
     chores = [
         ("ready", readiness.look),
-        *common_chores(store, app, wiring.retry_policy(settings)),
+        *common_chores(store, app, wiring.retry_policy(settings), readiness),
         ("hearing", hearing.look),
     ]
     sweeper = Sweeper(chores, settings.sweep_s)

@@ -25,7 +25,7 @@ from grader_service.queue.redis_check import require_answer, require_safe
 from grader_service.queue.tasks import register_run
 from grader_service.service import pulse
 from grader_service.service.gate import DeviceGate
-from grader_service.service.readiness import Probe, Readiness, database_probe, device_probe
+from grader_service.service.readiness import BROKER, Probe, Readiness, database_probe, device_probe
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceProbe
 from grader_service.service.runner import RunEnd
@@ -79,14 +79,14 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
             [
                 Probe(RUN_SPACE, RunSpaceProbe(sandbox, settings.state_dir, word, lambda: hands.idle).look),
                 database_probe(store),
-                Probe("broker", lambda: require_answer(redis)),
+                Probe(BROKER, lambda: require_answer(redis)),
                 device_probe(store, device),
             ],
         )
         sweeper = Sweeper(
             [
                 ("ready", readiness.look),
-                *common_chores(store, app, wiring.retry_policy(settings)),
+                *common_chores(store, app, wiring.retry_policy(settings), readiness),
                 ("device", attention.look),
                 ("hearing", lambda: hearing.look(taking=attention.taking)),
                 ("orphans", sandbox.sweep),

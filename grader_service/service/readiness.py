@@ -5,7 +5,7 @@ the store (`store.workers`).
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +22,7 @@ log = structlog.get_logger(__name__)
 
 _LONGEST = 600
 DATABASE = "database"
+BROKER = "broker"
 
 
 @dataclass(frozen=True)
@@ -98,10 +99,12 @@ class Readiness:
         self._files = tuple(files)
         self._probes = tuple(probes)
         self._said: tuple[str, ...] = ()
+        self.missing: Collection[str] = ()
+        """Names of the probes that failed in the last look."""
 
     def look(self) -> None:
         """Looks at everything and says it. A chore of its sweeper."""
-        found = problems(self._probes)
+        self.missing = found = problems(self._probes)
         said = tuple(f"{name}: {what}" for name, what in found.items())
         if said != self._said:
             self._said = said

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from grader_service.queue.chores import common_chores
 from grader_service.service import pulse
-from grader_service.service.readiness import Probe, Readiness, database_probe, device_probe, problems
+from grader_service.service.readiness import BROKER, Probe, Readiness, database_probe, device_probe, problems
+from grader_service.service.retry import RetryPolicy
 from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceProbe, WatchedHost
 from grader_service.service.runner import RunEnd
 from grader_service.store import devices, workers
@@ -146,6 +148,19 @@ class TestTheWord:
         assert [problem.partition(":")[0] for problem in found] == ["database", "broker"]
         assert "grader store migrate" in found[0]
         away.close()
+
+    def test_waits_once_for_a_broker_that_is_away(self, bench):
+        """Each further chore that asked it would wait as long, until the worker seemed silent."""
+        up = [False, True]
+        readiness = self.readiness(bench, Probe(BROKER, lambda: 1 / up.pop(0)))
+        nowhere = None  # a broker that must not be asked
+        chores = dict(common_chores(bench.store, nowhere, RetryPolicy(3), readiness))
+        readiness.look()
+        chores["announce"]()
+        chores["deliver"]()
+        readiness.look()
+        with pytest.raises(AttributeError):
+            chores["announce"]()
 
     def test_is_heard_where_the_disk_is_full(self, bench, monkeypatch):
         """No file can be made; the one that is there has room for what is said."""
