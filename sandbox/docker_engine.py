@@ -16,8 +16,8 @@ from sandbox import docker_failure
 from sandbox.pod import VesselEnd
 
 ENGINE_ERRORS = (DockerException, OSError)
-# Reading a state after a kill may need the engine a moment.
 UNREACHABLE = "the Docker engine cannot be reached"
+# Reading a state after a kill may need the engine a moment.
 _WAIT_S = 10
 _REMOVE_S = 10.0
 _PAUSE_S = 10.0

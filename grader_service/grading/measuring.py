@@ -45,7 +45,7 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
     if isinstance(carried, CleanRoom):
         with crew.space.quiet():
             return _by_content(session, room, carried, files)
-    if crew.reference is None:
+    if not measures:
         return carried.facts, None
 
     clock.start("experiments", "running the graph on other pictures")

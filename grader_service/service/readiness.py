@@ -5,7 +5,7 @@ the store (`store.workers`).
 """
 
 import contextlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -98,16 +98,15 @@ class Readiness:
         self._state_dir = state_dir
         self._files = tuple(files)
         self._probes = tuple(probes)
-        self._said: tuple[str, ...] = ()
-        self.missing: Collection[str] = ()
-        """Names of the probes that failed in the last look."""
+        self.missing: Mapping[str, str] = {}
+        """What was missing in the last look, by the name of the probe."""
 
     def look(self) -> None:
         """Looks at everything and says it. A chore of its sweeper."""
-        self.missing = found = problems(self._probes)
+        found = problems(self._probes)
         said = tuple(f"{name}: {what}" for name, what in found.items())
-        if said != self._said:
-            self._said = said
+        if found != self.missing:
+            self.missing = found
             if said:
                 log.error("not_ready", problems=said)
             else:

@@ -59,16 +59,19 @@ def claim(
         StoreUnavailable: the database failed.
     """
     choosy = bool(without_labs)
-    who: dict[str, object] = {"without_labs": tuple(without_labs)} if choosy else {}
+    values: dict[str, object] = {"owner": owner, "lease_s": lease_s}
     if stage == "run":
-        who |= {"host": devices.host_of(owner), "device": devices.device_of(owner)}
+        values |= {"host": devices.host_of(owner), "device": devices.device_of(owner)}
+    if choosy:
+        values["without_labs"] = tuple(without_labs)
+    claiming = _claiming(stage, sqlite=store.is_sqlite, choosy=choosy)
     for _ in range(_RETRIES):
         try:
             with store.transaction() as connection:
-                found = _claim(connection, stage, owner, lease_s, who, sqlite=store.is_sqlite, choosy=choosy)
+                found = _claim(connection, stage, owner, claiming, values)
                 if found is not None or store.is_sqlite:
                     return found
-                if connection.execute(_one_waits(stage, choosy=choosy), who).first() is None:
+                if connection.execute(_one_waits(stage, choosy=choosy), values).first() is None:
                     return None
         except IntegrityError:
             # Another worker claimed a run of the same learner in the same instant: look again.
@@ -79,17 +82,9 @@ def claim(
 
 
 def _claim(
-    connection: Connection,
-    stage: Stage,
-    owner: str,
-    lease_s: float,
-    who: dict[str, object],
-    *,
-    sqlite: bool,
-    choosy: bool,
+    connection: Connection, stage: Stage, owner: str, claiming: ReturningUpdate[Any], values: dict[str, object]
 ) -> Claim | None:
-    statement = _claiming(stage, sqlite=sqlite, choosy=choosy)
-    row = connection.execute(statement, {"owner": owner, "lease_s": lease_s, **who}).one_or_none()
+    row = connection.execute(claiming, values).one_or_none()
     if row is None:
         return None
     record_all(connection, f"{stage}_claimed", owner, [(row.submission_id, row.run_id, {"fence": row.fence})])

@@ -166,7 +166,7 @@ def prepare(request: dict[str, Any], cpu: WithoutGpu) -> tuple[Prepared, dict[st
     try:
         batches = Batches(build(graph))
         batch = _first_batch(batches, declared)
-    except BaseException:
+    except Exception:
         examination.drop()
         raise
     answer = {
