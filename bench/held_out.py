@@ -1,6 +1,7 @@
 """Speed of making held-out images, and how far honest decoders lie from every forgery.
 
     python bench/held_out.py                               images/s per core, beside Pillow's encoder alone
+    python bench/held_out.py --threads                     seconds for 512 images by 1 to 16 threads
     python bench/held_out.py --calibrate [--images 64]     table of textures: honest loaders and forgeries
     python bench/held_out.py --calibrate --device cuda     with DALI's nvJPEG decoders: hybrid, hardware, host
 
@@ -24,12 +25,12 @@ from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from grader_service.held_out import shards
 from grader_service.held_out.audit import audit_image
 from grader_service.held_out.drawing import QUALITY, draw_jpeg
 from grader_service.held_out.identity import Identifier
-from grader_service.held_out.plan import ShardPlan, marks, new_seed
+from grader_service.held_out.plan import ShardPlan, marks, new_seed, plan_shard
 from grader_service.held_out.reference import decode
-from grader_service.held_out.shards import make_shard
 from tests.held_out import forgeries, loaders
 from tests.held_out.factories import deliver
 
@@ -40,14 +41,32 @@ def main() -> None:
     """Prints what was asked for."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--calibrate", action="store_true")
+    parser.add_argument("--threads", action="store_true")
     parser.add_argument("--images", type=int, default=64)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--skip-forgeries", action="store_true")
     options = parser.parse_args()
     if options.calibrate:
         calibrate(options.images, options.device, forged=not options.skip_forgeries)
+    elif options.threads:
+        by_threads()
     else:
         speed(options.images)
+
+
+def by_threads() -> None:
+    """A whole shard, written by more and more threads; five rounds, so that a busy host slows all of them."""
+    taken: dict[int, list[float]] = {1: [], 2: [], 3: [], 4: [], 6: [], 16: []}
+    for _ in range(5):
+        for threads, seconds in taken.items():
+            with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+                plan = plan_shard(new_seed(), (), 512)
+                shards.THREADS = threads
+                started = time.perf_counter()
+                shards.make_shard(plan, Path(folder))
+                seconds.append(time.perf_counter() - started)
+    for threads, seconds in taken.items():
+        print(f"{threads:>3} threads {statistics.median(seconds):6.2f} s ({min(seconds):.2f} to {max(seconds):.2f})")
 
 
 def speed(images: int) -> None:
@@ -80,7 +99,7 @@ def calibrate(images: int, device: str, *, forged: bool) -> None:
         plan = ShardPlan(new_seed(), (size,) * (images + 1))
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            paths = [folder / file for file in make_shard(plan, folder)]
+            paths = [folder / file for file in shards.make_shard(plan, folder)]
             files = [path.read_bytes() for path in paths]
             print(f"\n{size[0]} × {size[1]} to 224 × 224, {'random crops of 8 to 100 %' if crops else 'no crop'}")
             print(f"{'':34} {'mean':>6} {'min':>6} {'max':>6} {'block':>6} {'n':>4} {'named':>6} {'ms':>5}  kinds")

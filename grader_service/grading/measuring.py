@@ -33,7 +33,7 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
     sizes = session.inventory.sizes if session.inventory else ()
     distinct = session.inventory.distinct if session.inventory else 0
     shard = plan_shard(session.seed, sizes, min(max(distinct, LEAST_IMAGES), crew.lab.measurement.images))
-    with begin_shard(shard, crew.space.shards_dir, threads=len(crew.cpus)) as pending:
+    with begin_shard(shard, crew.space.shards_dir) as pending:
         session.versions.update(clean_room.await_ready(room))  # imports meanwhile, if it has not done so already
         if crew.gpu is not None:
             clean_room.require_gpu(room, crew.gpu)

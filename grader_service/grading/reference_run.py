@@ -69,7 +69,7 @@ def time_reference(
         spec = trusted_spec(PodRole.REFERENCE, "trusted.reference", task.cpus, on_gpu=device == "cuda")
         pod = space.start(spec)
         shard = plan_shard(new_seed(), task.sizes, task.images)
-        with begin_shard(shard, space.shards_dir, threads=len(task.cpus)) as pending:
+        with begin_shard(shard, space.shards_dir) as pending:
             await_ready(pod)
             files = [f"{space.paths.shards}/{name}" for name in pending.names()]
         until = time.monotonic() + _MOST_S

@@ -2,6 +2,7 @@
 
 import functools
 import io
+from typing import IO
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -28,12 +29,20 @@ def wavelength_px(size: tuple[int, int]) -> float:
 
 
 def draw_jpeg(seed: str, index: int, size: tuple[int, int], mark: NDArray[np.uint8]) -> bytes:
-    """Image `index` of a shard as a baseline JPEG, 4:2:0, quality 85, without metadata or restart markers.
+    """Image `index` of a shard as the bytes of a file; see `write_jpeg`."""
+    file = io.BytesIO()
+    write_jpeg(file, seed, index, size, mark)
+    return file.getvalue()
+
+
+def write_jpeg(file: IO[bytes], seed: str, index: int, size: tuple[int, int], mark: NDArray[np.uint8]) -> None:
+    """Writes image `index` of a shard as a baseline JPEG, 4:2:0, quality 85, without metadata or restart markers.
 
     Every random number comes from AES-128 in counter mode with a key of the seed's: no two images share texture, and
     who decodes some of them can tell nothing about the rest.
 
     Args:
+        file: where to; one of the operating system's, and Pillow lets go of the interpreter lock while it compresses.
         seed: of the plan.
         index: place in the plan.
         size: (width, height), pixels.
@@ -41,9 +50,7 @@ def draw_jpeg(seed: str, index: int, size: tuple[int, int], mark: NDArray[np.uin
     """
     luma = _texture(_Entropy(seed, index), size, int(mark[0]))
     planes = [Image.fromarray(luma), Image.new("L", size, int(mark[1])), Image.new("L", size, int(mark[2]))]
-    file = io.BytesIO()
     Image.merge("YCbCr", planes).save(file, "JPEG", quality=QUALITY, subsampling="4:2:0")
-    return file.getvalue()
 
 
 class _Entropy:

@@ -1,22 +1,23 @@
 """Writes the held-out JPEGs of a plan, in the background if wanted: fresh for each run, nothing in them seen before."""
 
-import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from grader_service.held_out.drawing import draw_jpeg
+from grader_service.held_out.drawing import write_jpeg
 from grader_service.held_out.plan import ShardPlan, marks
 
 _CLASSES = 4
 _BUNCH = 8
+THREADS = 4
+"""Half of the work holds the interpreter's lock; more threads hand it around, and take longer all together."""
 
 
 class Pending:
     """A shard that is being made by threads of its own; close it whatever becomes of the run, or use it in a `with`."""
 
-    def __init__(self, plan: ShardPlan, folder: Path, part: range, threads: int) -> None:
+    def __init__(self, plan: ShardPlan, folder: Path, part: range) -> None:
         self._names = names(len(part))
         colours = marks(plan)
 
@@ -24,14 +25,14 @@ class Pending:
             for place in places:
                 index = part[place]
                 path = folder / self._names[place]
-                path.write_bytes(draw_jpeg(plan.seed, index, plan.sizes[index], colours[index]))
+                with path.open("wb") as file:
+                    write_jpeg(file, plan.seed, index, plan.sizes[index], colours[index])
                 path.chmod(0o644)
 
         for name in dict.fromkeys(Path(name).parent for name in self._names):
             (folder / name).mkdir(exist_ok=True)
             (folder / name).chmod(0o755)
-        # Pillow, numpy and the cipher let go of the interpreter lock where the time is spent.
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="held-out")
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="held-out")
         bunches = [range(start, min(start + _BUNCH, len(part))) for start in range(0, len(part), _BUNCH)]
         self._parts: list[Future[None]] = [self._pool.submit(write, bunch) for bunch in bunches]
 
@@ -62,7 +63,7 @@ class Pending:
         self.close()
 
 
-def begin_shard(plan: ShardPlan, folder: Path, *, part: range | None = None, threads: int | None = None) -> Pending:
+def begin_shard(plan: ShardPlan, folder: Path, *, part: range | None = None) -> Pending:
     """Starts making images of a plan in class folders below `folder`, and returns at once.
 
     Args:
@@ -70,12 +71,11 @@ def begin_shard(plan: ShardPlan, folder: Path, *, part: range | None = None, thr
         folder: must exist.
         part: places of the plan to make; all if absent. Parts have the same file names, so that one can be exchanged
             for another, and are told apart by colour.
-        threads: at most this many at work; one per usable core if absent.
 
     Raises:
         OSError: the folder is not there or cannot be written.
     """
-    return Pending(plan, folder, part or range(len(plan.sizes)), threads or len(os.sched_getaffinity(0)))
+    return Pending(plan, folder, part or range(len(plan.sizes)))
 
 
 def make_shard(plan: ShardPlan, folder: Path) -> list[str]:

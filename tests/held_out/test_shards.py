@@ -78,10 +78,10 @@ def test_unwritable_folder_is_an_error(tmp_path):
 def test_making_goes_on_in_the_background(tmp_path, monkeypatch):
     """`begin_shard` returns before the images are there, and `names` waits for the last of them."""
     plan = plan_shard("07" * 16, (), 200)
-    go_on, draw = threading.Event(), shards.draw_jpeg
-    monkeypatch.setattr(shards, "draw_jpeg", lambda *given, **named: go_on.wait(60) and draw(*given, **named))
-    with shards.begin_shard(plan, tmp_path, threads=1) as pending:
-        assert not list(tmp_path.rglob("*.jpg"))
+    go_on, draw = threading.Event(), shards.write_jpeg
+    monkeypatch.setattr(shards, "write_jpeg", lambda *given, **named: go_on.wait(60) and draw(*given, **named))
+    with shards.begin_shard(plan, tmp_path) as pending:
+        assert not [path for path in tmp_path.rglob("*.jpg") if path.stat().st_size]
         go_on.set()
         names = pending.names()
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.jpg")) == sorted(names)
@@ -90,7 +90,7 @@ def test_making_goes_on_in_the_background(tmp_path, monkeypatch):
 def test_closing_stops_the_making(tmp_path):
     """A run that ends early leaves no thread behind, and asking for the names afterwards is an error."""
     plan = plan_shard("08" * 16, (), 2000)
-    pending = shards.begin_shard(plan, tmp_path, threads=1)
+    pending = shards.begin_shard(plan, tmp_path)
     pending.close()
     assert len(list(tmp_path.rglob("*.jpg"))) < 2000
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("held-out")]

@@ -34,21 +34,15 @@ class WithoutGpu:
     def call(self, function: Callable[..., Any], *arguments: object) -> Any:
         """What a function returns there, which gets one that calls a function here as its first argument.
 
+        One call at a time, from any thread: it is there that the function is called which runs here.
+
         Both ways a failure is a RuntimeError with the text of what was raised.
 
         Raises:
             RuntimeError: the function raised.
             EOFError: the process ended.
         """
-        self.begin(function, *arguments)
-        return self.finish()
-
-    def begin(self, function: Callable[..., Any], *arguments: object) -> None:
-        """The first half of `call`: what the function asks of this process waits until `finish`, and it for that."""
         self._link.send((function, arguments))
-
-    def finish(self) -> Any:
-        """The second half of `call`."""
         while True:
             kind, what = self._link.recv()
             if kind != "call":

@@ -1,6 +1,6 @@
 """The experiments with one graph, which go on beside its first batch."""
 
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from ..graph import flow, model
@@ -24,7 +24,9 @@ class Examination:
 
     def __init__(self, cpu: WithoutGpu, graph: model.Graph, files: list[str], device: str, threads: int) -> None:
         self._cpu, self._graph, self._files, self._device, self._threads = cpu, graph, files, device, threads
-        self._begun: int | None = None
+        self._beside = ThreadPoolExecutor(1)
+        self._output: int | None = None
+        self._found: Future[dict[str, Any]]
 
     def begin(self) -> None:
         """Begins with the likely output, if there is one; `result` or `drop` must follow."""
@@ -35,10 +37,7 @@ class Examination:
 
     def drop(self) -> None:
         """Waits for the end of what was begun: the process that runs it must be free for another graph."""
-        if self._begun is not None:
-            self._begun = None
-            with suppress(RuntimeError, EOFError):
-                self._cpu.finish()
+        self._beside.shutdown()
 
     def result(self, batch: dict[str, Any]) -> dict[str, Any]:
         """Waits for what the graph does (`found`), and puts together the reference's job (`plan`).
@@ -51,11 +50,10 @@ class Examination:
             EOFError: the graph ended the process that runs them.
         """
         output = batch["output"]
-        if self._begun != output:
-            self.drop()
-            self._begin(output)
-        self._begun = None
-        found = self._cpu.finish()
+        if self._output != output:
+            self._begin(output)  # behind what was begun, if anything was
+        found = self._found.result()
+        self._beside.shutdown()
         plan = reference_plan.plan(
             self._graph,
             batch["shape"][1:],
@@ -67,5 +65,6 @@ class Examination:
         return {"found": found, "plan": plan}
 
     def _begin(self, output: int) -> None:
-        self._begun = output
-        self._cpu.begin(examine, self._graph, output, self._files, self._device, self._threads)
+        self._output = output
+        job = (examine, self._graph, output, self._files, self._device, self._threads)
+        self._found = self._beside.submit(self._cpu.call, *job)  # a thread, since part of it needs the GPU here
