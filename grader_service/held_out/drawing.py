@@ -2,6 +2,7 @@
 
 import functools
 import io
+from pathlib import Path
 from typing import IO
 
 import numpy as np
@@ -35,14 +36,14 @@ def draw_jpeg(seed: str, index: int, size: tuple[int, int], mark: NDArray[np.uin
     return file.getvalue()
 
 
-def write_jpeg(file: IO[bytes], seed: str, index: int, size: tuple[int, int], mark: NDArray[np.uint8]) -> None:
+def write_jpeg(file: Path | IO[bytes], seed: str, index: int, size: tuple[int, int], mark: NDArray[np.uint8]) -> None:
     """Writes image `index` of a shard as a baseline JPEG, 4:2:0, quality 85, without metadata or restart markers.
 
     Every random number comes from AES-128 in counter mode with a key of the seed's: no two images share texture, and
     who decodes some of them can tell nothing about the rest.
 
     Args:
-        file: where to; one of the operating system's, and Pillow lets go of the interpreter lock while it compresses.
+        file: where to; for one on a disk Pillow lets go of the interpreter's lock while it compresses.
         seed: of the plan.
         index: place in the plan.
         size: (width, height), pixels.

@@ -25,8 +25,7 @@ class Pending:
             for place in places:
                 index = part[place]
                 path = folder / self._names[place]
-                with path.open("wb") as file:
-                    write_jpeg(file, plan.seed, index, plan.sizes[index], colours[index])
+                write_jpeg(path, plan.seed, index, plan.sizes[index], colours[index])
                 path.chmod(0o644)
 
         for name in dict.fromkeys(Path(name).parent for name in self._names):

@@ -50,10 +50,10 @@ class Examination:
             EOFError: the graph ended the process that runs them.
         """
         output = batch["output"]
-        if self._output != output:
-            self._begin(output)  # behind what was begun, if anything was
-        found = self._found.result()
-        self._beside.shutdown()
+        with self._beside:
+            if self._output != output:
+                self._begin(output)  # behind what was begun, if anything was
+            found = self._found.result()
         plan = reference_plan.plan(
             self._graph,
             batch["shape"][1:],
