@@ -1,5 +1,6 @@
 """Control groups of the host: real processes in a real group of each version, where this machine has it."""
 
+import secrets
 import subprocess
 import time
 from pathlib import Path
@@ -16,17 +17,18 @@ COUNT = "import itertools, pathlib, sys\nfor n in itertools.count(): pathlib.Pat
 
 @pytest.fixture
 def unified():
-    """A group of version 2, named as containerd names one."""
+    """A group of version 2, named as containerd names one; other tests may have theirs at the same time."""
     roots = map(Path, ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"))
     root = next((path for path in roots if (path / "cgroup.controllers").exists()), None)
     if root is None:
         pytest.skip("no control group of version 2")
-    folder = root / "grader-test" / f"cri-containerd-{ID}.scope"
+    name = secrets.token_hex(32)
+    folder = root / f"grader-test-{name[:8]}" / f"cri-containerd-{name}.scope"
     try:
         folder.mkdir(parents=True)
     except OSError as error:
         pytest.skip(f"no control group of version 2 can be made: {error}")
-    yield PodCgroup(ID, root), folder
+    yield PodCgroup(name, root), folder
     folder.rmdir()
     folder.parent.rmdir()
 
