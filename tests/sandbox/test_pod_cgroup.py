@@ -9,6 +9,7 @@ import pytest
 
 from grader_service.errors import SandboxUnavailable
 from sandbox.pod_cgroup import PodCgroup
+from tests.conftest import missing
 from tests.waiting import wait_for
 
 ID = "5a" * 32
@@ -21,13 +22,13 @@ def unified():
     roots = map(Path, ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"))
     root = next((path for path in roots if (path / "cgroup.controllers").exists()), None)
     if root is None:
-        pytest.skip("no control group of version 2")
+        missing("no control group of version 2")
     name = secrets.token_hex(32)
     folder = root / f"grader-test-{name[:8]}" / f"cri-containerd-{name}.scope"
     try:
         folder.mkdir(parents=True)
     except OSError as error:
-        pytest.skip(f"no control group of version 2 can be made: {error}")
+        missing(f"no control group of version 2 can be made: {error}")
     yield PodCgroup(name, root), folder
     folder.rmdir()
     folder.parent.rmdir()
