@@ -35,9 +35,14 @@ class Settings(BaseSettings):
     database_password_file: Path | None = None
     """File whose first line is put into the database URL as its password."""
     redis_url: str = "redis://127.0.0.1:6379/0"
-    """Broker and result store."""
+    """Broker: where messages come in, and where runs are announced to workers."""
     redis_password_file: Path | None = None
     """File whose first line is put into the Redis URL as its password."""
+    result_url: str | None = None
+    """Redis of the answers: results of platforms' tasks and the queues that they named. The broker when unset; one of
+    its own keeps answers that nobody reads from filling the broker."""
+    result_password_file: Path | None = None
+    """File whose first line is put into that URL as its password."""
     artifact_store: str | None = None
     """Where submissions are kept, as fsspec names it (`file:///…`, `s3://…`); the state folder when unset."""
     artifact_sources: str = ""
@@ -74,8 +79,10 @@ class Settings(BaseSettings):
     """Waiting runs beyond which new submissions are refused for now."""
     learner_per_hour: int = Field(default=60, ge=1)
     """Submissions of one learner within an hour beyond which more are refused for now."""
-    result_days: int = Field(default=7, ge=1)
-    """How long a verdict can be read as the result of its Celery task."""
+    result_days: float = Field(default=1.0, gt=0.0, le=3650.0)
+    """How long a verdict can be read as the result of its Celery task; afterwards the same message brings it again."""
+    reply_queue_length: int = Field(default=2000, ge=1)
+    """Answers that may lie unread in a queue that a platform named; further ones wait in the database."""
     soft_shutdown_s: float = Field(default=30.0, ge=0.0)
     """How long a worker that is told to stop may finish what it has in hand."""
     sweep_s: float = Field(default=5.0, gt=0.0)
@@ -113,6 +120,10 @@ class Settings(BaseSettings):
     def redis_password(self) -> str | None:
         """The password of Redis, if it is kept in a file."""
         return _secret(self.redis_password_file)
+
+    def result_password(self) -> str | None:
+        """The password of the answers' Redis, if it is kept in a file."""
+        return _secret(self.result_password_file)
 
     def database_password(self) -> str | None:
         """The password of the database, if it is kept in a file."""

@@ -13,7 +13,7 @@ from grader_service.errors import ConfigurationError, GraderError
 from grader_service.host import Gpu, driver_gpus, find_gpus
 from grader_service.labs.specs import lab_ids, lab_text, read_lab
 from grader_service.model.lab import LabSpec
-from grader_service.queue.address import redis_url
+from grader_service.queue.address import redis_url, result_url
 from grader_service.service.device_lock import Hold, hold_device
 from grader_service.service.retry import RetryPolicy
 from grader_service.settings import Settings
@@ -79,14 +79,19 @@ def open_artifacts(settings: Settings) -> "ArtifactStore":
 
 def open_redis(settings: Settings) -> "Redis":
     """A client of the broker with bounded waits."""
+    return _client(redis_url(settings))
+
+
+def open_results(settings: Settings) -> "Redis":
+    """A client of the answers' Redis with bounded waits."""
+    return _client(result_url(settings))
+
+
+def _client(url: str) -> "Redis":
     from redis import Redis  # noqa: PLC0415 - commands that only ask the database should not wait for it
 
     return Redis.from_url(
-        redis_url(settings),
-        socket_timeout=10,
-        socket_connect_timeout=10,
-        socket_keepalive=True,
-        health_check_interval=10,
+        url, socket_timeout=10, socket_connect_timeout=10, socket_keepalive=True, health_check_interval=10
     )
 
 

@@ -24,6 +24,7 @@ _WHERE = {
     "regrade": "regrade:app",
     "cohort": "cohorts:app",
     "devices": "devices:app",
+    "dead-letters": "dead_letters:app",
     "store": "operate:store_app",
     "keys": "keys:app",
     "checks": "checks:app",

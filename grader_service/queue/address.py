@@ -1,4 +1,4 @@
-"""Where the broker is."""
+"""Where messages come in, and where answers go."""
 
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -7,10 +7,20 @@ from grader_service.settings import Settings
 
 def redis_url(settings: Settings) -> str:
     """The broker's URL with the password of the secret file put in."""
-    parts = urlsplit(settings.redis_url)
-    password = settings.redis_password()
+    return _with_password(settings.redis_url, settings.redis_password())
+
+
+def result_url(settings: Settings) -> str:
+    """That of the answers' Redis; the broker's where the settings name none of its own."""
+    if settings.result_url is None:
+        return redis_url(settings)
+    return _with_password(settings.result_url, settings.result_password())
+
+
+def _with_password(url: str, password: str | None) -> str:
     if password is None:
-        return settings.redis_url
+        return url
+    parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     user = parts.username or ""
     return urlunsplit(parts._replace(netloc=f"{user}:{quote(password, safe='')}@{host}"))

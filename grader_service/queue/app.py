@@ -1,8 +1,10 @@
-"""The Celery application: JSON only, one message in hand, acknowledged when its work is done."""
+"""The Celery applications: that of workers, and the one that sends answers. Both take JSON only."""
+
+from typing import Any
 
 from celery import Celery
 
-from grader_service.queue.address import redis_url
+from grader_service.queue.address import redis_url, result_url
 from grader_service.settings import Settings
 
 RUN_QUEUES = ("grader.run.live", "grader.run.regrade")
@@ -13,9 +15,46 @@ _SILENT_S = 10
 
 
 def make_app(settings: Settings) -> Celery:
-    """An application bound to this Redis."""
-    url = redis_url(settings)
-    app = Celery("grader", broker=url, backend=url)
+    """What workers hear hints by: one message in hand, acknowledged when its work is done. It keeps no results."""
+    app = _app(redis_url(settings))
+    app.conf.update(
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_channel_error_retry=True,  # a broker that is full refuses for a while; no reason to end
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        task_acks_late=True,
+        task_acks_on_failure=True,
+        task_acks_on_timeout=True,
+        task_reject_on_worker_lost=False,
+        worker_prefetch_multiplier=1,
+        worker_enable_remote_control=False,
+        worker_hijack_root_logger=False,
+        worker_soft_shutdown_timeout=settings.soft_shutdown_s,
+        worker_enable_soft_shutdown_on_idle=False,
+    )
+    return app
+
+
+def make_answers_app(settings: Settings) -> Celery:
+    """What sends answers: to results of platforms' tasks, and to queues that platforms named."""
+    url = result_url(settings)
+    app = _app(url, backend=url)
+    app.conf.update(
+        result_serializer="json",
+        result_expires=settings.result_days * 86_400,
+        # An answer that Redis does not take at once goes back into the outbox; nothing should wait for it.
+        result_backend_transport_options={"visibility_timeout": _VISIBILITY_S, "retry_policy": {"max_retries": 1}},
+        redis_socket_timeout=_SILENT_S,
+        redis_socket_connect_timeout=_SILENT_S,
+        redis_socket_keepalive=True,
+        redis_retry_on_timeout=True,
+        redis_backend_health_check_interval=_SILENT_S,
+    )
+    return app
+
+
+def _app(broker: str, **options: Any) -> Celery:
+    app = Celery("grader", broker=broker, **options)
     transport = {
         # A message here is a hint: delivered late it finds work to do, delivered twice it finds none.
         "visibility_timeout": _VISIBILITY_S,
@@ -31,32 +70,10 @@ def make_app(settings: Settings) -> Celery:
     app.conf.update(
         accept_content=["json"],
         task_serializer="json",
-        result_serializer="json",
         result_accept_content=["json"],
-        result_expires=settings.result_days * 86_400,
         broker_transport="grader_service.queue.transport:Transport",
         broker_transport_options=transport,
-        # An answer that the broker does not take at once goes back into the outbox; nothing should wait for it.
-        result_backend_transport_options={"visibility_timeout": _VISIBILITY_S, "retry_policy": {"max_retries": 1}},
-        redis_socket_timeout=_SILENT_S,
-        redis_socket_connect_timeout=_SILENT_S,
-        redis_socket_keepalive=True,
-        redis_retry_on_timeout=True,
-        redis_backend_health_check_interval=_SILENT_S,
-        broker_connection_retry_on_startup=True,
-        broker_connection_max_retries=None,
-        broker_channel_error_retry=True,  # a broker that is full refuses for a while; no reason to end
-        worker_cancel_long_running_tasks_on_connection_loss=False,
-        task_acks_late=True,
-        task_acks_on_failure=True,
-        task_acks_on_timeout=True,
-        task_reject_on_worker_lost=False,
         task_ignore_result=True,
-        worker_prefetch_multiplier=1,
-        worker_enable_remote_control=False,
-        worker_hijack_root_logger=False,
-        worker_soft_shutdown_timeout=settings.soft_shutdown_s,
-        worker_enable_soft_shutdown_on_idle=False,
         task_create_missing_queues=True,
         timezone="UTC",
         enable_utc=True,

@@ -3,8 +3,8 @@
 from celery import Celery
 
 from grader_service.queue.hints import announce, holding
-from grader_service.queue.letters import deliver_all
-from grader_service.service.readiness import BROKER, Readiness
+from grader_service.queue.letters import Post
+from grader_service.service.readiness import BROKER, RESULTS, Readiness
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.sweeper import Chore
 from grader_service.store.engine import Store
@@ -32,24 +32,33 @@ def announce_waiting(store: Store, app: Celery, *, silent_s: float | None = None
 
 
 def common_chores(store: Store, app: Celery, retry: RetryPolicy, readiness: Readiness) -> list[tuple[str, Chore]]:
-    """Expired leases, lost hints, undelivered answers.
+    """Expired leases and lost hints.
 
     Args:
-        store: where runs and answers wait.
+        store: where runs wait.
         app: with the broker.
         retry: how failed runs are tried again.
         readiness: looked before; where the broker is away, nobody waits for it again in the same round, which would
             make the worker seem silent.
     """
-
-    def with_broker(chore: Chore) -> Chore:
-        return lambda: None if BROKER in readiness.missing else chore()
-
     return [
         (
             "expire_leases",
             lambda: expire_leases(store, max_attempts=retry.max_attempts, delay_s=retry.delay_s),
         ),
-        ("announce", with_broker(lambda: announce_waiting(store, app, silent_s=retry.hint_s))),
-        ("deliver", with_broker(lambda: deliver_all(store, app))),
+        ("announce", _with(BROKER, readiness, lambda: announce_waiting(store, app, silent_s=retry.hint_s))),
     ]
+
+
+def judges_chores(post: Post, readiness: Readiness) -> list[tuple[str, Chore]]:
+    """Undelivered answers.
+
+    Args:
+        post: sends them.
+        readiness: looked before, as above.
+    """
+    return [("deliver", _with(RESULTS, readiness, post.deliver_all))]
+
+
+def _with(needed: str, readiness: Readiness, chore: Chore) -> Chore:
+    return lambda: None if needed in readiness.missing else chore()

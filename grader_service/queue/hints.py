@@ -42,7 +42,7 @@ def holding(app: Celery) -> list[tuple[Stage, str]] | None:
     """Stages and purposes whose queue holds hints that nobody took yet; None when the broker does not answer."""
     try:
         lengths = _lengths(app, [_queue(*kind) for kind in _KINDS])
-    except (RedisError, OSError) as error:
+    except (OperationalError, RedisError, OSError) as error:
         log.warning("broker_away", error=str(error)[:200])
         return None
     return [kind for kind, length in zip(_KINDS, lengths, strict=True) if length]
@@ -52,7 +52,7 @@ def lying(app: Celery, queues: Sequence[str]) -> int | None:
     """How many hints lie in these queues; None when the broker does not answer."""
     try:
         return sum(_lengths(app, queues))
-    except (RedisError, OSError):
+    except (OperationalError, RedisError, OSError):
         return None
 
 
@@ -65,9 +65,12 @@ def _lengths(app: Celery, queues: Sequence[str]) -> list[int]:
     """How many hints lie in each of these queues.
 
     Raises:
-        RedisError, OSError: the broker does not answer.
+        OperationalError, RedisError, OSError: the broker does not answer.
     """
-    with app.backend.client.pipeline(transaction=False) as pipe:  # the result store is the broker's Redis
+    with (
+        app.connection_or_acquire() as connection,
+        connection.default_channel.client.pipeline(transaction=False) as pipe,
+    ):
         for queue in queues:
             pipe.llen(queue)
         return [int(length) for length in pipe.execute()]

@@ -3,18 +3,21 @@
 Celery's own consumer pops a message first and remembers it afterwards; a worker that dies in between loses it. Here a
 message moves atomically from its queue to a list of this worker's (`BLMOVE`), is handled, and only then removed. What a
 dead worker's list holds goes back to the head of the queue.
+
+At the limit of its memory Redis moves nothing; it still shows and removes. Messages are handled where they lie then, so
+that intake empties what is full. Other consumers may handle the same ones, which the store tells from new ones.
 """
 
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
 
 import structlog
 from redis import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import OutOfMemoryError, RedisError
 
 from grader_service.errors import ConfigurationError, InfrastructureError
 from grader_service.queue.envelope import Envelope, Unreadable, open_envelope
@@ -28,13 +31,14 @@ _STEPS = ("", "\x06\x163", "\x06\x166", "\x06\x169")
 _PREFIX = "grader:intake"
 _BLOCK_S = 1.0
 _BATCH = 32
-_TRIES = 5
+_TRIES = 6
 """About six seconds; then other messages get their turn."""
-_ASIDE = f"{_PREFIX}:aside"
-_KEEP_ASIDE = 1000
+_IN_PLACE = threading.Lock()
+"""At the limit, one consumer of a process is enough: they would handle the same messages."""
 
 Handler = Callable[[Sequence[Envelope], Purpose], None]
 Refuser = Callable[[Unreadable], None]
+Keeper = Callable[[bytes, Purpose, str | None, str], None]
 
 
 class IntakeLoop:
@@ -44,15 +48,24 @@ class IntakeLoop:
         redis: a client of its own.
         handle: takes messages in; raises `InfrastructureError` when they should be tried again.
         refuse: answers a message that is no Celery message, if it has a task id, and counts it.
+        keep: keeps a message that cannot be handled for an operator, with its queue, its task's id and the reason.
         alive_s: a consumer that was not heard of for this long is taken for dead.
     """
 
     def __init__(
-        self, redis: "Redis", handle: Handler, refuse: Refuser, *, alive_s: float = 30.0, name: str | None = None
+        self,
+        redis: "Redis",
+        handle: Handler,
+        refuse: Refuser,
+        keep: Keeper,
+        *,
+        alive_s: float = 30.0,
+        name: str | None = None,
     ) -> None:
         self._redis: Any = redis
         self._handle = handle
         self._refuse = refuse
+        self._keep = keep
         self.name = name or uuid.uuid4().hex
         self._stop = threading.Event()
         self._alive_s = alive_s
@@ -82,6 +95,15 @@ class IntakeLoop:
 
     def take(self, *, block_s: float = 0.0) -> bool:
         """Takes what comes next: what is in hand already, then live, then regrade. False when nothing was handled."""
+        try:
+            return self._take_moved(block_s)
+        except OutOfMemoryError:
+            handled = self._take_in_place()
+            if not handled:
+                self._stop.wait(block_s)
+            return handled
+
+    def _take_moved(self, block_s: float) -> bool:
         for purpose in QUEUES:
             held = self._redis.lrange(self._own(purpose), 0, -1)
             if held:
@@ -98,6 +120,27 @@ class IntakeLoop:
                 return self._work([raw], "live")
         return False
 
+    def _take_in_place(self) -> bool:
+        """Handles the oldest messages of the first list that has any which can be handled; False when none has."""
+        with _IN_PLACE:
+            for purpose in QUEUES:
+                lists = [self._own(purpose), *self._of_the_dead(purpose), *(f"{purpose}{step}" for step in _STEPS)]
+                if any(self._work_in_place(key, purpose) for key in lists):
+                    return True
+        return False
+
+    def _work_in_place(self, key: str, purpose: Purpose) -> bool:
+        left = 0  # at its end, for which our side is not ready
+        while raws := self._redis.lrange(key, -left - _BATCH, -left - 1):
+            handled = [raw for raw, done in self._handled(raws[::-1], purpose, 1) if done]
+            for raw in handled:
+                self._redis.lrem(key, -1, raw)
+            if handled:
+                log.warning("intake_in_place", messages=len(handled), key=key)
+                return True
+            left += len(raws)
+        return False
+
     def _move(self, queue: str, purpose: Purpose) -> list[bytes]:
         """Moves up to a batch into this consumer's hands, oldest first; each message in one atomic step."""
         first = self._redis.lmove(queue, self._own(purpose), "RIGHT", "LEFT")
@@ -110,15 +153,20 @@ class IntakeLoop:
 
     def recover(self) -> int:
         """Gives dead consumers' messages back to the head of their queue; returns how many."""
-        moved = 0
-        for key in self._redis.scan_iter(match=f"{_PREFIX}:work:*", count=1000):
-            text = key.decode() if isinstance(key, bytes) else key
-            name, _, purpose = text.removeprefix(f"{_PREFIX}:work:").rpartition(":")
-            if purpose in QUEUES and name != self.name and not self._redis.exists(f"{_PREFIX}:alive:{name}"):
-                moved += self._return(text, purpose)
+        moved = sum(self._return(key, purpose) for purpose in QUEUES for key in self._of_the_dead(purpose))
         if moved:
             log.warning("intake_recovered", messages=moved)
         return moved
+
+    def _of_the_dead(self, purpose: Purpose) -> list[str]:
+        """Lists of consumers that are gone."""
+        found = []
+        for key in self._redis.scan_iter(match=f"{_PREFIX}:work:*:{purpose}", count=1000):
+            text = key.decode() if isinstance(key, bytes) else key
+            name = text.removeprefix(f"{_PREFIX}:work:").removesuffix(f":{purpose}")
+            if name != self.name and not self._redis.exists(f"{_PREFIX}:alive:{name}"):
+                found.append(text)
+        return found
 
     def _return(self, key: str, purpose: str) -> int:
         moved = 0
@@ -127,70 +175,78 @@ class IntakeLoop:
         return moved
 
     def _work(self, messages: Sequence[bytes], purpose: Purpose) -> bool:
-        """Handles messages and removes them; those for which our side is not ready go to the end of their queue."""
-        if len(messages) == 1:
-            done = self._work_one(messages[0], purpose)
-        else:
-            try:
-                self._handle([open_envelope(raw) for raw in messages], purpose)
-                done = True
-            except RedisError:
-                raise
-            except Exception as error:  # noqa: BLE001 - by itself, each message shows whether it is the one
-                log.info("batch_taken_apart", messages=len(messages), error=f"{type(error).__name__}: {error}"[:200])
-                singly = [self._work([raw], purpose) for raw in messages]
-                return all(singly)
-        for raw in messages:
+        """Handles what is in hand and removes it; that for which our side is not ready goes to the end of its queue."""
+        all_done = True
+        for raw, done in self._handled(messages, purpose, _TRIES):
+            all_done &= done
             if done:
                 self._redis.lrem(self._own(purpose), -1, raw)
             elif not self._stop.is_set():
                 self._redis.lmove(self._own(purpose), purpose, "RIGHT", "LEFT")
-        return done
+        return all_done
 
-    def _work_one(self, raw: bytes, purpose: Purpose) -> bool:
+    def _handled(self, messages: Sequence[bytes], purpose: Purpose, tries: int) -> Iterator[tuple[bytes, bool]]:
+        """Handles messages, together or else one by one; says of each whether that is done, in their order."""
+        if len(messages) > 1:
+            try:
+                self._handle([open_envelope(raw) for raw in messages], purpose)
+            except RedisError:
+                raise
+            except Exception as error:  # noqa: BLE001 - by itself, each message shows whether it is the one
+                log.info("batch_taken_apart", messages=len(messages), error=f"{type(error).__name__}: {error}"[:200])
+            else:
+                yield from ((raw, True) for raw in messages)
+                return
+        for raw in messages:
+            yield raw, self._handled_one(raw, purpose, tries)
+
+    def _handled_one(self, raw: bytes, purpose: Purpose, tries: int) -> bool:
         try:
             envelope = open_envelope(raw)
         except Unreadable as problem:
             log.error("unreadable_message", task_id=problem.task_id, reason=str(problem), size=len(raw))  # noqa: TRY400
-            if problem.task_id is None:
-                self._put_aside(raw)
-            return self._tried(partial(self._refuse, problem), problem.task_id)
+            kept = raw if problem.task_id is None else None  # its sender is told
+            return self._tried(partial(self._give_up, kept, purpose, problem), problem.task_id, tries)
         try:
-            return self._tried(partial(self._handle, [envelope], purpose), envelope.task_id)
+            return self._tried(partial(self._handle, [envelope], purpose), envelope.task_id, tries)
         except RedisError:
             raise
-        except Exception:
+        except Exception as error:
             # A bug of ours, which the same message would meet again: others must not wait behind it.
-            log.exception("message_put_aside", task_id=envelope.task_id)
-            self._put_aside(raw)
-            bug = Unreadable("the grader failed on it, and kept it for its operator", envelope.task_id)
-            return self._tried(partial(self._refuse, bug), envelope.task_id)
+            log.exception("message_given_up", task_id=envelope.task_id)
+            reason = f"the grader failed on it, and kept it for its operator: {type(error).__name__}"
+            bug = Unreadable(reason, envelope.task_id)
+            return self._tried(partial(self._give_up, raw, purpose, bug), envelope.task_id, tries)
 
-    def _tried(self, work: Callable[[], None], task_id: str | None) -> bool:
-        """Tries until our own failure has passed, for a while; the message stays in hand meanwhile."""
-        wait_s = 0.2
-        for _ in range(_TRIES):
+    def _give_up(self, raw: bytes | None, purpose: Purpose, problem: Unreadable) -> None:
+        if raw is not None:
+            self._keep(raw, purpose, problem.task_id, str(problem))
+        self._refuse(problem)
+
+    def _tried(self, work: Callable[[], None], task_id: str | None, tries: int) -> bool:
+        """Tries until our own failure has passed, for a while; the message stays where it is meanwhile."""
+        for number in range(tries):
+            if number:
+                if self._stop.wait(0.1 * 2**number):
+                    return False
+                self._beat()
             try:
                 work()
             except (InfrastructureError, ConfigurationError) as error:
                 log.warning("intake_waits", task_id=task_id, error=str(error)[:300])
-                if self._stop.wait(wait_s):
-                    return False
-                wait_s *= 2
-                self._beat()
             else:
                 return True
         return False
 
-    def _put_aside(self, raw: bytes) -> None:
-        self._redis.lpush(_ASIDE, raw[: 4 << 20])
-        self._redis.ltrim(_ASIDE, 0, _KEEP_ASIDE - 1)
-
     def _beat(self) -> None:
         now = time.monotonic()
         if now >= self._next_beat:
-            self._redis.set(f"{_PREFIX}:alive:{self.name}", 1, px=int(self._alive_s * 1000))
-            self.recover()
+            alive, until = f"{_PREFIX}:alive:{self.name}", int(self._alive_s * 1000)
+            try:
+                self._redis.set(alive, 1, px=until)
+                self.recover()
+            except OutOfMemoryError:  # see `_take_in_place`
+                self._redis.pexpire(alive, until)
             self._next_beat = now + self._alive_s / 3
 
     def _own(self, purpose: Purpose) -> str:

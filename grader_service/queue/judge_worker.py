@@ -5,6 +5,7 @@ import socket
 import threading
 import uuid
 from collections.abc import Sequence
+from functools import partial
 
 import structlog
 from celery import Celery
@@ -13,26 +14,26 @@ from checks.registry import Registry
 from grader_service import wiring
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.verdict import Verdict
-from grader_service.queue.app import JUDGE_QUEUES, make_app
-from grader_service.queue.chores import announce_waiting, common_chores
+from grader_service.queue.app import JUDGE_QUEUES, make_answers_app, make_app
+from grader_service.queue.chores import announce_waiting, common_chores, judges_chores
 from grader_service.queue.envelope import Envelope, Unreadable
 from grader_service.queue.hands import Hands
 from grader_service.queue.hearing import Hearing
 from grader_service.queue.hints import lying, plenty
 from grader_service.queue.intake_loop import IntakeLoop, Purpose
-from grader_service.queue.letters import deliver_due
+from grader_service.queue.letters import Post
 from grader_service.queue.process import serve
-from grader_service.queue.redis_check import require_answer, require_safe
+from grader_service.queue.redis_check import fullness, require_answer, require_safe
 from grader_service.queue.tasks import register_judge
 from grader_service.service import pulse
 from grader_service.service.intake import IntakeDesk, receive_all, refuse_unreadable
 from grader_service.service.judge import JudgeDesk, judge_next
-from grader_service.service.readiness import BROKER, Probe, Readiness, database_probe, state_folder_probe
+from grader_service.service.readiness import BROKER, RESULTS, Probe, Readiness, database_probe, state_folder_probe
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.signing import Signer
 from grader_service.state_folder import require_own
-from grader_service.store import workers
+from grader_service.store import dead_letters, workers
 from grader_service.store.engine import Store
 
 log = structlog.get_logger(__name__)
@@ -49,10 +50,11 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     """
     require_own(settings.state_dir)
     store = wiring.ready_store(settings)
-    redis = wiring.open_redis(settings)
-    for problem in require_safe(redis, production=settings.production):
+    servers = {BROKER: wiring.open_redis(settings), RESULTS: wiring.open_results(settings)}
+    for problem in require_safe(servers, production=settings.production):
         log.warning("unsafe_redis", problem=problem)
     app = make_app(settings)
+    post = Post(store, make_answers_app(settings), settings.reply_queue_length)
     owner = f"{socket.gethostname()}/judge/{uuid.uuid4().hex[:8]}"
     desk = IntakeDesk(
         store=store,
@@ -72,16 +74,18 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
         [
             state_folder_probe(settings.state_dir),
             database_probe(store),
-            Probe(BROKER, lambda: require_answer(redis)),
+            *(Probe(name, partial(require_answer, redis, name)) for name, redis in servers.items()),
         ],
+        memory=lambda: fullness(servers),
     )
     chores = [
         ("ready", readiness.look),
         *common_chores(store, app, wiring.retry_policy(settings), readiness),
+        *judges_chores(post, readiness),
         ("hearing", hearing.look),
     ]
     sweeper = Sweeper(chores, settings.sweep_s)
-    register_judge(app, Child(settings, app, owner))
+    register_judge(app, Child(settings, owner))
     log.info("judge_starts", owner=owner, children=children)
     store.close()
     intake = Intake(settings, app, desk, sweeper)
@@ -93,12 +97,12 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
 class Child:
     """The work of one hint, in the pool's child; what it needs is opened there, on the first one."""
 
-    def __init__(self, settings: Settings, app: Celery, owner: str) -> None:
+    def __init__(self, settings: Settings, owner: str) -> None:
         self._settings = settings
-        self._app = app
         self._owner = owner
         self._pid = 0
         self._desk: JudgeDesk
+        self._post: Post
 
     def __call__(self) -> Verdict | None:
         """Judges the run that should come next, and sends what is due."""
@@ -112,11 +116,13 @@ class Child:
                 retry=wiring.retry_policy(self._settings),
                 judging=JudgeProcess(),
             )
+            app = make_answers_app(self._settings)
+            self._post = Post(self._desk.store, app, self._settings.reply_queue_length)
             self._pid = os.getpid()
         verdict = judge_next(self._desk)
         if verdict is not None:
             # Only its own: thousands of answers of a batch must not come between two learners.
-            deliver_due(self._desk.store, self._app, verdict_id=verdict.verdict_id)
+            self._post.deliver_due(verdict_id=verdict.verdict_id)
         return verdict
 
 
@@ -128,7 +134,7 @@ class Intake:
         self._desk = desk
         self._sweeper = sweeper
         self._loops = [
-            IntakeLoop(wiring.open_redis(settings), self._handle, self._refuse, alive_s=settings.lease_s)
+            IntakeLoop(wiring.open_redis(settings), self._handle, self._refuse, self._keep, alive_s=settings.lease_s)
             for _ in range(settings.intake_threads)
         ]
         self._threads = [
@@ -160,6 +166,9 @@ class Intake:
     def _refuse(self, problem: Unreadable) -> None:
         refuse_unreadable(self._desk, str(problem), problem.task_id)
         self._sweeper.nudge()
+
+    def _keep(self, raw: bytes, purpose: Purpose, task_id: str | None, reason: str) -> None:
+        dead_letters.keep(self._store, raw, purpose, task_id, reason)
 
     @property
     def _store(self) -> Store:

@@ -7,7 +7,6 @@ from celery import Celery, states
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
-from grader_service.queue.hints import holding
 from grader_service.store import outbox
 from grader_service.store.engine import Store
 from grader_service.store.outbox import Letter
@@ -18,58 +17,86 @@ log = structlog.get_logger(__name__)
 _MOST_ROUNDS = 10
 
 
-def deliver_all(store: Store, app: Celery, limit: int = 100) -> int:
-    """Sends what is due, a thousand answers at most; returns how many the broker took."""
-    sent = 0
-    for _ in range(_MOST_ROUNDS):  # a sweeper has other things to do as well
-        done = deliver_due(store, app, limit)
-        sent += done
-        if done < limit:
-            break
-    return sent
+class Unread(Exception):
+    """So many answers lie in the platform's queue that nobody seems to read them; the task's result was stored."""
 
 
-def deliver_due(store: Store, app: Celery, limit: int = 100, *, verdict_id: str | None = None) -> int:
-    """Sends what is due; returns how many answers the broker took. Each may be sent twice, never not at all.
+class Post:
+    """Sends answers.
 
     Args:
         store: with the answers.
-        app: with the broker.
-        limit: at most so many.
-        verdict_id: only answers with this verdict.
+        app: of `make_answers_app`.
+        most_unread: answers that may lie in one queue; further ones wait in the database.
     """
-    sent = []
-    for letter in outbox.due(store, limit, verdict_id=verdict_id):
+
+    def __init__(self, store: Store, app: Celery, most_unread: int) -> None:
+        self._store = store
+        self._app = app
+        self._most_unread = most_unread
+
+    def deliver_all(self, limit: int = 100) -> int:
+        """Sends what is due, a thousand answers at most; returns how many Redis took."""
+        sent = 0
+        for _ in range(_MOST_ROUNDS):  # a sweeper has other things to do as well
+            done = self.deliver_due(limit)
+            sent += done
+            if done < limit:
+                break
+        return sent
+
+    def deliver_due(self, limit: int = 100, *, verdict_id: str | None = None) -> int:
+        """Sends what is due; returns how many answers Redis took. Each may be sent twice, never not at all.
+
+        Args:
+            limit: at most so many.
+            verdict_id: only answers with this verdict.
+        """
+        sent = []
+        for letter in outbox.due(self._store, limit, verdict_id=verdict_id):
+            try:
+                self.deliver(letter)
+            except Unread as unread:
+                outbox.unread(self._store, letter, str(unread))
+                log.warning("answers_unread", letter=letter.id, reason=str(unread))
+            except (OperationalError, RedisError, OSError) as error:
+                outbox.postponed(self._store, letter, f"{type(error).__name__}: {error}")
+                log.warning("answer_postponed", letter=letter.id, attempts=letter.attempts + 1, error=str(error)[:200])
+                if not self._answers():
+                    break  # Redis is away: the other answers would only wait for it one after another
+            else:
+                sent.append(letter.id)
+        outbox.delivered(self._store, sent)
+        return len(sent)
+
+    def deliver(self, letter: Letter) -> None:
+        """Sends one answer both ways that it names.
+
+        Raises:
+            Unread: the queue is full of others.
+            OperationalError, RedisError, OSError: Redis did not take it.
+        """
+        verdict = json.loads(letter.document)
+        if letter.task_id is not None:
+            # A result that is there already would be kept: re-graded, there is another.
+            self._app.backend.forget(letter.task_id)
+            self._app.backend.store_result(letter.task_id, verdict, states.SUCCESS)
+        if letter.reply_queue is not None and letter.reply_task is not None:
+            lying = self._app.backend.client.llen(letter.reply_queue)
+            if lying >= self._most_unread:
+                raise Unread(f"{lying} answers lie unread in the queue {letter.reply_queue}")
+            self._app.send_task(
+                letter.reply_task,
+                kwargs={"verdict": verdict},
+                queue=letter.reply_queue,
+                # The same id every time: a receiver that sees it twice has the same verdict twice.
+                task_id=f"verdict-{verdict['verdict_id']}",
+                ignore_result=True,
+                retry=False,
+            )
+
+    def _answers(self) -> bool:
         try:
-            deliver(app, letter)
-        except (OperationalError, RedisError, OSError) as error:
-            outbox.postponed(store, letter, f"{type(error).__name__}: {error}")
-            log.warning("answer_postponed", letter=letter.id, attempts=letter.attempts + 1, error=str(error)[:200])
-            if holding(app) is None:
-                break  # the broker is away: the other answers would only wait for it one after another
-        else:
-            sent.append(letter.id)
-    outbox.delivered(store, sent)
-    return len(sent)
-
-
-def deliver(app: Celery, letter: Letter) -> None:
-    """Sends one answer both ways that it names.
-
-    Raises:
-        OperationalError, RedisError, OSError: the broker did not take it.
-    """
-    verdict = json.loads(letter.document)
-    if letter.task_id is not None:
-        app.backend.forget(letter.task_id)  # a result that is there already would be kept: re-graded, there is another
-        app.backend.store_result(letter.task_id, verdict, states.SUCCESS)
-    if letter.reply_queue is not None and letter.reply_task is not None:
-        app.send_task(
-            letter.reply_task,
-            kwargs={"verdict": verdict},
-            queue=letter.reply_queue,
-            # The same id every time: a receiver that sees it twice has the same verdict twice.
-            task_id=f"verdict-{verdict['verdict_id']}",
-            ignore_result=True,
-            retry=False,
-        )
+            return bool(self._app.backend.client.ping())
+        except (RedisError, OSError):
+            return False

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 os.environ.setdefault("REMAP_SIGTERM", "SIGQUIT")
 
 from celery import Celery, signals
+from celery.bootsteps import StartStopStep
 from celery.utils.nodenames import default_nodename
 
 from grader_service.queue.hands import Hands
@@ -35,15 +36,21 @@ def serve(app: Celery, queues: Sequence[str], *, name: str, hands: Hands, compan
         queues: what the children work on, the first one first.
         name: distinguishes this worker from others of the host.
         hands: as many children as it counts work at the same time.
-        companions: started once the children are there, so that no child inherits their threads.
+        companions: started once the children are there, so that no child inherits their threads; whether the broker
+            lets the worker listen or not, since one that is full does not, and is emptied by a companion.
     """
 
-    def on_ready(**_: Any) -> None:
-        for companion in companions:
-            companion.start()
+    class Companions(StartStopStep):  # type: ignore[misc]
+        """Starts them between the children and the connection to the broker."""
+
+        requires = ("celery.worker.components:Pool",)
+
+        def start(self, _: Any) -> None:
+            for companion in companions:
+                companion.start()
 
     hands.open()
-    signals.worker_ready.connect(on_ready, weak=False)
+    app.steps["worker"].add(Companions)
     signals.worker_process_init.connect(_leave_on_sigterm, weak=False)
     worker = app.Worker(
         hostname=default_nodename(f"{name}@{socket.gethostname()}"),
@@ -63,7 +70,7 @@ def serve(app: Celery, queues: Sequence[str], *, name: str, hands: Hands, compan
     try:
         worker.start()
     finally:
-        signals.worker_ready.disconnect(on_ready)
+        app.steps["worker"].discard(Companions)
         signals.worker_process_init.disconnect(_leave_on_sigterm)
         hands.close()
         for companion in companions:

@@ -1,14 +1,19 @@
-"""Looks at the Redis before anything is entrusted to it."""
+"""Looks at a Redis before anything is entrusted to it, and at how full it is."""
+
+from collections.abc import Mapping
 
 from redis import Redis
 from redis.exceptions import RedisError
 
 from grader_service.errors import ConfigurationError, InfrastructureError
+from grader_service.service.readiness import BROKER, RESULTS
 
 OLDEST = (6, 2)
+SETTINGS: Mapping[str, str] = {BROKER: "GRADER_REDIS_URL", RESULTS: "GRADER_RESULT_URL"}
+"""The setting that says where each is."""
 
 
-def require_answer(redis: "Redis") -> None:
+def require_answer(redis: "Redis", name: str = BROKER) -> None:
     """Asks whether it is there.
 
     Raises:
@@ -17,7 +22,26 @@ def require_answer(redis: "Redis") -> None:
     try:
         redis.ping()
     except RedisError as error:
-        raise InfrastructureError(f"Redis does not answer: {error}; start it, or correct GRADER_REDIS_URL") from error
+        raise InfrastructureError(
+            f"the Redis for {name} does not answer: {error}; start it, or correct {SETTINGS[name]}"
+        ) from error
+
+
+def fullness(servers: Mapping[str, "Redis"]) -> dict[str, float]:
+    """How much of its `maxmemory` each one uses; those without such a limit, and those that do not answer, are absent.
+
+    Args:
+        servers: by their names.
+    """
+    found = {}
+    for name, redis in servers.items():
+        try:
+            memory = redis.info("memory")
+        except RedisError:
+            continue
+        if memory.get("maxmemory"):
+            found[name] = memory["used_memory"] / memory["maxmemory"]
+    return found
 
 
 def unsafe(redis: "Redis") -> list[str]:
@@ -48,14 +72,18 @@ def unsafe(redis: "Redis") -> list[str]:
     return problems
 
 
-def require_safe(redis: "Redis", *, production: bool) -> list[str]:
+def require_safe(servers: Mapping[str, "Redis"], *, production: bool) -> list[str]:
     """Refuses an unsafe Redis in production, and returns what to warn of elsewhere.
+
+    Args:
+        servers: by their names.
+        production: whether to refuse.
 
     Raises:
         ConfigurationError: in production, with everything that is wrong.
-        InfrastructureError: it does not answer.
+        InfrastructureError: one does not answer.
     """
-    problems = unsafe(redis)
+    problems = [f"the Redis for {name}: {problem}" for name, redis in servers.items() for problem in unsafe(redis)]
     if problems and production:
-        raise ConfigurationError("this Redis is not safe for a queue: " + "; ".join(problems))
+        raise ConfigurationError("not safe for a queue: " + "; ".join(problems))
     return problems

@@ -56,7 +56,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
             log.warning("cpus_shared", device=device, neighbour=neighbour.device, cpus=list(neighbour.cpus))
         store = wiring.ready_store(settings)
         redis = wiring.open_redis(settings)
-        for problem in require_safe(redis, production=settings.production):
+        for problem in require_safe({BROKER: redis}, production=settings.production):
             log.warning("unsafe_redis", problem=problem)
         app = make_app(settings)
         # For a child that does not even hear its keeper: by then its lease has ended, so that its run is elsewhere.

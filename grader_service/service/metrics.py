@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from grader_service.errors import InfrastructureError
 from grader_service.service.event_figures import EventFigures
-from grader_service.store import devices, operations, regrades, workers
+from grader_service.store import dead_letters, devices, operations, regrades, workers
 from grader_service.store.engine import Store
 
 
@@ -60,14 +60,22 @@ class StoreCollector(Collector):
         can = GaugeMetricFamily(
             "grader_worker_ready", "Whether a worker can do its work, and said so lately.", labels=["role", "worker"]
         )
-        for worker in workers.workers(self._store):
+        memory = GaugeMetricFamily(
+            "grader_redis_memory_ratio", "Memory that a Redis uses, of its maxmemory.", labels=["instance"]
+        )
+        known_workers = workers.workers(self._store)
+        for worker in known_workers:
             can.add_metric([worker.role, worker.worker_id], worker.state == "ready")
+        for instance, ratio in workers.newest_memory(known_workers).items():
+            memory.add_metric([instance], ratio)
+        letters = GaugeMetricFamily("grader_dead_letters", "Messages that nobody could handle, kept for an operator.")
+        letters.add_metric([], dead_letters.count(self._store))
         items = GaugeMetricFamily(
             "grader_regrade_items", "Items of batches that are not ended, by state.", labels=["batch", "state"]
         )
         for (batch, state), count in regrades.open_items(self._store).items():
             items.add_metric([batch, state], count)
-        return [runs, oldest, undelivered, ready, seen, can, items, *self._figures.families()]
+        return [runs, oldest, undelivered, ready, seen, can, memory, letters, items, *self._figures.families()]
 
 
 def serve_metrics(store: Store, port: int) -> None:

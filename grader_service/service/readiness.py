@@ -23,6 +23,7 @@ log = structlog.get_logger(__name__)
 _LONGEST = 600
 DATABASE = "database"
 BROKER = "broker"
+RESULTS = "results"
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class Readiness:
         state_dir: folder of the files that health checks read.
         files: their names.
         probes: looked at in this order.
+        memory: how full each Redis is, by its name; said with the rest.
     """
 
     def __init__(
@@ -92,12 +94,14 @@ class Readiness:
         state_dir: Path,
         files: Sequence[str],
         probes: Sequence[Probe],
+        memory: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         self._identity = identity
         self._store = store
         self._state_dir = state_dir
         self._files = tuple(files)
         self._probes = tuple(probes)
+        self._memory = memory
         self.missing: Mapping[str, str] = {}
         """What was missing in the last look, by the name of the probe."""
 
@@ -118,7 +122,7 @@ class Readiness:
                 log.error("pulse_not_written", file=file, error=str(error))  # noqa: TRY400 - no traceback
         if DATABASE not in found:
             with contextlib.suppress(StoreUnavailable):
-                workers.say(self._store, self._identity, said)
+                workers.say(self._store, self._identity, said, self._memory())
 
     def end(self) -> None:
         """The worker ends as it should."""

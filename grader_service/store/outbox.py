@@ -11,6 +11,8 @@ from grader_service.store.tables import OutboxRow, VerdictRow
 _LONGEST_WAIT_S = 300.0
 _HELD_S = 5.0
 """Who takes an answer sends it within this time, or somebody else does."""
+_UNREAD_S = 60.0
+"""A queue that nobody reads is looked at this often for each answer that it should get."""
 
 
 @dataclass(frozen=True)
@@ -104,4 +106,14 @@ def postponed(store: Store, letter: Letter, error: str) -> None:
             update(OutboxRow)
             .where(OutboxRow.id == letter.id)
             .values(attempts=OutboxRow.attempts + 1, not_before=db_now() + wait_s, last_error=error[:2000])
+        )
+
+
+def unread(store: Store, letter: Letter, reason: str) -> None:
+    """Its task's result is stored; the message waits until the platform has read what lies in its queue."""
+    with store.transaction() as connection:
+        connection.execute(
+            update(OutboxRow)
+            .where(OutboxRow.id == letter.id)
+            .values(task_id=None, not_before=db_now() + _UNREAD_S, last_error=reason[:2000])
         )

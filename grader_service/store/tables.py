@@ -289,7 +289,29 @@ class WorkerRow(Base):
     """Why not, and what mends it."""
     labs_left: Mapped[str] = mapped_column(Text)
     """Ids of labs whose runs it leaves to others, each between two spaces."""
+    memory: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    """How much of its limit each Redis uses that it looks at, by name."""
     seen_at: Mapped[float]
+
+
+class DeadLetterRow(Base):
+    """A message that could not be handled, kept for an operator."""
+
+    __tablename__ = "dead_letter"
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
+    sha256: Mapped[str] = mapped_column(String(64), unique=True)
+    """Of the whole message: the same one is kept once."""
+    queue: Mapped[str] = mapped_column(String(16))
+    """`live` or `regrade`, from which it came."""
+    task_id: Mapped[str | None]
+    reason: Mapped[str] = mapped_column(Text)
+    size_bytes: Mapped[int]
+    """Of the whole message."""
+    data: Mapped[bytes] = mapped_column(LargeBinary)
+    """Its beginning, where it is larger than any message that is taken."""
+    came_at: Mapped[float]
+    """The last time."""
 
 
 def written(state: RunState) -> ColumnElement[str]:

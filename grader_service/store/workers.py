@@ -1,7 +1,8 @@
 """Workers as the store knows them: whether each can do its work, why not, and when it last said so."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, or_, select
 
@@ -48,6 +49,8 @@ class Worker:
     reason: str | None
     seen_s: float
     """Seconds since then."""
+    memory: Mapping[str, float]
+    """How much of its limit each Redis used that it looks at, by name."""
 
     @property
     def state(self) -> str:
@@ -57,13 +60,23 @@ class Worker:
         return "ready" if self.ready else "not_ready"
 
 
-def say(store: Store, identity: Identity, problems: Sequence[str]) -> None:
-    """A worker says that it is there, and what keeps it from working: nothing, where it is ready."""
+def say(
+    store: Store, identity: Identity, problems: Sequence[str], memory: Mapping[str, float] = MappingProxyType({})
+) -> None:
+    """A worker says that it is there, and what keeps it from working: nothing, where it is ready.
+
+    Args:
+        store: where it is said.
+        identity: who speaks.
+        problems: what is missing, and what mends it.
+        memory: how much of its limit each Redis uses, by name.
+    """
     said = {
         "ready": not problems,
         "reason": neutralise("; ".join(problems)[:4000]) or None,
         "host": identity.host,
         "labs_left": "".join(f" {lab} " for lab in sorted(identity.labs_left)),
+        "memory": dict(memory),
         "seen_at": db_now(),
     }
     who = {"worker_id": identity.worker_id, "role": identity.role, "device_id": identity.device_id}
@@ -90,10 +103,20 @@ def workers(store: Store) -> list[Worker]:
         WorkerRow.host,
         WorkerRow.ready,
         WorkerRow.reason,
+        WorkerRow.memory,
         (db_now() - WorkerRow.seen_at).label("seen_s"),
     ).order_by(WorkerRow.role, WorkerRow.worker_id)
     with store.transaction() as connection:
         return [Worker(**row) for row in connection.execute(statement).mappings()]
+
+
+def newest_memory(said: Sequence[Worker]) -> dict[str, float]:
+    """How much of its limit each Redis uses, by name, as the worker said that spoke last of it."""
+    found: dict[str, float] = {}
+    for worker in sorted(said, key=lambda one: -one.seen_s):
+        if worker.state != "silent":
+            found |= worker.memory
+    return found
 
 
 def tried_here(host: str, device: str) -> ColumnElement[bool]:

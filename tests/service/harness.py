@@ -18,7 +18,7 @@ import psutil
 from celery import Celery
 from sqlalchemy import select
 
-from grader_service.queue.app import make_app
+from grader_service.queue.app import make_answers_app, make_app
 from grader_service.settings import Settings
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, OutboxRow, RunRow, VerdictRow
@@ -118,6 +118,7 @@ class Service:
         self.store = Store(self.database_url, pool_size=10)
         self.store.migrate()
         self.app: Celery = make_app(self.settings())
+        self.answers: Celery = make_answers_app(self.settings())
 
     def env(self, **changes: str) -> dict[str, str]:
         """Environment of the service's processes; small times so that faults are noticed within a test."""
@@ -197,7 +198,7 @@ class Service:
 
     def result(self, task_id: str, timeout_s: float = 60.0) -> dict[str, Any]:
         """The result of a posted task."""
-        return self.app.AsyncResult(task_id).get(timeout=PATIENCE * timeout_s, interval=0.1)
+        return self.answers.AsyncResult(task_id).get(timeout=PATIENCE * timeout_s, interval=0.1)
 
     def rows(self, table: Any, *where: Any) -> list[Any]:
         """Rows of a table as mappings."""

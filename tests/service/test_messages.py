@@ -13,7 +13,7 @@ from grader_service.queue.envelope import MAX_BYTES, Unreadable, open_envelope
 from grader_service.queue.intake_loop import IntakeLoop
 from grader_service.service.message import MAX_INLINE_BYTES
 from grader_service.signing import signed_by
-from grader_service.store.tables import EventRow, SubmissionRow
+from grader_service.store.tables import DeadLetterRow, EventRow, SubmissionRow
 from tests.service.faults import body, envelope, explained, push
 from tests.service.harness import QUICK, SLOW, a_message
 from tests.waiting import wait_for
@@ -93,14 +93,15 @@ def test_what_cannot_be_graded_is_rejected_and_the_next_is_graded(graded):
 
 
 def test_a_message_without_any_task_id_is_kept_and_counted(graded):
-    """Nobody can be answered, so the bytes are put aside for the operator and the audit trail says so (C8)."""
+    """Nobody can be answered, so the bytes are kept for the operator and the audit trail says so (C8)."""
     client = graded.redis.client()
     nameless = [b"", b"\xff\xfe\x00", b"[]", b"null", b"{", b"[" * 100_000, b'{"headers": {}}', b'{"body": "x"}']
     before = len(graded.rows(EventRow, EventRow.kind == "refused"))
     for raw in nameless:
         push(graded, raw, "regrade")
     wait_for(lambda: len(graded.rows(EventRow, EventRow.kind == "refused")) == before + len(nameless), 20)
-    assert sorted(client.lrange("grader:intake:aside", 0, -1)) == sorted(nameless)
+    kept = graded.rows(DeadLetterRow)
+    assert sorted((row["data"], row["queue"]) for row in kept) == [(raw, "regrade") for raw in sorted(nameless)]
     assert wait_for(lambda: not client.exists("regrade") and not client.keys("grader:intake:work:*"), 10)
     with pytest.raises(Unreadable, match="bytes; expected at most") as caught:
         open_envelope(b"x" * ((64 << 20) + 1))
@@ -213,23 +214,25 @@ def test_artifacts_are_fetched_from_permitted_places_only(graded):
         assert graded.result(task_id)["provenance"]["submission_sha256"] == digest
 
 
-def test_a_bug_of_ours_puts_the_message_aside_and_answers_it(redis):
+def test_a_message_on_which_we_fail_is_kept_and_answered(redis):
     """What intake itself fails on is kept for the operator; the message behind it is taken."""
     client = redis.client()
-    handled, refused = [], []
+    handled, refused, kept = [], [], []
 
     def handle(messages, purpose):
         if "bad" in [message.task_id for message in messages]:
             raise ZeroDivisionError
         handled.extend((message.task_id, purpose) for message in messages)
 
-    loop = IntakeLoop(client, handle, refused.append)
+    loop = IntakeLoop(client, handle, refused.append, lambda *what: kept.append(what))
     for task_id in ("bad", "good"):
         client.lpush("regrade", json.dumps(envelope(body(submission={}), task_id=task_id)))
     assert [loop.take(), loop.take()] == [True, False]
     assert handled == [("good", "regrade")]
     assert [problem.task_id for problem in refused] == ["bad"]
-    assert b'"bad"' in client.lindex("grader:intake:aside", 0)
+    (raw, *what), reason = kept[0][:3], kept[0][3]
+    assert (json.loads(raw)["headers"]["id"], *what) == ("bad", "regrade", "bad")
+    assert reason.endswith("ZeroDivisionError")
     assert client.keys("grader:intake:work:*") == []
 
 
@@ -245,7 +248,7 @@ def test_a_source_that_does_not_answer_holds_up_nobody(redis, monkeypatch):
         if "slow" in names and len(seen) < 4:
             raise InfrastructureError("the source is away")
 
-    loop = IntakeLoop(client, handle, pytest.fail)
+    loop = IntakeLoop(client, handle, pytest.fail, pytest.fail)
     for task_id in ("slow", "quick"):
         client.lpush("live", json.dumps(envelope(body(submission={}), task_id=task_id)))
     assert [loop.take() for _ in range(3)] == [False, True, False]
@@ -262,11 +265,11 @@ def test_what_a_consumer_had_in_hand_goes_back_to_the_head(redis):
     def die(*_):
         raise BrokerGone("killed here")
 
-    dead = IntakeLoop(client, die, die, alive_s=60, name="dead")
+    dead = IntakeLoop(client, die, die, die, alive_s=60, name="dead")
     dead._beat()
     with pytest.raises(BrokerGone):
         dead.take()
-    other = IntakeLoop(client, die, die, name="other")
+    other = IntakeLoop(client, die, die, die, name="other")
     assert other.recover() == 0
     assert client.llen("grader:intake:work:dead:live") == 3
     assert client.delete("grader:intake:alive:dead") == 1  # as if its time had run out

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from grader_service.queue.chores import common_chores
+from grader_service.queue.chores import common_chores, judges_chores
+from grader_service.queue.letters import Post
 from grader_service.service import pulse
-from grader_service.service.readiness import BROKER, Probe, Readiness, database_probe, device_probe, problems
+from grader_service.service.readiness import BROKER, RESULTS, Probe, Readiness, database_probe, device_probe, problems
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceProbe, WatchedHost
 from grader_service.service.runner import RunEnd
-from grader_service.store import devices, workers
+from grader_service.store import devices, outbox, workers
 from grader_service.store.engine import Store
 from sandbox.process_runner import ProcessRunner
 from tests.service.faults import scrape
@@ -149,18 +150,21 @@ class TestTheWord:
         assert "grader store migrate" in found[0]
         away.close()
 
-    def test_waits_once_for_a_broker_that_is_away(self, bench):
+    @pytest.mark.parametrize(("away", "chore"), [(BROKER, "announce"), (RESULTS, "deliver")])
+    def test_waits_once_for_a_redis_that_is_away(self, bench, away, chore):
         """Each further chore that asked it would wait as long, until the worker seemed silent."""
         up = [False, True]
-        readiness = self.readiness(bench, Probe(BROKER, lambda: 1 / up.pop(0)))
-        nowhere = None  # a broker that must not be asked
-        chores = dict(common_chores(bench.store, nowhere, RetryPolicy(3), readiness))
+        readiness = self.readiness(bench, Probe(away, lambda: 1 / up.pop(0)))
+        nowhere = None  # a Redis that must not be asked
+        post = Post(bench.store, nowhere, 1)
+        chores = dict(common_chores(bench.store, nowhere, RetryPolicy(3), readiness) + judges_chores(post, readiness))
+        with bench.store.transaction() as connection:
+            outbox.enqueue(connection, None, "task", None, None, "{}")
         readiness.look()
-        chores["announce"]()
-        chores["deliver"]()
+        chores[chore]()
         readiness.look()
         with pytest.raises(AttributeError):
-            chores["announce"]()
+            chores[chore]()
 
     def test_is_heard_where_the_disk_is_full(self, bench, monkeypatch):
         """No file can be made; the one that is there has room for what is said."""

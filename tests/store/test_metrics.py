@@ -4,12 +4,15 @@ import time
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from sqlalchemy import update
 
 from grader_service.service.event_figures import EventFigures
 from grader_service.service.metrics import StoreCollector
-from grader_service.store import devices, leases, operations, workers
+from grader_service.store import dead_letters, devices, leases, operations, workers
 from grader_service.store.acceptance import Waiter
+from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
+from grader_service.store.tables import WorkerRow
 from tests.store.test_store import a_submission, accept, finish
 
 
@@ -41,7 +44,9 @@ def test_figures(store):
     """Counts, stages, devices, what waits and what was not delivered."""
     devices.see(store, "GPU-1", "host", "H100")
     workers.say(store, workers.Identity(workers.RUN, "host", "GPU-1"), ())
-    workers.say(store, workers.Identity(workers.JUDGE, "host"), ["broker: Redis does not answer"])
+    away = ["results: the Redis for results does not answer"]
+    workers.say(store, workers.Identity(workers.JUDGE, "host"), away, {"broker": 0.25})
+    dead_letters.keep(store, b"what", "live", None, "the message is not JSON")
     for number in range(3):
         grade_one(store, number)
     text = text_of(store)
@@ -55,6 +60,8 @@ def test_figures(store):
     assert 'grader_devices{state="ready"} 1.0' in text
     assert 'grader_worker_ready{role="run",worker="run/GPU-1"} 1.0' in text
     assert 'grader_worker_ready{role="judge",worker="judge/host"} 0.0' in text
+    assert 'grader_redis_memory_ratio{instance="broker"} 0.25' in text
+    assert "grader_dead_letters 1.0" in text
 
 
 def test_what_a_verdict_costs(store):
@@ -114,3 +121,17 @@ def test_a_database_that_is_away(tmp_path):
     assert "grader_store_up 0.0" in text
     assert "grader_runs" not in text
     store.close()
+
+
+def test_how_full_each_redis_is(store):
+    """As the worker said that spoke last of it; what a silent one said is no longer true."""
+
+    def heard_of(seconds):
+        with store.transaction() as connection:
+            connection.execute(update(WorkerRow).where(WorkerRow.host == "old").values(seen_at=db_now() - seconds))
+        return workers.newest_memory(workers.workers(store))
+
+    workers.say(store, workers.Identity(workers.JUDGE, "new"), (), {"results": 0.2})
+    workers.say(store, workers.Identity(workers.JUDGE, "old"), (), {"broker": 0.9, "results": 0.9})
+    assert heard_of(30) == {"broker": 0.9, "results": 0.2}
+    assert heard_of(90) == {"results": 0.2}

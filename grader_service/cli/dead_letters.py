@@ -1,0 +1,95 @@
+"""`grader dead-letters`: messages that could not be handled, kept for an operator."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from grader_service.cli.arguments import operator
+from grader_service.cli.output import console, when
+from grader_service.errors import InfrastructureError, UsageError
+from grader_service.settings import Settings
+
+if TYPE_CHECKING:
+    from grader_service.store.engine import Store
+
+app = typer.Typer(
+    help="Messages that could not be handled: list, show, post, remove.", no_args_is_help=True, rich_markup_mode=None
+)
+
+LetterId = Annotated[int, typer.Argument(metavar="ID", help="As listed.")]
+
+
+@app.command("list")
+def list_letters() -> None:
+    """List them, newest first. Exit code 1 when there are any."""
+    from grader_service.store import dead_letters
+
+    letters = dead_letters.letters(_store())
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("id", "came", "queue", "task", "bytes", "reason"):
+        table.add_column(heading, overflow="fold")
+    for letter in letters:
+        kept = "" if letter.whole else f" (kept: {dead_letters.LARGEST_BYTES})"
+        size = f"{letter.size_bytes}{kept}"
+        table.add_row(str(letter.id), when(letter.came_at), letter.queue, letter.task_id or "", size, letter.reason)
+    if letters:
+        console().print(table)
+        raise typer.Exit(1)
+    console().print("none")
+
+
+@app.command("show")
+def show(letter_id: LetterId) -> None:
+    """Write the bytes of one as they came. Whoever sent them chose them: do not print them on a terminal unseen."""
+    from grader_service.store import dead_letters
+
+    _, data = dead_letters.letter(_store(), letter_id)
+    sys.stdout.buffer.write(data)
+
+
+@app.command("post")
+def post(letter_id: LetterId) -> None:
+    """Put one on its queue again, after what it failed on was mended."""
+    from redis.exceptions import RedisError
+
+    from grader_service import wiring
+    from grader_service.store import dead_letters
+
+    store = _store()
+    letter, data = dead_letters.letter(store, letter_id)
+    if not letter.whole:
+        raise UsageError(
+            f"of dead letter {letter_id}, {letter.size_bytes} bytes, only {len(data)} were kept; no message that large "
+            "is taken: `grader dead-letters remove` it, and tell its sender"
+        )
+    try:
+        wiring.open_redis(Settings()).lpush(letter.queue, data)
+    except RedisError as error:
+        raise InfrastructureError(f"the broker did not take it, and it is still kept: {error}") from error
+    if dead_letters.remove(store, letter, operator(), "posted"):
+        console().print(f"{letter_id}: on the queue {letter.queue} again")
+    else:
+        console().print(f"{letter_id}: could not be handled this time either, and is still kept")
+        raise typer.Exit(1)
+
+
+@app.command("remove")
+def remove(letter_id: LetterId) -> None:
+    """Delete one for good."""
+    from grader_service.store import dead_letters
+
+    store = _store()
+    letter, _ = dead_letters.letter(store, letter_id)
+    if dead_letters.remove(store, letter, operator(), "removed"):
+        console().print(f"{letter_id}: removed")
+    else:
+        console().print(f"{letter_id}: came once more just now, and is still kept")
+        raise typer.Exit(1)
+
+
+def _store() -> "Store":
+    from grader_service import wiring
+
+    return wiring.ready_store(Settings())
