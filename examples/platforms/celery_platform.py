@@ -2,7 +2,8 @@
 
 celery -A celery_platform worker -Q lab-platform       # stores what comes as verdicts/SUBMISSION_ID.json
 python3 celery_platform.py PATH SUBMISSION_ID [STEP…]  # posts one submission
-Both need GRADER_REDIS_URL=redis://:PASSWORD@HOST:6379/0 and GRADER_PUBLIC_KEYS="KEY …", several with spaces between.
+Both need GRADER_REDIS_URL=redis://:PASSWORD@HOST:6379/0 and GRADER_PUBLIC_KEYS="KEY …", several with spaces between,
+and GRADER_RESULT_URL=redis://:PASSWORD@HOST:6380/0 where the service keeps answers in another Redis.
 """
 
 import base64
@@ -19,8 +20,13 @@ URL, KEYS = os.environ.get("GRADER_REDIS_URL"), os.environ.get("GRADER_PUBLIC_KE
 if not URL or not KEYS or (__name__ == "__main__" and len(sys.argv) < 3):
     print(__doc__, file=sys.stderr)
     sys.exit(2)
-app = Celery("lab-platform", broker=URL)
-app.conf.update(task_serializer="json", accept_content=["json"])
+RESULT_URL = os.environ.get("GRADER_RESULT_URL") or URL
+grader = Celery("grader", broker=URL)  # posts submissions to the service's broker
+# The worker's application: `celery -A` takes the one named `app`. The service sends verdicts to the Redis where it keeps
+# answers, so that one, and not the broker to which submissions are posted, is the broker of this worker.
+app = Celery("lab-platform", broker=RESULT_URL)
+for one in (grader, app):
+    one.conf.update(task_serializer="json", accept_content=["json"])
 
 
 @app.task(name="lab.verdict_ready", ignore_result=True)
@@ -56,7 +62,7 @@ def post(path, submission_id, steps=()):
         "artifact": {"filename": path.name, "inline": base64.b64encode(path.read_bytes()).decode()},
         "reply_to": {"queue": "lab-platform", "task": "lab.verdict_ready"},
     }
-    app.send_task("grader.grade", kwargs={"submission": submission}, queue="live", ignore_result=True)
+    grader.send_task("grader.grade", kwargs={"submission": submission}, queue="live", ignore_result=True)
 
 
 if __name__ == "__main__":

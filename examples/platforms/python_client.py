@@ -8,7 +8,8 @@ from grader_service.client import Client, ClientError, InvalidRequest, Status
 
 USAGE = """\
 usage: python3 python_client.py PATH SUBMISSION_ID [STEP…]   (an id is 1 to 128 of A-Za-z0-9._:-)
-needs GRADER_REDIS_URL=redis://:PASSWORD@HOST:6379/0 and GRADER_PUBLIC_KEYS="KEY …", several with spaces between"""
+needs GRADER_REDIS_URL=redis://:PASSWORD@HOST:6379/0 and GRADER_PUBLIC_KEYS="KEY …", several with spaces between
+and GRADER_RESULT_URL=redis://:PASSWORD@HOST:6380/0 where the service keeps answers in another Redis"""
 
 url, keys = os.environ.get("GRADER_REDIS_URL"), os.environ.get("GRADER_PUBLIC_KEYS", "").split()
 if not url or not keys or len(sys.argv) < 3:  # without keys no signature would be checked
@@ -17,7 +18,7 @@ if not url or not keys or len(sys.argv) < 3:  # without keys no signature would 
 path, submission_id, *steps = sys.argv[1:]
 
 try:
-    with Client(url, public_keys=keys) as client:
+    with Client(url, result_url=os.environ.get("GRADER_RESULT_URL") or None, public_keys=keys) as client:
         client.post(
             path, lab="dali-pipelines", submission_id=submission_id, learner="u-python", cohort="2026-fall", steps=steps
         )

@@ -12,7 +12,7 @@ from grader_service.cli.grade import EXIT_CODES
 from grader_service.cli.output import console, error_console, write_text
 from grader_service.cli.render import show_verdict
 from grader_service.errors import UsageError
-from grader_service.queue.address import redis_url
+from grader_service.queue.address import redis_url, result_url
 from grader_service.service.message import MAX_INLINE_BYTES, ArtifactMessage
 from grader_service.settings import Settings
 
@@ -44,7 +44,7 @@ def submit(  # noqa: PLR0917 - one parameter per option
     from grader_service.client import Client, MessageRejected, TryLater  # noqa: PLC0415 - other commands need no Redis
 
     settings = Settings()
-    with Client(redis_url(settings)) as client:
+    with Client(redis_url(settings), result_url=result_url(settings)) as client:
         posted = client.post(
             _artifact(path, settings),
             lab=lab,

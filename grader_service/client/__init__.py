@@ -1,6 +1,7 @@
 """For lab platforms in Python: post a submission, wait for its verdict, check its signature, without a Celery app.
 
-    with Client("redis://:PASSWORD@127.0.0.1:6379/0", public_keys=[KEY]) as client:
+    broker, results = "redis://:PASSWORD@127.0.0.1:6379/0", "redis://:PASSWORD@127.0.0.1:6380/0"
+    with Client(broker, result_url=results, public_keys=[KEY]) as client:
         verdict = client.grade("submission.ipynb", lab="dali-pipelines", submission_id="lms:4711", learner="u-17")
 
 Of the service it knows the form of messages and verdicts; it imports redis, pydantic, cryptography and rfc8785.

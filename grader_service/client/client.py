@@ -1,4 +1,4 @@
-"""Posts submissions to the service's Redis, and reads their verdicts there."""
+"""Posts submissions to the service's broker, and reads their verdicts where the service keeps results."""
 
 import base64
 import secrets
@@ -8,16 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlsplit
 
 from pydantic import ValidationError
-from redis import Redis
-from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, ConnectionError, RedisError, TimeoutError  # noqa: A004
-from redis.retry import Retry
 
 from grader_service.client.errors import (
-    BrokerUnreachable,
     InvalidRequest,
     MessageRejected,
     TimedOut,
@@ -25,14 +20,13 @@ from grader_service.client.errors import (
     UnexpectedAnswer,
 )
 from grader_service.client.received import ReceivedVerdict
+from grader_service.client.server import Broker, Results, Server
 from grader_service.client.signatures import verify
 from grader_service.client.wire import celery_message, result_key, result_of
 from grader_service.model.verdict import Status
 from grader_service.service.message import MAX_INLINE_BYTES, ArtifactMessage, Malformed, ReplyTo, parse_message
 
 _LOOK_EVERY_S = 0.2
-_SILENT_S = 5.0
-"""A broker that has not answered for so long is behind a dead connection."""
 _REFUSALS = ("message.", "artifact.", "submission.conflict")
 _LATER = "queue."
 _QUEUES = ("live", "regrade")
@@ -45,30 +39,23 @@ class Client:
     process too, and after a restart.
 
     Args:
-        broker_url: of the service's Redis, with its password: `redis://:PASSWORD@HOST:6379/0`; `rediss://` through TLS.
+        broker_url: of the Redis where submissions are posted, with its password: `redis://:PASSWORD@HOST:6379/0`;
+            `rediss://` through TLS.
+        result_url: of the Redis where the service keeps results (its GRADER_RESULT_URL), in the same form; with
+            `compose.yaml` it is another one than the broker, on port 6380. None where the broker keeps them.
         public_keys: keys of the service. When there are any, `wait` returns verdicts that one of them signed, and
             raises on others; without them no signature is checked.
 
     Raises:
-        InvalidRequest: this is no Redis URL.
+        InvalidRequest: one of the two is no Redis URL; the text says which.
     """
 
-    def __init__(self, broker_url: str, *, public_keys: Iterable[str] = ()) -> None:
+    def __init__(self, broker_url: str, *, result_url: str | None = None, public_keys: Iterable[str] = ()) -> None:
         self._keys = tuple(public_keys)
-        try:
-            parts = urlsplit(broker_url)
-            self._shown = f"{parts.scheme}://{parts.hostname}:{parts.port or 6379}{parts.path}"  # without the password
-            self._redis = Redis.from_url(
-                broker_url,
-                socket_timeout=_SILENT_S,
-                socket_connect_timeout=_SILENT_S,
-                retry=Retry(NoBackoff(), 1),  # for a connection of the pool that ended meanwhile
-            )
-        except ValueError as error:
-            raise InvalidRequest(
-                f"the broker's URL cannot be used: {error}. Expected redis://:PASSWORD@HOST:PORT/0 with the service's "
-                "password in it"
-            ) from None
+        self._broker = Broker(broker_url)
+        self._results: Server = self._broker
+        if result_url is not None and result_url != broker_url:
+            self._results = Results(result_url)
 
     def __enter__(self) -> Self:
         return self
@@ -79,8 +66,9 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections."""
-        self._redis.close()
+        """Closes the connections to both servers."""
+        self._broker.redis.close()
+        self._results.redis.close()
 
     def post(
         self,
@@ -108,11 +96,12 @@ class Client:
             queue: `live` while a learner waits, `regrade` for bulk work.
             filename: the learner's name for it; a path's own when not given.
             submitted_at: when it was handed in, with a time zone.
-            reply_to: queue and task to which the verdict is sent as well.
+            reply_to: queue and task to which the verdict is sent as well; the queue is in the results' Redis.
 
         Raises:
             InvalidRequest: nothing was posted; the text names each problem.
-            BrokerUnreachable: Redis did not take it.
+            BrokerUnreachable: the results' Redis did not delete the earlier result, so nothing was posted; or the
+                broker did not take the submission.
         """
         if queue not in _QUEUES:
             raise InvalidRequest(f"queue {queue!r} is nobody's; expected {' or '.join(_QUEUES)}")
@@ -133,16 +122,21 @@ class Client:
         except Malformed as problem:
             raise InvalidRequest(f"this cannot be posted: {problem}") from None
         try:
-            with self._redis.pipeline(transaction=True) as pipe:
-                pipe.delete(result_key(name))  # of an earlier post, such as that the queue was full then
-                pipe.lpush(queue, celery_message(name, queue, message))
-                pipe.execute()
+            # Of an earlier post, such as that the queue was full then. Before the post, whose result may come at once.
+            self._results.redis.delete(result_key(name))
         except RedisError as error:
-            raise self._unreachable(f"did not take submission {name}", error) from error
+            what = f"did not delete the earlier result of submission {name}, so nothing was posted"
+            raise self._results.unreachable(what, error) from error
+        try:
+            self._broker.redis.lpush(queue, celery_message(name, queue, message))
+        except RedisError as error:
+            raise self._broker.unreachable(f"did not take submission {name}", error) from error
         return name
 
     def wait(self, submission_id: str, timeout_s: float = 600.0) -> ReceivedVerdict:
-        """The verdict on a submission that a client posted, once it is there; it can be read for a week.
+        """The verdict on a submission that a client posted, once it is there.
+
+        It can be read for a day (or the service's GRADER_RESULT_DAYS); afterwards, post the same submission again.
 
         Args:
             submission_id: as `post` returned it.
@@ -154,29 +148,26 @@ class Client:
             MessageRejected: the service cannot use the message.
             SignatureInvalid: none of `public_keys` signed it.
             UnexpectedAnswer: what came is no verdict.
-            BrokerUnreachable: Redis does not answer; a moment's absence while it waits is passed over.
+            BrokerUnreachable: the results' Redis does not answer; a moment's absence while it waits is passed over.
         """
         deadline = time.monotonic() + timeout_s
         while True:
             away: RedisError | None = None
             try:
-                raw = self._redis.get(result_key(submission_id))
+                raw = self._results.redis.get(result_key(submission_id))
             except AuthenticationError as error:
-                raise self._unreachable("refuses the client", error) from error
+                raise self._results.unreachable("refuses the client", error) from error
             except (ConnectionError, TimeoutError) as error:
                 away, raw = error, None
             except RedisError as error:
-                raise self._unreachable("did not say whether there is a verdict", error) from error
+                raise self._results.unreachable("did not say whether there is a verdict", error) from error
             if isinstance(raw, bytes):
                 return self._taken(submission_id, raw)
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 if away is not None:
-                    raise self._unreachable(f"did not answer within {timeout_s:g} s", away) from away
-                raise TimedOut(
-                    f"no verdict came within {timeout_s:g} s; `grader status {submission_id}` says where it is, on the "
-                    "service's side; wait again, or longer"
-                )
+                    raise self._results.unreachable(f"did not answer within {timeout_s:g} s", away) from away
+                raise TimedOut(self._no_verdict(submission_id, timeout_s))
             time.sleep(min(_LOOK_EVERY_S, left_s))
 
     def grade(
@@ -203,13 +194,23 @@ class Client:
         )
         return self.wait(posted, timeout_s)
 
+    def _no_verdict(self, submission_id: str, timeout_s: float) -> str:
+        text = (
+            f"no verdict came within {timeout_s:g} s to {self._results.name} at {self._results.shown}; `grader status "
+            f"{submission_id}` says where it is, on the service's side; wait again, or longer. A verdict that is older "
+            "than a day (GRADER_RESULT_DAYS) comes when the same submission is posted again"
+        )
+        if self._results is self._broker:
+            text += ". Where the service's GRADER_RESULT_URL names another Redis, give that one's URL as `result_url`"
+        return text
+
     def _taken(self, submission_id: str, raw: bytes) -> ReceivedVerdict:
         try:
             verdict = ReceivedVerdict.read(result_of(raw))
         except ValueError as error:
             raise UnexpectedAnswer(
-                f"the result of task {submission_id} is no verdict: {str(error)[:500]}. Is {self._shown} the service's "
-                "Redis, and do no other workers take messages from its queues?"
+                f"the result of task {submission_id} is no verdict: {str(error)[:500]}. Is {self._results.shown} "
+                "where the service keeps results, and do no other workers take messages from its queues?"
             ) from None
         if self._keys:
             verify(verdict, self._keys)
@@ -218,12 +219,6 @@ class Client:
         if verdict.status is Status.REJECTED and verdict.code.startswith(_REFUSALS):
             raise MessageRejected(verdict)
         return verdict
-
-    def _unreachable(self, what: str, error: RedisError) -> BrokerUnreachable:
-        return BrokerUnreachable(
-            f"the broker at {self._shown} {what}: {error}. Expected the service's Redis and, in the URL, its password "
-            "(the file secrets/redis_password where the service was started)"
-        )
 
 
 def _artifact(submission: str | Path | bytes | ArtifactMessage, filename: str | None) -> ArtifactMessage:

@@ -22,13 +22,19 @@ class InvalidRequest(ClientError):
 
 
 class BrokerUnreachable(ClientError):
-    """Redis does not answer, or does not take the message. It may have been posted all the same: post it again."""
+    """The broker, or the Redis with the results, does not answer or refuses; the text says which of the two.
+
+    After a call that posts, the submission may have been posted all the same: post it again.
+    """
 
     retry: ClassVar[bool] = True
 
 
 class TimedOut(ClientError):
-    """No verdict came in time. The submission is still with the service: wait again."""
+    """No verdict came in time. The submission is still with the service: wait again.
+
+    Or it was answered more than a day ago, or where this client does not look; the text says where it looked.
+    """
 
     retry: ClassVar[bool] = True
 

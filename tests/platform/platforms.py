@@ -11,6 +11,12 @@ from typing import Any
 
 import pytest
 
+from grader_service.model.verdict import Verdict
+from grader_service.queue.app import make_answers_app
+from grader_service.queue.letters import Post
+from grader_service.settings import Settings
+from grader_service.store.engine import Store
+from grader_service.store.outbox import Letter
 from tests.conftest import missing
 from tests.levels.parts import ROOT
 
@@ -24,20 +30,36 @@ class Platform:
     command: tuple[str, ...]
     folder: Path
 
-    def run(self, redis_url: str | None, keys: str | None, *arguments: str, timeout_s: float = 150.0) -> Any:
+    def run(
+        self,
+        redis_url: str | None,
+        keys: str | None,
+        *arguments: str,
+        result_url: str | None = None,
+        timeout_s: float = 150.0,
+    ) -> Any:
         """The program after it ended; its arguments are a path, an id and steps. What is None is not set."""
-        given = {"GRADER_REDIS_URL": redis_url, "GRADER_PUBLIC_KEYS": keys}
+        given = {"GRADER_REDIS_URL": redis_url, "GRADER_RESULT_URL": result_url, "GRADER_PUBLIC_KEYS": keys}
         environment = {**os.environ, **{name: value for name, value in given.items() if value is not None}}
         return subprocess.run(
             [*self.command, *arguments],
             cwd=self.folder, env=environment, check=False, capture_output=True, text=True, timeout=timeout_s,
         )  # fmt: skip
 
-    def grade(self, redis_url: str, keys: str, *arguments: str, timeout_s: float = 150.0) -> dict[str, Any]:
+    def grade(
+        self, redis_url: str, keys: str, *arguments: str, result_url: str | None = None, timeout_s: float = 150.0
+    ) -> dict[str, Any]:
         """The verdict that it printed, with a signature that it has found to hold."""
-        done = self.run(redis_url, keys, *arguments, timeout_s=timeout_s)
+        done = self.run(redis_url, keys, *arguments, result_url=result_url, timeout_s=timeout_s)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+
+def tell(result_url: str, verdict: Verdict, *, task_id: str | None = None, queue: str | None = None) -> None:
+    """Delivers an answer into this Redis as the service does: as the result of a task, to a queue, or both."""
+    task = "lab.verdict_ready" if queue else None
+    post = Post(Store("sqlite://"), make_answers_app(Settings(redis_url=result_url)), most_unread=100)
+    post.deliver(Letter(1, task_id, queue, task, verdict.model_dump_json(), 0))
 
 
 @pytest.fixture(scope="session")

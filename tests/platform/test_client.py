@@ -22,15 +22,15 @@ from grader_service.client import (
     UnexpectedAnswer,
     verify,
 )
-from grader_service.queue.app import make_app
 from grader_service.queue.envelope import open_envelope
-from grader_service.queue.letters import deliver
 from grader_service.service.message import MAX_INLINE_BYTES, parse_message
-from grader_service.settings import Settings
 from grader_service.signing import Signer
-from grader_service.store.outbox import Letter
+from tests.command_line import invoked
 from tests.levels.parts import ROOT
+from tests.platform.platforms import tell
 from tests.service.harness import QUICK
+from tests.services.redis_server import redis_server
+from tests.waiting import wait_for
 
 # The warning is of Celery's backend, in this process.
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore:Call to deprecated setex")]
@@ -43,17 +43,27 @@ def signer(tmp_path):
     return Signer.from_folder(tmp_path / "keys")
 
 
+@pytest.fixture(params=["one-redis", "two-redis"])
+def results(request, redis):
+    """The Redis with the results: the broker itself, or another one."""
+    if request.param == "one-redis":
+        yield redis
+        return
+    with redis_server() as other:
+        yield other
+
+
 @pytest.fixture
-def client(redis, signer):
+def client(redis, results, signer):
     """One that accepts that signer's verdicts."""
-    with Client(redis.url, public_keys=[signer.public_key]) as made:
+    result_url = None if results is redis else results.url
+    with Client(redis.url, result_url=result_url, public_keys=[signer.public_key]) as made:
         yield made
 
 
-def answer(redis, verdict):
+def answer(results, verdict):
     """Delivers a verdict as the service does, to the task that has its submission's id."""
-    app = make_app(Settings(redis_url=redis.url))
-    deliver(app, Letter(1, verdict.submission_id, None, None, verdict.model_dump_json(), 0))
+    tell(results.url, verdict, task_id=verdict.submission_id)
 
 
 def refusal(signer, code):
@@ -89,50 +99,94 @@ def test_what_cannot_be_posted_is_said_before_it_is(client, redis, tmp_path):
     ):
         with pytest.raises(InvalidRequest, match=said):
             client.post(**{"lab": LAB, "submission_id": "lms:1", **arguments})
-    with pytest.raises(InvalidRequest, match="Expected redis://"):
-        Client("http://127.0.0.1")
+    for urls, said in (
+        (("http://127.0.0.1", None), "the broker cannot.*Expected redis://"),
+        ((redis.url, "http://127.0.0.1"), "the results' Redis cannot.*Expected redis://"),
+    ):
+        with pytest.raises(InvalidRequest, match=said):
+            Client(urls[0], result_url=urls[1])
     assert not redis.client().exists("live", "regrade")
 
 
-def test_a_refused_message_is_an_error_and_a_rejected_submission_a_verdict(client, redis, signer):
+def test_a_refused_message_is_an_error_and_a_rejected_submission_a_verdict(client, results, signer):
     """The first is the platform's to mend, or to post again; the second is the learner's."""
     for error, codes in (
         (TryLater, ("queue.full", "queue.rate_limited")),
         (MessageRejected, ("message.malformed", "artifact.not_found", "submission.conflict")),
     ):
         for code in codes:
-            answer(redis, refusal(signer, code))
+            answer(results, refusal(signer, code))
             with pytest.raises(error, match=f"the reason is {code}") as caught:
                 client.wait("lms:1", 5)
             assert caught.value.verdict.code == code
     for code in ("archive.link", "submission.empty"):
-        answer(redis, refusal(signer, code))
+        answer(results, refusal(signer, code))
         verdict = client.wait("lms:1", 5)
         assert (verdict.status, verdict.code) == (Status.REJECTED, code)
 
 
-def test_a_submission_posted_again_has_another_answer(client, redis, signer):
+def test_a_submission_posted_again_has_another_answer(client, results, signer):
     """Whoever waits is not told of the time when the queue was full."""
-    answer(redis, refusal(signer, "queue.full"))
+    answer(results, refusal(signer, "queue.full"))
     client.post(b"x = 1", filename="s.py", lab=LAB, submission_id="lms:1")
-    with pytest.raises(TimedOut, match="no verdict came within 0 s"):
+    with pytest.raises(TimedOut, match=f"no verdict came within 0 s to .*:{results.port}/0;"):
         client.wait("lms:1", 0)
 
 
-def test_only_the_services_verdicts_are_taken(client, redis, signer, tmp_path):
+def test_submissions_go_to_one_redis_and_verdicts_come_from_the_other(redis, signer):
+    """Neither has what belongs into the other."""
+    verdict = refusal(signer, "archive.link")
+    with (
+        redis_server() as results,
+        Client(redis.url, result_url=results.url, public_keys=[signer.public_key]) as client,
+    ):
+        client.post(b"x = 1", filename="s.py", lab=LAB, submission_id="lms:1")
+        assert (redis.client().keys(), results.client().keys()) == ([b"live"], [])
+        answer(redis, verdict)  # where this client does not look
+        with pytest.raises(TimedOut):
+            client.wait("lms:1", 0)
+        answer(results, verdict)
+        assert client.wait("lms:1", 5).document == verdict.model_dump(mode="json")
+
+
+def test_who_gave_the_brokers_address_alone_is_told_of_the_other(redis):
+    """No verdict ever comes to the broker where the service keeps results elsewhere; whoever gave both is not."""
+    for result_url, told in ((None, True), (redis.url, True), (redis.url.replace("/0", "/1"), False)):
+        with Client(redis.url, result_url=result_url) as client, pytest.raises(TimedOut) as late:
+            client.wait("lms:1", 0)
+        assert ("`result_url`" in str(late.value)) is told
+
+
+def test_the_command_posts_to_one_redis_and_reads_from_the_other(redis, signer, tmp_path):
+    """As the settings name them, each with the password in its file."""
+    (tmp_path / "s.py").write_text(QUICK)
+    words = ("submit", str(tmp_path / "s.py"), "--submission-id", "lms:1", "--wait", "60")
+    with redis_server() as results, ThreadPoolExecutor(1) as pool:
+        settings = {"GRADER_STATE_DIR": str(tmp_path)}
+        for name, server in (("REDIS", redis), ("RESULT", results)):
+            (tmp_path / name).write_text(server.password)
+            settings[f"GRADER_{name}_URL"] = f"redis://127.0.0.1:{server.port}/0"
+            settings[f"GRADER_{name}_PASSWORD_FILE"] = str(tmp_path / name)
+        running = pool.submit(invoked, *words, status=5, **settings)
+        wait_for(lambda: redis.client().llen("live") or running.done(), 20)
+        answer(results, refusal(signer, "archive.link"))
+        assert "archive.link" in running.result().stdout
+
+
+def test_only_the_services_verdicts_are_taken(client, results, signer, tmp_path):
     """Not one that was changed, another key's, or something that is none."""
     good = refusal(signer, "archive.link")
-    answer(redis, good.model_copy(update={"feedback": "well done"}))
+    answer(results, good.model_copy(update={"feedback": "well done"}))
     with pytest.raises(SignatureInvalid, match="does not hold"):
         client.wait("lms:1", 5)
     stranger = Signer.from_folder(tmp_path / "other")
-    answer(redis, refusal(stranger, "archive.link"))
+    answer(results, refusal(stranger, "archive.link"))
     with pytest.raises(SignatureInvalid, match=f"signed by {stranger.public_key}; expected {signer.public_key}"):
         client.wait("lms:1", 5)
-    redis.client().set("celery-task-meta-lms:1", '{"status": "FAILURE", "result": {"exc_type": "NotRegistered"}}')
+    results.client().set("celery-task-meta-lms:1", '{"status": "FAILURE", "result": {"exc_type": "NotRegistered"}}')
     with pytest.raises(UnexpectedAnswer, match="NotRegistered"):
         client.wait("lms:1", 5)
-    answer(redis, good)
+    answer(results, good)
     assert client.wait("lms:1", 5).document == good.model_dump(mode="json")
 
 
@@ -152,28 +206,58 @@ def test_verdicts_of_other_versions_are_read_and_verified(signer):
         assert verdict.status.value == document["status"]
 
 
-def test_a_broker_that_does_not_take_it_is_named_without_its_password(redis):
-    """Away, or with another password."""
-    with (
-        Client(redis.url.replace(redis.password, "guess")) as stranger,
-        pytest.raises(BrokerUnreachable, match=f"127.0.0.1:{redis.port}") as refused,
+def test_a_redis_that_refuses_is_named_without_its_password(redis):
+    """Whichever of the two asks for another password."""
+    wrong = redis.url.replace(redis.password, "guess")
+    other = wrong.replace("/0", "/1")
+    for client, said in (
+        (Client(wrong), f"the broker at redis://127.0.0.1:{redis.port}/0 refuses"),
+        (Client(redis.url, result_url=other), f"the results' Redis at redis://127.0.0.1:{redis.port}/1 refuses"),
     ):
-        stranger.wait("lms:1", 60)  # which is not waited for
-    redis.kill()
-    with Client(redis.url) as client:
-        with pytest.raises(BrokerUnreachable, match="did not take submission lms:1") as away:
+        with client, pytest.raises(BrokerUnreachable, match=said) as refused:
+            client.wait("lms:1", 60)  # which is not waited for
+        assert "guess" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("separate", "dead", "said"),
+    [
+        (False, "broker", "the broker .* did not delete .* nothing was posted"),
+        (True, "broker", "the broker .* did not take submission lms:1"),
+        (True, "results", "the results' Redis .* did not delete .* nothing was posted"),
+    ],
+)
+def test_a_redis_that_is_away_when_something_is_posted_is_named_without_its_password(separate, dead, said, redis):
+    """And nothing is posted whose verdict could not be told from an earlier one."""
+    with redis_server() as other, Client(redis.url, result_url=other.url if separate else None) as client:
+        away, there = (redis, other) if dead == "broker" else (other, redis)
+        away.kill()
+        with pytest.raises(BrokerUnreachable, match=said) as unposted:
             client.post(b"x = 1", filename="s.py", lab=LAB, submission_id="lms:1")
-        with pytest.raises(BrokerUnreachable, match="did not answer within 0 s"):
-            client.wait("lms:1", 0)
-    assert "guess" not in str(refused.value)
-    assert redis.password not in str(away.value)
+        assert not there.client().exists("live")
+    for text in (f"redis://127.0.0.1:{away.port}/0", "secrets/redis_password"):
+        assert text in str(unposted.value)
+    assert away.password not in str(unposted.value)
 
 
-def test_waiting_survives_a_broker_that_restarts(client, redis, signer):
+def test_only_the_redis_that_is_read_must_be_there_while_one_waits(client, redis, results, signer):
+    """Without the broker a verdict is read; without the results' Redis the error names that one."""
+    name = "the broker" if results is redis else "the results' Redis"
+    if results is not redis:
+        redis.kill()
+    answer(results, refusal(signer, "archive.link"))
+    assert client.wait("lms:1", 5).code == "archive.link"
+    results.kill()
+    with pytest.raises(BrokerUnreachable, match=f"{name} at .*:{results.port}/0 did not answer within 0 s") as away:
+        client.wait("lms:1", 0)
+    assert results.password not in str(away.value)
+
+
+def test_waiting_survives_a_redis_that_restarts(client, results, signer):
     """A moment's absence is passed over."""
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(client.wait, "lms:1", 120)
-        redis.kill()
-        redis.start()
-        answer(redis, refusal(signer, "archive.link"))
+        results.kill()
+        results.start()
+        answer(results, refusal(signer, "archive.link"))
         assert waiting.result().code == "archive.link"

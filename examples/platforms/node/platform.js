@@ -6,7 +6,8 @@ import celery from "celery-node";
 import { checkSignature } from "./signature.js";
 
 const USAGE = `usage: node platform.js PATH SUBMISSION_ID [STEP…]   (an id is 1 to 128 of A-Za-z0-9._:-)
-needs GRADER_REDIS_URL=redis://:PASSWORD@HOST:6379/0 and GRADER_PUBLIC_KEYS="KEY …", several with spaces between`;
+needs GRADER_REDIS_URL=redis://:PASSWORD@HOST:6379/0 and GRADER_PUBLIC_KEYS="KEY …", several with spaces between
+and GRADER_RESULT_URL=redis://:PASSWORD@HOST:6380/0 where the service keeps answers in another Redis`;
 
 function end(code, text) {
   console.error(text);
@@ -17,6 +18,7 @@ console.info = () => {}; // celery-node would print what it does, and every verd
 
 const [path, submissionId, ...steps] = process.argv.slice(2);
 const { GRADER_REDIS_URL: url, GRADER_PUBLIC_KEYS: publicKeys } = process.env;
+const resultUrl = process.env.GRADER_RESULT_URL || url;
 // A malformed id is answered under the name "unknown", for which nobody would wait.
 if (!url || !publicKeys?.trim() || !/^[\w.:-]{1,128}$/.test(submissionId ?? "")) end(2, USAGE);
 
@@ -36,12 +38,13 @@ const submission = {
   artifact: { filename: basename(path), inline: bytes.toString("base64") },
   reply_to: { queue: "node-platform", task: "lab.verdict_ready" },
 };
-celery.createClient(url, url, "live").createTask("grader.grade").applyAsync([], { submission });
+celery.createClient(url, resultUrl, "live").createTask("grader.grade").applyAsync([], { submission });
 setTimeout(() => end(1, "no verdict came within 1800 s; post the same again to go on waiting"), 1_800_000);
 
+// The queue is in the Redis where the service keeps answers, so the worker, unlike the client above, has no other broker.
 // A platform has one such worker, which stores each verdict that comes by its submission_id; this one waits for one verdict.
 const verdict = await new Promise((resolve) => {
-  const worker = celery.createWorker(url, url, "node-platform");
+  const worker = celery.createWorker(resultUrl, resultUrl, "node-platform");
   worker.register("lab.verdict_ready", (...args) => {
     const { verdict: came } = args.find((value) => value?.verdict);
     if (came.submission_id === submissionId) resolve(came);

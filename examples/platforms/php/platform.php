@@ -6,6 +6,7 @@ require __DIR__ . '/signature.php';
 const USAGE = <<<'END'
     usage: php platform.php PATH SUBMISSION_ID [STEP…]   (an id is 1 to 128 of A-Za-z0-9._:-)
     needs GRADER_REDIS_URL=redis://:PASSWORD@HOST:6379/0 and GRADER_PUBLIC_KEYS="KEY …", several with spaces between
+    and GRADER_RESULT_URL=redis://:PASSWORD@HOST:6380/0 where the service keeps answers in another Redis
     END;
 
 function finish(int $code, string $text): never
@@ -17,8 +18,9 @@ set_exception_handler(fn (Throwable $error) => finish(1, $error->getMessage()));
 
 [, $path, $submission_id] = $argv + ['', '', ''];
 $url = parse_url((string) getenv('GRADER_REDIS_URL'));
+$result_url = parse_url(getenv('GRADER_RESULT_URL') ?: (string) getenv('GRADER_REDIS_URL'));
 $keys = preg_split('/\s+/', (string) getenv('GRADER_PUBLIC_KEYS'), -1, PREG_SPLIT_NO_EMPTY);
-if (!isset($url['host']) || !$keys || !preg_match('/^[\w.:-]{1,128}$/D', $submission_id)) {
+if (!isset($url['host'], $result_url['host']) || !$keys || !preg_match('/^[\w.:-]{1,128}$/D', $submission_id)) {
     finish(2, USAGE);
 }
 if (!is_file($path) || !is_readable($path)) {
@@ -49,15 +51,29 @@ $message = [
     ],
 ];
 
-$redis = new Redis();
-$redis->connect(($url['scheme'] === 'rediss' ? 'tls://' : '') . $url['host'], $url['port'] ?? 6379, 10);
-$redis->auth(rawurldecode($url['pass'] ?? ''));
-$redis->select((int) substr($url['path'] ?? '/0', 1));
+function connected(array $url): Redis
+{
+    $port = $url['port'] ?? 6379;
+    try {
+        $redis = new Redis();
+        $redis->connect(($url['scheme'] === 'rediss' ? 'tls://' : '') . $url['host'], $port, 10);
+        $redis->auth(rawurldecode($url['pass'] ?? ''));
+        $redis->select((int) substr($url['path'] ?? '/0', 1));
+    } catch (RedisException $error) {
+        finish(1, "the Redis at {$url['host']}:$port cannot be used: {$error->getMessage()}");
+    }
+    return $redis;
+}
+
+[$results, $broker] = [connected($result_url), connected($url)];
 $result = "celery-task-meta-$submission_id";
-$redis->multi()->del($result)->lPush('live', json_encode($message))->exec(); // without the answer of an earlier post
+$results->del($result); // the answer of an earlier post; before this one, which may be answered at once
+if ($broker->lPush('live', json_encode($message)) === false) {
+    finish(1, 'the broker did not take the submission: ' . $broker->getLastError());
+}
 
 $deadline = time() + 1800;
-while (($raw = $redis->get($result)) === false) {
+while (($raw = $results->get($result)) === false) {
     if (time() > $deadline) {
         finish(1, 'no verdict came within 1800 s; post the same again to go on waiting');
     }
