@@ -89,6 +89,7 @@ class Platform:
 
     def __init__(self, made: Servers, store: Store) -> None:
         self._app: Celery = made.app()
+        self._results = made.answers().backend
         self._store = store
         self._posted = 0
 
@@ -116,8 +117,8 @@ class Platform:
         message = submission(submission_id, f"# {submission_id}\n", learner=submission_id)
         posted, started = time.time(), time.perf_counter()
         task = self._app.send_task("grader.grade", kwargs={"submission": message}, queue="live")
-        key = self._app.backend.get_key_for_task(task.id)
-        while self._app.backend.client.get(key) is None:
+        key = self._results.get_key_for_task(task.id)
+        while self._results.client.get(key) is None:
             if time.perf_counter() - started > 60:
                 raise SystemExit("no answer within 60 s")
             time.sleep(0.002)

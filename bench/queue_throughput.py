@@ -3,10 +3,11 @@
     python bench/queue_throughput.py [--rounds 12] [--submissions 250] [--figure docs/figures/queue_throughput.svg]
 
 Each is posted by a Celery client, accepted in PostgreSQL by the judge's intake, run by a stub runner, judged, signed,
-and answered on the platform's reply queue. Beside it, on the same Redis, with as many workers and children, posted and
-awaited by the same code: a plain Celery chain of as many hops that do nothing, and the same chain with one durable row
-for each hop, in the same PostgreSQL. The three play in every round, in an order that changes; a round counts from the
-first post to the last answer, and whoever does not play has nothing in hand.
+and answered on the platform's reply queue, which lies in the Redis of the answers. Beside it, wholly in the broker's
+Redis, with as many workers and children, posted and awaited by the same code: a plain Celery chain of as many hops that
+do nothing, and the same chain with one durable row for each hop, in the same PostgreSQL. The three play in every round,
+in an order that changes; a round counts from the first post to the last answer, and whoever does not play has nothing
+in hand.
 
 Exit status 1, without a table, when a submission did not get exactly one verdict of the stub's, signed, in force and
 answered; or when a chain lost or repeated something.
@@ -93,7 +94,8 @@ def main() -> int:
         store = made.store()
         stack.callback(store.close)
         contestants = enter(stack, made, store)
-        roots = {"PostgreSQL": families(made, [])["database"], "Redis": [psutil.Process(made.redis.process.pid)]}
+        redis = [psutil.Process(server.process.pid) for server in (made.redis, made.results)]
+        roots = {"PostgreSQL": families(made, [])["database"], "Redis": redis}
         for name, one in contestants.items():
             if wrong := turn(name, one, "warm-up", _WARM_UP, roots):
                 return told(wrong)
@@ -130,7 +132,7 @@ def enter(stack: contextlib.ExitStack, made: Servers, store: Store) -> dict[str,
     public_key = Signer.from_folder(made.settings().key_dir).public_key
     found = {
         "ours": Contestant(
-            app.backend.client,
+            made.answers().backend.client,
             REPLIES,
             post,
             lambda ids, answers: wrong_of_ours(store, public_key, ids, answers),

@@ -37,14 +37,14 @@ def main() -> None:
         made = stack.enter_context(servers(options.database))
         judge = stack.enter_context(made.process(GRADER, "worker", "judge"))
         stub = stack.enter_context(made.process(*STUB, "0", GRADER_SANDBOX="process", STUB_LONGEST_S="0"))
-        app = made.app()
-        ask(app, lambda number: post(app, number), 20)  # the children open what they need
+        app, answers = made.app(), made.answers()
+        ask(answers, lambda number: post(app, number), 20)  # the children open what they need
         idle = {"judge": idle_share(judge.pid), "runner": idle_share(stub.pid)}
-        ours = ask(app, lambda number: post(app, 1000 + number), options.messages)
+        ours = ask(answers, lambda number: post(app, 1000 + number), options.messages)
     with contextlib.ExitStack() as stack:
         made = stack.enter_context(servers("sqlite"))
         stack.enter_context(made.process(sys.executable, __file__, BENCH_ECHO="1"))
-        app = made.app()
+        app = echo_app(made.redis.url)
         bare = lambda _: app.send_task("echo", queue="echo").id  # noqa: E731
         ask(app, bare, 20)
         plain = ask(app, bare, options.messages)
@@ -63,13 +63,13 @@ def post(app: Celery, number: int) -> str:
     return str(app.send_task("grader.grade", kwargs={"submission": message}, queue="live").id)
 
 
-def ask(app: Celery, send: Callable[[int], str], count: int) -> list[float]:
+def ask(answers: Celery, send: Callable[[int], str], count: int) -> list[float]:
     """Seconds from each post to its result."""
     times = []
     for number in range(count):
         started = time.perf_counter()
-        key = app.backend.get_key_for_task(send(number))
-        while app.backend.client.get(key) is None:
+        key = answers.backend.get_key_for_task(send(number))
+        while answers.backend.client.get(key) is None:
             if time.perf_counter() - started > 30:
                 raise SystemExit("no answer within 30 s")
             time.sleep(0.001)
@@ -89,9 +89,14 @@ def idle_share(pid: int) -> float:
     return (used() - before) / IDLE_S
 
 
+def echo_app(url: str) -> Celery:
+    """Plain Celery, with its messages and results in one Redis."""
+    return Celery("echo", broker=url, backend=url)
+
+
 def echo_worker() -> None:
     """A worker with a task that does nothing."""
-    app = Celery("echo", broker=os.environ["GRADER_REDIS_URL"], backend=os.environ["GRADER_REDIS_URL"])
+    app = echo_app(os.environ["GRADER_REDIS_URL"])
 
     @app.task(name="echo")
     def echo() -> None:

@@ -1,4 +1,4 @@
-"""Redis, PostgreSQL and workers for the measurements of the service; private, removed at the end."""
+"""Two instances of Redis, PostgreSQL and workers for measurements of the service; private, removed at the end."""
 
 import base64
 import contextlib
@@ -16,7 +16,7 @@ from typing import Any
 import sqlalchemy
 from celery import Celery
 
-from grader_service.queue.app import make_app
+from grader_service.queue.app import make_answers_app, make_app
 from grader_service.settings import Settings
 from grader_service.store.engine import Store
 
@@ -34,6 +34,9 @@ class Servers:
     """What the workers of one measurement share."""
 
     redis: RedisServer
+    """The broker."""
+    results: RedisServer
+    """Where answers lie."""
     database_url: str
     folder: Path
 
@@ -44,6 +47,7 @@ class Servers:
             **os.environ,
             "GRADER_STATE_DIR": str(self.folder),
             "GRADER_REDIS_URL": self.redis.url,
+            "GRADER_RESULT_URL": self.results.url,
             "GRADER_DATABASE_URL": self.database_url,
             "GRADER_GPU": "none",
             "GRADER_MAX_QUEUED": "1000000",
@@ -53,7 +57,11 @@ class Servers:
     def settings(self) -> Settings:
         """For code in this process."""
         return Settings(
-            state_dir=self.folder, redis_url=self.redis.url, database_url=self.database_url, max_queued=1_000_000
+            state_dir=self.folder,
+            redis_url=self.redis.url,
+            result_url=self.results.url,
+            database_url=self.database_url,
+            max_queued=1_000_000,
         )
 
     def store(self) -> Store:
@@ -61,8 +69,12 @@ class Servers:
         return Store(self.database_url, pool_size=10)
 
     def app(self) -> Celery:
-        """A Celery client."""
+        """A Celery client that posts."""
         return make_app(self.settings())
+
+    def answers(self) -> Celery:
+        """A Celery client that reads results."""
+        return make_answers_app(self.settings())
 
     @contextlib.contextmanager
     def process(self, *command: str, **environment: str) -> Iterator["subprocess.Popen[bytes]"]:
@@ -96,7 +108,8 @@ def servers(database: str) -> Iterator[Servers]:
     with contextlib.ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="grader-bench-", dir="/var/tmp"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        redis = stack.enter_context(redis_server("--appendonly", "yes", "--maxmemory-policy", "noeviction"))
+        options = ("--appendonly", "yes", "--maxmemory-policy", "noeviction")
+        redis, results = (stack.enter_context(redis_server(*options)) for _ in range(2))
         url = f"sqlite:///{folder / 'grader.db'}"
         if database == "postgresql":
             pattern = stack.enter_context(postgres_server())
@@ -105,7 +118,7 @@ def servers(database: str) -> Iterator[Servers]:
                 connection.exec_driver_sql("create database bench")
             engine.dispose()
             url = pattern.format(name="bench")
-        made = Servers(redis, url, folder)
+        made = Servers(redis, results, url, folder)
         store = made.store()
         store.migrate()
         store.close()

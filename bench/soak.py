@@ -2,10 +2,11 @@
 
     python bench/soak.py [--seed 1] [--submissions 500] [--seconds 240] [--docker 0]
 
-Two judges and three runners on PostgreSQL and Redis; a platform posts in bursts, posts some messages twice, and posts
-again what got no answer, as a platform may. Meanwhile one fault after another: SIGKILL, SIGTERM and SIGSTOP of workers
-and of their children, Redis killed, PostgreSQL restarted in the middle, hints deleted. With `--docker N`, a second soak
-follows: N submissions, and one runner that grades them in Docker pods.
+Two judges and three runners on PostgreSQL and two instances of Redis, that of the answers apart from the broker; a
+platform posts in bursts, posts some messages twice, and posts again what got no answer, as a platform may. Meanwhile
+one fault after another: SIGKILL, SIGTERM and SIGSTOP of workers and of their children, either Redis killed or full,
+PostgreSQL restarted in the middle, hints deleted. With `--docker N`, a second soak follows: N submissions, and one
+runner that grades them in Docker pods.
 
 Exit status 0 when each submission has exactly one verdict in force and none of its runs is open, every answer was
 delivered, and no container is left.
@@ -25,7 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
-from servers import GRADER, Servers, servers, submission
+from servers import GRADER, RedisServer, Servers, servers, submission
 from sqlalchemy import func, select
 from trivial import REFLECTIONS
 
@@ -110,7 +111,10 @@ class Nemesis:
             "kill a child": self._kill_child,
             "stop a worker for longer than its lease": lambda: self._freeze(6.0),
             "stop a child for longer than its lease": lambda: self._freeze(6.0, child=True),
-            "kill Redis": self._kill_redis,
+            "kill the broker": lambda: self._kill_redis(self._made.redis),
+            "kill the Redis of the answers": lambda: self._kill_redis(self._made.results),
+            "fill the broker": lambda: self._fill_redis(self._made.redis),
+            "fill the Redis of the answers": lambda: self._fill_redis(self._made.results),
             "restart PostgreSQL": self._restart_postgres,
             "delete all hints": self._delete_hints,
         }
@@ -143,10 +147,17 @@ class Nemesis:
             if number == signal.SIGSTOP:
                 time.sleep(seconds)
 
-    def _kill_redis(self) -> None:
-        self._made.redis.kill()
+    def _kill_redis(self, server: RedisServer) -> None:
+        server.kill()
         time.sleep(self._random.uniform(0.0, 3.0))
-        self._made.redis.start()
+        server.start()
+
+    def _fill_redis(self, server: RedisServer) -> None:
+        """Longer than a lease nothing can be added or moved; what lies there can be read and removed."""
+        client = server.client()
+        client.config_set("maxmemory", 100_000)
+        time.sleep(self._random.uniform(2.0, 8.0))
+        client.config_set("maxmemory", 0)
 
     def _restart_postgres(self) -> None:
         root = self._made.database_url.partition("host=")[2]
@@ -334,8 +345,8 @@ def check(made: Servers, ids: list[str]) -> list[str]:
         wrong.append(f"runs still open: {open_runs[:5]}")
     if undelivered := _undelivered(made):
         wrong.append(f"answers not delivered: {undelivered}")
-    app = made.app()
-    if silent := [name for name in ids if app.backend.get_task_meta(f"task-{name}")["status"] != "SUCCESS"]:
+    results = made.answers().backend
+    if silent := [name for name in ids if results.get_task_meta(f"task-{name}")["status"] != "SUCCESS"]:
         wrong.append(f"tasks without a result: {silent[:5]} and {len(silent)} in all")
     print("events: " + ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items())))
     return wrong

@@ -56,7 +56,8 @@ class Stack:
         self.name = f"rate{os.getpid()}"
         self._folder = folder
         self._ports = contextlib.ExitStack()
-        self.redis_port, self.metrics_port, web_port = (self._ports.enter_context(kept_port()) for _ in range(3))
+        ports = (self._ports.enter_context(kept_port()) for _ in range(4))
+        self.redis_port, self.result_port, self.metrics_port, web_port = ports
         self.secrets = folder / "secrets"
         service = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["runner"]
         more = {f"runner{n}": {**service, "command": ["worker", "run", "--slot", str(n)]} for n in range(1, runners)}
@@ -71,6 +72,7 @@ class Stack:
             "GRADER_STATE_DIR": str(folder / "state"),
             "GRADER_SECRETS_DIR": str(self.secrets),
             "GRADER_REDIS_PORT": str(self.redis_port),
+            "GRADER_RESULT_PORT": str(self.result_port),
             "GRADER_METRICS_PORT": str(self.metrics_port),
             "GRADER_WEB_PORT": str(web_port),
             "GRADER_WARM_RUNS": str(warm_runs),
@@ -89,7 +91,8 @@ class Stack:
     def client(self) -> Client:
         """Of a platform on this host."""
         password = (self.secrets / "redis_password").read_text().strip()
-        return Client(f"redis://:{password}@127.0.0.1:{self.redis_port}/0")
+        broker, results = (f"redis://:{password}@127.0.0.1:{port}/0" for port in (self.redis_port, self.result_port))
+        return Client(broker, result_url=results)
 
     def counted(self, metric: str) -> dict[str, float]:
         """Samples of a metric, by their labels."""

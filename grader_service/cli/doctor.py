@@ -1,7 +1,7 @@
 """`grader doctor`: what this host, or the whole service, can do, and why not."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +15,7 @@ from grader_service.settings import Settings
 if TYPE_CHECKING:
     from grader_service.store.workers import Worker
 
+_NEARLY_FULL = 0.9
 _STYLES = {Level.OK: "green", Level.LIMITED: "yellow", Level.MISSING: "red"}
 
 
@@ -29,7 +30,8 @@ def doctor(
     """Say what this host can do, and why not. Exit code 0 when submissions can be graded in Docker, else 3.
 
     With --service, say of each worker of the service whether it can do its work: exit code 1 when one cannot or is
-    silent, or when there is no runner or no judge.
+    silent, or when there is no runner or no judge. Below them, how much of its memory each Redis uses, as a judge saw
+    it last; one that is full takes nothing.
     """
     if service:
         raise typer.Exit(_service(as_json=as_json))
@@ -71,6 +73,7 @@ def _service(*, as_json: bool) -> int:
             typer.echo(json.dumps({"role": role, "state": "absent", "reason": _start(role)}))
     else:
         _show_workers(found, absent)
+        _show_memory(workers.newest_memory(found))
     return 1 if absent or any(worker.state != "ready" for worker in found) else 0
 
 
@@ -89,6 +92,18 @@ def _show_workers(found: "Sequence[Worker]", absent: Sequence[str]) -> None:
         )
     for role in absent:
         table.add_row(Text(role), "", Text("absent", style="red"), "", Text(_start(role)))
+    console().print(table)
+
+
+def _show_memory(used: Mapping[str, float]) -> None:
+    if not used:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("Redis", "memory used"):
+        table.add_column(heading)
+    for name, ratio in sorted(used.items()):
+        table.add_row(Text(name), Text(f"{ratio:.0%}", style="red" if ratio >= _NEARLY_FULL else "green"))
+    console().print()
     console().print(table)
 
 

@@ -1,12 +1,15 @@
 """`grader doctor` on broken hosts: a line for each problem, with what to do about it."""
 
 import json
+import re
 
 import pytest
 
 from grader_service.diagnosis import Level, _engine, _runc, _toolkit, examine
 from grader_service.settings import Settings
-from tests.command_line import grader
+from grader_service.store import workers
+from grader_service.store.engine import Store
+from tests.command_line import grader, invoked
 
 
 def test_no_engine_is_named_with_its_remedy(tmp_path):
@@ -105,3 +108,25 @@ def test_a_toolkit_with_known_escapes_is_named(tmp_path, monkeypatch, version, l
     tool.chmod(0o755)
     (found,) = _toolkit()
     assert (found.level, found.found) == (level, version)
+
+
+def test_memory_of_each_redis_is_shown(tmp_path):
+    """As the judge saw it last; nothing is shown of one that does not answer or has no limit."""
+    url = f"sqlite:///{tmp_path / 'grader.db'}"
+    store = Store(url)
+    store.migrate()
+    asked = {"GRADER_STATE_DIR": str(tmp_path), "GRADER_DATABASE_URL": url, "COLUMNS": "200"}
+    workers.say(store, workers.Identity(workers.RUN, "host", "cpu:host:0"), [])
+    judge = workers.Identity(workers.JUDGE, "host", None)
+    workers.say(store, judge, [])
+    assert "memory used" not in invoked("doctor", "--service", **asked).stdout
+    workers.say(store, judge, [], {"broker": 0.031, "results": 0.97})
+    shown = invoked("doctor", "--service", **asked).stdout
+    assert re.findall(r"^(broker|results) +([0-9]+)%", shown, re.MULTILINE) == [("broker", "3"), ("results", "97")]
+    lines = invoked("doctor", "--service", "--json", **asked).stdout.splitlines()
+    assert [json.loads(line)["memory"] for line in lines] == [{"broker": 0.031, "results": 0.97}, {}]
+    workers.say(store, judge, ["results: it does not answer"], {"broker": 0.031})
+    shown = invoked("doctor", "--service", status=1, **asked).stdout
+    assert "results: it does not answer" in shown
+    assert re.findall(r"^(broker|results) +", shown, re.MULTILINE) == ["broker"]
+    store.close()

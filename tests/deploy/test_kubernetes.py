@@ -4,6 +4,7 @@ By strict schemas, against each other, and against our own settings, commands an
 """
 
 import copy
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -170,7 +171,7 @@ def test_a_secret_is_mounted_where_its_settings_say():
         mounts = {m["mountPath"]: secrets[m["name"]] for m in container.get("volumeMounts", ()) if m["name"] in secrets}
         for name, value in environment(namespace, container).items():
             if name.endswith("_FILE") and not (
-                name.startswith("GRADER_REDIS") and "grader-redis" not in mounts.values()
+                name.startswith(("GRADER_REDIS", "GRADER_RESULT")) and "grader-redis" not in mounts.values()
             ):
                 folder, _, key = value.rpartition("/")
                 assert key in SECRETS[mounts[folder]], name
@@ -242,7 +243,7 @@ def test_services_find_their_pods():
 
 
 def test_addresses_name_services():
-    """Database, broker and KEDA's triggers go to services that exist."""
+    """Database, broker, the Redis of the answers and KEDA's triggers go to services that exist."""
     text = "\n".join(path.read_text() for path in FILES)
     for name, namespace in re.findall(r"\b([a-z]+)\.(grader[a-z-]*)\.svc\b", text):
         assert name in names("Service", namespace)
@@ -264,6 +265,59 @@ def test_all_is_denied_first():
         policies = [one for one in of_kind("NetworkPolicy") if one["metadata"]["namespace"] == namespace]
         assert any(denies_all(policy) for policy in policies)
         assert namespace != "grader-sandbox" or len(policies) == 1
+
+
+def reaching(name):
+    """Workloads that the policies let through to the pods of this one, and labels of namespaces that they let through.
+
+    Both ends must allow it: the policy of the pods that are reached, and one of those that reach out.
+    """
+    policies = {one["metadata"]["name"]: one["spec"] for one in of_kind("NetworkPolicy")}
+    (rule,) = policies[name]["ingress"]
+    let_in, strangers = set(), []
+    for peer in rule["from"]:
+        labels = peer["namespaceSelector"]["matchLabels"] if "namespaceSelector" in peer else None
+        namespace = "grader" if labels is None else labels.get("kubernetes.io/metadata.name")
+        let_in |= {(namespace, found) for found in selects(namespace, peer.get("podSelector", {}))}
+        strangers += [labels] if namespace not in names("Namespace") else []
+    let_out = set()
+    for policy in of_kind("NetworkPolicy"):
+        namespace = policy["metadata"]["namespace"]
+        for way in policy["spec"].get("egress", ()):
+            ends = [peer["podSelector"] for peer in way.get("to", ()) if "podSelector" in peer]
+            if any(name in selects("grader", end) for end in ends):
+                let_out |= {(namespace, found) for found in selects(namespace, policy["spec"]["podSelector"])}
+    return let_in & let_out, strangers
+
+
+def test_who_reaches_which_redis():
+    """Runners hear of runs; only judges, and platforms, reach where answers lie."""
+    platforms = [{"grader/platform": "true"}]
+    assert reaching("redis") == ({("grader", "judge"), ("grader-runners", "runner")}, platforms)
+    assert reaching("results") == ({("grader", "judge")}, platforms)
+    (judge,) = the("Deployment", "judge")["spec"]["template"]["spec"]["containers"]
+    values = environment("grader", judge)
+    assert [values[f"GRADER_{name}_URL"] for name in ("REDIS", "RESULT")] == [
+        f"redis://{name}.grader.svc:6379/0" for name in ("redis", "results")
+    ]
+
+
+def test_both_instances_of_redis_are_alike_and_apart():
+    """The same but for the name, each with its own volume and limit of memory, below what the pod may have."""
+    broker, results = (json.dumps(the("StatefulSet", name)) for name in ("redis", "results"))
+    renamed = broker
+    for old in ('"name": "redis"', '"app": "redis"', '"serviceName": "redis"'):
+        renamed = renamed.replace(old, old.replace('"redis"', '"results"'))
+    # The port's name is not the instance's.
+    assert renamed.replace('"name": "results", "containerPort"', '"name": "redis", "containerPort"') == results
+    for name in ("redis", "results"):
+        one = the("StatefulSet", name)
+        (container,) = one["spec"]["template"]["spec"]["containers"]
+        script = container["command"][-1]
+        assert all(option in script for option in ("--maxmemory-policy noeviction", "--appendonly yes", "requirepass"))
+        (limit,) = re.findall(r"--maxmemory ([0-9]+)mb", script)
+        assert int(limit) < int(container["resources"]["limits"]["memory"].removesuffix("Mi"))
+        assert [claim["metadata"]["name"] for claim in one["spec"]["volumeClaimTemplates"]] == ["data"]
 
 
 def test_the_runners_role():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -12,7 +13,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import redis
 
+from grader_service.queue.redis_check import unsafe
 from grader_service.signing import signed_by
 from sandbox.docker_options import LABEL
 from sandbox.run_folder import OwnedFolder
@@ -26,7 +29,7 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(1800)  # images, the stack's start and gradings of the reference, on a slow machine
 ROOT = Path(__file__).resolve().parents[2]
-SERVICES = ("redis", "postgres", "judge", "regrade", "runner", "metrics", "web")
+SERVICES = ("redis", "results", "postgres", "judge", "regrade", "runner", "metrics", "web")
 
 
 class Stack:
@@ -60,6 +63,11 @@ class Stack:
     def healthy(self, service: str) -> bool:
         return self.container(service).attrs["State"].get("Health", {}).get("Status") == "healthy"
 
+    def redis_url(self, name: str, password: str | None = None) -> str:
+        """On this host: of `REDIS`, or of `RESULT`."""
+        known = Path(self.environment["GRADER_SECRETS_DIR"], "redis_password").read_text().strip()
+        return f"redis://:{password or known}@127.0.0.1:{self.environment[f'GRADER_{name}_PORT']}/0"
+
     def doctor(self):
         """What `grader doctor --service` says in the judge's container: exit code and text."""
         command = ["python3", "-m", "grader_service", "doctor", "--service"]
@@ -71,7 +79,8 @@ class Stack:
 def ports():
     """Settings of those that the stack publishes."""
     with ExitStack() as kept:
-        yield {f"GRADER_{name}_PORT": str(kept.enter_context(kept_port())) for name in ("REDIS", "METRICS", "WEB")}
+        names = ("REDIS", "RESULT", "METRICS", "WEB")
+        yield {f"GRADER_{name}_PORT": str(kept.enter_context(kept_port())) for name in names}
 
 
 @pytest.fixture(scope="module")
@@ -102,13 +111,13 @@ def stack(engine, ports):
 @pytest.fixture(scope="module")
 def verdict(stack, node_platform):  # noqa: F811 - the fixture
     """The reference submission, posted by a platform in JavaScript; measuring it is tested without the stack."""
-    password = Path(stack.environment["GRADER_SECRETS_DIR"], "redis_password").read_text().strip()
-    url = f"redis://:{password}@127.0.0.1:{stack.environment['GRADER_REDIS_PORT']}/0"
+    url, results = stack.redis_url("REDIS"), stack.redis_url("RESULT")
     shown = stack.container("judge").exec_run(["python3", "-m", "grader_service", "keys", "show", "--hex"], demux=True)
     assert shown.exit_code == 0, shown.output
     key = shown.output[0].decode()
     reference = str(ROOT / "examples" / "reference_submission.ipynb")
-    return node_platform.grade(url, key, reference, "stack:1", "baseline", "pipeline", "reflection", timeout_s=290)
+    steps = ("baseline", "pipeline", "reflection")
+    return node_platform.grade(url, key, reference, "stack:1", *steps, result_url=results, timeout_s=290)
 
 
 def test_the_stack_grades_the_reference_over_the_queue(verdict, stack):
@@ -134,25 +143,48 @@ def test_figures_are_served(stack):
     assert f'grader_device_seen_seconds{{device="cpu:{stack.name}:0"}}' in scrape(port)
 
 
+@pytest.mark.usefixtures("verdict")
+def test_answers_lie_apart_from_what_comes_in(stack):
+    """The verdict is where platforms read it, and nothing of it fills the broker; each has its own limit of memory."""
+    broker, results = (redis.Redis.from_url(stack.redis_url(name)) for name in ("REDIS", "RESULT"))
+    with broker, results:
+        stored, strayed = (
+            [key for key in server.scan_iter(match="celery-task-meta-*") if b"stack:1" in server.get(key)]
+            for server in (results, broker)
+        )
+        assert (len(stored), strayed) == (1, [])
+        for server in (broker, results):
+            assert unsafe(server) == []
+            assert server.info("memory")["maxmemory"] == 512 << 20
+    code, text = stack.doctor()
+    assert code == 0, text
+    for name in ("broker", "results"):
+        assert re.search(rf"^{name} +[0-9]+%", text, re.MULTILINE), text
+
+
 def networks(container) -> set[str]:
     return {name.partition("_")[2] for name in container.attrs["NetworkSettings"]["Networks"]}
 
 
 def test_broker_and_database_are_apart(stack):
-    """Whoever reaches the one from outside does not reach the other; only the workers are on both, and no stranger."""
+    """Whoever reaches the one from outside does not reach the other; only the workers are on both, and no stranger.
+
+    Only the judge reaches the Redis of the answers.
+    """
     assert {service: networks(stack.container(service)) for service in SERVICES} == {
         "redis": {"broker", "platform"},
+        "results": {"results", "platform"},
         "postgres": {"database"},
-        "judge": {"broker", "database"},
+        "judge": {"broker", "results", "database"},
         "regrade": {"database"},
         "runner": {"broker", "database"},
         "metrics": {"database", "monitoring"},
         "web": {"database", "monitoring"},
     }
-    for name in ("broker", "database", "platform", "monitoring"):
+    for name in ("broker", "results", "database", "platform", "monitoring"):
         (network,) = stack.engine.networks.list(names=[f"{stack.name}_{name}"])
         network.reload()
-        assert network.attrs["Internal"] is (name in {"broker", "database"})
+        assert network.attrs["Internal"] is (name in {"broker", "results", "database"})
         # No learner's pod: those have no network at all.
         assert all(member["Name"].startswith(stack.name) for member in network.attrs["Containers"].values())
 
@@ -206,12 +238,10 @@ def test_the_admin_page_asks_for_a_token(stack):
         assert "needs_attention" in json.load(answer)
 
 
-def test_wrong_passwords_are_refused(stack):
-    """The broker asks for its password."""
-    import redis
-
-    client = redis.Redis(port=int(stack.environment["GRADER_REDIS_PORT"]), password="guess")  # noqa: S106
-    with pytest.raises(redis.AuthenticationError):
+@pytest.mark.parametrize("name", ["REDIS", "RESULT"])
+def test_wrong_passwords_are_refused(stack, name):
+    """Both instances of Redis ask for theirs."""
+    with redis.Redis.from_url(stack.redis_url(name, "guess")) as client, pytest.raises(redis.AuthenticationError):
         client.ping()
 
 

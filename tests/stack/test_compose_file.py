@@ -1,0 +1,104 @@
+"""What `compose.yaml` says, read without an engine: which service is on which network, and how each Redis is kept."""
+
+import re
+
+import pytest
+import yaml
+
+from grader_service.settings import Settings
+from tests.levels.parts import ROOT
+
+FILE = yaml.safe_load((ROOT / "compose.yaml").read_text())
+SERVICES = FILE["services"]
+
+
+def test_networks():
+    """The judge alone of our workers reaches the Redis of the answers; networks of what is stored have no way out."""
+    assert {name: set(service["networks"]) for name, service in SERVICES.items()} == {
+        "redis": {"broker", "platform"},
+        "results": {"results", "platform"},
+        "postgres": {"database"},
+        "migrate": {"database"},
+        "judge": {"broker", "results", "database"},
+        "regrade": {"database"},
+        "runner": {"broker", "database"},
+        "metrics": {"database", "monitoring"},
+        "web": {"database", "monitoring"},
+    }
+    assert {name for name, network in FILE["networks"].items() if network.get("internal")} == {
+        "broker", "results", "database"
+    }  # fmt: skip
+    header = (ROOT / "compose.yaml").read_text().partition("x-service:")[0]
+    assert set(re.findall(r"^#   ([a-z]+)  ", header, re.MULTILINE)) == set(FILE["networks"])
+
+
+@pytest.mark.parametrize(("name", "variable", "port"), [("redis", "REDIS", 6379), ("results", "RESULT", 6380)])
+def test_an_instance_of_redis(name, variable, port):
+    """It throws nothing away and survives a restart, within a limit, a volume and a port of its own."""
+    service = SERVICES[name]
+    (script,) = service["command"]
+    for option in ("--maxmemory-policy noeviction", "--appendonly yes", '--maxmemory "$$MAXMEMORY"', "requirepass"):
+        assert option in script
+    assert service["environment"] == {"MAXMEMORY": f"${{GRADER_{variable}_MEMORY:-512mb}}"}
+    assert service["volumes"] == [f"{name}-data:/data"]
+    assert service["ports"] == [f"127.0.0.1:${{GRADER_{variable}_PORT:-{port}}}:6379"]
+    assert service["secrets"] == ["redis_password"]
+
+
+def test_both_instances_of_redis_are_alike():
+    """But for what the test above says of each, and their networks."""
+    own = {"environment", "volumes", "ports", "networks"}
+    first, second = (
+        {key: value for key, value in SERVICES[name].items() if key not in own} for name in ("redis", "results")
+    )
+    assert first == second
+
+
+def test_volumes_are_used_and_declared():
+    """A volume of one service only, but for keys and artifacts."""
+    named = [
+        volume.partition(":")[0]
+        for service in SERVICES.values()
+        for volume in service.get("volumes", ())
+        if re.match("[a-z]", volume)
+    ]
+    assert set(named) == set(FILE["volumes"])
+    assert {name for name in named if named.count(name) > 1} == {"judge-state", "artifacts"}
+
+
+def test_the_judge_alone_knows_where_answers_go():
+    """With the password's file among its secrets, and not before that Redis answers."""
+    told = {name for name, service in SERVICES.items() if "GRADER_RESULT_URL" in service.get("environment", {})}
+    assert told == {"judge"}
+    judge = SERVICES["judge"]
+    assert judge["environment"]["GRADER_RESULT_URL"] == "redis://results:6379/0"
+    folder, _, secret = judge["environment"]["GRADER_RESULT_PASSWORD_FILE"].rpartition("/")
+    assert (folder, secret in judge["secrets"]) == ("/run/secrets", True)
+    assert judge["depends_on"]["results"] == {"condition": "service_healthy"}
+    for name in ("judge", "runner"):
+        assert SERVICES[name]["depends_on"].keys() >= {"redis", "postgres", "migrate"}
+
+
+def test_settings_of_services_are_settings():
+    """Every GRADER_ variable of a service of ours is one that the service reads."""
+    for service in SERVICES.values():
+        names = {name for name in service.get("environment", {}) if name.startswith("GRADER_")}
+        assert {name.removeprefix("GRADER_").lower() for name in names} <= Settings.model_fields.keys()
+
+
+def test_the_file_for_a_gpu_changes_the_runner_alone():
+    """And neither its networks nor what it is told of the other services."""
+    (added,) = yaml.safe_load((ROOT / "compose.gpu.yaml").read_text())["services"].items()
+    assert added[0] == "runner"
+    assert not {"networks", "environment", "depends_on", "secrets"} & added[1].keys()
+
+
+@pytest.mark.parametrize("path", ["compose.yaml", "images/prove.sh"])
+def test_defaults_agree_with_the_page(path):
+    """Ports and memory: the same default here and in the table of docs/operations.md."""
+    page = (ROOT / "docs" / "operations.md").read_text()
+    shown = dict(re.findall(r"^\| `(GRADER_\w+)` \| `([^`]+)` \|", page, re.MULTILINE))
+    found = re.findall(r"\$\{(GRADER_\w+_(?:PORT|MEMORY)):-(\w+)\}", (ROOT / path).read_text())
+    assert {name for name, _ in found} >= {"GRADER_REDIS_PORT", "GRADER_RESULT_PORT"}
+    for name, default in found:
+        assert shown[name] == default
