@@ -17,7 +17,7 @@ from grader_service.queue.address import redis_url, result_url
 from grader_service.service.device_lock import Hold, hold_device
 from grader_service.service.retry import RetryPolicy
 from grader_service.settings import Settings
-from grader_service.store.acceptance import IntakeLimits
+from grader_service.store.admission import IntakeLimits
 from grader_service.store.engine import SCHEMA, Store
 
 if TYPE_CHECKING:

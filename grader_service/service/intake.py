@@ -1,8 +1,10 @@
-"""Takes messages in: validates, stores the artifact, accepts the submission; answers at once what cannot be graded."""
+"""Takes messages in: reads, admits, stores the artifact, accepts; answers at once what cannot be graded."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TypeVar, cast
 
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
@@ -11,29 +13,30 @@ from grader_service.errors import ConfigurationError, SubmissionRejected, UsageE
 from grader_service.judging import needs_of
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.base import neutralise
-from grader_service.model.evidence import ProbeRef, RunPlan
+from grader_service.model.evidence import RunPlan
 from grader_service.model.lab import LabSpec, threshold_of
 from grader_service.model.probe import ProbeTask
 from grader_service.model.submission import Submission
 from grader_service.probe_plan import wanted_probes
-from grader_service.service.message import Malformed, SubmissionMessage, parse_message, reply_of, salvage
-from grader_service.signing import Signer
-from grader_service.store.acceptance import (
-    Accepted,
-    Arrival,
-    Conflicting,
-    Content,
-    IntakeLimits,
-    Outcome,
-    Purpose,
-    Refused,
-    Waiter,
-    accept_all,
+from grader_service.service.message import (
+    ArtifactMessage,
+    Malformed,
+    SubmissionMessage,
+    parse_message,
+    reply_of,
+    salvage,
 )
+from grader_service.signing import Signer
+from grader_service.store.acceptance import Accepted, Arrival, Purpose, Repeated, Waiter, accept_all
+from grader_service.store.admission import Admitted, Conflicting, Content, IntakeLimits, Refused, Wanted, foresee
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
 from grader_service.store.events import record
 from grader_service.store.outbox import enqueue
+
+ChosenT = TypeVar("ChosenT")
+OtherT = TypeVar("OtherT")
+NewT = TypeVar("NewT")
 
 
 @dataclass
@@ -84,105 +87,149 @@ def receive(desk: IntakeDesk, body: object, purpose: Purpose, task_id: str | Non
 def receive_all(desk: IntakeDesk, messages: Sequence[tuple[object, str | None]], purpose: Purpose) -> list[Taken]:
     """The same for several messages, given as (body, task id): their artifacts side by side, one transaction.
 
+    Limits and conflicts are looked at before anything is fetched or stored, and again when the messages are accepted.
+
     Raises:
         InfrastructureError: as above; all of the messages should come again, those that were taken are known by then.
     """
-    if len(messages) == 1:
-        prepared = [_prepare(desk, messages[0], purpose)]
-    else:
-        prepared = list(desk.helpers.map(lambda message: _prepare(desk, message, purpose), messages))
-    taken: list[Taken | None] = [None] * len(messages)
-    arrivals: list[tuple[int, Arrival]] = []
-    for number, ((body, task_id), found) in enumerate(zip(messages, prepared, strict=True)):
-        if isinstance(found, Refused):
-            taken[number] = _refuse(desk, body, task_id, found.code, found.feedback)
-        else:
-            arrivals.append((number, found))
-    outcomes = accept_all(desk.store, [arrival for _, arrival in arrivals], desk.limits, desk.actor) if arrivals else []
-    for (number, arrival), outcome in zip(arrivals, outcomes, strict=True):
-        body, task_id = messages[number]
-        taken[number] = _answer(desk, body, task_id, arrival, outcome)
-    return [answer for answer in taken if answer is not None]
+    read = [_read(desk, body, task_id) for body, task_id in messages]
+    admitted = _replaced(read, _Read, lambda some: _admitted(desk, some))
+    arrivals = _replaced(admitted, _Read, lambda some: _brought_home(desk, some, purpose))
+    outcomes = _replaced(arrivals, Arrival, lambda some: _accepted(desk, some))
+    return [
+        _refuse(desk, body, task_id, outcome.code, outcome.feedback)
+        if isinstance(outcome, Refused)
+        else Taken("accepted" if isinstance(outcome, Accepted) else "repeated", outcome.run_id)
+        for (body, task_id), outcome in zip(messages, outcomes, strict=True)
+    ]
 
 
-def _prepare(desk: IntakeDesk, message: tuple[object, str | None], purpose: Purpose) -> Arrival | Refused:
-    """Validates a message and brings its artifact home; a problem of the message's own is a refusal."""
-    body, task_id = message
+@dataclass(frozen=True)
+class _Read:
+    """A message that is understood."""
+
+    message: SubmissionMessage
+    task_id: str | None
+    needs: frozenset[str]
+    probes: tuple[ProbeTask, ...]
+    data: bytes | None
+    """The artifact, where it came in the message."""
+    sha256: str
+
+    @property
+    def wanted(self) -> Wanted:
+        content = Content.made_of(self.message.lab, self.message.steps, self.sha256)
+        return Wanted(self.message.submission_id, content, self.message.learner)
+
+
+def _read(desk: IntakeDesk, body: object, task_id: str | None) -> _Read | Refused:
+    """Validates a message; a problem of its own is a refusal."""
     try:
-        parsed = parse_message(body)
-        plan = _plan(desk, parsed)
-        digest, size = _store_artifact(desk, parsed)
+        message = parse_message(body)
+        steps = desk.lab(message.lab).selected(message.steps)
+        probes = tuple(wanted_probes(steps, desk.registry, desk.probes))
+        data, digest = _inline(message.artifact)
+        return _Read(message, task_id, frozenset(needs_of(steps, desk.registry)), probes, data, digest)
     except ConfigurationError:
         raise  # a broken lab of ours is no fault of the message: it stays on the queue
     except (Malformed, UsageError) as error:
         return Refused("message.malformed", f"The message cannot be graded: {error}")
     except SubmissionRejected as rejection:
         return Refused(rejection.code, rejection.feedback)
-    submission = Submission(
-        submission_id=parsed.submission_id,
-        lab=parsed.lab,
-        learner=parsed.learner,
-        cohort=parsed.cohort,
-        submitted_at=parsed.submitted_at,
-        filename=parsed.artifact.filename,
-        sha256=digest,
-        size_bytes=size,
-        steps=parsed.steps,
-    )
-    reply = parsed.reply_to
-    waiter = Waiter(task_id, reply.queue if reply else None, reply.task if reply else None)
-    return Arrival(submission, plan, purpose, waiter)
 
 
-def _answer(desk: IntakeDesk, body: object, task_id: str | None, arrival: Arrival, outcome: Outcome) -> Taken:
-    if isinstance(outcome, Refused):
-        return _refuse(desk, body, task_id, outcome.code, outcome.feedback)
-    if isinstance(outcome, Conflicting):
-        return _refuse(
-            desk,
-            body,
-            task_id,
-            "submission.conflict",
-            f"Submission {arrival.submission.submission_id} was handed in before with other content: "
-            f"{outcome.first.differs(Content.of(arrival.submission))}. Its verdict stands; use a new submission_id "
-            "for new content.",
-        )
-    return Taken("accepted" if isinstance(outcome, Accepted) else "repeated", outcome.run_id)
-
-
-def _plan(desk: IntakeDesk, message: SubmissionMessage) -> RunPlan:
-    lab = desk.lab(message.lab)
-    needs = needs_of(lab.selected(message.steps), desk.registry)
-    tasks = wanted_probes(lab.selected(message.steps), desk.registry, desk.probes)
-    return RunPlan(
-        needs=tuple(sorted(needs)),
-        steps=message.steps,
-        threshold=threshold_of(lab),
-        probes=tuple(_keep_source(desk, task) for task in tasks),
-    )
-
-
-def _keep_source(desk: IntakeDesk, task: ProbeTask) -> ProbeRef:
-    """Puts a probe's source where runners find it by its digest; they need no plugin for it."""
-    desk.artifacts.put(task.source)  # asks no more than whether it is there, once it is
-    return task.ref
-
-
-def _store_artifact(desk: IntakeDesk, message: SubmissionMessage) -> tuple[str, int]:
-    artifact = message.artifact
+def _inline(artifact: ArtifactMessage) -> tuple[bytes | None, str]:
+    """The bytes that came in the message, if they did, and their SHA-256, or the one that was announced."""
     if artifact.uri is not None and artifact.sha256 is not None:
-        return desk.artifacts.fetch(artifact.uri, artifact.sha256)
+        return None, artifact.sha256
     try:
         data = artifact.inline_bytes()
     except ValueError as error:
         raise Malformed(str(error)) from None
-    digest = desk.artifacts.put(data)
+    digest = hashlib.sha256(data).hexdigest()
     if artifact.sha256 is not None and artifact.sha256 != digest:
         raise SubmissionRejected(
             "artifact.digest_mismatch",
             f"The artifact in the message has SHA-256 {digest}; the message says {artifact.sha256}. Send it again.",
         )
-    return digest, len(data)
+    return data, digest
+
+
+def _admitted(desk: IntakeDesk, read: Sequence[_Read]) -> list[_Read | Refused]:
+    """Those for which there is room, and whose id means nothing else."""
+    decisions = foresee(desk.store, [one.wanted for one in read], desk.limits)
+    return [
+        one if isinstance(decision, Admitted) else _refused(decision, one.wanted)
+        for one, decision in zip(read, decisions, strict=True)
+    ]
+
+
+def _brought_home(desk: IntakeDesk, read: Sequence[_Read], purpose: Purpose) -> list[Arrival | Refused]:
+    """Stores artifacts, and sources of probes, where runners find them by their digests."""
+    if len(read) == 1:
+        return [_arrival(desk, read[0], purpose)]
+    return list(desk.helpers.map(lambda one: _arrival(desk, one, purpose), read))
+
+
+def _arrival(desk: IntakeDesk, read: _Read, purpose: Purpose) -> Arrival | Refused:
+    message = read.message
+    try:
+        if read.data is not None:
+            desk.artifacts.put(read.data)
+            size = len(read.data)
+        else:
+            size = desk.artifacts.fetch(message.artifact.uri or "", read.sha256)
+    except SubmissionRejected as rejection:
+        return Refused(rejection.code, rejection.feedback)
+    for task in read.probes:  # runners need no plugin for them
+        desk.artifacts.put(task.source)
+    submission = Submission(
+        submission_id=message.submission_id,
+        lab=message.lab,
+        learner=message.learner,
+        cohort=message.cohort,
+        submitted_at=message.submitted_at,
+        filename=message.artifact.filename,
+        sha256=read.sha256,
+        size_bytes=size,
+        steps=message.steps,
+    )
+    plan = RunPlan(
+        needs=tuple(sorted(read.needs)),
+        steps=message.steps,
+        threshold=threshold_of(desk.lab(message.lab)),
+        probes=tuple(task.ref for task in read.probes),
+    )
+    reply = message.reply_to
+    waiter = Waiter(read.task_id, reply.queue if reply else None, reply.task if reply else None)
+    return Arrival(submission, plan, purpose, waiter)
+
+
+def _accepted(desk: IntakeDesk, arrivals: Sequence[Arrival]) -> list[Accepted | Repeated | Refused]:
+    """Stored and queued, but for those to which something came in between."""
+    outcomes = accept_all(desk.store, arrivals, desk.limits, desk.actor)
+    return [
+        _refused(outcome, arrival.wanted) if isinstance(outcome, Conflicting | Refused) else outcome
+        for arrival, outcome in zip(arrivals, outcomes, strict=True)
+    ]
+
+
+def _refused(decision: Conflicting | Refused, wanted: Wanted) -> Refused:
+    if isinstance(decision, Refused):
+        return decision
+    return Refused(
+        "submission.conflict",
+        f"Submission {wanted.submission_id} was handed in before with other content: "
+        f"{decision.first.differs(wanted.content)}. Its verdict stands; use a new submission_id for new content.",
+    )
+
+
+def _replaced(
+    items: Sequence[ChosenT | OtherT], kind: type[ChosenT], work: Callable[[Sequence[ChosenT]], Sequence[NewT]]
+) -> list[NewT | OtherT]:
+    """The items, those of one kind replaced by what became of them when they were worked on together."""
+    became = iter(work([item for item in items if isinstance(item, kind)]))
+    return [next(became) if isinstance(item, kind) else cast("OtherT", item) for item in items]
 
 
 def refuse_unreadable(desk: IntakeDesk, reason: str, task_id: str | None) -> Taken:

@@ -1,24 +1,22 @@
 """Accepts submissions: one transaction, and the same id with the same content means the same submission."""
 
-import hashlib
-import json
 import uuid
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from grader_service.model.evidence import RunPlan
 from grader_service.model.submission import Submission
+from grader_service.store.admission import Admitted, Conflicting, Content, Door, IntakeLimits, Refused, Wanted
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record, record_all
 from grader_service.store.outbox import enqueue
 from grader_service.store.submissions import hold_submission
-from grader_service.store.tables import RunRow, RunState, SubmissionRow, VerdictRow, WaiterRow, table_of, written
+from grader_service.store.tables import RunRow, RunState, SubmissionRow, VerdictRow, WaiterRow, table_of
 
 Purpose = Literal["live", "regrade"]
 PRIORITY: dict[Purpose, int] = {"live": 0, "regrade": 9}
@@ -48,50 +46,6 @@ class Repeated:
     verdict_id: str | None
 
 
-@dataclass(frozen=True)
-class Content:
-    """What must be equal for the same id to mean the same submission."""
-
-    lab: str
-    steps: tuple[str, ...]
-    """In the order of the alphabet; none means all of the lab's."""
-    sha256: str
-
-    @classmethod
-    def of(cls, submission: Submission) -> Self:
-        """That of a message."""
-        return cls(submission.lab, tuple(sorted(submission.steps)), submission.sha256)
-
-    @property
-    def key(self) -> str:
-        """Its digest."""
-        return hashlib.sha256(json.dumps([self.lab, list(self.steps), self.sha256]).encode()).hexdigest()
-
-    def differs(self, now: "Content") -> str:
-        """In words, what another one has in place of this one's."""
-        pairs = [
-            ("the file's SHA-256 was", self.sha256, now.sha256),
-            ("the lab was", self.lab, now.lab),
-            ("steps were", ", ".join(self.steps) or "all", ", ".join(now.steps) or "all"),
-        ]
-        return "; ".join(f"{what} {was}, now {given}" for what, was, given in pairs if was != given)
-
-
-@dataclass(frozen=True)
-class Conflicting:
-    """The id was used for other content."""
-
-    first: Content
-
-
-@dataclass(frozen=True)
-class Refused:
-    """Not taken for now; nothing was stored."""
-
-    code: str
-    feedback: str
-
-
 Outcome = Accepted | Repeated | Conflicting | Refused
 
 
@@ -104,15 +58,10 @@ class Arrival:
     purpose: Purpose
     waiter: Waiter
 
-
-@dataclass(frozen=True)
-class IntakeLimits:
-    """What intake takes."""
-
-    max_queued: int = 20_000
-    """Runs waiting; beyond that the platform is told to come back."""
-    learner_per_hour: int = 60
-    """Submissions of one learner."""
+    @property
+    def wanted(self) -> Wanted:
+        """By what it is let in."""
+        return Wanted(self.submission.submission_id, Content.of(self.submission), self.submission.learner)
 
 
 def accept(
@@ -150,53 +99,36 @@ def accept_all(store: Store, arrivals: Sequence[Arrival], limits: IntakeLimits, 
 
 
 def _accept_all(connection: Connection, arrivals: Sequence[Arrival], limits: IntakeLimits, actor: str) -> list[Outcome]:
-    ids = {arrival.submission.submission_id for arrival in arrivals}
-    known = {
-        row.submission_id: Content(row.lab, tuple(sorted(row.steps)), row.sha256)
-        for row in connection.execute(
-            select(SubmissionRow.submission_id, SubmissionRow.lab, SubmissionRow.steps, SubmissionRow.sha256).where(
-                SubmissionRow.submission_id.in_(ids)
-            )
-        )
-    }
+    door = Door(connection, [arrival.wanted for arrival in arrivals], limits)
     outcomes: list[Outcome | None] = [None] * len(arrivals)
-    room = _Room(connection, [arrival for arrival in arrivals if arrival.submission.submission_id not in known], limits)
-    new: list[tuple[str, str, Arrival]] = []
+    new: list[tuple[str, Arrival]] = []
     for number, arrival in enumerate(arrivals):
-        submission_id = arrival.submission.submission_id
-        if submission_id in known:
-            continue
-        refused = room.take(arrival.submission.learner)
-        if refused is not None:
-            outcomes[number] = refused
-            continue
-        content, run_id = Content.of(arrival.submission), uuid.uuid4().hex
-        known[submission_id] = content
-        new.append((run_id, content.key, arrival))
-        outcomes[number] = Accepted(run_id)
+        match door.decide(arrival.wanted):
+            case Admitted.NEW:
+                run_id = uuid.uuid4().hex
+                new.append((run_id, arrival))
+                outcomes[number] = Accepted(run_id)
+            case Conflicting() | Refused() as decision:
+                outcomes[number] = decision
     _insert(connection, new, actor)
     for number, arrival in sorted(enumerate(arrivals), key=lambda item: item[1].submission.submission_id):
         if outcomes[number] is None:  # repetitions lock their submission, again in the order of the ids
-            first = known[arrival.submission.submission_id]
-            if first == Content.of(arrival.submission):
-                outcomes[number] = _repeat(connection, arrival.submission.submission_id, arrival.waiter, actor)
-            else:
-                outcomes[number] = Conflicting(first)
+            outcomes[number] = _repeat(connection, arrival.submission.submission_id, arrival.waiter, actor)
     return [outcome for outcome in outcomes if outcome is not None]
 
 
-def _insert(connection: Connection, new: Sequence[tuple[str, str, Arrival]], actor: str) -> None:
+def _insert(connection: Connection, new: Sequence[tuple[str, Arrival]], actor: str) -> None:
     """Submissions, runs, waiters and events of those that are new; one statement for each table."""
     if not new:
         return
     # In the order of their ids, so that two batches with the same ones never wait for each other in a circle; the order
     # of arrival, which decides who comes next, is kept in their times: one reading of the clock, a microsecond apart.
     now = connection.execute(select(db_now())).scalar_one()
-    place = {run_id: number for number, (run_id, _, _) in enumerate(new)}
-    new = sorted(new, key=lambda item: item[2].submission.submission_id)
+    place = {run_id: number for number, (run_id, _) in enumerate(new)}
+    new = sorted(new, key=lambda item: item[1].submission.submission_id)
     connection.execute(
         insert(table_of(SubmissionRow)),
-        [{"received_at": now + place[run_id] * 1e-6} | _submission_row(key, arrival) for run_id, key, arrival in new],
+        [{"received_at": now + place[run_id] * 1e-6} | _submission_row(arrival) for run_id, arrival in new],
     )
     connection.execute(
         insert(table_of(RunRow)).values(not_before=db_now()),
@@ -205,7 +137,7 @@ def _insert(connection: Connection, new: Sequence[tuple[str, str, Arrival]], act
             | _run_row(
                 run_id, arrival.submission.submission_id, arrival.submission.learner, arrival.plan, arrival.purpose
             )
-            for run_id, _, arrival in new
+            for run_id, arrival in new
         ],
     )
     waiting = [
@@ -215,7 +147,7 @@ def _insert(connection: Connection, new: Sequence[tuple[str, str, Arrival]], act
             "reply_queue": arrival.waiter.reply_queue,
             "reply_task": arrival.waiter.reply_task,
         }
-        for _, _, arrival in new
+        for _, arrival in new
         if arrival.waiter.task_id is not None or arrival.waiter.reply_queue is not None
     ]
     if waiting:
@@ -224,11 +156,11 @@ def _insert(connection: Connection, new: Sequence[tuple[str, str, Arrival]], act
         connection,
         "accepted",
         actor,
-        [(arrival.submission.submission_id, run_id, {"purpose": arrival.purpose}) for run_id, _, arrival in new],
+        [(arrival.submission.submission_id, run_id, {"purpose": arrival.purpose}) for run_id, arrival in new],
     )
 
 
-def _submission_row(key: str, arrival: Arrival) -> dict[str, Any]:
+def _submission_row(arrival: Arrival) -> dict[str, Any]:
     submission = arrival.submission
     return {
         "submission_id": submission.submission_id,
@@ -240,7 +172,7 @@ def _submission_row(key: str, arrival: Arrival) -> dict[str, Any]:
         "sha256": submission.sha256,
         "size_bytes": submission.size_bytes,
         "steps": list(submission.steps),
-        "content_key": key,
+        "content_key": arrival.wanted.content.key,
         "queue": arrival.purpose,
     }
 
@@ -313,50 +245,3 @@ def _already_waits(connection: Connection, submission_id: str, waiter: Waiter) -
             )
         ).scalar_one()
     )
-
-
-class _Room:
-    """What may still be taken, counted once for all that came together."""
-
-    def __init__(self, connection: Connection, arrivals: Sequence[Arrival], limits: IntakeLimits) -> None:
-        self._limits = limits
-        self._waiting = 0
-        self._recent: Counter[str] = Counter()
-        if not arrivals:
-            return
-        # Counting stops at the limit: a full queue costs no more than a fair-sized one.
-        queued = select(RunRow.run_id).where(RunRow.state == written(RunState.RUN_QUEUED)).limit(limits.max_queued)
-        self._waiting = connection.execute(select(func.count()).select_from(queued.subquery())).scalar_one()
-        learners = {arrival.submission.learner for arrival in arrivals} - {None}
-        if learners:
-            self._recent.update(
-                {
-                    row.learner: row.n
-                    for row in connection.execute(
-                        select(SubmissionRow.learner, func.count().label("n"))
-                        .where(SubmissionRow.learner.in_(learners), SubmissionRow.received_at > db_now() - 3600.0)
-                        .group_by(SubmissionRow.learner)
-                    )
-                }
-            )
-
-    def take(self, learner: str | None) -> Refused | None:
-        """Takes a place for one more submission, or says why there is none."""
-        if self._waiting >= self._limits.max_queued:
-            return Refused(
-                "queue.full",
-                f"{self._waiting} submissions are waiting, which is as many as are taken. This one was not stored and "
-                "does not count as an attempt: send it again later.",
-            )
-        if learner is not None:
-            recent = self._recent[learner]
-            if recent >= self._limits.learner_per_hour:
-                return Refused(
-                    "queue.rate_limited",
-                    f"{recent} submissions of this learner came within the last hour; at most "
-                    f"{self._limits.learner_per_hour} are taken. This one was not stored and does not count as an "
-                    "attempt: send it again later.",
-                )
-            self._recent[learner] += 1
-        self._waiting += 1
-        return None

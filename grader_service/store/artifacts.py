@@ -4,16 +4,25 @@ import errno
 import hashlib
 import os
 import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 from urllib.parse import urlsplit
 
+import aiohttp
 import fsspec
 
 from grader_service.errors import InfrastructureError, SubmissionRejected
 from grader_service.model.base import neutralise
 
+FRESH_S = 43_200.0
+"""What was put here less than half a day ago is not removed, whether anything refers to it or not."""
+ARRIVING = "arriving-"
+"""How names of files begin that are not whole yet."""
 _CHUNK = 1 << 20
 _MAY_PASS = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 """Answers of a web server that say: later. Others between 400 and 499 come again however often one asks."""
@@ -27,14 +36,24 @@ class ArtifactStore:
         sources: URL prefixes from which submissions may be fetched, such as `https://lms.example/artifacts/`; a
             message cannot make the service read anything else.
         max_bytes: largest artifact.
+        max_arriving_bytes: of all that are fetched at the same time; further ones wait.
     """
 
-    def __init__(self, url: str, sources: tuple[str, ...] = (), max_bytes: int = 256 << 20) -> None:
-        self._files, root = fsspec.core.url_to_fs(url)
+    def __init__(
+        self,
+        url: str,
+        sources: tuple[str, ...] = (),
+        max_bytes: int = 256 << 20,
+        max_arriving_bytes: int = 1 << 30,
+    ) -> None:
+        # Several processes write and remove: what one of them listed is no answer for another.
+        self._files, root = fsspec.core.url_to_fs(url, use_listings_cache=False)
+        self._local = isinstance(self._files, fsspec.implementations.local.LocalFileSystem)
         self._root = root.rstrip("/")
         self._url = url.rstrip("/")
         self._sources = tuple(source if source.endswith("/") else f"{source}/" for source in sources)
         self._max_bytes = max_bytes
+        self._arriving = threading.BoundedSemaphore(max(1, max_arriving_bytes // max_bytes))
 
     def put(self, data: bytes) -> str:
         """Keeps these bytes; returns their SHA-256. Putting the same bytes twice changes nothing.
@@ -43,43 +62,32 @@ class ArtifactStore:
             InfrastructureError: the store did not take them.
         """
         digest = hashlib.sha256(data).hexdigest()
-        path = self._path(digest)
         try:
-            if not self._files.exists(path):
-                self._files.makedirs(self._files._parent(path), exist_ok=True)  # noqa: SLF001 - fsspec's own helper
-                if isinstance(self._files, fsspec.implementations.local.LocalFileSystem):
-                    _write_durably(Path(path), data)
-                else:
-                    self._files.pipe_file(path, data)
+            if not self._is_kept(digest):
+                with self._written(digest) as file:
+                    file.write(data)
         except Exception as error:
             raise InfrastructureError(f"the artifact store did not take {digest}: {error}") from error
         return digest
 
-    def fetch(self, uri: str, sha256: str) -> tuple[str, int]:
-        """Copies an artifact from a permitted source into the store; returns its SHA-256 and size.
+    def fetch(self, uri: str, sha256: str) -> int:
+        """Copies an artifact from a permitted source into the store, a piece at a time; returns its size in bytes.
 
         Raises:
             SubmissionRejected: the source is not permitted, the bytes are too many, or not those that were announced.
-            InfrastructureError: the source did not answer.
+            InfrastructureError: the source did not answer, or the store did not take them.
         """
         if uri != self.uri_of(sha256):
             self._check_source(uri)
-        if self.has(sha256):
-            return sha256, int(self._files.size(self._path(sha256)))
         try:
-            with fsspec.open(uri, "rb") as source:
-                data = _read_bounded(source, self._max_bytes)
+            if not self._is_kept(sha256):
+                with self._arriving, _opened(uri) as source, self._written(sha256) as target:
+                    self._copy(source, target, sha256)
+            return int(self._files.size(self._path(sha256)))
         except SubmissionRejected:
             raise
         except Exception as error:
             raise _failure(error, uri[:200]) from error
-        found = hashlib.sha256(data).hexdigest()
-        if found != sha256:
-            raise SubmissionRejected(
-                "artifact.digest_mismatch",
-                f"What lies at the artifact's address has SHA-256 {found}; the message says {sha256}. Send it again.",
-            )
-        return self.put(data), len(data)
 
     def has(self, digest: str) -> bool:
         """Whether these bytes are here."""
@@ -106,8 +114,91 @@ class ArtifactStore:
         if hasher.hexdigest() != digest:
             raise InfrastructureError(f"artifact {digest} is damaged: its bytes have another digest")
 
+    def kept(self, shelf: str) -> Iterator[tuple[str, float]]:
+        """Names of files below one of the store's 256 folders, with the seconds since each was put here last.
+
+        Args:
+            shelf: the two digits with which digests there begin.
+
+        Raises:
+            InfrastructureError: the store did not say.
+        """
+        try:
+            paths = self._files.ls(f"{self._root}/{shelf}", detail=False)
+            for path in paths:
+                yield path.rsplit("/", 1)[-1], self._age_s(path)
+        except FileNotFoundError:
+            return
+        except Exception as error:
+            raise InfrastructureError(f"the artifact store did not say what it has: {error}") from error
+
+    def remove(self, shelf: str, name: str) -> None:
+        """Deletes a file, named as by `kept`.
+
+        Raises:
+            InfrastructureError: the store did not do it.
+        """
+        try:
+            self._files.rm_file(f"{self._root}/{shelf}/{name}")
+        except FileNotFoundError:
+            return
+        except Exception as error:
+            raise InfrastructureError(f"the artifact store did not remove {name}: {error}") from error
+
     def _path(self, digest: str) -> str:
         return f"{self._root}/{digest[:2]}/{digest}"
+
+    def _age_s(self, path: str) -> float:
+        return float(time.time() - self._files.modified(path).timestamp())
+
+    def _is_kept(self, digest: str) -> bool:
+        """Whether the bytes are here, and young: those that nobody refers to are removed when they are old."""
+        path = self._path(digest)
+        try:
+            age_s = self._age_s(path)
+        except FileNotFoundError:
+            return False
+        if age_s > FRESH_S:
+            if self._local:
+                os.utime(path)
+            else:
+                self._files.pipe_file(path, self._files.cat_file(path))
+        return True
+
+    @contextmanager
+    def _written(self, digest: str) -> Iterator[IO[bytes]]:
+        """A file that is here under its digest when the block ends, and not at all where the block fails."""
+        path = self._path(digest)
+        self._files.makedirs(self._files._parent(path), exist_ok=True)  # noqa: SLF001 - fsspec's own helper
+        if self._local:
+            with _durably(Path(path)) as file:
+                yield file
+            return
+        file = self._files.open(path, "wb", autocommit=False)
+        try:
+            yield file
+            file.close()
+        except BaseException:
+            file.discard()
+            raise
+        file.commit()
+
+    def _copy(self, source: IO[bytes], target: IO[bytes], sha256: str) -> None:
+        hasher, size = hashlib.sha256(), 0
+        while chunk := source.read(_CHUNK):
+            size += len(chunk)
+            if size > self._max_bytes:
+                raise SubmissionRejected(
+                    "submission.too_large", f"The artifact has more than {self._max_bytes >> 20} MiB."
+                )
+            hasher.update(chunk)
+            target.write(chunk)
+        if hasher.hexdigest() != sha256:
+            # Not which other one: whoever may name addresses could learn by it what lies there.
+            raise SubmissionRejected(
+                "artifact.digest_mismatch",
+                "What lies at the artifact's address does not have the SHA-256 that the message says. Send it again.",
+            )
 
     def _check_source(self, uri: str) -> None:
         if not _is_plain(uri) or not any(uri.startswith(source) for source in self._sources):
@@ -118,10 +209,36 @@ class ArtifactStore:
             )
 
 
+class _Redirected(Exception):
+    """A web server names another address."""
+
+
+async def _refuse_redirect(*_: object) -> None:
+    raise _Redirected
+
+
+async def _client(**options: Any) -> aiohttp.ClientSession:
+    trace = aiohttp.TraceConfig()
+    trace.on_request_redirect.append(_refuse_redirect)
+    return aiohttp.ClientSession(trace_configs=[trace], **options)
+
+
+def _opened(uri: str) -> AbstractContextManager[IO[bytes]]:
+    """A source, to be read; a web server cannot lead to an address that was not permitted."""
+    options = {"get_client": _client} if uri.startswith(("http://", "https://")) else {}
+    return cast("AbstractContextManager[IO[bytes]]", fsspec.open(uri, "rb", **options))
+
+
 def _failure(error: Exception, uri: str) -> SubmissionRejected | InfrastructureError:
     """Whose failure it is that nothing could be read there."""
     # fsspec calls whatever a web server does "not found"; what it really did is the cause.
     cause = error.__cause__ if isinstance(error, FileNotFoundError) and error.__cause__ is not None else error
+    if isinstance(cause, _Redirected):
+        return SubmissionRejected(
+            "artifact.refused",
+            f"The server of the artifact leads from {uri} to another address, which is not followed: name the address "
+            "where it lies.",
+        )
     status = getattr(cause, "status", None)
     if (
         status == HTTPStatus.NOT_FOUND
@@ -158,21 +275,13 @@ def _is_plain(uri: str) -> bool:
     )
 
 
-def _read_bounded(source: Any, limit: int) -> bytes:
-    data = bytearray()
-    while chunk := source.read(_CHUNK):
-        data += chunk
-        if len(data) > limit:
-            raise SubmissionRejected("submission.too_large", f"The artifact has more than {limit >> 20} MiB.")
-    return bytes(data)
-
-
-def _write_durably(path: Path, data: bytes) -> None:
+@contextmanager
+def _durably(path: Path) -> Iterator[IO[bytes]]:
     """A reader sees all of the file or none of it, also after a power cut."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent)
+    descriptor, name = tempfile.mkstemp(prefix=ARRIVING, dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         Path(name).replace(path)

@@ -14,7 +14,7 @@ from grader_service.errors import ConfigurationError, InfrastructureError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA = "0006"
+SCHEMA = "0007"
 """The newest of the migrations; written here too, so that a command which only asks need not load them."""
 _BUSY_S = 30.0
 _MIGRATE = "run `grader store migrate`"

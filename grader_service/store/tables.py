@@ -61,7 +61,7 @@ class SubmissionRow(Base):
     """When the platform says that the learner handed it in."""
     received_at: Mapped[float]
     filename: Mapped[str]
-    sha256: Mapped[str] = mapped_column(String(64))
+    sha256: Mapped[str] = mapped_column(String(64), index=True)
     size_bytes: Mapped[int]
     steps: Mapped[list[str]]
     content_key: Mapped[str] = mapped_column(String(64), index=True)

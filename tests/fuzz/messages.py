@@ -15,7 +15,7 @@ from grader_service.queue.envelope import open_envelope
 from grader_service.service.intake import IntakeDesk, receive
 from grader_service.service.message import Malformed, parse_message, reply_of, salvage
 from grader_service.signing import Signer, signed_by
-from grader_service.store.acceptance import IntakeLimits
+from grader_service.store.admission import IntakeLimits
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, OutboxRow, table_of

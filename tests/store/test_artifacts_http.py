@@ -2,12 +2,17 @@
 
 import hashlib
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 
 from grader_service.errors import InfrastructureError, SubmissionRejected
+from grader_service.store import artifacts
 from grader_service.store.artifacts import ArtifactStore
 
 DATA = b"dataset_dir = 'images'\n"
@@ -22,6 +27,8 @@ class Answers(BaseHTTPRequestHandler):
         status = int(self.path.split("/")[1])
         body = DATA if status == 200 else b"no"
         self.send_response(status)
+        if status in {301, 302, 303, 307, 308}:
+            self.send_header("Location", "/200/secret.py")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command == "GET":
@@ -50,7 +57,7 @@ def store(address, tmp_path) -> ArtifactStore:
 
 def test_artifacts_come_from_the_web(store, address):
     """By address and digest."""
-    assert store.fetch(f"{address}/200/s.py", DIGEST) == (DIGEST, len(DATA))
+    assert store.fetch(f"{address}/200/s.py", DIGEST) == len(DATA)
 
 
 @pytest.mark.parametrize(
@@ -75,3 +82,68 @@ def test_a_server_that_is_away_is_our_failure(tmp_path):
     """Nobody is told that there is nothing."""
     with pytest.raises(InfrastructureError):
         ArtifactStore(f"file://{tmp_path}", sources=("http://127.0.0.1:9",)).fetch("http://127.0.0.1:9/s.py", DIGEST)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_server_leads_anywhere_else(store, address, status):
+    """Not even to an address that would be permitted: what is said is what is read."""
+    with pytest.raises(
+        SubmissionRejected, match=r"leads from .*/s\.py to another address, which is not followed"
+    ) as told:
+        store.fetch(f"{address}/{status}/s.py", DIGEST)
+    assert told.value.code == "artifact.refused"
+    assert not store.has(DIGEST)
+
+
+def test_what_lies_there_is_not_told(store, address, tmp_path):
+    """Neither by its digest nor by a file that stays."""
+    with pytest.raises(SubmissionRejected) as told:
+        store.fetch(f"{address}/200/s.py", "0" * 64)
+    assert told.value.code == "artifact.digest_mismatch"
+    assert DIGEST not in told.value.feedback
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_large_one_is_no_more_than_a_piece_in_memory(address, tmp_path, monkeypatch):
+    """Read and written by the piece; one that is too large is given up on the way, and nothing of it stays."""
+    monkeypatch.setattr(artifacts, "_CHUNK", 5)
+    pieces = []
+    writing = artifacts._durably
+
+    @contextmanager
+    def watched(path):
+        with writing(path) as file:
+            yield SimpleNamespace(write=lambda piece: (pieces.append(len(piece)), file.write(piece)))
+
+    monkeypatch.setattr(artifacts, "_durably", watched)
+    assert ArtifactStore(f"file://{tmp_path}", (address,)).fetch(f"{address}/200/s.py", DIGEST) == len(DATA)
+    assert pieces == [5, 5, 5, 5, 3]
+    small = ArtifactStore(f"file://{tmp_path}/small", (address,), max_bytes=12)
+    with pytest.raises(SubmissionRejected) as told:
+        small.fetch(f"{address}/200/s.py", DIGEST)
+    assert told.value.code == "submission.too_large"
+    assert pieces[5:] == [5, 5]
+    assert [path for path in (tmp_path / "small").rglob("*") if path.is_file()] == []
+
+
+def test_all_together_have_a_bound(address, tmp_path, monkeypatch):
+    """No more arrive at once than have room when each is as large as one may be; the others wait."""
+    store = ArtifactStore(f"file://{tmp_path}", (address,), max_bytes=100, max_arriving_bytes=250)
+    at_once, most, lock = [], [], threading.Lock()
+    copy = ArtifactStore._copy
+
+    def slowly(self, *what):
+        with lock:
+            at_once.append(1)
+            most.append(len(at_once))
+        time.sleep(0.1)
+        copy(self, *what)
+        with lock:
+            at_once.pop()
+
+    monkeypatch.setattr(ArtifactStore, "_copy", slowly)
+    monkeypatch.setattr(ArtifactStore, "_is_kept", lambda *_: False)
+    with ThreadPoolExecutor(6) as pool:
+        sizes = list(pool.map(lambda _: store.fetch(f"{address}/200/s.py", DIGEST), range(6)))
+    assert sizes == [len(DATA)] * 6
+    assert max(most) == 2

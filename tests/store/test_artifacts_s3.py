@@ -67,17 +67,20 @@ def test_a_platforms_bucket_is_a_source(client):
     """When the operator names it; other buckets are not read, and what lies there must be what was announced."""
     store = ArtifactStore("s3://grader/fetched", sources=("s3://platform/",))
     client.put_object(Bucket="platform", Key="a/s.py", Body=DATA)
-    assert store.fetch("s3://platform/a/s.py", DIGEST) == (DIGEST, len(DATA))
+    assert store.fetch("s3://platform/a/s.py", DIGEST) == len(DATA)
     assert store.has(DIGEST)
     refused = (
         ("grader/artifacts/x", "source_not_allowed"),
         ("platform/a/s.py", "digest_mismatch"),
         ("platform/nothing.py", "not_found"),
     )
+    before = client.list_objects_v2(Bucket="grader", Prefix="fetched/")["KeyCount"]
     for place, code in refused:
         with pytest.raises(SubmissionRejected) as refusal:
             store.fetch(f"s3://{place}", "0" * 64)
         assert refusal.value.code == f"artifact.{code}", place
+    assert client.list_objects_v2(Bucket="grader", Prefix="fetched/")["KeyCount"] == before == 1
+    assert "Uploads" not in client.list_multipart_uploads(Bucket="grader")
 
 
 def test_storage_that_is_away_is_our_failure(client, monkeypatch):

@@ -1,0 +1,48 @@
+"""Removes artifacts to which nothing refers: of messages that were not accepted, and of fetches that broke off."""
+
+import time
+
+import structlog
+
+from grader_service.store.artifacts import FRESH_S, ArtifactStore
+from grader_service.store.engine import Store
+from grader_service.store.references import unreferenced
+
+log = structlog.get_logger(__name__)
+
+EVERY_S = 300.0
+_SHELVES = 256
+_AT_ONCE = 500
+
+
+class Collector:
+    """Looks through one of the artifact store's 256 folders after another; every `EVERY_S`, through all in a day.
+
+    Args:
+        store: with the references.
+        artifacts: what is looked through.
+    """
+
+    def __init__(self, store: Store, artifacts: ArtifactStore) -> None:
+        self._store = store
+        self._artifacts = artifacts
+        # Not always the first one, so that workers that are often started anew come to all of them as well.
+        self._shelf = int(time.time() // EVERY_S)
+
+    def look(self) -> None:
+        """Looks through the next folder.
+
+        Raises:
+            InfrastructureError: the database or the artifacts' store failed; the folder comes again in the next round.
+        """
+        shelf = f"{self._shelf % _SHELVES:02x}"
+        self._shelf += 1
+        # Twice as old as what is renewed when it comes again: nothing is removed that was put here a moment ago.
+        old = [name for name, age_s in self._artifacts.kept(shelf) if age_s > 2 * FRESH_S]
+        removed = 0
+        for first in range(0, len(old), _AT_ONCE):
+            for name in unreferenced(self._store, old[first : first + _AT_ONCE]):
+                self._artifacts.remove(shelf, name)
+                removed += 1
+        if removed:
+            log.info("artifacts_removed", folder=shelf, files=removed)

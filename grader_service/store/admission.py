@@ -1,0 +1,178 @@
+"""Who is let in: looked at before anything of a message is fetched or stored, and again when it is accepted."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Self
+
+from sqlalchemy import Connection, func, select
+
+from grader_service.model.submission import Submission
+from grader_service.store.clock import db_now
+from grader_service.store.engine import Store
+from grader_service.store.tables import RunRow, RunState, SubmissionRow, written
+
+
+@dataclass(frozen=True)
+class Content:
+    """What must be equal for the same id to mean the same submission."""
+
+    lab: str
+    steps: tuple[str, ...]
+    """In the order of the alphabet; none means all of the lab's."""
+    sha256: str
+
+    @classmethod
+    def made_of(cls, lab: str, steps: Iterable[str], sha256: str) -> Self:
+        """Of steps in any order."""
+        return cls(lab, tuple(sorted(steps)), sha256)
+
+    @classmethod
+    def of(cls, submission: Submission) -> Self:
+        """That of a submission."""
+        return cls.made_of(submission.lab, submission.steps, submission.sha256)
+
+    @property
+    def key(self) -> str:
+        """Its digest."""
+        return hashlib.sha256(json.dumps([self.lab, list(self.steps), self.sha256]).encode()).hexdigest()
+
+    def differs(self, now: "Content") -> str:
+        """In words, what another one has in place of this one's."""
+        pairs = [
+            ("the file's SHA-256 was", self.sha256, now.sha256),
+            ("the lab was", self.lab, now.lab),
+            ("steps were", ", ".join(self.steps) or "all", ", ".join(now.steps) or "all"),
+        ]
+        return "; ".join(f"{what} {was}, now {given}" for what, was, given in pairs if was != given)
+
+
+@dataclass(frozen=True)
+class IntakeLimits:
+    """What intake takes."""
+
+    max_queued: int = 20_000
+    """Runs waiting; beyond that the platform is told to come back."""
+    learner_per_hour: int = 60
+    """Submissions of one learner."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A submission at the door."""
+
+    submission_id: str
+    content: Content
+    learner: str | None
+
+
+class Admitted(Enum):
+    """Those that are let in."""
+
+    NEW = auto()
+    KNOWN = auto()
+    """The same submission was accepted before."""
+
+
+@dataclass(frozen=True)
+class Conflicting:
+    """The id was used for other content."""
+
+    first: Content
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Not taken for now; nothing was stored."""
+
+    code: str
+    feedback: str
+
+
+Decision = Admitted | Conflicting | Refused
+
+
+def foresee(store: Store, wanted: Sequence[Wanted], limits: IntakeLimits) -> list[Decision]:
+    """What would become of submissions that came together, one after another; nothing is stored.
+
+    Raises:
+        StoreUnavailable: the database failed.
+    """
+    with store.transaction() as connection:
+        door = Door(connection, wanted, limits)
+        return [door.decide(one) for one in wanted]
+
+
+class Door:
+    """Decides on submissions that came together, by what is stored and what came before in the same company.
+
+    Args:
+        connection: of the transaction in which they are looked at.
+        wanted: all of them.
+        limits: what is taken.
+    """
+
+    def __init__(self, connection: Connection, wanted: Sequence[Wanted], limits: IntakeLimits) -> None:
+        self._first = {
+            row.submission_id: Content.made_of(row.lab, row.steps, row.sha256)
+            for row in connection.execute(
+                select(SubmissionRow.submission_id, SubmissionRow.lab, SubmissionRow.steps, SubmissionRow.sha256).where(
+                    SubmissionRow.submission_id.in_({one.submission_id for one in wanted})
+                )
+            )
+        }
+        self._limits = limits
+        self._waiting = 0
+        self._recent: Counter[str] = Counter()
+        new = [one for one in wanted if one.submission_id not in self._first]
+        if new:
+            self._count(connection, {one.learner for one in new if one.learner is not None})
+
+    def decide(self, one: Wanted) -> Decision:
+        """Takes a place for one more submission, or says why it has none."""
+        first = self._first.get(one.submission_id)
+        if first is not None:
+            return Admitted.KNOWN if first == one.content else Conflicting(first)
+        refused = self._full() or self._too_often(one.learner)
+        if refused is not None:
+            return refused
+        if one.learner is not None:
+            self._recent[one.learner] += 1
+        self._waiting += 1
+        self._first[one.submission_id] = one.content
+        return Admitted.NEW
+
+    def _count(self, connection: Connection, learners: set[str]) -> None:
+        # Counting stops at the limit: a full queue costs no more than a fair-sized one.
+        queued = select(RunRow.run_id).where(RunRow.state == written(RunState.RUN_QUEUED))
+        some = queued.limit(self._limits.max_queued).subquery()
+        self._waiting = connection.execute(select(func.count()).select_from(some)).scalar_one()
+        if learners:
+            recent = (
+                select(SubmissionRow.learner, func.count().label("n"))
+                .where(SubmissionRow.learner.in_(learners), SubmissionRow.received_at > db_now() - 3600.0)
+                .group_by(SubmissionRow.learner)
+            )
+            self._recent.update({row.learner: row.n for row in connection.execute(recent)})
+
+    def _full(self) -> Refused | None:
+        if self._waiting < self._limits.max_queued:
+            return None
+        return Refused(
+            "queue.full",
+            f"{self._waiting} submissions are waiting, which is as many as are taken. This one was not stored and "
+            "does not count as an attempt: send it again later.",
+        )
+
+    def _too_often(self, learner: str | None) -> Refused | None:
+        if learner is None or self._recent[learner] < self._limits.learner_per_hour:
+            return None
+        return Refused(
+            "queue.rate_limited",
+            f"{self._recent[learner]} submissions of this learner came within the last hour; at most "
+            f"{self._limits.learner_per_hour} are taken. This one was not stored and does not count as an "
+            "attempt: send it again later.",
+        )

@@ -1,0 +1,230 @@
+"""Limits and conflicts come before work: nothing is fetched or stored for a message that is not let in."""
+
+import hashlib
+import os
+import time
+
+import pytest
+
+from grader_service.errors import SubmissionRejected
+from grader_service.service import collecting, intake
+from grader_service.service.collecting import Collector
+from grader_service.service.intake import receive, receive_all
+from grader_service.store.acceptance import accept_all
+from grader_service.store.admission import IntakeLimits, foresee
+from grader_service.store.artifacts import ARRIVING, FRESH_S, ArtifactStore
+from grader_service.store.engine import StoreUnavailable
+from grader_service.store.references import unreferenced
+from tests.service.harness import QUICK, a_message
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.integration
+
+OLD_S = 2 * FRESH_S + 60
+
+
+@pytest.fixture
+def desk(bench):
+    """An intake desk."""
+    return bench._intake
+
+
+@pytest.fixture
+def sent(bench, desk, monkeypatch):
+    """Messages whose artifacts are fetched, and what was fetched."""
+    folder = bench.state_dir / "sent"
+    folder.mkdir()
+    desk.artifacts = bench.artifacts = ArtifactStore(f"file://{bench.state_dir}/artifacts", (f"file://{folder}",))
+    fetched = []
+    copy = ArtifactStore._copy
+
+    def noted(self, source, target, sha256):
+        fetched.append(sha256)
+        copy(self, source, target, sha256)
+
+    monkeypatch.setattr(ArtifactStore, "_copy", noted)
+
+    def message(submission_id, source=QUICK, *, there=True, **changes):
+        digest = hashlib.sha256(source.encode()).hexdigest()
+        if there:
+            (folder / digest).write_text(source)
+        artifact = {"filename": "s.py", "uri": f"file://{folder}/{digest}", "sha256": digest}
+        return a_message(submission_id, artifact=artifact, **changes)
+
+    message.fetched = fetched
+    return message
+
+
+def stored(bench):
+    """Artifacts that are kept."""
+    return sorted(path.name for path in (bench.state_dir / "artifacts").rglob("*") if path.is_file())
+
+
+def answers(bench):
+    """Codes of refusals."""
+    return [detail["code"] for kind, detail in bench.events("s:1") if kind == "refused"]
+
+
+class TestLimits:
+    """By what stands in the database when the message comes."""
+
+    @pytest.mark.parametrize(
+        ("limits", "code"),
+        [
+            (IntakeLimits(max_queued=1), "queue.full"),
+            (IntakeLimits(learner_per_hour=1), "queue.rate_limited"),
+        ],
+    )
+    @pytest.mark.parametrize("inline", [True, False])
+    def test_nothing_is_fetched_or_stored_beyond_them(self, bench, desk, sent, limits, code, inline):
+        """Neither by address nor in the message."""
+        desk.limits = limits
+        assert receive(desk, sent("s:0", learner="lea"), "live", None).kind == "accepted"
+        before, fetched = stored(bench), list(sent.fetched)
+        other = f"{QUICK}# other\n"
+        message = a_message("s:1", other, learner="lea") if inline else sent("s:1", other, learner="lea")
+        assert receive(desk, message, "live", "task").kind == "refused"
+        assert answers(bench) == [code]
+        assert (stored(bench), sent.fetched) == (before, fetched)
+
+    def test_other_content_under_a_known_id_is_not_fetched(self, bench, desk, sent):
+        """The announced digest says that it is other content."""
+        assert receive(desk, sent("s:1"), "live", None).kind == "accepted"
+        before, fetched = stored(bench), list(sent.fetched)
+        assert receive(desk, sent("s:1", f"{QUICK}# other\n"), "live", "task").kind == "refused"
+        assert answers(bench) == ["submission.conflict"]
+        assert (stored(bench), sent.fetched) == (before, fetched)
+
+    def test_a_repetition_is_not_fetched_again(self, desk, sent):
+        """It is here."""
+        kinds = [receive(desk, sent("s:1"), "live", None).kind for _ in range(3)]
+        assert kinds == ["accepted", "repeated", "repeated"]
+        assert len(sent.fetched) == 1
+
+    def test_those_that_came_together_are_counted_together(self, bench, desk, sent):
+        """The first ones are let in; of the others nothing is fetched."""
+        desk.limits = IntakeLimits(max_queued=2)
+        came = [(sent(f"s:{number}", f"{QUICK}# {number}\n"), None) for number in range(4)]
+        taken = receive_all(desk, came, "live")
+        assert [one.kind for one in taken] == ["accepted", "accepted", "refused", "refused"]
+        assert len(sent.fetched) == len(stored(bench)) == 2
+
+    def test_nothing_is_fetched_where_the_database_is_away(self, bench, desk, sent, monkeypatch):
+        """The messages come again."""
+
+        def away(*_):
+            raise StoreUnavailable("away")
+
+        monkeypatch.setattr(intake, "foresee", away)
+        with pytest.raises(StoreUnavailable):
+            receive(desk, sent("s:1"), "live", None)
+        assert (stored(bench), sent.fetched) == ([], [])
+
+
+class TestInBetween:
+    """What is foreseen is looked at once more when it is accepted."""
+
+    def test_a_place_that_was_taken_meanwhile(self, bench, desk, sent, monkeypatch):
+        """Refused all the same; what was fetched for it belongs to nobody, and is collected."""
+        desk.limits = IntakeLimits(max_queued=1)
+
+        def late(store, arrivals, limits, actor):
+            monkeypatch.setattr(intake, "accept_all", accept_all)
+            bench.submit()
+            return accept_all(store, arrivals, limits, actor)
+
+        monkeypatch.setattr(intake, "accept_all", late)
+        lost = f"{QUICK}# lost\n"
+        assert receive(desk, sent("s:1", lost), "live", "task").kind == "refused"
+        assert answers(bench) == ["queue.full"]
+        digest = hashlib.sha256(lost.encode()).hexdigest()
+        assert unreferenced(bench.store, stored(bench)) == {digest}
+
+    def test_nobody_is_accepted_without_an_artifact(self, bench, desk, sent):
+        """Twice the same in one company, whose artifact is not there: both are refused."""
+        came = [(sent("s:1", there=False), None)] * 2
+        assert [taken.kind for taken in receive_all(desk, came, "live")] == ["refused", "refused"]
+        assert answers(bench) == ["artifact.not_found"] * 2
+        assert foresee(bench.store, [], desk.limits) == []
+
+
+class TestCollector:
+    """What nobody refers to goes when it is old."""
+
+    def all_shelves(self, bench):
+        collector = Collector(bench.store, bench.artifacts)
+        for _ in range(256):
+            collector.look()
+
+    def aged(self, bench, name, seconds=OLD_S):
+        """A file of this age in the artifacts' store."""
+        path = bench.state_dir / "artifacts" / name[:2] / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_bytes(b"x")
+        then = time.time() - seconds
+        os.utime(path, (then, then))
+        return path
+
+    def test_only_what_is_old_and_belongs_to_nobody(self, bench):
+        """Artifacts of submissions stay for ever, sources of probes for as long as a run needs them."""
+        submission_id = bench.submit(lab="dali-classification-training", steps=["train"])
+        theirs = stored(bench)
+        assert len(theirs) > 2
+        for name in theirs:
+            self.aged(bench, name)
+        self.aged(bench, "ab" * 32)
+        young = self.aged(bench, "cd" * 32, OLD_S / 2)
+        partial = self.aged(bench, "ef" * 32).with_name(f"{ARRIVING}broken")
+        partial.write_bytes(b"half")
+        os.utime(partial, (0, 0))
+        self.all_shelves(bench)
+        assert stored(bench) == sorted([*theirs, young.name])
+        with bench.store.transaction() as connection:
+            connection.exec_driver_sql("update run set state = 'done'")
+        self.all_shelves(bench)
+        (sha256,) = (name for name in theirs if name in stored(bench))
+        assert sha256 == self.artifact(bench, submission_id)
+        assert young.exists()
+
+    def artifact(self, bench, submission_id):
+        with bench.store.transaction() as connection:
+            statement = "select sha256 from submission where submission_id = ?"
+            return connection.exec_driver_sql(statement, (submission_id,)).scalar_one()
+
+    def test_what_comes_again_is_young_again(self, bench):
+        """It may be collected only a day after that; nobody's is lost between its message and its row."""
+        digest = bench.artifacts.put(b"again")
+        self.aged(bench, digest)
+        assert bench.artifacts.put(b"again") == digest
+        self.all_shelves(bench)
+        assert stored(bench) == [digest]
+
+    def test_a_folder_that_is_not_there(self, bench):
+        """Nothing was ever put here."""
+        self.all_shelves(bench)
+        assert stored(bench) == []
+
+    def test_a_judge_collects(self, service, monkeypatch):
+        """Beside its other work."""
+        root = service.state_dir / "artifacts"
+        for shelf in range(256):
+            name = f"{shelf:02x}" * 32
+            (root / name[:2]).mkdir(parents=True)
+            (root / name[:2] / name).write_bytes(b"x")
+            os.utime(root / name[:2] / name, (0, 0))
+        judge = service.judge()
+        wait_for(lambda: len([path for path in root.rglob("*") if path.is_file()]) == 255, 20)
+        assert [line["files"] for line in judge.said("artifacts_removed")] == [1]
+        assert collecting.EVERY_S * 256 < 86_400
+
+
+def test_the_bytes_of_a_source_that_is_refused_leave_nothing(bench, desk, sent):
+    """A digest that was announced wrongly."""
+    message = sent("s:1")
+    message["artifact"]["sha256"] = "0" * 64
+    assert receive(desk, message, "live", "task").kind == "refused"
+    assert answers(bench) == ["artifact.digest_mismatch"]
+    assert stored(bench) == []
+    with pytest.raises(SubmissionRejected):
+        desk.artifacts.fetch(message["artifact"]["uri"], "0" * 64)
