@@ -86,7 +86,7 @@ class Room(Service):
 
     def answer(self, submission_id: str) -> dict[str, Any]:
         """What the task of a submission of the cohort has for its result now."""
-        meta = self.app.backend.get_task_meta(f"task-{submission_id}", cache=False)
+        meta = self.answers.backend.get_task_meta(f"task-{submission_id}", cache=False)
         found: dict[str, Any] = meta["result"]
         return found
 
