@@ -1,6 +1,7 @@
 """Delivers answers: the result of the platform's own task, and the message to the queue that it named."""
 
 import json
+from collections.abc import Sequence
 
 import structlog
 from celery import Celery, states
@@ -19,6 +20,10 @@ _MOST_ROUNDS = 10
 
 class Unread(Exception):
     """So many answers lie in the platform's queue that nobody seems to read them; the task's result was stored."""
+
+    def __init__(self, queue: str, lying: int) -> None:
+        super().__init__(f"{lying} answers lie unread in the queue {queue}")
+        self.queue = queue
 
 
 class Post:
@@ -39,9 +44,10 @@ class Post:
         """Sends what is due, a thousand answers at most; returns how many Redis took."""
         sent = 0
         for _ in range(_MOST_ROUNDS):  # a sweeper has other things to do as well
-            done = self.deliver_due(limit)
+            due = outbox.due(self._store, limit)
+            done, there = self._deliver(due)
             sent += done
-            if done < limit:
+            if len(due) < limit or not there:
                 break
         return sent
 
@@ -52,22 +58,37 @@ class Post:
             limit: at most so many.
             verdict_id: only answers with this verdict.
         """
-        sent = []
-        for letter in outbox.due(self._store, limit, verdict_id=verdict_id):
+        return self._deliver(outbox.due(self._store, limit, verdict_id=verdict_id))[0]
+
+    def _deliver(self, letters: Sequence[Letter]) -> tuple[int, bool]:
+        """How many of them were sent, and whether Redis was there."""
+        sent, there = [], True
+        full: set[str] = set()
+        for letter in letters:
+            if letter.reply_queue in full and letter.task_id is None:
+                continue
             try:
                 self.deliver(letter)
             except Unread as unread:
                 outbox.unread(self._store, letter, str(unread))
-                log.warning("answers_unread", letter=letter.id, reason=str(unread))
+                if unread.queue not in full:
+                    full.add(unread.queue)
+                    outbox.none_for(self._store, unread.queue, str(unread))
+                    log.warning("answers_unread", queue=unread.queue, reason=str(unread))
             except (OperationalError, RedisError, OSError) as error:
                 outbox.postponed(self._store, letter, f"{type(error).__name__}: {error}")
                 log.warning("answer_postponed", letter=letter.id, attempts=letter.attempts + 1, error=str(error)[:200])
-                if not self._answers():
-                    break  # Redis is away: the other answers would only wait for it one after another
+                there = self._answers()
+                if not there:
+                    break  # the other answers would only wait for it one after another
+            except Exception as error:
+                # A row that we cannot make a message of: it is tried again, seldom, and holds up no other.
+                outbox.postponed(self._store, letter, f"{type(error).__name__}: {error}")
+                log.exception("answer_unsendable", letter=letter.id)
             else:
                 sent.append(letter.id)
         outbox.delivered(self._store, sent)
-        return len(sent)
+        return len(sent), there
 
     def deliver(self, letter: Letter) -> None:
         """Sends one answer both ways that it names.
@@ -84,7 +105,7 @@ class Post:
         if letter.reply_queue is not None and letter.reply_task is not None:
             lying = self._app.backend.client.llen(letter.reply_queue)
             if lying >= self._most_unread:
-                raise Unread(f"{lying} answers lie unread in the queue {letter.reply_queue}")
+                raise Unread(letter.reply_queue, lying)
             self._app.send_task(
                 letter.reply_task,
                 kwargs={"verdict": verdict},

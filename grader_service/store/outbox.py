@@ -1,6 +1,7 @@
 """Answers to send: written in the transaction of the verdict, sent at least once, each with the verdict's id."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
@@ -12,7 +13,7 @@ _LONGEST_WAIT_S = 300.0
 _HELD_S = 5.0
 """Who takes an answer sends it within this time, or somebody else does."""
 _UNREAD_S = 60.0
-"""A queue that nobody reads is looked at this often for each answer that it should get."""
+"""How often it is looked whether a queue was read."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,15 @@ def postponed(store: Store, letter: Letter, error: str) -> None:
 def unread(store: Store, letter: Letter, reason: str) -> None:
     """Its task's result is stored; the message waits until the platform has read what lies in its queue."""
     with store.transaction() as connection:
-        connection.execute(
-            update(OutboxRow)
-            .where(OutboxRow.id == letter.id)
-            .values(task_id=None, not_before=db_now() + _UNREAD_S, last_error=reason[:2000])
-        )
+        connection.execute(update(OutboxRow).where(OutboxRow.id == letter.id).values(task_id=None, **_later(reason)))
+
+
+def none_for(store: Store, queue: str, reason: str) -> None:
+    """Nor are the others looked at that wait for this queue alone, so that those for other queues have their turn."""
+    waiting = (OutboxRow.reply_queue == queue, OutboxRow.task_id.is_(None), OutboxRow.delivered_at.is_(None))
+    with store.transaction() as connection:
+        connection.execute(update(OutboxRow).where(*waiting).values(**_later(reason)))
+
+
+def _later(reason: str) -> dict[str, Any]:
+    return {"not_before": db_now() + _UNREAD_S, "last_error": reason[:2000]}

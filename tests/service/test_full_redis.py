@@ -263,6 +263,32 @@ class TestReplies:
             told = connection.exec_driver_sql("select last_error from outbox where delivered_at is null").scalars()
             assert set(told) == {"2 answers lie unread in the queue inbox"}
 
+    def test_thousands_for_it_come_before_nobody(self, redis, store):
+        """As many as wait, one round finds out for all of them, and the next ones are sent to whoever reads."""
+        post = Post(store, make_answers_app(Settings(redis_url=redis.url)), 2)
+        assert post.deliver_due() == 2
+        with store.transaction() as connection:
+            for number in range(1000):
+                document = json.dumps({"verdict_id": f"u{number}"})
+                outbox.enqueue(connection, None, None, "inbox", "lab.ready", document)
+            outbox.enqueue(connection, None, "last", "other", "lab.ready", json.dumps({"verdict_id": "w"}))
+        assert post.deliver_all(limit=20) == 1
+        assert redis.client().llen("other") == 1
+        assert outbox.due(store) == []
+
+    def test_a_row_that_cannot_be_sent_holds_up_no_other(self, redis, store):
+        """It stays, with the reason, and is tried again with growing patience."""
+        with store.transaction() as connection:
+            connection.exec_driver_sql("update outbox set document = 'no JSON' where id = 1")
+        post = Post(store, make_answers_app(Settings(redis_url=redis.url)), 100)
+        assert [post.deliver_all(), post.deliver_all()] == [4, 0]
+        with store.transaction() as connection:
+            (row,) = connection.exec_driver_sql(
+                "select id, attempts, last_error from outbox where delivered_at is null"
+            )
+        assert tuple(row[:2]) == (1, 1)
+        assert row[2].startswith("JSONDecodeError: Expecting value")
+
 
 def test_how_full_a_redis_is(redis, results):
     """Of its limit; one without a limit, or that does not answer, says nothing."""
