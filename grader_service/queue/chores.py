@@ -4,11 +4,12 @@ from celery import Celery
 
 from grader_service.queue.hints import announce, holding
 from grader_service.queue.letters import Post
+from grader_service.service.expiring import Expiry
 from grader_service.service.readiness import BROKER, RESULTS, Readiness
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.sweeper import Chore
 from grader_service.store.engine import Store
-from grader_service.store.sweep import expire_leases, not_announced, to_announce
+from grader_service.store.sweep import not_announced, to_announce
 
 _BATCH = 200
 
@@ -31,21 +32,21 @@ def announce_waiting(store: Store, app: Celery, *, silent_s: float | None = None
     return len(hints)
 
 
-def common_chores(store: Store, app: Celery, retry: RetryPolicy, readiness: Readiness) -> list[tuple[str, Chore]]:
+def common_chores(
+    store: Store, app: Celery, retry: RetryPolicy, lease_s: float, readiness: Readiness
+) -> list[tuple[str, Chore]]:
     """Expired leases and lost hints.
 
     Args:
         store: where runs wait.
         app: with the broker.
         retry: how failed runs are tried again.
+        lease_s: how long a lease lasts, seconds.
         readiness: looked before; where the broker is away, nobody waits for it again in the same round, which would
             make the worker seem silent.
     """
     return [
-        (
-            "expire_leases",
-            lambda: expire_leases(store, max_attempts=retry.max_attempts, delay_s=retry.delay_s),
-        ),
+        ("expire_leases", Expiry(store, retry, lease_s, readiness).look),
         ("announce", _with(BROKER, readiness, lambda: announce_waiting(store, app, silent_s=retry.hint_s))),
     ]
 

@@ -81,7 +81,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     )
     chores = [
         ("ready", readiness.look),
-        *common_chores(store, app, wiring.retry_policy(settings), readiness),
+        *common_chores(store, app, wiring.retry_policy(settings), settings.lease_s, readiness),
         *judges_chores(post, readiness),
         ("hearing", hearing.look),
     ]

@@ -86,7 +86,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         sweeper = Sweeper(
             [
                 ("ready", readiness.look),
-                *common_chores(store, app, wiring.retry_policy(settings), readiness),
+                *common_chores(store, app, wiring.retry_policy(settings), settings.lease_s, readiness),
                 ("device", attention.look),
                 ("hearing", lambda: hearing.look(taking=attention.taking)),
                 ("orphans", sandbox.sweep),

@@ -59,7 +59,7 @@ class Keeper:
             try:
                 kept = renew(self._store, self._claim, self._lease_s)
             except StoreUnavailable as error:
-                # Perhaps it comes back before the lease ends; if not, the fence keeps our result out.
+                # When it is back, nobody's lease ends before it could be renewed: see `Expiry`.
                 log.warning("lease_not_renewed", run_id=self._claim.run_id, error=str(error)[:200])
                 continue
             if not kept:

@@ -157,7 +157,8 @@ class TestTheWord:
         readiness = self.readiness(bench, Probe(away, lambda: 1 / up.pop(0)))
         nowhere = None  # a Redis that must not be asked
         post = Post(bench.store, nowhere, 1)
-        chores = dict(common_chores(bench.store, nowhere, RetryPolicy(3), readiness) + judges_chores(post, readiness))
+        common = common_chores(bench.store, nowhere, RetryPolicy(3), 60.0, readiness)
+        chores = dict(common + judges_chores(post, readiness))
         with bench.store.transaction() as connection:
             outbox.enqueue(connection, None, "task", None, None, "{}")
         readiness.look()
