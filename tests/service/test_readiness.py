@@ -8,17 +8,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from grader_service.queue.chores import common_chores, judges_chores
-from grader_service.queue.letters import Post
 from grader_service.service import pulse
 from grader_service.service.readiness import BROKER, RESULTS, Probe, Readiness, database_probe, device_probe, problems
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.run_spaces import RUN_SPACE, HostWord, RunSpaceProbe, WatchedHost
 from grader_service.service.runner import RunEnd
-from grader_service.store import devices, outbox, workers
+from grader_service.store import devices, workers
 from grader_service.store.engine import Store
 from sandbox.process_runner import ProcessRunner
 from tests.service.faults import scrape
@@ -156,11 +156,13 @@ class TestTheWord:
         up = [False, True]
         readiness = self.readiness(bench, Probe(away, lambda: 1 / up.pop(0)))
         nowhere = None  # a Redis that must not be asked
-        post = Post(bench.store, nowhere, 1)
+
+        def deliver_all():
+            nowhere.send_task()
+
+        post = SimpleNamespace(deliver_all=deliver_all)
         common = common_chores(bench.store, nowhere, RetryPolicy(3), 60.0, readiness)
         chores = dict(common + judges_chores(post, readiness))
-        with bench.store.transaction() as connection:
-            outbox.enqueue(connection, None, "task", None, None, "{}")
         readiness.look()
         chores[chore]()
         readiness.look()
