@@ -48,7 +48,7 @@ class StoreCollector(Collector):
         )
         for purpose in ("live", "regrade"):
             oldest.add_metric([purpose], queue.oldest_s.get(purpose, 0.0))
-        undelivered = GaugeMetricFamily("grader_answers_undelivered", "Answers that the broker has not taken yet.")
+        undelivered = GaugeMetricFamily("grader_answers_undelivered", "Answers that their Redis has not taken yet.")
         undelivered.add_metric([], queue.undelivered)
         ready = GaugeMetricFamily("grader_devices", "Devices by state.", labels=["state"])
         seen = GaugeMetricFamily("grader_device_seen_seconds", "Since its worker was heard of.", labels=["device"])
