@@ -8,12 +8,11 @@ from typing import Annotated
 
 import typer
 from pydantic import ValidationError
-from rich.table import Table
 
 from checks.registry import LoadedCheck, Registry
 from grader_service import rubric
 from grader_service.cli import authoring
-from grader_service.cli.output import console
+from grader_service.cli.output import console, table_of
 from grader_service.errors import ConfigurationError, JudgeFailed, UsageError
 from grader_service.judging import Judged
 from grader_service.labs.catalogue import load_lab
@@ -33,9 +32,7 @@ _MAX_LINE = 4 << 20
 def list_checks() -> None:
     """List the installed checks and the distributions that they came with."""
     registry = Registry()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("check", "version", "title", "from"):
-        table.add_column(heading)
+    table = table_of("check", "version", "title", "from", overflow="ellipsis")
     broken = []
     for check_id in registry.ids():
         try:

@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from grader_service.cli.output import console, error_console, when, write_text
+from grader_service.cli.database import service_store
+from grader_service.cli.output import console, error_console, table_of, when, write_text
 from grader_service.cli.selecting import check_outcomes, moment, named
 from grader_service.errors import UsageError
 from grader_service.garbage import look_seldom
@@ -23,7 +23,6 @@ from grader_service.regrade.exports.rows import COHORT_COLUMNS, cohort_rows
 from grader_service.regrade.exports.table import Form, write_table
 from grader_service.regrade.exports.texts import with_texts
 from grader_service.report.formats import ABSENT
-from grader_service.settings import Settings
 
 if TYPE_CHECKING:
     from grader_service.store.engine import Store
@@ -66,7 +65,7 @@ def list_cohorts(*, as_json: Annotated[bool, typer.Option("--json", help="As JSO
     """List every cohort at every lab, the one with the newest submission first."""
     from grader_service.store import cohorts
 
-    found = cohorts.cohorts(_store())
+    found = cohorts.cohorts(service_store())
     if as_json:
         typer.echo(
             json.dumps(
@@ -85,9 +84,7 @@ def list_cohorts(*, as_json: Annotated[bool, typer.Option("--json", help="As JSO
             )
         )
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("cohort", "lab", "submissions", "learners", "passed", "newest"):
-        table.add_column(heading, overflow="fold")
+    table = table_of("cohort", "lab", "submissions", "learners", "passed", "newest")
     for item in found:
         table.add_row(
             Text(neutralise(item.cohort) if item.cohort is not None else ABSENT),
@@ -124,7 +121,7 @@ def export(
 
     if allow_rehearsal and form is not ExportForm.GRADESCOPE:
         raise UsageError("--allow-rehearsal is for --format gradescope; tables hold rehearsals and say so in `mode`")
-    store = _store()
+    store = service_store()
     selection = _selection(store, cohort, lab, status, check, since, latest=latest)
     entries = cohorts.entries(store, selection)
     if form is not ExportForm.GRADESCOPE:
@@ -152,16 +149,10 @@ def report(
     from grader_service.report.cohort.pages import cohort_page
     from grader_service.store import cohorts
 
-    store = _store()
+    store = service_store()
     chosen = cohorts.entries(store, _selection(store, cohort, lab, status, check, since, latest=latest))
     entries, texts = with_texts(chosen, partial(cohorts.documents, store))
     write_text(out, cohort_page(entries, title=neutralise(cohort), generated_at=time.time(), feedback=texts))
-
-
-def _store() -> "Store":
-    from grader_service import wiring
-
-    return wiring.ready_store(Settings())
 
 
 def _selection(

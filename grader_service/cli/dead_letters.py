@@ -1,18 +1,15 @@
 """`grader dead-letters`: messages that could not be handled, kept for an operator."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from grader_service.cli.arguments import operator
-from grader_service.cli.output import console, when
+from grader_service.cli.database import service_store
+from grader_service.cli.output import console, table_of, when
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.settings import Settings
-
-if TYPE_CHECKING:
-    from grader_service.store.engine import Store
 
 app = typer.Typer(
     help="Messages that could not be handled: list, show, post, remove.", no_args_is_help=True, rich_markup_mode=None
@@ -26,10 +23,8 @@ def list_letters() -> None:
     """List them, newest first. Exit code 1 when there are any."""
     from grader_service.store import dead_letters
 
-    letters = dead_letters.letters(_store())
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("id", "came", "queue", "task", "bytes", "reason"):
-        table.add_column(heading, overflow="fold")
+    letters = dead_letters.letters(service_store())
+    table = table_of("id", "came", "queue", "task", "bytes", "reason")
     for letter in letters:
         kept = "" if letter.whole else f" (kept: {dead_letters.LARGEST_BYTES})"
         size = f"{letter.size_bytes}{kept}"
@@ -45,7 +40,7 @@ def show(letter_id: LetterId) -> None:
     """Write the bytes of one as they came. Whoever sent them chose them: do not print them on a terminal unseen."""
     from grader_service.store import dead_letters
 
-    _, data = dead_letters.letter(_store(), letter_id)
+    _, data = dead_letters.letter(service_store(), letter_id)
     sys.stdout.buffer.write(data)
 
 
@@ -57,7 +52,7 @@ def post(letter_id: LetterId) -> None:
     from grader_service import wiring
     from grader_service.store import dead_letters
 
-    store = _store()
+    store = service_store()
     letter, data = dead_letters.letter(store, letter_id)
     if not letter.whole:
         raise UsageError(
@@ -80,16 +75,10 @@ def remove(letter_id: LetterId) -> None:
     """Delete one for good."""
     from grader_service.store import dead_letters
 
-    store = _store()
+    store = service_store()
     letter, _ = dead_letters.letter(store, letter_id)
     if dead_letters.remove(store, letter, operator(), "removed"):
         console().print(f"{letter_id}: removed")
     else:
         console().print(f"{letter_id}: came once more just now, and is still kept")
         raise typer.Exit(1)
-
-
-def _store() -> "Store":
-    from grader_service import wiring
-
-    return wiring.ready_store(Settings())

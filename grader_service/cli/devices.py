@@ -4,12 +4,11 @@ import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from grader_service.cli.arguments import operator
-from grader_service.cli.output import console, error_console
+from grader_service.cli.database import service_store
+from grader_service.cli.output import console, error_console, table_of
 from grader_service.errors import UsageError
-from grader_service.settings import Settings
 
 if TYPE_CHECKING:
     from grader_service.store.engine import Store
@@ -26,10 +25,8 @@ def list_devices() -> None:
     """List every device that a worker has announced, with the run that holds it."""
     from grader_service.store import devices as device_store
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("device", "host", "model", "state", "seen", "run", "reason"):
-        table.add_column(heading, overflow="fold")
-    for device in device_store.devices(_store()):
+    table = table_of("device", "host", "model", "state", "seen", "run", "reason")
+    for device in device_store.devices(service_store()):
         table.add_row(
             device.device_id,
             device.host,
@@ -47,7 +44,7 @@ def ready(device_id: DeviceId = None, *, host: Host = None) -> None:
     """Put a device back into service after a look at it; of a host, those that were drained, not the quarantined."""
     from grader_service.store import devices as device_store
 
-    _move(_store(), device_id, host, device_store.READY, None)
+    _move(service_store(), device_id, host, device_store.READY, None)
 
 
 @app.command("drain")
@@ -61,7 +58,7 @@ def drain(
     """Take no further runs on a device; what runs on it is finished. Of a host, those that are in service."""
     from grader_service.store import devices as device_store
 
-    store = _store()
+    store = service_store()
     names = _move(store, device_id, host, device_store.DRAINING, reason)
     if wait:
         _wait(store, names)
@@ -110,9 +107,3 @@ def _wait(store: "Store", names: list[str]) -> None:
 
 def _say(text: str) -> None:
     console().print(text, markup=False, soft_wrap=True)
-
-
-def _store() -> "Store":
-    from grader_service import wiring
-
-    return wiring.ready_store(Settings())

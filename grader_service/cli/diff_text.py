@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from grader_service.cli.output import table_of
 from grader_service.model.diff import (
     CHANGED,
     OPEN,
@@ -76,7 +76,7 @@ def show_flakes(console: Console, flakes: Flakes, limit: int) -> None:
     console.print(
         Text(f"{flakes.varying} of {flakes.submissions} submissions vary over {flakes.repeats} repetitions", "bold")
     )
-    table = _table("check", "varying", "rate", "95 % interval", "points only", "outcomes seen")
+    table = table_of("check", "varying", "rate", "95 % interval", "points only", "outcomes seen")
     for row in flakes.rows:
         table.add_row(
             Text(row.check or "(status)"),
@@ -89,14 +89,14 @@ def show_flakes(console: Console, flakes: Flakes, limit: int) -> None:
     console.print(table)
     if flakes.spreads:
         console.print()
-        table = _table("coefficient of variation", "submissions", "median", "95th percentile", "highest")
+        table = table_of("coefficient of variation", "submissions", "median", "95th percentile", "highest")
         for spread in flakes.spreads:
             shares = (percent(value, 3) for value in (spread.median, spread.p95, spread.highest))
             table.add_row(Text(spread.value), str(spread.submissions), *shares)
         console.print(table)
     if flakes.unsteady:
         console.print()
-        table = _table("submission", "learner", "check", "outcomes")
+        table = table_of("submission", "learner", "check", "outcomes")
         for item in flakes.unsteady[:limit]:
             table.add_row(
                 Text(item.submission_id),
@@ -129,7 +129,7 @@ def _show_matrix(console: Console, transitions: Sequence[Transition]) -> None:
     columns = _ordered(transition.new for transition in transitions)
     counts = {(item.old, item.new): item.submissions for item in transitions}
     console.print()
-    table = _table("before ↓ after →")
+    table = table_of("before ↓ after →")
     for column in columns:
         table.add_column(Text(column, style=_COLOURS[column]), justify="right")
     for row in _ordered(transition.old for transition in transitions):
@@ -163,7 +163,7 @@ def _show_parts(console: Console, what: str, parts: Sequence[StepDiff]) -> None:
     if not parts:
         return
     console.print()
-    table = _table(what, "changed", "passed before", "passed after", "transitions")
+    table = table_of(what, "changed", "passed before", "passed after", "transitions")
     several = len({part.lab for part in parts}) > 1
     for part in parts:
         name = part.check if isinstance(part, CheckDiff) else part.step
@@ -187,7 +187,7 @@ def _show_codes(console: Console, diff: Diff) -> None:
     if not risen:
         return
     console.print()
-    table = _table("code that came up more", "before", "after")
+    table = table_of("code that came up more", "before", "after")
     for code in risen:
         table.add_row(Text(code.code), str(code.before), str(code.after))
     console.print(table)
@@ -222,10 +222,3 @@ def _show_beyond(console: Console, count: int, shown: int) -> None:
 def _ordered(results: Iterable[Result]) -> list[Result]:
     present = set(results)
     return [result for result in _COLOURS if result in present]
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table

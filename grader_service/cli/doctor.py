@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from grader_service.cli.output import console
+from grader_service.cli.database import service_store
+from grader_service.cli.output import console, table_of
 from grader_service.diagnosis import Finding, Level, examine
 from grader_service.settings import Settings
 
@@ -46,9 +46,7 @@ def doctor(
 
 
 def _show(findings: list[Finding]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("", "what", "found", "what to do"):
-        table.add_column(heading, overflow="fold")
+    table = table_of("", "what", "found", "what to do")
     for finding in findings:
         table.add_row(
             Text(finding.level.value, style=_STYLES[finding.level]),
@@ -61,10 +59,9 @@ def _show(findings: list[Finding]) -> None:
 
 def _service(*, as_json: bool) -> int:
     """Shows the workers; the exit code."""
-    from grader_service import wiring
     from grader_service.store import workers
 
-    found = workers.workers(wiring.ready_store(Settings()))
+    found = workers.workers(service_store())
     absent = [role for role in (workers.RUN, workers.JUDGE) if role not in {worker.role for worker in found}]
     if as_json:
         for worker in found:
@@ -78,9 +75,7 @@ def _service(*, as_json: bool) -> int:
 
 
 def _show_workers(found: "Sequence[Worker]", absent: Sequence[str]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("worker", "host", "state", "spoke", "why"):
-        table.add_column(heading, overflow="fold")
+    table = table_of("worker", "host", "state", "spoke", "why")
     for worker in found:
         style = "green" if worker.state == "ready" else "red"
         table.add_row(
@@ -98,9 +93,7 @@ def _show_workers(found: "Sequence[Worker]", absent: Sequence[str]) -> None:
 def _show_memory(used: Mapping[str, float]) -> None:
     if not used:
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("Redis", "memory used"):
-        table.add_column(heading)
+    table = table_of("Redis", "memory used", overflow="ellipsis")
     for name, ratio in sorted(used.items()):
         table.add_row(Text(name), Text(f"{ratio:.0%}", style="red" if ratio >= _NEARLY_FULL else "green"))
     console().print()

@@ -7,9 +7,8 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from grader_service.cli.output import ProgressDisplay, console
+from grader_service.cli.output import ProgressDisplay, console, table_of
 
 app = typer.Typer(help="Images: build, list.", no_args_is_help=True, rich_markup_mode=None)
 _BUILD_TIMEOUT_S = 3600.0
@@ -74,9 +73,7 @@ def list_images() -> None:
     from sandbox.docker_engine import connect_engine
 
     client = connect_engine()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("image", "id", "base", "size", "state"):
-        table.add_column(heading)
+    table = table_of("image", "id", "base", "size", "state", overflow="ellipsis")
     for recipe in RECIPES.values():
         state = recipe_digest(recipe)[:12]
         for found in client.images.list(name=recipe.name):

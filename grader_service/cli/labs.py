@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from checks.registry import Registry
-from grader_service.cli.output import console
+from grader_service.cli.output import console, table_of
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.labs.catalogue import inspect_file, load_lab, parse_lab
 from grader_service.labs.documents import Form
@@ -24,9 +23,7 @@ app = typer.Typer(help="Labs: list, show, validate.", no_args_is_help=True, rich
 def list_labs() -> None:
     """List the installed labs and the distributions that they came with. Exit code 2 when one of them is broken."""
     registry, shelf = Registry(), installed()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("lab", "version", "title", "checks", "from"):
-        table.add_column(heading)
+    table = table_of("lab", "version", "title", "checks", "from", overflow="ellipsis")
     broken = []
     for lab_id in shelf.ids():
         origin = Text(shelf.origin(lab_id))
@@ -99,9 +96,7 @@ def _show(lab: LabSpec, origin: str) -> None:
     for text in (lab.summary, lab.handout):
         if text:
             console().print(Text(f"\n{text.strip()}"))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("step", "check", "points", "learners read", "parameters"):
-        table.add_column(heading)
+    table = table_of("step", "check", "points", "learners read", "parameters", overflow="ellipsis")
     for step in lab.steps:
         for check in step.checks:
             params = ", ".join(f"{name} = {value}" for name, value in check.params.items())

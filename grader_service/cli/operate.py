@@ -9,11 +9,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from grader_service.cli.arguments import ANY_ID, operator
-from grader_service.cli.output import console, when
+from grader_service.cli.database import service_store
+from grader_service.cli.output import console, table_of, when
 from grader_service.cli.render import show_verdict
 from grader_service.errors import UsageError
 from grader_service.model.verdict import Verdict
@@ -34,11 +34,10 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
 ) -> None:
     """Say where a submission is, and what happened to it. Exit code 1 when it was never accepted."""
-    from grader_service import wiring
     from grader_service.store import ids, operations
 
     try:
-        found = operations.whereabouts(wiring.ready_store(Settings()), submission)
+        found = operations.whereabouts(service_store(), submission)
     except ids.UnknownId as error:
         console().print(f"never accepted: {error}", markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
@@ -81,11 +80,10 @@ def queue(
 
     With ID: the same of this submission alone, with the state of each of its runs and how many come before it.
     """
-    from grader_service import wiring
     from grader_service.store import ids, operations
     from grader_service.store.places import places
 
-    store = wiring.ready_store(Settings())
+    store = service_store()
     submission_id = None if submission is None else ids.submission_named(store, submission)
     state = operations.queue_state(store, submission_id)
     runs = [] if submission_id is None else [asdict(place) for place in places(store, submission_id)]
@@ -111,9 +109,7 @@ def queue(
 
 
 def _show_queue(state: "QueueState") -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("state", "purpose", "runs"):
-        table.add_column(heading)
+    table = table_of("state", "purpose", "runs", overflow="ellipsis")
     for (name, purpose), count in sorted(state.counts.items()):
         table.add_row(name, purpose, str(count))
     console().print(table)
@@ -135,13 +131,12 @@ def retry(
     all_runs: Annotated[bool, typer.Option("--all", help="Every run that needs attention.")] = False,
 ) -> None:
     """Give runs that failed through us fresh tries."""
-    from grader_service import wiring
     from grader_service.store import ids, operations
     from grader_service.store.places import places
 
     if (named is None) != all_runs:
         raise UsageError("name one run or submission, or give --all; `grader queue` lists the runs that need attention")
-    store = wiring.ready_store(Settings())
+    store = service_store()
     chosen = None if named is None else ids.named(store, named)
     count = operations.retry(store, operator(), chosen)
     if chosen is not None and not count:

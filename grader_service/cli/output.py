@@ -7,8 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, OverflowMethod
 from rich.status import Status
+from rich.table import Table
 from rich.text import Text
 
 from grader_service.errors import UsageError
@@ -22,6 +23,19 @@ def console() -> Console:
 def error_console() -> Console:
     """Standard error: progress and failures."""
     return Console(stderr=True, highlight=False)
+
+
+def table_of(*headings: str, overflow: OverflowMethod = "fold") -> Table:
+    """A table without lines, to be filled row by row.
+
+    Args:
+        headings: of its columns.
+        overflow: what becomes of a text that is wider than its column.
+    """
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow=overflow)
+    return table
 
 
 def when(seconds: float) -> str:

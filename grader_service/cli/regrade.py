@@ -6,24 +6,20 @@ Each command imports what it uses: `grader grade` should not wait for a database
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from grader_service.cli import regrade_diff
 from grader_service.cli.arguments import operator
-from grader_service.cli.output import console, when
+from grader_service.cli.database import service_store
+from grader_service.cli.output import console, table_of, when
 from grader_service.cli.selecting import check_outcomes, check_versions, moment, named
 from grader_service.errors import UsageError
 from grader_service.garbage import look_seldom
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import Batch, ItemState
-from grader_service.settings import Settings
-
-if TYPE_CHECKING:
-    from grader_service.store.engine import Store
 
 _DETAIL_SHOWN = 500
 app = typer.Typer(
@@ -85,12 +81,11 @@ def plan(
     Nothing runs, and no verdict changes.
     """
     from checks.registry import Registry
-    from grader_service import wiring
     from grader_service.regrade.planning import PlanRequest
     from grader_service.regrade.planning import plan as make_plan
     from grader_service.store.ids import submission_named
 
-    store = wiring.ready_store(Settings())
+    store = service_store()
     selection = named(
         cohorts=cohort,
         labs=lab,
@@ -125,9 +120,7 @@ def plan(
 def _show_plan(batch: Batch, *, dry_run: bool) -> None:
     estimate = batch.estimate
     out = console()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("submissions", "level", "why"):
-        table.add_column(heading, overflow="fold")
+    table = table_of("submissions", "level", "why")
     for count in estimate.counts:
         table.add_row(str(count.submissions), count.level.value if count.level else "left out", Text(count.text))
     out.print(table)
@@ -150,13 +143,11 @@ def list_batches(*, as_json: AsJson = False) -> None:
     """List every batch, newest first."""
     from grader_service.store import regrades
 
-    found = regrades.batches(_store())
+    found = regrades.batches(service_store())
     if as_json:
         typer.echo(json.dumps([batch.model_dump(mode="json") for batch in found], indent=2))
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("batch", "state", "verdicts", "level", "author", "reason"):
-        table.add_column(heading, overflow="fold")
+    table = table_of("batch", "state", "verdicts", "level", "author", "reason")
     for batch in found:
         table.add_row(
             batch.batch_id,
@@ -174,7 +165,7 @@ def show(batch_id: BatchId, *, as_json: AsJson = False) -> None:
     """Show a batch: how far it is, what failed through us, and who did what with it, and why."""
     from grader_service.store import regrade_parked, regrades
 
-    store = _store()
+    store = service_store()
     batch, progress = regrades.batch(store, batch_id), regrades.progress(store, batch_id)
     events = regrades.events(store, batch_id)
     stuck = progress.counts.get(ItemState.NEEDS_ATTENTION, 0)
@@ -217,7 +208,7 @@ def start(batch_id: BatchId) -> None:
     """Let workers (`grader worker regrade`) take a planned batch."""
     from grader_service.store import regrade_states
 
-    regrade_states.start(_store(), batch_id, operator())
+    regrade_states.start(service_store(), batch_id, operator())
     _say(f"{batch_id} is running; follow it with `grader regrade watch {batch_id}`")
 
 
@@ -226,7 +217,7 @@ def pause(batch_id: BatchId, *, reason: ReasonOption = "") -> None:
     """Stop handing out a batch's work; what is in hand is finished."""
     from grader_service.store import regrade_apply, regrade_states
 
-    regrade_states.pause(_store(), batch_id, operator(), regrade_apply.checked_reason(reason))
+    regrade_states.pause(service_store(), batch_id, operator(), regrade_apply.checked_reason(reason))
     _say(f"{batch_id} is paused")
 
 
@@ -241,7 +232,7 @@ def resume(
     from grader_service.store import regrade_states
 
     budget = None if gpu_hours is None else gpu_hours * 3600.0
-    regrade_states.resume(_store(), batch_id, operator(), gpu_budget_s=budget)
+    regrade_states.resume(service_store(), batch_id, operator(), gpu_budget_s=budget)
     _say(f"{batch_id} is running")
 
 
@@ -250,7 +241,7 @@ def cancel(batch_id: BatchId, *, reason: ReasonOption = "") -> None:
     """End a batch before it is finished; the verdicts that it has made can still be looked at."""
     from grader_service.store import regrade_apply, regrade_states
 
-    regrade_states.cancel(_store(), batch_id, operator(), regrade_apply.checked_reason(reason))
+    regrade_states.cancel(service_store(), batch_id, operator(), regrade_apply.checked_reason(reason))
     _say(f"{batch_id} is cancelled")
 
 
@@ -259,7 +250,7 @@ def retry(batch_id: BatchId) -> None:
     """Give items that failed through us fresh tries."""
     from grader_service.store import regrade_states
 
-    count = regrade_states.retry(_store(), batch_id, operator())
+    count = regrade_states.retry(service_store(), batch_id, operator())
     _say(f"{count} items wait again")
 
 
@@ -272,7 +263,7 @@ def escalate(
     from grader_service.regrade.escalating import escalate as run_again
 
     budget = None if gpu_hours is None else gpu_hours * 3600.0
-    count = run_again(_store(), batch_id, operator(), gpu_budget_s=budget)
+    count = run_again(service_store(), batch_id, operator(), gpu_budget_s=budget)
     _say(f"{count} submissions are run again; {batch_id} is running")
 
 
@@ -281,7 +272,7 @@ def discard(batch_id: BatchId, *, reason: ReasonOption = "") -> None:
     """Give a batch up: its verdicts never come in force."""
     from grader_service.store import regrade_apply, regrade_states
 
-    regrade_states.discard(_store(), batch_id, operator(), regrade_apply.checked_reason(reason))
+    regrade_states.discard(service_store(), batch_id, operator(), regrade_apply.checked_reason(reason))
     _say(f"{batch_id} is discarded; every verdict stays as it was")
 
 
@@ -298,7 +289,7 @@ def apply(
     """Put a batch's verdicts in force, all at once. Can be undone with `revert`."""
     from grader_service.store import regrade_apply, regrades
 
-    store = _store()
+    store = service_store()
     _warn_of_other_labs(regrades.batch(store, batch_id))
     done = regrade_apply.apply(store, batch_id, operator(), unfinished=unfinished, notify=notify, reason=reason)
     _say(f"{done.in_force} verdicts are in force now; {done.notified} answers go out")
@@ -313,7 +304,7 @@ def revert(batch_id: BatchId, *, notify: NotifyOption = "changed", reason: Reaso
     """Undo `apply`: the verdicts from before are in force again."""
     from grader_service.store import regrade_apply
 
-    done = regrade_apply.revert(_store(), batch_id, operator(), notify=notify, reason=reason)
+    done = regrade_apply.revert(service_store(), batch_id, operator(), notify=notify, reason=reason)
     _say(f"{done.restored} verdicts from before are in force again; {done.notified} answers go out")
     if done.outdated:
         _say(f"{done.outdated} submissions got another verdict since the batch was applied, and keep it")
@@ -332,7 +323,7 @@ def watch(
     """
     from grader_service.cli.watching import watch_batch
 
-    raise typer.Exit(watch_batch(_store(), batch_id, every_s=every, as_json=as_json))
+    raise typer.Exit(watch_batch(service_store(), batch_id, every_s=every, as_json=as_json))
 
 
 def _warn_of_other_labs(batch: Batch) -> None:
@@ -352,12 +343,6 @@ def _warn_of_other_labs(batch: Batch) -> None:
                 f"{kept.version}): new submissions are graded by the installed one until it is updated"
             )
             console().print(Text(f"note: {text}", style="yellow"))
-
-
-def _store() -> "Store":
-    from grader_service import wiring
-
-    return wiring.ready_store(Settings())
 
 
 def _say(text: str) -> None:

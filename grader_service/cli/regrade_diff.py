@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 from pydantic import ValidationError
 
+from grader_service.cli.database import service_store
 from grader_service.cli.diff_text import show_diff, show_flakes
 from grader_service.cli.output import console, error_console, write_text
 from grader_service.errors import UsageError
@@ -19,7 +20,6 @@ from grader_service.regrade.exports.rows import BATCH_COLUMNS, batch_rows
 from grader_service.regrade.exports.table import Form, write_table
 from grader_service.regrade.filters import rows_of
 from grader_service.regrade.flakes import flakes_of
-from grader_service.settings import Settings
 
 if TYPE_CHECKING:
     from grader_service.report.cohort.pages import BatchRows
@@ -66,7 +66,7 @@ def diff(
         kinds=tuple(kind or ()),
         differs=changed,
     )
-    store = _store()
+    store = service_store()
     found, progress, changes = _opened(store, batch)
     shown = _page_rows() if report is not None else None
     counted = shown.add if shown is not None else None
@@ -97,7 +97,7 @@ def flakes(
 
     Exit codes: 0 none varies · 1 some check or status varies · 4 none so far, and not finished · 2 usage.
     """
-    found, progress, changes = _opened(_store(), batch)
+    found, progress, changes = _opened(service_store(), batch)
     if found.repeats < 2:
         raise UsageError(
             f"batch {batch} judges each submission once, which shows no noise; plan one with two repetitions or more"
@@ -131,12 +131,6 @@ def _page_rows() -> "BatchRows":
     from grader_service.report.cohort.pages import BatchRows
 
     return BatchRows()
-
-
-def _store() -> "Store":
-    from grader_service import wiring
-
-    return wiring.ready_store(Settings())
 
 
 def _opened(store: "Store", batch_id: str) -> tuple[Batch, Progress, Callable[[], Iterator[Change]]]:

@@ -5,6 +5,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from grader_service.cli.output import table_of
 from grader_service.model.verdict import Mode, Outcome, Status, Verdict
 
 _COLOURS = {
@@ -30,9 +31,7 @@ def show_verdict(console: Console, verdict: Verdict) -> None:
     if not verdict.checks:
         console.print(Text(verdict.feedback))
         return
-    table = Table(box=None, pad_edge=False, show_header=True, header_style="bold")
-    for heading in ("step", "check", "outcome", "points", "tier", "code"):
-        table.add_column(heading)
+    table = table_of("step", "check", "outcome", "points", "tier", "code", overflow="ellipsis")
     for check in verdict.checks:
         points = "–" if check.score is None else f"{check.score:g}/{check.max_score:g}"
         table.add_row(
