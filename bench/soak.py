@@ -153,11 +153,8 @@ class Nemesis:
         server.start()
 
     def _fill_redis(self, server: RedisServer) -> None:
-        """Longer than a lease nothing can be added or moved; what lies there can be read and removed."""
-        client = server.client()
-        client.config_set("maxmemory", 100_000)
-        time.sleep(self._random.uniform(2.0, 8.0))
-        client.config_set("maxmemory", 0)
+        with server.full():
+            time.sleep(self._random.uniform(2.0, 8.0))
 
     def _restart_postgres(self) -> None:
         root = self._made.database_url.partition("host=")[2]

@@ -20,7 +20,7 @@ from grader_service.client.errors import (
     UnexpectedAnswer,
 )
 from grader_service.client.received import ReceivedVerdict
-from grader_service.client.server import Broker, Results, Server
+from grader_service.client.server import Server
 from grader_service.client.signatures import verify
 from grader_service.client.wire import celery_message, result_key, result_of
 from grader_service.model.verdict import Status
@@ -52,10 +52,10 @@ class Client:
 
     def __init__(self, broker_url: str, *, result_url: str | None = None, public_keys: Iterable[str] = ()) -> None:
         self._keys = tuple(public_keys)
-        self._broker = Broker(broker_url)
-        self._results: Server = self._broker
+        self._broker = self._results = Server(broker_url, "the broker", "the service's Redis")
         if result_url is not None and result_url != broker_url:
-            self._results = Results(result_url)
+            expected = "the Redis that the service's GRADER_RESULT_URL names"
+            self._results = Server(result_url, "the results' Redis", expected)
 
     def __enter__(self) -> Self:
         return self

@@ -1,6 +1,5 @@
 """One Redis server of the service, as a platform reaches it."""
 
-from typing import ClassVar
 from urllib.parse import urlsplit
 
 from redis import Redis
@@ -15,19 +14,20 @@ _SILENT_S = 5.0
 
 
 class Server:
-    """Connections to one Redis server; its name in errors, and what is expected of it there.
+    """Connections to one Redis server.
 
     Args:
         url: with its password: `redis://:PASSWORD@HOST:PORT/0`; `rediss://` through TLS.
+        name: by which errors call it.
+        expected: what errors say should be there.
 
     Raises:
         InvalidRequest: this is no Redis URL.
     """
 
-    name: ClassVar[str]
-    expected: ClassVar[str]
-
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, name: str, expected: str) -> None:
+        self.name = name
+        self._expected = expected
         try:
             parts = urlsplit(url)
             self.shown = f"{parts.scheme}://{parts.hostname}:{parts.port or 6379}{parts.path}"  # without the password
@@ -46,20 +46,6 @@ class Server:
     def unreachable(self, what: str, error: RedisError) -> BrokerUnreachable:
         """The error that says what this server did not do, and what to look at."""
         return BrokerUnreachable(
-            f"{self.name} at {self.shown} {what}: {error}. Expected {self.expected} and, in the URL, its password "
+            f"{self.name} at {self.shown} {what}: {error}. Expected {self._expected} and, in the URL, its password "
             "(the file secrets/redis_password where the service was started)"
         )
-
-
-class Broker(Server):
-    """Where submissions are posted; results are there too where the service has no other Redis for them."""
-
-    name: ClassVar[str] = "the broker"
-    expected: ClassVar[str] = "the service's Redis"
-
-
-class Results(Server):
-    """Where results are read when that is not the broker."""
-
-    name: ClassVar[str] = "the results' Redis"
-    expected: ClassVar[str] = "the Redis that the service's GRADER_RESULT_URL names"

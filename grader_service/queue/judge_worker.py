@@ -55,7 +55,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     for problem in require_safe(servers, production=settings.production):
         log.warning("unsafe_redis", problem=problem)
     app = make_app(settings)
-    post = Post(store, make_answers_app(settings), settings.reply_queue_length)
+    post = _post(settings, store)
     owner = f"{socket.gethostname()}/judge/{uuid.uuid4().hex[:8]}"
     desk = IntakeDesk(
         store=store,
@@ -77,7 +77,8 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
             database_probe(store),
             *(Probe(name, partial(require_answer, redis, name)) for name, redis in servers.items()),
         ],
-        memory=lambda: fullness(servers),
+        # One that is away was waited for already.
+        memory=lambda: fullness({name: redis for name, redis in servers.items() if name not in readiness.missing}),
     )
     chores = [
         ("ready", readiness.look),
@@ -95,6 +96,10 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     status = serve(app, JUDGE_QUEUES, name="judge", hands=hands, companions=[intake, sweeper, collector])
     readiness.end()
     return 1 if hearing.lost else status
+
+
+def _post(settings: Settings, store: Store) -> Post:
+    return Post(store, make_answers_app(settings), settings.reply_queue_length)
 
 
 class Child:
@@ -119,8 +124,7 @@ class Child:
                 retry=wiring.retry_policy(self._settings),
                 judging=JudgeProcess(),
             )
-            app = make_answers_app(self._settings)
-            self._post = Post(self._desk.store, app, self._settings.reply_queue_length)
+            self._post = _post(self._settings, self._desk.store)
             self._pid = os.getpid()
         verdict = judge_next(self._desk)
         if verdict is not None:

@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import math
 import os
 import tempfile
 import threading
@@ -63,9 +64,13 @@ class ArtifactStore:
         """
         digest = hashlib.sha256(data).hexdigest()
         try:
-            if not self._is_kept(digest):
+            if self._is_kept(digest):
+                return digest
+            if self._local:
                 with self._written(digest) as file:
                     file.write(data)
+            else:
+                self._files.pipe_file(self._path(digest), data)  # whole, in one request
         except Exception as error:
             raise InfrastructureError(f"the artifact store did not take {digest}: {error}") from error
         return digest
@@ -80,10 +85,10 @@ class ArtifactStore:
         if uri != self.uri_of(sha256):
             self._check_source(uri)
         try:
-            if not self._is_kept(sha256):
-                with self._arriving, _opened(uri) as source, self._written(sha256) as target:
-                    self._copy(source, target, sha256)
-            return int(self._files.size(self._path(sha256)))
+            if self._is_kept(sha256):
+                return int(self._files.size(self._path(sha256)))
+            with self._arriving, _opened(uri) as source, self._written(sha256) as target:
+                return self._copy(source, target, sha256)
         except SubmissionRejected:
             raise
         except Exception as error:
@@ -103,15 +108,12 @@ class ArtifactStore:
         Raises:
             InfrastructureError: they are missing or damaged.
         """
-        hasher = hashlib.sha256()
         try:
             with self._files.open(self._path(digest), "rb") as source, target.open("wb") as out:
-                while chunk := source.read(_CHUNK):
-                    hasher.update(chunk)
-                    out.write(chunk)
+                found, _ = _copied(source, out)
         except Exception as error:
             raise InfrastructureError(f"artifact {digest} could not be read: {error}") from error
-        if hasher.hexdigest() != digest:
+        if found != digest:
             raise InfrastructureError(f"artifact {digest} is damaged: its bytes have another digest")
 
     def kept(self, shelf: str) -> Iterator[tuple[str, float]]:
@@ -159,11 +161,16 @@ class ArtifactStore:
         except FileNotFoundError:
             return False
         if age_s > FRESH_S:
-            if self._local:
-                os.utime(path)
-            else:
-                self._files.pipe_file(path, self._files.cat_file(path))
+            self._renew(digest)
         return True
+
+    def _renew(self, digest: str) -> None:
+        path = self._path(digest)
+        if self._local:
+            os.utime(path)
+            return
+        with self._arriving, self._files.open(path, "rb") as source, self._written(digest) as target:
+            _copied(source, target)
 
     @contextmanager
     def _written(self, digest: str) -> Iterator[IO[bytes]]:
@@ -183,22 +190,15 @@ class ArtifactStore:
             raise
         file.commit()
 
-    def _copy(self, source: IO[bytes], target: IO[bytes], sha256: str) -> None:
-        hasher, size = hashlib.sha256(), 0
-        while chunk := source.read(_CHUNK):
-            size += len(chunk)
-            if size > self._max_bytes:
-                raise SubmissionRejected(
-                    "submission.too_large", f"The artifact has more than {self._max_bytes >> 20} MiB."
-                )
-            hasher.update(chunk)
-            target.write(chunk)
-        if hasher.hexdigest() != sha256:
+    def _copy(self, source: IO[bytes], target: IO[bytes], sha256: str) -> int:
+        found, size = _copied(source, target, self._max_bytes)
+        if found != sha256:
             # Not which other one: whoever may name addresses could learn by it what lies there.
             raise SubmissionRejected(
                 "artifact.digest_mismatch",
                 "What lies at the artifact's address does not have the SHA-256 that the message says. Send it again.",
             )
+        return size
 
     def _check_source(self, uri: str) -> None:
         if not _is_plain(uri) or not any(uri.startswith(source) for source in self._sources):
@@ -273,6 +273,22 @@ def _is_plain(uri: str) -> bool:
         and "%2e" not in uri.lower()
         and "::" not in uri  # fsspec's sign for a file inside another one
     )
+
+
+def _copied(source: IO[bytes], target: IO[bytes], most: float = math.inf) -> tuple[str, int]:
+    """Copies by the piece; returns the SHA-256 and the size in bytes.
+
+    Raises:
+        SubmissionRejected: there are more bytes than these.
+    """
+    hasher, size = hashlib.sha256(), 0
+    while chunk := source.read(_CHUNK):
+        size += len(chunk)
+        if size > most:
+            raise SubmissionRejected("submission.too_large", f"The artifact has more than {int(most) >> 20} MiB.")
+        hasher.update(chunk)
+        target.write(chunk)
+    return hasher.hexdigest(), size
 
 
 @contextmanager

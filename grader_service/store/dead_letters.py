@@ -99,9 +99,7 @@ def count(store: Store) -> int:
 def letters(store: Store) -> Sequence[DeadLetter]:
     """All of them, newest first."""
     with store.transaction() as connection:
-        rows = connection.execute(
-            select(*_COLUMNS).order_by(DeadLetterRow.came_at.desc(), DeadLetterRow.id.desc())
-        ).mappings()
+        rows = connection.execute(select(*_COLUMNS).order_by(*_NEWEST_FIRST)).mappings()
         return [DeadLetter(**row) for row in rows]
 
 

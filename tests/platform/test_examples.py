@@ -170,8 +170,7 @@ def test_without_a_redis_one_line_says_so(platform, redis, dead, tmp_path):
 def test_a_full_broker_takes_nothing(platform, redis, tmp_path):
     """It refuses everything; one line says so at once, and nobody waits for a verdict that cannot come."""
     (tmp_path / "submission.py").write_text(QUICK)
-    redis.client().config_set("maxmemory", 100_000)
-    with redis_server() as results:
+    with redis_server() as results, redis.full():
         posted = ("0" * 64, str(tmp_path / "submission.py"), "lms:1")
         done = platform.run(redis.url, *posted, result_url=results.url, timeout_s=30)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1), done.stderr

@@ -40,7 +40,7 @@ def sent(bench, desk, monkeypatch):
 
     def noted(self, source, target, sha256):
         fetched.append(sha256)
-        copy(self, source, target, sha256)
+        return copy(self, source, target, sha256)
 
     monkeypatch.setattr(ArtifactStore, "_copy", noted)
 

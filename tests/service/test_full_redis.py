@@ -31,15 +31,12 @@ def hand_in(client, queue, *task_ids):
 
 
 @contextmanager
-def full(client):
-    """Whatever is removed, the limit stays exceeded until the block ends."""
-    client.config_set("maxmemory", 100_000)
-    try:
+def full(server):
+    """Nothing is added until the block ends, which is seen first."""
+    with server.full():
         with pytest.raises(OutOfMemoryError):
-            client.set("more", 1)
+            server.client().set("more", 1)
         yield
-    finally:
-        client.config_set("maxmemory", 0)
 
 
 class Desk:
@@ -71,7 +68,7 @@ class TestIntake:
         hand_in(client, "regrade", "r0", "r1")
         hand_in(client, "live", "l0", "l1")
         client.lpush("live", b"unreadable")
-        with full(client):
+        with full(redis):
             assert [desk.loop.take() for _ in range(3)] == [True, True, False]
             assert client.keys("*") == []
         assert desk.handled == [("l0", "live"), ("l1", "live"), ("r0", "regrade"), ("r1", "regrade")]
@@ -83,7 +80,7 @@ class TestIntake:
         for name in ("me", "dead", "living"):
             hand_in(client, f"grader:intake:work:{name}:live", name)
         client.set("grader:intake:alive:living", 1)
-        with full(client):
+        with full(redis):
             assert [desk.loop.take() for _ in range(3)] == [True, True, False]
         assert sorted(desk.handled) == [("dead", "live"), ("me", "live")]
         assert client.keys("grader:intake:work:*") == [b"grader:intake:work:living:live"]
@@ -94,7 +91,7 @@ class TestIntake:
         waiting = [f"w{number}" for number in range(40)]  # more than are looked at in one go
         hand_in(client, "live", *waiting, "ready")
         desk.unready = set(waiting)
-        with full(client):
+        with full(redis):
             assert [desk.loop.take(), desk.loop.take()] == [True, False]
             assert (desk.handled, client.llen("live")) == ([("ready", "live")], 40)
             desk.unready = set()
@@ -129,7 +126,7 @@ class TestIntake:
             wait_for(lambda: client.exists("grader:intake:alive:me"), 5)
             hand_in(client, "live", "before")
             wait_for(lambda: len(desk.handled) == 1, 5)
-            with full(client):
+            with full(redis):
                 threading.Event().wait(1.5)  # longer than a sign of life lasts by itself
                 assert client.exists("grader:intake:alive:me")
             hand_in(client, "live", "after")
@@ -182,7 +179,7 @@ class TestService:
         """Answers wait in the database, and come when there is room; the broker notices nothing of it."""
         service.both()
         client = results.client()
-        with full(client):
+        with full(results):
             submission_id, task_id = service.post()
             service.one_verdict(submission_id)
             wait_for(lambda: any("maxmemory" in (row["last_error"] or "") for row in service.undelivered()), 20)

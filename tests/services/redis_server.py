@@ -60,6 +60,16 @@ class RedisServer:
         """A client with the password."""
         return redis.Redis.from_url(self.url, socket_timeout=5)
 
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """At the limit of its memory, whatever is removed, until the block ends: it adds and moves nothing."""
+        client = self.client()
+        client.config_set("maxmemory", 100_000)
+        try:
+            yield
+        finally:
+            client.config_set("maxmemory", 0)
+
     def kill(self) -> None:
         """Ends it at once, as a power cut would."""
         if self.process is not None:

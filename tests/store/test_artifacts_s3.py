@@ -4,12 +4,14 @@ import hashlib
 import socket
 import subprocess
 import sys
+import time
 
 import boto3
 import pytest
 import s3fs
 
 from grader_service.errors import InfrastructureError, SubmissionRejected
+from grader_service.store import artifacts
 from grader_service.store.artifacts import ArtifactStore
 from tests.services.kept_port import kept_port
 from tests.waiting import wait_for
@@ -58,9 +60,28 @@ def test_bytes_come_back_as_they_went_in(client, tmp_path):
     assert (tmp_path / "copy").read_bytes() == DATA
     keys = [item["Key"] for item in client.list_objects_v2(Bucket="grader")["Contents"]]
     assert keys == [f"artifacts/{DIGEST[:2]}/{DIGEST}"]
+    assert (
+        "-" not in client.head_object(Bucket="grader", Key=keys[0])["ETag"]
+    )  # in one request, not as one of several parts
     client.put_object(Bucket="grader", Key=keys[0], Body=b"changed")
     with pytest.raises(InfrastructureError, match="damaged"):
         store.copy_to(DIGEST, tmp_path / "again")
+
+
+def test_what_comes_again_is_young_again(client, monkeypatch):
+    """Written anew from what is there, by the piece, so that nobody collects it before its row is there."""
+    store = ArtifactStore("s3://grader/renewed")
+    key = f"renewed/{DIGEST[:2]}/{DIGEST}"
+    client.put_object(Bucket="grader", Key=key, Body=DATA)
+    before = client.head_object(Bucket="grader", Key=key)["LastModified"]
+    monkeypatch.setattr(artifacts, "_CHUNK", 1000)
+    assert store.put(DATA) == DIGEST
+    assert client.head_object(Bucket="grader", Key=key)["LastModified"] == before
+    monkeypatch.setattr(artifacts, "FRESH_S", -3600.0)
+    time.sleep(1.1)  # its times have seconds
+    assert store.fetch(store.uri_of(DIGEST), DIGEST) == len(DATA)
+    assert client.head_object(Bucket="grader", Key=key)["LastModified"] > before
+    assert client.get_object(Bucket="grader", Key=key)["Body"].read() == DATA
 
 
 def test_a_platforms_bucket_is_a_source(client):
