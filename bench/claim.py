@@ -1,8 +1,9 @@
 """How long a claim takes with many runs waiting, for one worker and for several at once.
 
-    python bench/claim.py [--queued 100000] [--claims 500] [--database postgresql|sqlite]
+    python bench/claim.py [--queued 100000] [--claims 500] [--cohorts 50] [--each 20] [--database postgresql|sqlite]
 
-Compares within one run: the same claims with 100 runs waiting. Percentiles of the time of one `claim` call.
+Runs of two queues, of as many cohorts as told, and as many of each learner. Compares within one run: the same claims
+with few runs waiting. Percentiles of the time of one `claim` call.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from warm import percentile
 
 from grader_service.model.evidence import Need, RunPlan
 from grader_service.model.submission import Submission
-from grader_service.store import leases
+from grader_service.store import leases, results
 from grader_service.store.acceptance import Arrival, IntakeLimits, Waiter, accept_all
 from grader_service.store.engine import Store
 
@@ -28,13 +29,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--queued", type=int, default=100_000)
     parser.add_argument("--claims", type=int, default=500)
+    parser.add_argument("--cohorts", type=int, default=50)
+    parser.add_argument("--each", type=int, default=20, help="runs of each learner")
     parser.add_argument("--database", choices=("postgresql", "sqlite"), default="postgresql")
     options = parser.parse_args()
     with servers(options.database) as made:
         store = made.store()
         queued = 0
         for target in (options.claims + 100, options.queued):
-            fill(store, queued, target - queued)
+            fill(store, queued, target - queued, options.cohorts, options.each)
             queued = target
             for workers in (1, 4):
                 times = claims(store, options.claims // 2, workers)
@@ -48,15 +51,16 @@ def main() -> None:
         store.close()
 
 
-def fill(store: Store, first: int, count: int) -> None:
-    """Queues runs of as many learners, half of them `regrade`."""
+def fill(store: Store, first: int, count: int, cohorts: int, each: int) -> None:
+    """Queues runs, half of them `regrade`."""
     for start in range(first, first + count, 1000):
         arrivals = [
             Arrival(
                 Submission(
                     submission_id=f"b:{time.monotonic_ns()}:{number}",
                     lab="dali-pipelines",
-                    learner=f"l{number}",
+                    learner=f"l{number // each}",
+                    cohort=f"c{number // each % cohorts}",
                     filename="s.py",
                     sha256="0" * 64,
                     size_bytes=1,
@@ -80,7 +84,7 @@ def claims(store: Store, count: int, workers: int) -> list[float]:
             claim = leases.claim(store, "run", f"bench/{number}", 60.0)
             times.append(time.perf_counter() - started)
             assert claim is not None
-            leases.fail(store, claim, "bench", max_attempts=1, delay_s=0.0)
+            results.store_evidence(store, claim, "evidence", b"{}", {})
         return times
 
     with ThreadPoolExecutor(workers) as pool:

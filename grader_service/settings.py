@@ -29,7 +29,7 @@ class Settings(BaseSettings):
     operator: str | None = Field(default=None, max_length=60)
     """Who gives the commands of this shell, for the audit trail; the user's name when unset."""
     production: bool = False
-    """Refuse to start on an unsafe Redis; otherwise warn."""
+    """Refuse to start on an unsafe Redis, and submissions that name no learner; otherwise warn, and take them."""
     database_url: str | None = None
     """SQLAlchemy URL; SQLite in the state folder when unset."""
     database_password_file: Path | None = None
@@ -79,6 +79,8 @@ class Settings(BaseSettings):
     """Waiting runs beyond which new submissions are refused for now."""
     learner_per_hour: int = Field(default=60, ge=1)
     """Submissions of one learner within an hour beyond which more are refused for now."""
+    learner_gpu_hours: float = Field(default=4.0, gt=0.0)
+    """Hours for which one learner's runs may hold GPUs within a day before more submissions are refused for now."""
     result_days: float = Field(default=1.0, gt=0.0, le=3650.0)
     """How long a verdict can be read as the result of its Celery task; afterwards the same message brings it again."""
     reply_queue_length: int = Field(default=2000, ge=1)

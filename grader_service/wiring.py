@@ -97,7 +97,11 @@ def _client(url: str) -> "Redis":
 
 def intake_limits(settings: Settings) -> IntakeLimits:
     """What intake takes."""
-    return IntakeLimits(max_queued=settings.max_queued, learner_per_hour=settings.learner_per_hour)
+    return IntakeLimits(
+        max_queued=settings.max_queued,
+        learner_per_hour=settings.learner_per_hour,
+        learner_gpu_s=settings.learner_gpu_hours * 3600.0,
+    )
 
 
 def retry_policy(settings: Settings) -> RetryPolicy:

@@ -1,4 +1,4 @@
-"""`grader cohort list|export|report`: what cohorts there are, and their verdicts in force as files and pages."""
+"""`grader cohort list|weight|export|report`: what cohorts there are, their shares, and their verdicts in force."""
 
 import json
 import time
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
+from grader_service.cli.arguments import operator
 from grader_service.cli.database import service_store
 from grader_service.cli.output import console, error_console, table_of, when, write_text
 from grader_service.cli.selecting import check_outcomes, moment, named
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from grader_service.store.engine import Store
 
 app = typer.Typer(
-    help="Cohorts: list, export, report. What is in force.",
+    help="Cohorts: list, weight, export, report. What is in force.",
     no_args_is_help=True,
     rich_markup_mode=None,
     callback=look_seldom,
@@ -63,9 +64,10 @@ _Latest = Annotated[bool, typer.Option("--latest", help="Of each learner and lab
 @app.command("list")
 def list_cohorts(*, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
     """List every cohort at every lab, the one with the newest submission first."""
-    from grader_service.store import cohorts
+    from grader_service.store import cohorts, fairness
 
-    found = cohorts.cohorts(service_store())
+    store = service_store()
+    found, weights = cohorts.cohorts(store), fairness.weights(store)
     if as_json:
         typer.echo(
             json.dumps(
@@ -76,6 +78,7 @@ def list_cohorts(*, as_json: Annotated[bool, typer.Option("--json", help="As JSO
                         "submissions": item.submissions,
                         "learners": item.learners,
                         "passed": item.passed,
+                        "weight": weights.get(item.cohort or "", 1.0),
                         "newest_at": when(item.newest_at),
                     }
                     for item in found
@@ -84,7 +87,7 @@ def list_cohorts(*, as_json: Annotated[bool, typer.Option("--json", help="As JSO
             )
         )
         return
-    table = table_of("cohort", "lab", "submissions", "learners", "passed", "newest")
+    table = table_of("cohort", "lab", "submissions", "learners", "passed", "weight", "newest")
     for item in found:
         table.add_row(
             Text(neutralise(item.cohort) if item.cohort is not None else ABSENT),
@@ -92,9 +95,25 @@ def list_cohorts(*, as_json: Annotated[bool, typer.Option("--json", help="As JSO
             str(item.submissions),
             str(item.learners),
             str(item.passed),
+            f"{weights.get(item.cohort or '', 1.0):g}",
             when(item.newest_at),
         )
     console().print(table)
+
+
+@app.command("weight")
+def weight(
+    cohort: Annotated[str, typer.Argument(metavar="COHORT", help="Its name; '' for submissions without a cohort.")],
+    share: Annotated[float, typer.Argument(metavar="WEIGHT", help="0.01 to 100; cohorts weigh 1 unless told.")],
+) -> None:
+    """Give a cohort a larger or a smaller share of the GPUs while several have runs waiting.
+
+    One that weighs 2 gets twice the GPU time of one that weighs 1. It may be given before the first submission comes.
+    """
+    from grader_service.store import fairness
+
+    fairness.set_weight(service_store(), cohort, share, operator())
+    console().print(f"cohort {neutralise(cohort)!r} weighs {share:g}", markup=False)
 
 
 @app.command("export")

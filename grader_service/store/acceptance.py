@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.exc import IntegrityError
@@ -16,10 +16,16 @@ from grader_service.store.engine import Store
 from grader_service.store.events import record, record_all
 from grader_service.store.outbox import enqueue
 from grader_service.store.submissions import hold_submission
-from grader_service.store.tables import RunRow, RunState, SubmissionRow, VerdictRow, WaiterRow, table_of
-
-Purpose = Literal["live", "regrade"]
-PRIORITY: dict[Purpose, int] = {"live": 0, "regrade": 9}
+from grader_service.store.tables import (
+    PRIORITY,
+    Purpose,
+    RunRow,
+    RunState,
+    SubmissionRow,
+    VerdictRow,
+    WaiterRow,
+    table_of,
+)
 
 
 @dataclass(frozen=True)
@@ -110,14 +116,14 @@ def _accept_all(connection: Connection, arrivals: Sequence[Arrival], limits: Int
                 outcomes[number] = Accepted(run_id)
             case Conflicting() | Refused() as decision:
                 outcomes[number] = decision
-    _insert(connection, new, actor)
+    _insert(connection, new, door, actor)
     for number, arrival in sorted(enumerate(arrivals), key=lambda item: item[1].submission.submission_id):
         if outcomes[number] is None:  # repetitions lock their submission, again in the order of the ids
             outcomes[number] = _repeat(connection, arrival.submission.submission_id, arrival.waiter, actor)
     return [outcome for outcome in outcomes if outcome is not None]
 
 
-def _insert(connection: Connection, new: Sequence[tuple[str, Arrival]], actor: str) -> None:
+def _insert(connection: Connection, new: Sequence[tuple[str, Arrival]], door: Door, actor: str) -> None:
     """Submissions, runs, waiters and events of those that are new; one statement for each table."""
     if not new:
         return
@@ -133,10 +139,18 @@ def _insert(connection: Connection, new: Sequence[tuple[str, Arrival]], actor: s
     connection.execute(
         insert(table_of(RunRow)).values(not_before=db_now()),
         [
-            {"created_at": now + place[run_id] * 1e-6}
-            | _run_row(
-                run_id, arrival.submission.submission_id, arrival.submission.learner, arrival.plan, arrival.purpose
+            run_row(
+                run_id,
+                arrival.submission.submission_id,
+                arrival.submission.learner,
+                arrival.submission.cohort,
+                arrival.plan,
+                arrival.purpose,
             )
+            | {
+                "created_at": now + place[run_id] * 1e-6,
+                "turn": max(now + place[run_id] * 1e-6, door.end_of_line(arrival.submission.learner)),
+            }
             for run_id, arrival in new
         ],
     )
@@ -177,11 +191,15 @@ def _submission_row(arrival: Arrival) -> dict[str, Any]:
     }
 
 
-def _run_row(run_id: str, submission_id: str, learner: str | None, plan: RunPlan, purpose: Purpose) -> dict[str, Any]:
+def run_row(
+    run_id: str, submission_id: str, learner: str | None, cohort: str | None, plan: RunPlan, purpose: Purpose
+) -> dict[str, Any]:
+    """What the row of a run says that waits for a runner, but for times."""
     return {
         "run_id": run_id,
         "submission_id": submission_id,
         "learner": learner,
+        "cohort": cohort or "",
         "purpose": purpose,
         "priority": PRIORITY[purpose],
         "state": RunState.RUN_QUEUED.value,
@@ -189,16 +207,6 @@ def _run_row(run_id: str, submission_id: str, learner: str | None, plan: RunPlan
         "fence": 0,
         "attempts": 0,
     }
-
-
-def queue_run(connection: Connection, submission_id: str, learner: str | None, plan: RunPlan, purpose: Purpose) -> str:
-    """Adds a run that waits for a runner; returns its id."""
-    run_id = uuid.uuid4().hex
-    connection.execute(
-        insert(table_of(RunRow)).values(not_before=db_now(), created_at=db_now()),
-        [_run_row(run_id, submission_id, learner, plan, purpose)],
-    )
-    return run_id
 
 
 def add_waiter(connection: Connection, submission_id: str, waiter: Waiter) -> None:

@@ -15,6 +15,8 @@ from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.tables import RunRow, RunState, SubmissionRow, written
 
+_DAY_S = 86400.0
+
 
 @dataclass(frozen=True)
 class Content:
@@ -58,6 +60,8 @@ class IntakeLimits:
     """Runs waiting; beyond that the platform is told to come back."""
     learner_per_hour: int = 60
     """Submissions of one learner."""
+    learner_gpu_s: float = 4 * 3600.0
+    """Seconds for which the runs of one learner may hold devices within a day before more of them are refused."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,7 @@ class Door:
         self._limits = limits
         self._waiting = 0
         self._recent: Counter[str] = Counter()
+        self._used: dict[str, _Use] = {}
         new = [one for one in wanted if one.submission_id not in self._first]
         if new:
             self._count(connection, {one.learner for one in new if one.learner is not None})
@@ -136,7 +141,7 @@ class Door:
         first = self._first.get(one.submission_id)
         if first is not None:
             return Admitted.KNOWN if first == one.content else Conflicting(first)
-        refused = self._full() or self._too_often(one.learner)
+        refused = self._full() or self._too_often(one.learner) or self._used_up(one.learner)
         if refused is not None:
             return refused
         if one.learner is not None:
@@ -157,6 +162,12 @@ class Door:
                 .group_by(SubmissionRow.learner)
             )
             self._recent.update({row.learner: row.n for row in connection.execute(recent)})
+            self._used = _uses(connection, learners)
+
+    def end_of_line(self, learner: str | None) -> float:
+        """Behind whom a learner's next submission stands, as a time: see `fairness`."""
+        use = self._used.get(learner) if learner is not None else None
+        return use.stands_behind if use is not None else 0.0
 
     def _full(self) -> Refused | None:
         if self._waiting < self._limits.max_queued:
@@ -176,3 +187,36 @@ class Door:
             f"{self._limits.learner_per_hour} are taken. This one was not stored and does not count as an "
             "attempt: send it again later.",
         )
+
+    def _used_up(self, learner: str | None) -> Refused | None:
+        use = self._used.get(learner) if learner is not None else None
+        if use is None or use.held_s < self._limits.learner_gpu_s:
+            return None
+        return Refused(
+            "queue.gpu_budget",
+            f"Runs of this learner held a GPU for {use.held_s / 3600:.1f} h within the last 24 h; up to "
+            f"{self._limits.learner_gpu_s / 3600:.1f} h are given. This one was not stored and does not count as an "
+            "attempt: send it again later.",
+        )
+
+
+@dataclass(frozen=True)
+class _Use:
+    """What the runs of a learner had of the devices within a day."""
+
+    held_s: float
+    stands_behind: float
+
+
+def _uses(connection: Connection, learners: set[str]) -> dict[str, _Use]:
+    """By learner; what re-grades run is nobody's use."""
+    statement = (
+        select(
+            RunRow.learner,
+            func.sum(RunRow.held_s).label("held_s"),
+            func.max(RunRow.held_until + RunRow.held_s).label("stands_behind"),
+        )
+        .where(RunRow.learner.in_(learners), RunRow.held_until > db_now() - _DAY_S, RunRow.item_id.is_(None))
+        .group_by(RunRow.learner)
+    )
+    return {row.learner: _Use(row.held_s, row.stands_behind) for row in connection.execute(statement)}

@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import Float
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FunctionElement
 
 
@@ -22,3 +23,20 @@ def _postgresql(*_: Any, **__: Any) -> str:
 @compiles(db_now, "sqlite")
 def _sqlite(*_: Any, **__: Any) -> str:
     return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+class later(FunctionElement[float]):  # noqa: N801 - reads as a SQL function
+    """The later of two times, or the larger of two numbers."""
+
+    type = Float(53)
+    inherit_cache = True
+
+
+@compiles(later, "postgresql")
+def _greatest(element: later, compiler: SQLCompiler, **options: Any) -> str:
+    return f"greatest({compiler.process(element.clauses, **options)})"
+
+
+@compiles(later, "sqlite")
+def _max(element: later, compiler: SQLCompiler, **options: Any) -> str:
+    return f"max({compiler.process(element.clauses, **options)})"

@@ -14,9 +14,12 @@ from grader_service.errors import ConfigurationError, InfrastructureError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA = "0007"
+SCHEMA = "0008"
 """The newest of the migrations; written here too, so that a command which only asks need not load them."""
 _BUSY_S = 30.0
+_OPTIONS = "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000 -c jit=off"
+"""Of PostgreSQL. What a host locked that stands still in the midst of a transaction must not stop all others; and no
+statement of ours takes as long as compiling it would."""
 _MIGRATE = "run `grader store migrate`"
 
 
@@ -41,7 +44,7 @@ class Store:
             options["connect_args"] = {"timeout": _BUSY_S, "check_same_thread": False}
         elif parsed.get_backend_name() == "postgresql":
             options |= {"pool_size": pool_size, "max_overflow": pool_size, "pool_timeout": _BUSY_S}
-            options["connect_args"] = {"connect_timeout": 10, "options": "-c statement_timeout=30000"}
+            options["connect_args"] = {"connect_timeout": 10, "options": _OPTIONS}
         else:
             raise ConfigurationError(
                 f"database {parsed.get_backend_name()!r} is not supported; use postgresql or sqlite"

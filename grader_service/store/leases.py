@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Float, Select, bindparam, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import ColumnElement, Connection, Float, Select, bindparam, func, literal_column, select, update
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from grader_service.model.base import neutralise
@@ -15,15 +14,22 @@ from grader_service.store import devices, regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record, record_all
+from grader_service.store.fairness import next_share, stand_behind
 from grader_service.store.tables import RunRow, RunState, SubmissionRow, table_of, written
 from grader_service.store.workers import tried_here
 
 Stage = Literal["run", "judge"]
 _FROM: dict[Stage, RunState] = {"run": RunState.RUN_QUEUED, "judge": RunState.JUDGE_QUEUED}
 _TO: dict[Stage, RunState] = {"run": RunState.RUNNING, "judge": RunState.JUDGING}
-_RETRIES = 5
+_LOOKS = 5
 _LOCKED_S = 0.02
-"""How long others may hold the row of a waiting run: to announce it, or to claim it themselves."""
+"""How long others may hold the row of a waiting run: to announce it, or because a run of its learner ends."""
+_ONE_CLAIMS = select(
+    func.pg_advisory_xact_lock(728452),
+    # A plan that was made while few runs waited is kept, and must do when 100,000 do: it reads indexes in their order.
+    func.set_config("plan_cache_mode", "force_generic_plan", literal_column("true")),
+    func.set_config("enable_sort", "off", literal_column("true")),
+)
 
 
 @dataclass(frozen=True)
@@ -39,12 +45,17 @@ class Claim:
     plan: Mapping[str, Any] = field(default_factory=dict)
     item_id: int | None = None
     """The item of a re-grade that the run serves."""
+    cancelled: str | None = None
+    """Why an operator cancelled it."""
 
 
 def claim(
     store: Store, stage: Stage, owner: str, lease_s: float, *, without_labs: Collection[str] = ()
 ) -> Claim | None:
-    """Claims the run that should come next: live before regrade, oldest first, one at a time per learner.
+    """Claims the run that should come next: live before regrade, one at a time per learner, fairly within a queue.
+
+    Runs that wait for a runner are taken by the shares of their cohorts and the turns of their learners (`fairness`),
+    those that wait for a judge, which is done in a moment, in the order in which they came.
 
     A run that failed through us where the claimer is, is left to another host while one is ready that could take it.
 
@@ -65,17 +76,16 @@ def claim(
     if choosy:
         values["without_labs"] = tuple(without_labs)
     claiming = _claiming(stage, sqlite=store.is_sqlite, choosy=choosy)
-    for _ in range(_RETRIES):
-        try:
-            with store.transaction() as connection:
-                found = _claim(connection, stage, owner, claiming, values)
-                if found is not None or store.is_sqlite:
-                    return found
-                if connection.execute(_one_waits(stage, choosy=choosy), values).first() is None:
-                    return None
-        except IntegrityError:
-            # Another worker claimed a run of the same learner in the same instant: look again.
-            continue
+    for _ in range(_LOOKS):
+        with store.transaction() as connection:
+            if stage == "run" and not store.is_sqlite:
+                # One after another, or several would want the same learner's runs, whose turn it is.
+                connection.execute(_ONE_CLAIMS)
+            found = _claim(connection, stage, owner, claiming, values)
+            if found is not None or store.is_sqlite:
+                return found
+            if connection.execute(_one_waits(stage, choosy=choosy), values).first() is None:
+                return None
         # The row is locked and was skipped. Who came for it on its only hint must not leave while it is announced.
         time.sleep(_LOCKED_S)
     return None
@@ -88,27 +98,40 @@ def _claim(
     if row is None:
         return None
     record_all(connection, f"{stage}_claimed", owner, [(row.submission_id, row.run_id, {"fence": row.fence})])
-    return Claim(row.run_id, row.submission_id, stage, row.fence, owner, row.attempts, row.plan, row.item_id)
+    return Claim(
+        row.run_id, row.submission_id, stage, row.fence, owner, row.attempts, row.plan, row.item_id, row.cancelled
+    )
 
 
 @cache
 def _claiming(stage: Stage, *, sqlite: bool, choosy: bool) -> ReturningUpdate[Any]:
     """The statement of a claim; made once, since putting it together takes as long as executing it."""
     run = table_of(RunRow).c
-    next_one = _waiting(stage, choosy=choosy).order_by(run.priority, run.created_at).limit(1)
+    next_one = _waiting(stage, choosy=choosy).limit(1)
+    changes: dict[str, Any] = {}
+    if stage == "run":
+        share = next_share(_claimable(stage, choosy=choosy))
+        # Each by itself: so both are known before the index is read, in whose order the run stands.
+        for name in ("priority", "cohort"):
+            next_one = next_one.where(run[name] == select(share.c[name]).scalar_subquery())
+        next_one = next_one.order_by(run.turn, run.created_at)
+        changes["virtual_start"] = select(share.c.start).scalar_subquery()
+    else:
+        next_one = next_one.order_by(run.priority, run.created_at)
     if not sqlite:
         next_one = next_one.with_for_update(skip_locked=True)
     return (
         update(table_of(RunRow))
         .where(run.run_id == next_one.scalar_subquery())
         .values(
+            **changes,
             state=_TO[stage].value,
             fence=run.fence + 1,
             lease_owner=bindparam("owner"),
             lease_until=db_now() + bindparam("lease_s", type_=Float),
             started_at=db_now(),
         )
-        .returning(run.run_id, run.submission_id, run.fence, run.attempts, run.plan, run.item_id)
+        .returning(run.run_id, run.submission_id, run.fence, run.attempts, run.plan, run.item_id, run.cancelled)
     )
 
 
@@ -119,21 +142,25 @@ def _one_waits(stage: Stage, *, choosy: bool) -> Select[tuple[str]]:
 
 
 def _waiting(stage: Stage, *, choosy: bool) -> Select[tuple[str]]:
+    return select(table_of(RunRow).c.run_id).where(*_claimable(stage, choosy=choosy))
+
+
+def _claimable(stage: Stage, *, choosy: bool) -> list[ColumnElement[bool]]:
     run = table_of(RunRow).c
-    waiting = select(run.run_id).where(run.state == written(_FROM[stage]), run.not_before <= db_now())
+    conditions: list[ColumnElement[bool]] = [run.state == written(_FROM[stage]), run.not_before <= db_now()]
     if stage == "run":
         other = table_of(RunRow).alias("other").c
         busy = (
             select(other.run_id).where(other.learner == run.learner, other.state == written(RunState.RUNNING)).exists()
         )
-        waiting = waiting.where(~busy, run.failed_host.is_(None) | ~tried_here("host", "device"))
+        conditions += [~busy, run.failed_host.is_(None) | ~tried_here("host", "device")]
     if choosy:
         submission = table_of(SubmissionRow).c
         refused = submission.lab.in_(bindparam("without_labs", expanding=True))
-        waiting = waiting.where(
+        conditions.append(
             ~select(submission.lab).where(submission.submission_id == run.submission_id, refused).exists()
         )
-    return waiting
+    return conditions
 
 
 def renew(store: Store, claim: Claim, lease_s: float) -> bool:
@@ -149,7 +176,8 @@ def give_back(store: Store, claim: Claim, why: str) -> bool:
     with store.transaction() as connection:
         if of_item:
             regrade_items.hold_batch(connection, claim)
-        call_learners_next(connection, claim)
+        if claim.stage == "run":
+            stand_behind(connection, claim.run_id, claim.fence, served=False)
         done = connection.execute(
             update(RunRow)
             .where(*held(claim))
@@ -163,7 +191,7 @@ def give_back(store: Store, claim: Claim, why: str) -> bool:
         )
         if done.rowcount:
             if of_item:
-                regrade_items.spend(connection, claim)
+                regrade_items.spend(connection, claim.run_id, claim.item_id)
                 regrade_items.requeued(connection, claim)
             record(
                 connection, "given_back", claim.owner, submission_id=claim.submission_id, run_id=claim.run_id, why=why
@@ -191,9 +219,9 @@ def settle_failure(
     if attempts >= max_attempts:
         # One that its batch gave up would wait for an operator who can do nothing about it.
         state = RunState.NEEDS_ATTENTION if needed else RunState.CANCELLED
-    call_learners_next(connection, claim)
     place: dict[str, str] = {}
     if claim.stage == "run":
+        stand_behind(connection, claim.run_id, claim.fence, served=False)
         place = {"failed_host": devices.host_of(claim.owner), "failed_device": devices.device_of(claim.owner)}
     done = connection.execute(
         update(RunRow)
@@ -233,21 +261,6 @@ def failed_here(store: Store, run_id: str, owner: str) -> bool:
     with store.transaction() as connection:
         found = connection.execute(select(RunRow.failed_host).where(RunRow.run_id == run_id)).scalar_one_or_none()
     return found is not None and found == devices.host_of(owner)
-
-
-def call_learners_next(connection: Connection, claim: Claim) -> None:
-    """A run is taken off its runner: what waits of its learner lost its hint if one came meanwhile.
-
-    Called before the run's own row changes. Who claims a waiting run of this learner at that instant has its row and
-    waits for ours once ours has changed; had we not asked for the waiting rows before, each would wait for the other.
-    """
-    if claim.stage == "run":
-        learner = select(RunRow.learner).where(RunRow.run_id == claim.run_id).scalar_subquery()
-        connection.execute(
-            update(RunRow)
-            .where(RunRow.state == written(RunState.RUN_QUEUED), RunRow.learner == learner)
-            .values(published_at=None)
-        )
 
 
 def held(claim: Claim) -> tuple[ColumnElement[bool], ...]:

@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, RowMapping, func, select
 
+from grader_service.store import fairness
 from grader_service.store.engine import Store
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
-from grader_service.store.tables import RunRow, RunState
-
-_WAITING = (RunState.RUN_QUEUED.value, RunState.JUDGE_QUEUED.value)
+from grader_service.store.tables import RunRow, RunState, written
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class Place:
     """Our failures so far."""
     last_error: str | None
     ahead: int | None
-    """Runs that will be claimed before it; null when it does not wait."""
+    """Runs that will probably be claimed before it; null when it does not wait."""
     batch_id: str | None
     """The batch of re-grades that it serves; null when it serves none."""
     batch_state: str | None
@@ -33,13 +32,7 @@ def places(store: Store, submission_id: str) -> list[Place]:
     """Every run of a submission, oldest first; empty when it was never accepted."""
     statement = (
         select(
-            RunRow.run_id,
-            RunRow.state,
-            RunRow.purpose,
-            RunRow.attempts,
-            RunRow.last_error,
-            RunRow.priority,
-            RunRow.created_at,
+            RunRow.__table__,
             RegradeBatchRow.batch_id,
             RegradeBatchRow.state.label("batch_state"),
         )
@@ -51,27 +44,33 @@ def places(store: Store, submission_id: str) -> list[Place]:
     with store.transaction() as connection:
         return [
             Place(
-                row.run_id,
-                row.state,
-                row.purpose,
-                row.attempts,
-                row.last_error,
-                runs_before(connection, row.state, row.priority, row.created_at) if row.state in _WAITING else None,
-                row.batch_id,
-                row.batch_state,
+                row["run_id"],
+                row["state"],
+                row["purpose"],
+                row["attempts"],
+                row["last_error"],
+                runs_before(connection, row),
+                row["batch_id"],
+                row["batch_state"],
             )
-            for row in connection.execute(statement)
+            for row in connection.execute(statement).mappings()
         ]
 
 
-def runs_before(connection: Connection, state: str, priority: int, created_at: float) -> int:
-    """How many runs that wait in this state are claimed before one that waits there too."""
-    statement = (
-        select(func.count())
-        .select_from(RunRow)
-        .where(
-            RunRow.state == state,
-            (RunRow.priority < priority) | ((RunRow.priority == priority) & (RunRow.created_at < created_at)),
+def runs_before(connection: Connection, run: RowMapping) -> int | None:
+    """How many runs will probably be claimed before one that waits, given its row; None when it does not wait."""
+    if run["state"] == RunState.RUN_QUEUED.value:
+        return fairness.runs_before(
+            connection,
+            fairness.Standing(
+                run["priority"], run["cohort"], run["learner"] or run["run_id"], run["turn"], run["created_at"]
+            ),
         )
+    if run["state"] != RunState.JUDGE_QUEUED.value:
+        return None
+    earlier = (RunRow.priority < run["priority"]) | (
+        (RunRow.priority == run["priority"]) & (RunRow.created_at < run["created_at"])
     )
-    return connection.execute(statement).scalar_one()
+    return connection.execute(
+        select(func.count()).select_from(RunRow).where(RunRow.state == written(RunState.JUDGE_QUEUED), earlier)
+    ).scalar_one()

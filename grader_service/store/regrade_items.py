@@ -47,12 +47,12 @@ def hold_batches(connection: Connection, item_ids: Sequence[int]) -> None:
         )
 
 
-def spend(connection: Connection, claim: "Claim") -> None:
+def spend(connection: Connection, run_id: str, item_id: int | None) -> None:
     """Charges the time for which a run held its device to the item's batch."""
-    since = select(RunRow.started_at).where(RunRow.run_id == claim.run_id).scalar_subquery()
+    since = select(RunRow.started_at).where(RunRow.run_id == run_id).scalar_subquery()
     connection.execute(
         update(RegradeItemRow)
-        .where(RegradeItemRow.id == claim.item_id)
+        .where(RegradeItemRow.id == item_id)
         .values(gpu_s=RegradeItemRow.gpu_s + (db_now() - since))
     )
 
@@ -133,7 +133,7 @@ def requeued(connection: Connection, claim: "Claim") -> None:
 def run_failed(connection: Connection, claim: "Claim", error: str, *, parked: bool) -> None:
     """A failure of ours in an item's run; parked ones wait for an operator."""
     if claim.stage == "run":
-        spend(connection, claim)
+        spend(connection, claim.run_id, claim.item_id)
     changes: dict[str, object] = {"last_error": neutralise(error[:4000])}
     if parked:
         changes["state"] = ItemState.NEEDS_ATTENTION.value

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, insert, select, update
 from grader_service.model.base import neutralise
 from grader_service.model.evidence import RunPlan
 from grader_service.model.regrade import ItemState, Level
-from grader_service.store.acceptance import PRIORITY
+from grader_service.store.acceptance import run_row
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
@@ -29,6 +29,7 @@ class Due:
     batch_id: str
     submission_id: str
     learner: str | None
+    cohort: str | None
     lab: str
     steps: tuple[str, ...]
 
@@ -75,6 +76,7 @@ def _waiting(connection: Connection, batch_id: str, limit: int) -> list[Due]:
             RegradeItemRow.id,
             RegradeItemRow.submission_id,
             SubmissionRow.learner,
+            SubmissionRow.cohort,
             SubmissionRow.lab,
             SubmissionRow.steps,
         )
@@ -88,7 +90,9 @@ def _waiting(connection: Connection, batch_id: str, limit: int) -> list[Due]:
         .order_by(RegradeItemRow.id)
         .limit(limit)
     )
-    return [Due(row.id, batch_id, row.submission_id, row.learner, row.lab, tuple(row.steps)) for row in rows]
+    return [
+        Due(row.id, batch_id, row.submission_id, row.learner, row.cohort, row.lab, tuple(row.steps)) for row in rows
+    ]
 
 
 def park(store: Store, due: Due, error: str, actor: str) -> None:
@@ -126,20 +130,10 @@ def release(store: Store, planned: Sequence[tuple[Due, RunPlan]]) -> int:
             if not taken.rowcount:
                 continue
             connection.execute(
-                insert(table_of(RunRow)).values(not_before=db_now(), created_at=db_now()),
+                insert(table_of(RunRow)).values(not_before=db_now(), created_at=db_now(), turn=db_now()),
                 [
-                    {
-                        "run_id": run_id,
-                        "submission_id": due.submission_id,
-                        "learner": due.learner,
-                        "purpose": "regrade",
-                        "priority": PRIORITY["regrade"],
-                        "state": RunState.RUN_QUEUED.value,
-                        "plan": plan.model_dump(mode="json"),
-                        "fence": 0,
-                        "attempts": 0,
-                        "item_id": due.item_id,
-                    }
+                    run_row(run_id, due.submission_id, due.learner, due.cohort, plan, "regrade")
+                    | {"item_id": due.item_id}
                 ],
             )
             done += 1

@@ -15,7 +15,8 @@ from grader_service.store import regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
-from grader_service.store.leases import Claim, call_learners_next, held
+from grader_service.store.fairness import charge, stand_behind
+from grader_service.store.leases import Claim, held
 from grader_service.store.outbox import enqueue
 from grader_service.store.submissions import hold_submission
 from grader_service.store.tables import BlobRow, EvidenceRow, RunRow, RunState, VerdictRow, WaiterRow, table_of
@@ -38,7 +39,7 @@ class StoredEvidence:
 def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: bytes, blobs: Mapping[str, bytes]) -> bool:
     """Keeps what a run found and queues its judging; False when the claim no longer holds and nothing was kept."""
     with store.transaction() as connection:
-        call_learners_next(connection, claim)
+        stand_behind(connection, claim.run_id, claim.fence, served=True)
         done = connection.execute(
             update(RunRow)
             .where(*held(claim))
@@ -48,13 +49,15 @@ def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: byt
                 lease_until=None,
                 not_before=db_now(),
                 published_at=None,
+                held_s=db_now() - RunRow.started_at,
+                held_until=db_now(),
             )
         )
         if not done.rowcount:
             _fenced(connection, claim)
             return False
         if claim.item_id is not None:
-            regrade_items.spend(connection, claim)
+            regrade_items.spend(connection, claim.run_id, claim.item_id)
         for digest, data in blobs.items():
             store_blob(connection, digest, data)
         connection.execute(
@@ -71,6 +74,7 @@ def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: byt
         record(
             connection, "run_done", claim.owner, submission_id=claim.submission_id, run_id=claim.run_id, kind_of=kind
         )
+        charge(connection, claim.run_id)
         return True
 
 

@@ -80,7 +80,7 @@ def to_announce(
         needed = or_(needed, and_(*silent))
     due = (
         select(RunRow.run_id, RunRow.state, RunRow.purpose)
-        .where(RunRow.state.in_(list(_FROM.values())), RunRow.not_before <= db_now(), needed)
+        .where(or_(*(RunRow.state == state for state in _FROM.values())), RunRow.not_before <= db_now(), needed)
         .order_by(RunRow.priority, RunRow.created_at)
         .limit(limit)
         .with_for_update(skip_locked=True)

@@ -1,7 +1,7 @@
 """The schema. Times are seconds since 1970 by the database's clock; documents are what models wrote."""
 
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from sqlalchemy import (
     JSON,
@@ -33,7 +33,11 @@ class RunState(StrEnum):
     NEEDS_ATTENTION = "needs_attention"
     """Our failures used up its tries; an operator decides. Never a learner's failure."""
     CANCELLED = "cancelled"
-    """Taken back before it began; only runs of re-grades are."""
+    """Taken back before it was done; only runs of re-grades are. What an operator cancels of a learner is judged."""
+
+
+Purpose = Literal["live", "regrade"]
+PRIORITY: dict[Purpose, int] = {"live": 0, "regrade": 9}
 
 
 class Base(DeclarativeBase):
@@ -74,13 +78,35 @@ class RunRow(Base):
 
     __tablename__ = "run"
     __table_args__ = (
+        # In the order of claims within a queue and a cohort; see `store.fairness`.
         Index(
-            "ix_run_waiting",
-            "state",
+            "ix_run_queued",
+            "priority",
+            "cohort",
+            "turn",
+            "created_at",
+            sqlite_where=text("state = 'run_queued'"),
+            postgresql_where=text("state = 'run_queued'"),
+        ),
+        Index(
+            "ix_run_to_judge",
             "priority",
             "created_at",
-            sqlite_where=text("state in ('run_queued', 'judge_queued')"),
-            postgresql_where=text("state in ('run_queued', 'judge_queued')"),
+            sqlite_where=text("state = 'judge_queued'"),
+            postgresql_where=text("state = 'judge_queued'"),
+        ),
+        Index(
+            "ix_run_learner_queued",
+            "learner",
+            sqlite_where=text("state = 'run_queued'"),
+            postgresql_where=text("state = 'run_queued'"),
+        ),
+        Index(
+            "ix_run_held",
+            "learner",
+            "held_until",
+            sqlite_where=text("held_until is not null"),
+            postgresql_where=text("held_until is not null"),
         ),
         # One run of a learner at a time, however many workers ask at once.
         Index(
@@ -102,6 +128,8 @@ class RunRow(Base):
     run_id: Mapped[str] = mapped_column(String(32), primary_key=True)
     submission_id: Mapped[str] = mapped_column(ForeignKey("submission.submission_id"), index=True)
     learner: Mapped[str | None]
+    cohort: Mapped[str] = mapped_column(server_default="")
+    """That of the submission; empty for none."""
     purpose: Mapped[str] = mapped_column(String(16))
     """`live` or `regrade`."""
     priority: Mapped[int]
@@ -127,6 +155,32 @@ class RunRow(Base):
     """When a hint for it was last put on the queue."""
     item_id: Mapped[int | None] = mapped_column(ForeignKey("regrade_item.id"))
     """The item of a re-grade that this run serves: its verdict stays aside until the batch is applied."""
+    turn: Mapped[float] = mapped_column(server_default="0")
+    """Since when it stands in line, as far as fairness goes: the earliest of its queue and cohort comes next."""
+    virtual_start: Mapped[float | None]
+    """Virtual time of its cohort when it was claimed; see `store.fairness`."""
+    held_s: Mapped[float] = mapped_column(server_default="0")
+    """How long it held a device, where something came of it: a failure of ours is nobody's use."""
+    held_until: Mapped[float | None]
+    """When it let go of that device."""
+    cancelled: Mapped[str | None] = mapped_column(Text)
+    """Why an operator cancelled it, in words for the learner; whatever it found is not judged."""
+
+
+class ShareRow(Base):
+    """What a cohort has had of the devices, and what it should have; see `store.fairness`."""
+
+    __tablename__ = "share"
+
+    cohort: Mapped[str] = mapped_column(primary_key=True)
+    """Empty for the submissions that name none."""
+    priority: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    """Of the queue."""
+    weight: Mapped[float] = mapped_column(server_default="1")
+    virtual_start: Mapped[float] = mapped_column(server_default="0")
+    """At which its last run started that has ended."""
+    virtual_finish: Mapped[float] = mapped_column(server_default="0")
+    """At which its next run may start: seconds that its runs held devices, divided by its weight."""
 
 
 class EvidenceRow(Base):

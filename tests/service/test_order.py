@@ -40,7 +40,7 @@ def test_live_comes_before_regrade_and_limits_are_said(service):
     assert len(service.rows(SubmissionRow)) == 7
 
     service.runner()
-    order = [first, second, third, fourth, fifth, old, new]
+    order = [first, second, third, fifth, fourth, old, new]  # `third` and `fourth` are of one learner
     for submission_id in order:
         service.one_verdict(submission_id)
     assert sorted(order, key=lambda one: moment(service, one, "run_claimed")) == order
@@ -68,3 +68,23 @@ def test_one_learner_has_one_run_at_a_time_and_the_next_follows_at_once(service)
     assert moment(service, other, "verdict") < spans[0][1]
     owners = {row["actor"].split("/")[1] for row in service.rows(EventRow, EventRow.kind == "run_claimed")}
     assert len(owners) == 2
+
+
+def test_one_with_many_submissions_holds_up_nobody(service):
+    """One device, thirty of one learner: another's single submission waits for the run that is under way, no more."""
+    service.both()
+    gate = service.gate()
+    first, _ = service.post(service.message(source=gate.source, learner="ann"))
+    gate.await_begun()
+    many = [service.post(service.message(learner="ann"))[0] for _ in range(30)]
+    wait_for(lambda: len(service.rows(RunRow)) == 31, 30)
+    single, _ = service.post(service.message(learner="bob"))
+    wait_for(lambda: service.state(single) == "run_queued", 30)
+    assert "1 before it" in service.command("status", single).stdout
+    gate.open()
+    service.one_verdict(single)
+    claimed = service.rows(EventRow, EventRow.kind == "run_claimed")
+    order = [row["submission_id"] for row in sorted(claimed, key=lambda row: row["id"])]
+    assert order[:2] == [first, single]
+    for submission_id in many[:3]:
+        service.one_verdict(submission_id)

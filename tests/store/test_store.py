@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 import sqlalchemy
-from sqlalchemy import func, select, update
+from sqlalchemy import func, insert, select, update
 
 from grader_service import verdicts
 from grader_service.errors import ConfigurationError
@@ -24,6 +24,7 @@ from grader_service.store.acceptance import (
     Repeated,
     Waiter,
 )
+from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
 from tests.services.postgres_server import somebody_waits
@@ -276,7 +277,8 @@ def judged_twice(store):
     accept(store, a_submission())
     first = finish(store)
     with store.transaction() as connection:
-        acceptance.queue_run(connection, "s:1", "ann", PLAN, "regrade")
+        again = acceptance.run_row("again", "s:1", "ann", "c", PLAN, "regrade")
+        connection.execute(insert(RunRow).values(created_at=db_now(), not_before=db_now(), **again))
     return first, finish(store)
 
 

@@ -1,0 +1,51 @@
+"""Runs are claimed by cohort and turn, count for how long they held a device, and can be cancelled."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0008"
+down_revision = "0007"
+
+
+def upgrade() -> None:
+    """What waits keeps its order, within its cohort."""
+    op.create_table(
+        "share",
+        sa.Column("cohort", sa.String(length=200), nullable=False),
+        sa.Column("priority", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("weight", sa.Float(precision=53), server_default="1", nullable=False),
+        sa.Column("virtual_start", sa.Float(precision=53), server_default="0", nullable=False),
+        sa.Column("virtual_finish", sa.Float(precision=53), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("cohort", "priority"),
+    )
+    op.add_column("run", sa.Column("cohort", sa.String(length=200), server_default="", nullable=False))
+    op.add_column("run", sa.Column("turn", sa.Float(precision=53), server_default="0", nullable=False))
+    op.add_column("run", sa.Column("virtual_start", sa.Float(precision=53), nullable=True))
+    op.add_column("run", sa.Column("held_s", sa.Float(precision=53), server_default="0", nullable=False))
+    op.add_column("run", sa.Column("held_until", sa.Float(precision=53), nullable=True))
+    op.add_column("run", sa.Column("cancelled", sa.Text(), nullable=True))
+    op.execute(
+        "update run set turn = created_at, cohort = coalesce("
+        "(select cohort from submission where submission.submission_id = run.submission_id), '') "
+        "where state not in ('done', 'cancelled')"
+    )
+    queued, to_judge, held = "state = 'run_queued'", "state = 'judge_queued'", "held_until is not null"
+    _index("ix_run_queued", ["priority", "cohort", "turn", "created_at"], queued)
+    _index("ix_run_learner_queued", ["learner"], queued)
+    _index("ix_run_to_judge", ["priority", "created_at"], to_judge)
+    _index("ix_run_held", ["learner", "held_until"], held)
+    op.drop_index("ix_run_waiting", table_name="run")
+
+
+def downgrade() -> None:
+    """What waits is claimed in the order in which it came."""
+    _index("ix_run_waiting", ["state", "priority", "created_at"], "state in ('run_queued', 'judge_queued')")
+    for index in ("ix_run_held", "ix_run_to_judge", "ix_run_learner_queued", "ix_run_queued"):
+        op.drop_index(index, table_name="run")
+    for column in ("cancelled", "held_until", "held_s", "virtual_start", "turn", "cohort"):
+        op.drop_column("run", column)
+    op.drop_table("share")
+
+
+def _index(name: str, columns: list[str], where: str) -> None:
+    op.create_index(name, "run", columns, sqlite_where=sa.text(where), postgresql_where=sa.text(where))
