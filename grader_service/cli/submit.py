@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from grader_service.cli.arguments import fresh_id, step_ids
+from grader_service.cli.arguments import fresh_id, operator, step_ids
 from grader_service.cli.grade import EXIT_CODES
 from grader_service.cli.output import console, error_console, write_text
 from grader_service.cli.render import show_verdict
@@ -29,7 +29,7 @@ def submit(  # noqa: PLR0917 - one parameter per option
     lab: Annotated[str, typer.Option(help="Id of the lab.")] = "dali-pipelines",
     queue: Annotated[Queue, typer.Option(help="live: a learner waits; regrade: bulk work.")] = Queue.LIVE,
     submission_id: Annotated[str | None, typer.Option(help="The platform's id; made up when not given.")] = None,
-    learner: Annotated[str | None, typer.Option(help="Opaque id of the learner.")] = None,
+    learner: Annotated[str | None, typer.Option(help="Opaque id of the learner; your name when not given.")] = None,
     cohort: Annotated[str | None, typer.Option(help="Cohort.")] = None,
     steps: Annotated[str, typer.Option(help="Only these step ids, separated by commas.")] = "",
     wait_s: Annotated[float, typer.Option("--wait", min=0.0, help="Seconds to wait for the verdict.")] = 0.0,
@@ -48,7 +48,7 @@ def submit(  # noqa: PLR0917 - one parameter per option
         posted = client.post(
             _artifact(path, settings),
             lab=lab,
-            learner=learner,
+            learner=learner or operator(),
             cohort=cohort,
             submission_id=submission_id or fresh_id("cli", path),
             steps=step_ids(steps),

@@ -87,6 +87,15 @@ class TestLimits:
         assert answers(bench) == [code]
         assert (stored(bench), sent.fetched) == (before, fetched)
 
+    def test_in_production_each_names_its_learner(self, bench, desk, sent):
+        """Nobody's share could be told; nothing is fetched, and the id is free for a better message."""
+        desk.learner_needed = True
+        assert receive(desk, sent("s:1", learner=None), "live", None).kind == "refused"
+        ((kind, said),) = bench.events("s:1")
+        assert (kind, said["code"], sent.fetched) == ("refused", "message.malformed", [])
+        assert "learner: learners take turns here" in said["feedback"]
+        assert receive(desk, sent("s:1", learner="lea"), "live", None).kind == "accepted"
+
     def test_other_content_under_a_known_id_is_not_fetched(self, bench, desk, sent):
         """The announced digest says that it is other content."""
         assert receive(desk, sent("s:1"), "live", None).kind == "accepted"
