@@ -18,6 +18,7 @@ _WHERE = {
     "status": "operate:status",
     "queue": "operate:queue",
     "retry": "operate:retry",
+    "cancel": "operate:cancel",
     "metrics": "operate:metrics",
     "web": "web:web",
     "worker": "worker:app",

@@ -1,4 +1,4 @@
-"""`grader status|queue|retry|store|metrics`: what operators ask and do.
+"""`grader status|queue|retry|cancel|store|metrics`: what operators ask and do.
 
 Each command imports what it uses: `grader grade` should not wait for a database driver.
 """
@@ -156,6 +156,34 @@ def _why_not(chosen: "Named", runs: Sequence["Place"]) -> str:
         )
     states = ", ".join(f"run {run.run_id} is {run.state}" for run in meant[-_MOST_TOLD:])
     return f"{chosen} does not need attention: {states}; `grader queue` lists the runs that do"
+
+
+def cancel(
+    named: Annotated[
+        str, typer.Argument(metavar="ID", help=f"{ANY_ID} A submission's id means all its runs that are not done.")
+    ],
+    *,
+    reason: Annotated[str, typer.Option("-m", "--reason", metavar="TEXT", help="Why; the learner reads it.")] = "",
+) -> None:
+    """End what waits or runs. The platform is answered with a `rejected` verdict, and no attempt is counted.
+
+    A runner that is at work on it stops within a third of GRADER_LEASE_S. A run of a re-grade ends without a verdict.
+    """
+    from grader_service.store import cancelling, ids
+    from grader_service.store.places import places
+
+    store = service_store()
+    chosen = ids.named(store, named)
+    count = cancelling.cancel(store, chosen, reason, operator())
+    if not count:
+        raise UsageError(_nothing_unfinished(chosen, places(store, chosen.submission_id)))
+    console().print("1 run is cancelled" if count == 1 else f"{count} runs are cancelled", markup=False)
+
+
+def _nothing_unfinished(chosen: "Named", runs: Sequence["Place"]) -> str:
+    meant = [run for run in runs if chosen.run_id in {None, run.run_id}]
+    states = ", ".join(f"run {run.run_id} is {run.state}" for run in meant[-_MOST_TOLD:])
+    return f"nothing of {chosen} is left to cancel: {states}"
 
 
 @store_app.command("migrate")

@@ -13,7 +13,7 @@ from grader_service.model.verdict import Verdict
 from grader_service.regrade.kept_labs import kept_lab
 from grader_service.service.keeper import Keeper
 from grader_service.service.retry import RetryPolicy
-from grader_service.service.verdict_making import verdict_on
+from grader_service.service.verdict_making import cancelled, verdict_on
 from grader_service.signing import Signer
 from grader_service.store import leases, results
 from grader_service.store.engine import Store
@@ -71,6 +71,8 @@ def judge_next(desk: JudgeDesk) -> Verdict | None:
 
 def _verdict(desk: JudgeDesk, claim: Claim) -> Verdict:
     submission = load_submission(desk.store, claim.submission_id)
+    if claim.cancelled is not None:
+        return cancelled(submission, load_lab(submission.lab, desk.registry), claim.run_id, claim.cancelled)
     kept = RunPlan.model_validate(claim.plan).lab if claim.item_id is not None else None
     lab = load_lab(submission.lab, desk.registry) if kept is None else kept_lab(desk.store, kept, desk.registry)
     try:

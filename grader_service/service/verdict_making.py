@@ -62,6 +62,27 @@ def verdict_on(
     return verdicts.compose(submission, lab, steps, judged, quoted)
 
 
+def cancelled(submission: Submission, lab: LabSpec, run_id: str, why: str) -> Verdict:
+    """The verdict on a run that an operator cancelled: none on what was handed in.
+
+    Args:
+        submission: whose run it was.
+        lab: to which it was handed in.
+        run_id: of the run.
+        why: in the operator's words; may be empty.
+    """
+    reason = SubmissionRejected(
+        "submission.cancelled",
+        "The course's staff cancelled this submission before it was graded."
+        + (f" Their reason: {why.rstrip('.')}." if why else "")
+        + " It does not count as an attempt, and nothing was found wrong with it. Hand it in again if you are asked "
+        "to, or ask the staff.",
+    )
+    facts = SandboxFacts("none", isolated=False, image=None, image_digest=None, engine=None, gpu_access=None)
+    steps = lab.selected(submission.steps)
+    return verdicts.rejected(submission, lab, steps, reason, facts, Mode.OFFICIAL, run_id=run_id)
+
+
 def _read(model: type[ModelT], document: bytes, run_id: str) -> ModelT:
     try:
         return model.model_validate_json(document)

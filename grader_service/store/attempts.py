@@ -12,9 +12,9 @@ def attempt_number(store: Store, submission_id: str) -> int:
     """Which attempt of its learner at its lab this submission is: 1 plus those that were measured before it.
 
     A submission is one attempt however often it runs: run again, it keeps the number that it had. What was never
-    measured (a rejection, a failure of ours, code that stopped early) counts nothing. The same file under another
-    submission id is measured anew, which is one more chance for noise to pass it, and therefore one more attempt.
-    A submission without a learner is a first attempt.
+    measured (a rejection, a failure of ours, code that stopped early) or was cancelled counts nothing. The same file
+    under another submission id is measured anew, which is one more chance for noise to pass it, and therefore one more
+    attempt. A submission without a learner is a first attempt.
 
     Raises:
         StoreUnavailable: the database failed.
@@ -36,6 +36,7 @@ def attempt_number(store: Store, submission_id: str) -> int:
                 SubmissionRow.learner == own.learner,
                 SubmissionRow.lab == own.lab,
                 EvidenceRow.kind == MEASURED,
+                RunRow.cancelled.is_(None),
                 RunRow.item_id.is_(None) | counts,
             )
             .group_by(SubmissionRow.submission_id)

@@ -32,7 +32,7 @@ class Whereabouts:
     """The document in force."""
     events: list[Mapping[str, Any]]
     ahead: int
-    """Runs that will be claimed before its own."""
+    """Runs that will probably be claimed before its own."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,7 @@ def whereabouts(store: Store, named: str) -> Whereabouts:
         ahead = 0
         waiting = [run for run in runs if run["state"] == RunState.RUN_QUEUED.value]
         if waiting:
-            run = waiting[-1]
-            ahead = runs_before(connection, run["state"], run["priority"], run["created_at"])
+            ahead = runs_before(connection, waiting[-1]) or 0
     return Whereabouts(dict(submission), [dict(run) for run in runs], verdict, [dict(e) for e in events[::-1]], ahead)
 
 
@@ -188,8 +187,13 @@ def try_again(connection: Connection, parked: Sequence[Row[str, str]], actor: st
     for first in range(0, len(parked), _AT_ONCE):
         runs = parked[first : first + _AT_ONCE]
         ids = [run.run_id for run in runs]
-        # A run that has its evidence lacks only its judging.
-        judged = set(connection.execute(select(EvidenceRow.run_id).where(EvidenceRow.run_id.in_(ids))).scalars())
+        # A run that has its evidence lacks only its judging, as does one that was cancelled.
+        judged = {
+            *connection.execute(select(EvidenceRow.run_id).where(EvidenceRow.run_id.in_(ids))).scalars(),
+            *connection.execute(
+                select(RunRow.run_id).where(RunRow.run_id.in_(ids), RunRow.cancelled.is_not(None))
+            ).scalars(),
+        }
         _queue(connection, [run for run in runs if run.run_id in judged], RunState.JUDGE_QUEUED, actor)
         _queue(connection, [run for run in runs if run.run_id not in judged], RunState.RUN_QUEUED, actor)
         regrade_items.runs_retried(connection, ids)

@@ -13,6 +13,7 @@ from grader_service.regrade.bulk import LabNotHere, judge_chunk
 from grader_service.regrade.releasing import release_due
 from grader_service.service.judge import JudgeDesk, judge_next
 from grader_service.store import (
+    cancelling,
     leases,
     operations,
     outbox,
@@ -24,8 +25,9 @@ from grader_service.store import (
     sweep,
 )
 from grader_service.store.attempts import attempt_number
+from grader_service.store.ids import Named
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
-from grader_service.store.tables import EvidenceRow, RunRow, RunState, SubmissionRow, VerdictRow
+from grader_service.store.tables import EventRow, EvidenceRow, RunRow, RunState, SubmissionRow, VerdictRow
 from tests.command_line import typed
 from tests.regrade.desk import (
     COUNT,
@@ -217,6 +219,31 @@ def test_a_run_that_is_parked_while_its_batch_is_paused_can_be_tried_again(desk,
     assert regrade_states.retry(desk.store, batch_id, "ann") == 1
     assert operations.queue_state(desk.store).stuck == []
     assert counts(desk, batch_id) == {ItemState.WAITING: COUNT}
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_run_of_a_batch_can_be_cancelled_by_itself(desk, releasing, begun):
+    """Its item gets no new verdict; the others go on, and the batch ends once nothing is left."""
+    batch_id = started(desk, level="run")
+    assert release_due(releasing) == 2
+    claim = leases.claim(desk.store, "run", "runner", 60.0) if begun else None
+    chosen = [RunRow.item_id.is_not(None), RunRow.state == ("running" if begun else "run_queued")]
+    run_id, submission_id = read(desk.store, RunRow.run_id, RunRow.submission_id, where=chosen)[0]
+    assert cancelling.cancel(desk.store, Named(submission_id, run_id), "hogs a GPU", "op") == 1
+    assert run_states(desk)[run_id] == "cancelled"
+    if begun:
+        assert not results.store_evidence(desk.store, claim, *evidence_for(desk, claim), {})
+    assert judged(desk) is None, "there is nobody to answer"
+    assert counts(desk, batch_id)["cancelled"] == 1
+    spent = read(desk.store, RegradeItemRow.gpu_s, where=[RegradeItemRow.state == "cancelled"])
+    assert (spent[0].gpu_s > 0) is begun, "its batch pays for the time on the device"
+    told = read(desk.store, EventRow.actor, EventRow.batch_id, where=[EventRow.kind == "cancelled"])
+    assert list(map(tuple, told)) == [("op", batch_id)]
+    while state(desk, batch_id) == "running":
+        release_due(releasing)
+        left = leases.claim(desk.store, "run", "runner", 60.0)
+        assert cancelling.cancel(desk.store, Named(left.submission_id, left.run_id), "", "op") == 1
+    assert (state(desk, batch_id), set(run_states(desk).values())) == ("finished", {"cancelled"})
 
 
 def test_what_was_executed_is_not_executed_again(desk, releasing):

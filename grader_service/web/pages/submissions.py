@@ -12,6 +12,7 @@ from grader_service.store.ids import UnknownId
 from grader_service.web import queries
 from grader_service.web.failures import BadForm
 from grader_service.web.lookup import id_of, query_of
+from grader_service.web.pages.cancelling import unfinished
 from grader_service.web.pages.overview import STATE_WORDS
 from grader_service.web.queries import PAGE, UNGRADED, SubmissionFilter
 from grader_service.web.rendering import link, page, path_part
@@ -71,6 +72,7 @@ def show(request: Request) -> Response:
         submission=found.submission,
         verdicts=verdicts,
         current=current,
+        unfinished=unfinished(found),
         since=queries.in_force_since(store, current) if current is not None else None,
         states=STATE_WORDS,
     )
