@@ -28,8 +28,8 @@ _OF_STATUS = {
     Status.REJECTED: "failure",
     Status.ERROR: "error",
 }
-_NOT_OF_THE_LEARNER = ("message.", "queue.", "artifact.", "submission.conflict")
-"""Codes of rejections that the platform which sent the submission has to mend."""
+_NOT_OF_THE_LEARNER = ("message.", "queue.", "artifact.", "submission.conflict", "submission.cancelled")
+"""Codes of rejections that are the platform's or the staff's matter."""
 _MOST_MESSAGE = 200
 
 

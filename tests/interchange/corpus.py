@@ -69,6 +69,7 @@ def _corpus():
     found["rejected"] = _without_run(verdicts.rejected, link)
     found["error"] = _without_run(verdicts.our_failure, SandboxUnavailable(CANARY))
     found["queue_full"] = verdicts.refused("lms:1", "dali-pipelines", "queue.full", "Send it again later.")
+    found["cancelled"] = verdicts.refused("lms:3", "dali-pipelines", "submission.cancelled", "Staff cancelled it.")
     found["malformed"] = verdicts.refused("lms:2", "none", "message.malformed", "learner: must be text.")
     return found
 

@@ -76,10 +76,17 @@ def test_a_suite_looks_as_good_as_its_verdict_and_no_better(item):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("rejected", "failure"), ("error", "error"), ("queue_full", "error"), ("malformed", "error")]
+    ("name", "kind"),
+    [
+        ("rejected", "failure"),
+        ("error", "error"),
+        ("queue_full", "error"),
+        ("malformed", "error"),
+        ("cancelled", "error"),
+    ],
 )
 def test_a_verdict_without_checks_is_one_case(name, kind):
-    """What the platform has to mend, and what failed on our side, is no failure of the learner."""
+    """What the platform has to mend, staff cancelled, or failed on our side, is no failure of the learner."""
     root = exported(CORPUS[name])
     assert results(root) == [[kind]]
     assert root.find(f".//{kind}").get("type") == CORPUS[name].code

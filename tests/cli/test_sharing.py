@@ -1,0 +1,70 @@
+"""`grader cohort weight` and `grader cancel`: who gets more of the GPUs, and whose work ends."""
+
+import json
+
+import pytest
+
+from grader_service.errors import UsageError
+from grader_service.store.engine import Store
+from tests import command_line
+from tests.store.test_store import a_submission, accept, finish
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Three submissions of one cohort; one is graded."""
+    made = Store(f"sqlite:///{tmp_path / 'grader.db'}")
+    made.migrate()
+    accept(made, a_submission(1, learner="lea"))
+    finish(made)
+    for number in (2, 3):
+        accept(made, a_submission(number, learner=f"l{number}"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def typed(store, tmp_path):
+    """What came of a command."""
+
+    def type_(*words, status=0):
+        environment = {"GRADER_STATE_DIR": str(tmp_path), "GRADER_OPERATOR": "ann", "COLUMNS": "200"}
+        return command_line.invoked(*words, status=status, **environment)
+
+    return type_
+
+
+def test_a_weight_is_given_and_shown(typed):
+    """Beside the cohort's figures; 1 before."""
+    assert [row["weight"] for row in json.loads(typed("cohort", "list", "--json").stdout)] == [1.0]
+    assert "cohort 'c' weighs 2.5" in typed("cohort", "weight", "c", "2.5").stdout
+    assert [row["weight"] for row in json.loads(typed("cohort", "list", "--json").stdout)] == [2.5]
+    assert "2.5" in typed("cohort", "list").stdout
+
+
+def test_no_cohort_weighs_nothing(typed):
+    """The message says what does."""
+    with pytest.raises(UsageError, match=r"a weight is a number from 0\.01 to 100, got 0"):
+        typed("cohort", "weight", "c", "0")
+
+
+def test_what_is_cancelled_is_said(typed, store):
+    """One of two that wait; the other one still does."""
+    assert typed("cancel", "s:2", "-m", "wrong file").stdout.strip() == "1 run is cancelled"
+    assert [run["state"] for run in json.loads(typed("queue", "s:2", "--json").stdout)["places"]] == ["judge_queued"]
+    assert [run["state"] for run in json.loads(typed("queue", "s:3", "--json").stdout)["places"]] == ["run_queued"]
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("s:1", "nothing of submission s:1 is left to cancel: run .* is done"),
+        ("s:2", "nothing of submission s:2 is left to cancel: run .* is judge_queued"),
+        ("nobody", "no submission and no run has the id"),
+    ],
+)
+def test_what_cannot_be_cancelled_is_said(typed, named, said):
+    """It is graded, it was cancelled already, nobody knows it."""
+    typed("cancel", "s:2")
+    with pytest.raises(UsageError, match=said):
+        typed("cancel", named)
