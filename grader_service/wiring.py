@@ -101,6 +101,7 @@ def intake_limits(settings: Settings) -> IntakeLimits:
         max_queued=settings.max_queued,
         learner_per_hour=settings.learner_per_hour,
         learner_gpu_s=settings.learner_gpu_hours * 3600.0,
+        learner_needed=settings.production,
     )
 
 

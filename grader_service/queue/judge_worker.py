@@ -63,7 +63,6 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
         registry=Registry(),
         signer=Signer.from_folder(settings.key_dir),
         limits=wiring.intake_limits(settings),
-        learner_needed=settings.production,
         actor=owner,
     )
     hands = Hands(children)

@@ -28,8 +28,8 @@ _ENDS = {
     "judge_claimed": ("wait_judge",),
     "verdict": ("judge", "whole"),
 }
-_LEAVES_DEVICE = frozenset({"run_done", "failed_by_us", "given_back", "needs_attention"})
-_CLOSED = frozenset({"verdict", "regraded_aside", "needs_attention"})
+_LEAVES_DEVICE = frozenset({"run_done", "failed_by_us", "given_back", "needs_attention", "cancelled"})
+_CLOSED = frozenset({"verdict", "regraded_aside", "needs_attention", "cancelled"})
 
 
 @dataclass

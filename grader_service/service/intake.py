@@ -49,8 +49,6 @@ class IntakeDesk:
     registry: Registry
     signer: Signer
     limits: IntakeLimits = field(default_factory=IntakeLimits)
-    learner_needed: bool = False
-    """Whether a message that names no learner is refused: nobody's fair share could be told."""
     actor: str = "intake"
     helpers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8, "intake-helper"))
     """Bring artifacts home side by side: most of that time is spent waiting for a disk or another host."""
@@ -128,7 +126,7 @@ class _Read:
 def _read(desk: IntakeDesk, body: object, task_id: str | None) -> _Read | Refused:
     """Validates a message; a problem of its own is a refusal."""
     try:
-        message = _with_learner(desk, parse_message(body))
+        message = parse_message(body)
         steps = desk.lab(message.lab).selected(message.steps)
         probes = tuple(wanted_probes(steps, desk.registry, desk.probes))
         data, digest = _inline(message.artifact)
@@ -139,15 +137,6 @@ def _read(desk: IntakeDesk, body: object, task_id: str | None) -> _Read | Refuse
         return Refused("message.malformed", f"The message cannot be graded: {error}")
     except SubmissionRejected as rejection:
         return Refused(rejection.code, rejection.feedback)
-
-
-def _with_learner(desk: IntakeDesk, message: SubmissionMessage) -> SubmissionMessage:
-    if desk.learner_needed and message.learner is None:
-        raise Malformed(
-            "learner: learners take turns here, so that each submission names its own. Expected any text that is the "
-            "same for all submissions of one learner, such as a pseudonym; got none"
-        )
-    return message
 
 
 def _inline(artifact: ArtifactMessage) -> tuple[bytes | None, str]:

@@ -15,6 +15,7 @@ from grader_service.model.quoted import Quoted
 from grader_service.model.rejection import Rejection
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Verdict
+from grader_service.store.cancelling import CANCELLED
 from sandbox.api import SandboxFacts
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -72,7 +73,7 @@ def cancelled(submission: Submission, lab: LabSpec, run_id: str, why: str) -> Ve
         why: in the operator's words; may be empty.
     """
     reason = SubmissionRejected(
-        "submission.cancelled",
+        CANCELLED,
         "The course's staff cancelled this submission before it was graded."
         + (f" Their reason: {why.rstrip('.')}." if why else "")
         + " It does not count as an attempt, and nothing was found wrong with it. Hand it in again if you are asked "

@@ -62,6 +62,8 @@ class IntakeLimits:
     """Submissions of one learner."""
     learner_gpu_s: float = 4 * 3600.0
     """Seconds for which the runs of one learner may hold devices within a day before more of them are refused."""
+    learner_needed: bool = False
+    """Whether a submission that names no learner is refused: whose turn it is could not be told."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,9 @@ class Door:
         first = self._first.get(one.submission_id)
         if first is not None:
             return Admitted.KNOWN if first == one.content else Conflicting(first)
-        refused = self._full() or self._too_often(one.learner) or self._used_up(one.learner)
+        refused = (
+            self._nameless(one.learner) or self._full() or self._too_often(one.learner) or self._used_up(one.learner)
+        )
         if refused is not None:
             return refused
         if one.learner is not None:
@@ -168,6 +172,15 @@ class Door:
         """Behind whom a learner's next submission stands, as a time: see `fairness`."""
         use = self._used.get(learner) if learner is not None else None
         return use.stands_behind if use is not None else 0.0
+
+    def _nameless(self, learner: str | None) -> Refused | None:
+        if learner is not None or not self._limits.learner_needed:
+            return None
+        return Refused(
+            "message.malformed",
+            "The message cannot be graded: learner: learners take turns here, so that each submission names its own. "
+            "Expected any text that is the same for all submissions of one learner, such as a pseudonym; got none",
+        )
 
     def _full(self) -> Refused | None:
         if self._waiting < self._limits.max_queued:

@@ -2,6 +2,7 @@
 
 from sqlalchemy import func, select
 
+from grader_service.store.cancelling import CANCELLED
 from grader_service.store.engine import Store
 from grader_service.store.tables import EvidenceRow, RunRow, SubmissionRow, VerdictRow
 
@@ -27,7 +28,9 @@ def attempt_number(store: Store, submission_id: str) -> int:
             return 1
         first = func.min(EvidenceRow.created_at)
         # A run of a re-grade is nobody's attempt, unless what came of it was put in force.
-        counts = select(VerdictRow.verdict_id).where(VerdictRow.run_id == RunRow.run_id, VerdictRow.current).exists()
+        in_force = select(VerdictRow.verdict_id).where(VerdictRow.run_id == RunRow.run_id, VerdictRow.current)
+        # What was cancelled may have been graded again since, from what had been measured.
+        graded = in_force.where(VerdictRow.code != CANCELLED).exists()
         measured = connection.execute(
             select(SubmissionRow.submission_id, first.label("at"))
             .join(RunRow, RunRow.submission_id == SubmissionRow.submission_id)
@@ -36,8 +39,8 @@ def attempt_number(store: Store, submission_id: str) -> int:
                 SubmissionRow.learner == own.learner,
                 SubmissionRow.lab == own.lab,
                 EvidenceRow.kind == MEASURED,
-                RunRow.cancelled.is_(None),
-                RunRow.item_id.is_(None) | counts,
+                RunRow.cancelled.is_(None) | graded,
+                RunRow.item_id.is_(None) | in_force.exists(),
             )
             .group_by(SubmissionRow.submission_id)
             .order_by(first, SubmissionRow.submission_id)

@@ -17,6 +17,8 @@ from grader_service.store.regrade_items import settle, spend
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import RunRow, RunState
 
+CANCELLED = "submission.cancelled"
+"""Code of the verdict that answers the platform."""
 UNFINISHED = frozenset(RunState) - {RunState.DONE, RunState.CANCELLED}
 _TRIES = 10
 """A run may go on to its next state at the instant in which it is cancelled."""
@@ -52,10 +54,10 @@ def _cancel_run(store: Store, run_id: str, reason: str, actor: str) -> bool:
         with store.transaction() as connection:
             run = connection.execute(
                 select(RunRow.run_id, RunRow.submission_id, RunRow.state, RunRow.fence, RunRow.item_id).where(
-                    RunRow.run_id == run_id
+                    RunRow.run_id == run_id, RunRow.cancelled.is_(None)
                 )
-            ).one()
-            if run.state not in UNFINISHED:
+            ).one_or_none()
+            if run is None or run.state not in UNFINISHED:
                 return False
             if _end(connection, run, reason, actor):
                 return True

@@ -137,12 +137,14 @@ def _virtual_time(share: Subquery, held: Subquery) -> ColumnElement[float]:
 
 
 def charge(connection: Connection, run_id: str) -> None:
-    """A run has let go of its device, and its row says for how long it held it: its cohort's virtual time goes on.
+    """A run lets go of its device now, whatever came of it: its cohort's virtual time goes on.
 
-    Call it last: the cohort's row is held until the transaction ends.
+    Call it last: the cohort's row is held until the transaction ends. Who charges several runs does it in the order of
+    their queues and cohorts.
     """
+    held_s = func.coalesce(db_now() - RunRow.started_at, 0.0).label("held_s")  # a row without it stops no sweep
     run = connection.execute(
-        select(RunRow.cohort, RunRow.priority, RunRow.virtual_start, RunRow.held_s).where(RunRow.run_id == run_id)
+        select(RunRow.cohort, RunRow.priority, RunRow.virtual_start, held_s).where(RunRow.run_id == run_id)
     ).one()
     start, share = run.virtual_start or 0.0, table_of(ShareRow).c
     new = insert_into(connection, ShareRow).values(
@@ -224,13 +226,15 @@ def runs_before(connection: Connection, one: Standing) -> int:
     waiting = {row.cohort: row.runs for row in connection.execute(counts.group_by(run.cohort))}
     cohorts = _cohorts(literal_column(str(one.priority), Integer), [queued], _held_devices())
     shares = {row.cohort: row for row in connection.execute(select(cohorts))}
-    own_share = shares[one.cohort]
+    own_share = shares.get(one.cohort)
+    if own_share is None:  # its last waiting run was claimed while we looked
+        return before + before_in_cohort
     start = own_share.start + own_share.under_way + before_in_cohort * EXPECTED_S / own_share.weight
     for cohort, share in shares.items():
         if cohort != one.cohort:
             ahead = (start - share.start - share.under_way) * share.weight / EXPECTED_S
             first = share.turn < own_share.turn  # of two that are as far behind, the one that has waited for longer
-            before += min(waiting[cohort], max(0, math.floor(ahead) + 1 if first else math.ceil(ahead)))
+            before += min(waiting.get(cohort, 0), max(0, math.floor(ahead) + 1 if first else math.ceil(ahead)))
     return before + before_in_cohort
 
 

@@ -14,7 +14,7 @@ from grader_service.store import devices, regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record, record_all
-from grader_service.store.fairness import next_share, stand_behind
+from grader_service.store.fairness import charge, next_share, stand_behind
 from grader_service.store.tables import RunRow, RunState, SubmissionRow, table_of, written
 from grader_service.store.workers import tried_here
 
@@ -196,6 +196,8 @@ def give_back(store: Store, claim: Claim, why: str) -> bool:
             record(
                 connection, "given_back", claim.owner, submission_id=claim.submission_id, run_id=claim.run_id, why=why
             )
+            if claim.stage == "run":
+                charge(connection, claim.run_id)
         return bool(done.rowcount)
 
 
@@ -253,6 +255,8 @@ def settle_failure(
         attempts=attempts,
         error=neutralise(error[:1000]),
     )
+    if claim.stage == "run":
+        charge(connection, claim.run_id)
     return state
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from grader_service.errors import InfrastructureError
 from grader_service.model.standing import standing_of
-from grader_service.model.verdict import Verdict
+from grader_service.model.verdict import Status, Verdict
 from grader_service.store import regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
@@ -105,7 +105,13 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
         done = connection.execute(
             update(RunRow)
             .where(*held(claim))
-            .values(state=RunState.DONE.value, lease_owner=None, lease_until=None, finished_at=db_now())
+            .values(
+                state=RunState.DONE.value,
+                lease_owner=None,
+                lease_until=None,
+                finished_at=db_now(),
+                held_s=0.0 if verdict.status is Status.ERROR else RunRow.held_s,  # that was our failure
+            )
         )
         if not done.rowcount:
             _fenced(connection, claim)

@@ -40,6 +40,7 @@ def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
             RunRow.item_id,
         )
         .where(RunRow.lease_until.is_not(None), RunRow.lease_until < db_now(), RunRow.state.in_(_STAGE))
+        .order_by(RunRow.priority, RunRow.cohort)  # in which their cohorts are charged
         .limit(_BATCH)
         .with_for_update(skip_locked=True)
     )

@@ -89,12 +89,15 @@ class TestLimits:
 
     def test_in_production_each_names_its_learner(self, bench, desk, sent):
         """Nobody's share could be told; nothing is fetched, and the id is free for a better message."""
-        desk.learner_needed = True
+        assert receive(desk, sent("s:0", learner=None), "live", None).kind == "accepted"
+        desk.limits = IntakeLimits(learner_needed=True)
         assert receive(desk, sent("s:1", learner=None), "live", None).kind == "refused"
         ((kind, said),) = bench.events("s:1")
-        assert (kind, said["code"], sent.fetched) == ("refused", "message.malformed", [])
+        assert (kind, said["code"], len(sent.fetched)) == ("refused", "message.malformed", 1)
         assert "learner: learners take turns here" in said["feedback"]
         assert receive(desk, sent("s:1", learner="lea"), "live", None).kind == "accepted"
+        repeated = receive(desk, sent("s:0", learner=None), "live", None)
+        assert repeated.kind == "repeated", "it was taken before, and its verdict is to be had"
 
     def test_other_content_under_a_known_id_is_not_fetched(self, bench, desk, sent):
         """The announced digest says that it is other content."""

@@ -10,7 +10,7 @@ from grader_service.store import cancelling, leases, operations, results
 from grader_service.store.attempts import attempt_number
 from grader_service.store.cancelling import cancel
 from grader_service.store.ids import Named
-from grader_service.store.tables import EventRow, RunRow, RunState
+from grader_service.store.tables import EventRow, RunRow, RunState, VerdictRow
 from tests.store.test_store import a_submission, a_verdict, accept
 
 WHOLE = Named("s:1")
@@ -101,6 +101,16 @@ def test_it_is_no_attempt(store):
     assert attempt_number(store, "s:2") == 2
     cancel(store, WHOLE, "", "op")
     assert attempt_number(store, "s:2") == 1
+    assert results.store_verdict(store, leases.claim(store, "judge", "judge", 60), cancelled_verdict())
+    assert attempt_number(store, "s:2") == 1
+    with store.transaction() as connection:  # as a batch does that judges the evidence again and is applied
+        connection.execute(update(VerdictRow).values(code="grade.passed"))
+    assert attempt_number(store, "s:2") == 2
+
+
+def cancelled_verdict():
+    """The judge's answer."""
+    return a_verdict().model_copy(update={"code": cancelling.CANCELLED})
 
 
 def test_tried_again_it_is_judged_and_not_executed(store):

@@ -7,12 +7,13 @@ import pytest
 from sqlalchemy import select, update
 
 from grader_service.errors import UsageError
-from grader_service.store import acceptance, fairness, leases, results
+from grader_service.model.verdict import Status
+from grader_service.store import acceptance, fairness, leases, results, sweep
 from grader_service.store.acceptance import Accepted, Arrival, IntakeLimits, Refused, Waiter
 from grader_service.store.clock import db_now
-from grader_service.store.places import places
+from grader_service.store.places import places, runs_before
 from grader_service.store.tables import EventRow, RunRow
-from tests.store.test_store import PLAN, a_submission
+from tests.store.test_store import PLAN, a_submission, a_verdict
 
 MANY = IntakeLimits(learner_per_hour=10_000, learner_gpu_s=1e9)
 _ids = itertools.count()
@@ -203,6 +204,31 @@ def test_each_queue_is_shared_by_itself(store):
     assert Counter(cohort for _, cohort in served(store, 4)) == {"a": 2, "b": 2}
 
 
+@pytest.mark.parametrize("end", ["fail", "give back", "expire"])
+def test_a_cohort_whose_runs_fail_through_us_does_not_hold_up_others(store, end):
+    """No learner pays for that; but the devices were held, and the others are behind."""
+    for number in range(10):
+        hand_in(store, f"a-{number}", "a")
+        hand_in(store, f"b-{number}", "b")
+    order = []
+    for _ in range(12):
+        claim, _, cohort = begin(store)
+        order.append(cohort)
+        if cohort == "b":
+            finish(store, claim)
+            continue
+        held(store, claim.run_id, 300.0)
+        if end == "fail":
+            leases.fail(store, claim, "ours", max_attempts=9, delay_s=0.0)
+        elif end == "give back":
+            give_back(store, claim)
+        else:
+            with store.transaction() as connection:
+                connection.execute(update(RunRow).where(RunRow.run_id == claim.run_id).values(lease_until=1.0))
+            assert sweep.expire_leases(store, max_attempts=9, delay_s=0.0) == 1
+    assert order.count("b") >= 9, order
+
+
 def test_a_busy_learner_or_a_delayed_run_costs_its_cohort_nothing_but_its_turn(store):
     """Where the cohort that should come has nothing that may be claimed, another comes."""
     hand_in(store, "ann", "a", times=2)
@@ -261,6 +287,18 @@ def test_failures_of_ours_and_what_is_given_back_are_nobodys_use(store):
     assert isinstance(hand_in(store, "ann", limits=limits), Accepted)
 
 
+def test_a_verdict_that_says_that_we_failed_is_nobodys_use(store):
+    """The time on the device comes back with it."""
+    limits = IntakeLimits(learner_gpu_s=1000.0)
+    hand_in(store, "ann", limits=limits)
+    served(store, 1, 5000.0)
+    assert isinstance(hand_in(store, "ann", limits=limits), Refused)
+    judge = leases.claim(store, "judge", "judge", 60)
+    verdict = a_verdict(judge.submission_id).model_copy(update={"status": Status.ERROR})
+    assert results.store_verdict(store, judge, verdict)
+    assert isinstance(hand_in(store, "ann", limits=limits), Accepted)
+
+
 def give_back(store, claim):
     """As a worker does that is told to stop."""
     assert leases.give_back(store, claim, "told to stop")
@@ -282,6 +320,17 @@ def test_runs_before_are_those_that_come_before(store):
     off = [abs(told[run_id] - place) for place, run_id in enumerate(order)]
     assert max(off) <= 3
     assert told[order[0]] == 0
+
+
+def test_one_that_is_claimed_while_we_look_has_few_before_it(store):
+    """Its cohort waits no more, which is no reason to fail."""
+    hand_in(store, "ann", "a")
+    hand_in(store, "bob", "b")
+    with store.transaction() as connection:
+        row = connection.execute(select(RunRow.__table__).where(RunRow.learner == "ann")).mappings().one()
+    assert begin(store)[1] == "ann"
+    with store.transaction() as connection:
+        assert runs_before(connection, row) == 0
 
 
 def test_runs_before_count_the_queue_that_comes_first(store):

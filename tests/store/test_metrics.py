@@ -8,10 +8,11 @@ from sqlalchemy import update
 
 from grader_service.service.event_figures import EventFigures
 from grader_service.service.metrics import StoreCollector
-from grader_service.store import dead_letters, devices, leases, operations, workers
+from grader_service.store import cancelling, dead_letters, devices, leases, operations, workers
 from grader_service.store.acceptance import Waiter
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
+from grader_service.store.ids import Named
 from grader_service.store.tables import WorkerRow
 from tests.store.test_store import a_submission, accept, finish
 
@@ -135,3 +136,19 @@ def test_how_full_each_redis_is(store):
     workers.say(store, workers.Identity(workers.JUDGE, "old"), (), {"broker": 0.9, "results": 0.9})
     assert heard_of(30) == {"broker": 0.9, "results": 0.2}
     assert heard_of(90) == {"results": 0.2}
+
+
+def test_a_run_that_is_cancelled_leaves_its_device(store):
+    """Its time on it counts, no stage of a grading does, and nothing of it stays in memory."""
+    hand_in(store, 1)
+    leases.claim(store, "run", "host/GPU-1/abc", 60)
+    time.sleep(0.02)
+    cancelling.cancel(store, Named("s:1"), "", "op")
+    figures = EventFigures(store)
+    time.sleep(0.05)
+    families = {family.name: family for family in figures.families()}
+    assert families["grader_device_seconds"].samples[0].value >= 0.02
+    assert [sample.labels for sample in families["grader_stage_seconds"].samples if sample.name.endswith("_count")] == [
+        {"stage": "wait_run"}
+    ]
+    assert (figures._open, figures._on_device) == ({}, {})

@@ -49,6 +49,8 @@ def test_it_is_done_under_the_operators_name(operator, store):
     assert FORM not in shown
     assert SCRIPT not in shown
     assert operator.get(FORM).status == 303, "nothing is left to cancel"
+    late = operator.act(FORM, confirmed="yes")
+    assert (late.status, "nothing was left to cancel" in late.text) == (400, True)
 
 
 def test_a_reader_may_not(port, store):
