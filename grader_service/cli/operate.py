@@ -146,7 +146,7 @@ def retry(
 
 def _why_not(chosen: "Named", runs: Sequence["Place"]) -> str:
     """Why nothing of what was named is tried again: where each run is."""
-    meant = [run for run in runs if chosen.run_id in {None, run.run_id}]
+    meant = _meant(chosen, runs)
     parked = [run for run in meant if run.state == "needs_attention"]
     if parked:
         batch = parked[0].batch_id
@@ -154,8 +154,7 @@ def _why_not(chosen: "Named", runs: Sequence["Place"]) -> str:
             f"run {parked[0].run_id} needs attention in batch {batch}, which is {parked[0].batch_state}; "
             f"`grader regrade retry {batch}` tries it again"
         )
-    states = ", ".join(f"run {run.run_id} is {run.state}" for run in meant[-_MOST_TOLD:])
-    return f"{chosen} does not need attention: {states}; `grader queue` lists the runs that do"
+    return f"{chosen} does not need attention: {_states(meant)}; `grader queue` lists the runs that do"
 
 
 def cancel(
@@ -181,9 +180,15 @@ def cancel(
 
 
 def _nothing_unfinished(chosen: "Named", runs: Sequence["Place"]) -> str:
-    meant = [run for run in runs if chosen.run_id in {None, run.run_id}]
-    states = ", ".join(f"run {run.run_id} is {run.state}" for run in meant[-_MOST_TOLD:])
-    return f"nothing of {chosen} is left to cancel: {states}"
+    return f"nothing of {chosen} is left to cancel: {_states(_meant(chosen, runs))}"
+
+
+def _meant(chosen: "Named", runs: Sequence["Place"]) -> list["Place"]:
+    return [run for run in runs if chosen.run_id in {None, run.run_id}]
+
+
+def _states(runs: Sequence["Place"]) -> str:
+    return ", ".join(f"run {run.run_id} is {run.state}" for run in runs[-_MOST_TOLD:])
 
 
 @store_app.command("migrate")

@@ -130,11 +130,11 @@ def _insert(connection: Connection, new: Sequence[tuple[str, Arrival]], door: Do
     # In the order of their ids, so that two batches with the same ones never wait for each other in a circle; the order
     # of arrival, which decides who comes next, is kept in their times: one reading of the clock, a microsecond apart.
     now = connection.execute(select(db_now())).scalar_one()
-    place = {run_id: number for number, (run_id, _) in enumerate(new)}
+    came = {run_id: now + number * 1e-6 for number, (run_id, _) in enumerate(new)}
     new = sorted(new, key=lambda item: item[1].submission.submission_id)
     connection.execute(
         insert(table_of(SubmissionRow)),
-        [{"received_at": now + place[run_id] * 1e-6} | _submission_row(arrival) for run_id, arrival in new],
+        [{"received_at": came[run_id]} | _submission_row(arrival) for run_id, arrival in new],
     )
     connection.execute(
         insert(table_of(RunRow)).values(not_before=db_now()),
@@ -148,8 +148,8 @@ def _insert(connection: Connection, new: Sequence[tuple[str, Arrival]], door: Do
                 arrival.purpose,
             )
             | {
-                "created_at": now + place[run_id] * 1e-6,
-                "turn": max(now + place[run_id] * 1e-6, door.end_of_line(arrival.submission.learner)),
+                "created_at": came[run_id],
+                "turn": max(came[run_id], door.end_of_line(arrival.submission.learner)),
             }
             for run_id, arrival in new
         ],

@@ -10,7 +10,7 @@ from grader_service.model.regrade import ItemState
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
-from grader_service.store.fairness import charge, stand_behind
+from grader_service.store.fairness import charge, held_s, stand_behind
 from grader_service.store.ids import Named
 from grader_service.store.regrade_apply import checked_reason
 from grader_service.store.regrade_items import settle, spend
@@ -89,7 +89,7 @@ def _end(connection: Connection, run: Row[str, str, str, int, int | None], reaso
             not_before=db_now(),
             published_at=None,
             finished_at=None if batch_id is None else db_now(),
-            **({"held_s": db_now() - RunRow.started_at, "held_until": db_now()} if running else {}),
+            **({"held_s": held_s(), "held_until": db_now()} if running else {}),
         )
     )
     if not done.rowcount:

@@ -10,8 +10,6 @@ waits of this learner, or comes, stands behind everything that comes until `n` s
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -20,6 +18,7 @@ from sqlalchemy import (
     Connection,
     Float,
     Integer,
+    RowMapping,
     Select,
     Subquery,
     and_,
@@ -136,16 +135,19 @@ def _virtual_time(share: Subquery, held: Subquery) -> ColumnElement[float]:
     return later(func.coalesce(ended, 0.0), func.coalesce(under_way, 0.0))
 
 
+def held_s() -> ColumnElement[float]:
+    """For how long a run that is under way has held its device by now."""
+    return func.coalesce(db_now() - RunRow.started_at, 0.0)  # a row without a start stops no sweep
+
+
 def charge(connection: Connection, run_id: str) -> None:
     """A run lets go of its device now, whatever came of it: its cohort's virtual time goes on.
 
     Call it last: the cohort's row is held until the transaction ends. Who charges several runs does it in the order of
     their queues and cohorts.
     """
-    held_s = func.coalesce(db_now() - RunRow.started_at, 0.0).label("held_s")  # a row without it stops no sweep
-    run = connection.execute(
-        select(RunRow.cohort, RunRow.priority, RunRow.virtual_start, held_s).where(RunRow.run_id == run_id)
-    ).one()
+    columns = (RunRow.cohort, RunRow.priority, RunRow.virtual_start, held_s().label("held_s"))
+    run = connection.execute(select(*columns).where(RunRow.run_id == run_id)).one()
     start, share = run.virtual_start or 0.0, table_of(ShareRow).c
     new = insert_into(connection, ShareRow).values(
         cohort=run.cohort, priority=run.priority, virtual_start=start, virtual_finish=start + run.held_s
@@ -173,7 +175,7 @@ def stand_behind(connection: Connection, run_id: str, fence: int, *, served: boo
         fence: of the claim on it; where that does not hold any more, nothing changes.
         served: whether something came of it, so that its learner goes to the end of the line.
     """
-    own = select(RunRow.learner, RunRow.priority, (db_now() - RunRow.started_at).label("held_s"))
+    own = select(RunRow.learner, RunRow.priority, held_s().label("held_s"))
     running = RunRow.state == written(RunState.RUNNING)
     run = own.where(RunRow.run_id == run_id, RunRow.fence == fence, running).subquery("own").c
     changes: dict[str, Any] = {"published_at": None}
@@ -188,65 +190,49 @@ def stand_behind(connection: Connection, run_id: str, fence: int, *, served: boo
     )
 
 
-@dataclass(frozen=True)
-class Standing:
-    """A waiting run, as far as its place in line goes."""
-
-    priority: int
-    cohort: str
-    line: str
-    """Its learner, or the run itself where it has none."""
-    turn: float
-    created_at: float
-
-
-def runs_before(connection: Connection, one: Standing) -> int:
-    """How many runs will probably be claimed before one that waits, if no other comes.
+def runs_before(connection: Connection, one: RowMapping) -> int:
+    """How many runs will probably be claimed before one that waits, given its row, if no other comes.
 
     Learners of its cohort take turns, and other cohorts get their shares meanwhile.
     """
     run = table_of(RunRow).c
     queued = run.state == written(RunState.RUN_QUEUED)
-    line = func.coalesce(run.learner, run.run_id)
-    earlier = or_(run.turn < one.turn, and_(run.turn == one.turn, run.created_at < one.created_at))
-    ours = and_(run.priority == one.priority, run.cohort == one.cohort)
-    urgent = select(func.count()).where(queued, run.priority < one.priority)
-    own = select(func.count()).where(queued, ours, line == one.line, earlier)
+    line, own_line = func.coalesce(run.learner, run.run_id), one["learner"] or one["run_id"]
+    earlier = or_(run.turn < one["turn"], and_(run.turn == one["turn"], run.created_at < one["created_at"]))
+    ours = and_(run.priority == one["priority"], run.cohort == one["cohort"])
+    urgent = select(func.count()).where(queued, run.priority < one["priority"])
+    own = select(func.count()).where(queued, ours, line == own_line, earlier)
     before, rounds = (connection.execute(statement).scalar_one() for statement in (urgent, own))
     lines = (
         select(func.count().label("runs"), func.max(case((earlier, 1), else_=0)).label("first"))
-        .where(queued, ours, line != one.line)
+        .where(queued, ours, line != own_line)
         .group_by(line)
         .subquery()
         .c
     )
     in_their_turns = case((lines.runs < lines.first + rounds, lines.runs), else_=lines.first + rounds)
     before_in_cohort = rounds + int(connection.execute(select(func.sum(in_their_turns))).scalar_one() or 0)
-    counts = select(run.cohort, func.count().label("runs")).where(queued, run.priority == one.priority)
+    counts = select(run.cohort, func.count().label("runs")).where(queued, run.priority == one["priority"])
     waiting = {row.cohort: row.runs for row in connection.execute(counts.group_by(run.cohort))}
-    cohorts = _cohorts(literal_column(str(one.priority), Integer), [queued], _held_devices())
+    cohorts = _cohorts(literal_column(str(one["priority"]), Integer), [queued], _held_devices())
     shares = {row.cohort: row for row in connection.execute(select(cohorts))}
-    own_share = shares.get(one.cohort)
+    own_share = shares.get(one["cohort"])
     if own_share is None:  # its last waiting run was claimed while we looked
         return before + before_in_cohort
     start = own_share.start + own_share.under_way + before_in_cohort * EXPECTED_S / own_share.weight
     for cohort, share in shares.items():
-        if cohort != one.cohort:
+        if cohort != one["cohort"]:
             ahead = (start - share.start - share.under_way) * share.weight / EXPECTED_S
             first = share.turn < own_share.turn  # of two that are as far behind, the one that has waited for longer
             before += min(waiting.get(cohort, 0), max(0, math.floor(ahead) + 1 if first else math.ceil(ahead)))
     return before + before_in_cohort
 
 
-@cache
-def _weights(priority: int) -> Select[str, float]:
-    return select(ShareRow.cohort, ShareRow.weight).where(ShareRow.priority == priority)
-
-
 def weights(store: Store) -> dict[str, float]:
     """Weights of cohorts that have one or have run something; others weigh 1."""
     with store.transaction() as connection:
-        return {row.cohort: row.weight for row in connection.execute(_weights(PRIORITY["live"]))}
+        known = select(ShareRow.cohort, ShareRow.weight).where(ShareRow.priority == PRIORITY["live"])
+        return {row.cohort: row.weight for row in connection.execute(known)}
 
 
 def set_weight(store: Store, cohort: str, weight: float, actor: str) -> None:

@@ -60,12 +60,7 @@ def places(store: Store, submission_id: str) -> list[Place]:
 def runs_before(connection: Connection, run: RowMapping) -> int | None:
     """How many runs will probably be claimed before one that waits, given its row; None when it does not wait."""
     if run["state"] == RunState.RUN_QUEUED.value:
-        return fairness.runs_before(
-            connection,
-            fairness.Standing(
-                run["priority"], run["cohort"], run["learner"] or run["run_id"], run["turn"], run["created_at"]
-            ),
-        )
+        return fairness.runs_before(connection, run)
     if run["state"] != RunState.JUDGE_QUEUED.value:
         return None
     earlier = (RunRow.priority < run["priority"]) | (

@@ -6,20 +6,18 @@ from sqlalchemy import (
     Boolean,
     ColumnElement,
     ForeignKey,
-    Index,
     Integer,
     String,
     Text,
     UniqueConstraint,
     bindparam,
-    text,
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
 from grader_service.model.regrade import ItemState
-from grader_service.store.tables import Base
+from grader_service.store.tables import Base, partial_index
 
-OPEN = text("state in ('waiting', 'working')")
+OPEN = "state in ('waiting', 'working')"
 
 
 class RegradeBatchRow(Base):
@@ -51,13 +49,8 @@ class RegradeItemRow(Base):
     __tablename__ = "regrade_item"
     __table_args__ = (
         UniqueConstraint("batch_id", "submission_id", "repetition", name="uq_regrade_item"),
-        Index("ix_regrade_item_open", "batch_id", "state", "level", "id", sqlite_where=OPEN, postgresql_where=OPEN),
-        Index(
-            "ix_regrade_item_leased",
-            "lease_until",
-            sqlite_where=text("lease_until is not null"),
-            postgresql_where=text("lease_until is not null"),
-        ),
+        partial_index("ix_regrade_item_open", "batch_id", "state", "level", "id", where=OPEN),
+        partial_index("ix_regrade_item_leased", "lease_until", where="lease_until is not null"),
     )
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)

@@ -15,7 +15,7 @@ from grader_service.store import regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
-from grader_service.store.fairness import charge, stand_behind
+from grader_service.store.fairness import charge, held_s, stand_behind
 from grader_service.store.leases import Claim, held
 from grader_service.store.outbox import enqueue
 from grader_service.store.submissions import hold_submission
@@ -49,7 +49,7 @@ def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: byt
                 lease_until=None,
                 not_before=db_now(),
                 published_at=None,
-                held_s=db_now() - RunRow.started_at,
+                held_s=held_s(),
                 held_until=db_now(),
             )
         )

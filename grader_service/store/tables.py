@@ -51,6 +51,11 @@ def _by_beginning(table: str, column: str) -> Index:
     return Index(f"ix_{table}_beginning", column, postgresql_ops={column: "text_pattern_ops"})
 
 
+def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    """An index of those rows for which a condition holds, in either database."""
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
+
+
 class SubmissionRow(Base):
     """One accepted submission. Immutable after it was written."""
 
@@ -79,49 +84,13 @@ class RunRow(Base):
     __tablename__ = "run"
     __table_args__ = (
         # In the order of claims within a queue and a cohort; see `store.fairness`.
-        Index(
-            "ix_run_queued",
-            "priority",
-            "cohort",
-            "turn",
-            "created_at",
-            sqlite_where=text("state = 'run_queued'"),
-            postgresql_where=text("state = 'run_queued'"),
-        ),
-        Index(
-            "ix_run_to_judge",
-            "priority",
-            "created_at",
-            sqlite_where=text("state = 'judge_queued'"),
-            postgresql_where=text("state = 'judge_queued'"),
-        ),
-        Index(
-            "ix_run_learner_queued",
-            "learner",
-            sqlite_where=text("state = 'run_queued'"),
-            postgresql_where=text("state = 'run_queued'"),
-        ),
-        Index(
-            "ix_run_held",
-            "learner",
-            "held_until",
-            sqlite_where=text("held_until is not null"),
-            postgresql_where=text("held_until is not null"),
-        ),
+        partial_index("ix_run_queued", "priority", "cohort", "turn", "created_at", where="state = 'run_queued'"),
+        partial_index("ix_run_to_judge", "priority", "created_at", where="state = 'judge_queued'"),
+        partial_index("ix_run_learner_queued", "learner", where="state = 'run_queued'"),
+        partial_index("ix_run_held", "learner", "held_until", where="held_until is not null"),
         # One run of a learner at a time, however many workers ask at once.
-        Index(
-            "ux_run_learner_running",
-            "learner",
-            unique=True,
-            sqlite_where=text("state = 'running'"),
-            postgresql_where=text("state = 'running'"),
-        ),
-        Index(
-            "ix_run_leased",
-            "lease_until",
-            sqlite_where=text("lease_until is not null"),
-            postgresql_where=text("lease_until is not null"),
-        ),
+        partial_index("ux_run_learner_running", "learner", where="state = 'running'", unique=True),
+        partial_index("ix_run_leased", "lease_until", where="lease_until is not null"),
         _by_beginning("run", "run_id"),
     )
 
@@ -214,21 +183,9 @@ class VerdictRow(Base):
 
     __tablename__ = "verdict"
     __table_args__ = (
-        Index(
-            "ux_verdict_current",
-            "submission_id",
-            unique=True,
-            sqlite_where=text("current"),
-            postgresql_where=text("current"),
-        ),
+        partial_index("ux_verdict_current", "submission_id", where="current", unique=True),
         # A run is judged once, and once more by every batch that judges its evidence again.
-        Index(
-            "ux_verdict_run",
-            "run_id",
-            unique=True,
-            sqlite_where=text("batch_id is null"),
-            postgresql_where=text("batch_id is null"),
-        ),
+        partial_index("ux_verdict_run", "run_id", where="batch_id is null", unique=True),
     )
 
     verdict_id: Mapped[str] = mapped_column(String(32), primary_key=True)
@@ -268,14 +225,7 @@ class OutboxRow(Base):
     """One answer to send, tried until it is accepted."""
 
     __tablename__ = "outbox"
-    __table_args__ = (
-        Index(
-            "ix_outbox_due",
-            "not_before",
-            sqlite_where=text("delivered_at is null"),
-            postgresql_where=text("delivered_at is null"),
-        ),
-    )
+    __table_args__ = (partial_index("ix_outbox_due", "not_before", where="delivered_at is null"),)
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
     verdict_id: Mapped[str | None] = mapped_column(String(32))

@@ -16,7 +16,7 @@ from grader_service.web.access import Role, Visitor
 from grader_service.web.failures import failure, unexpected
 from grader_service.web.forms import FORM_TYPE, MOST_BYTES, parse
 from grader_service.web.hosts import name_of
-from grader_service.web.site import FIELDS, VISITOR, Site
+from grader_service.web.site import FIELDS, OPERATORS_ONLY, VISITOR, Site
 
 COOKIE = "grader_session"
 _BODY_S = 15.0
@@ -146,7 +146,7 @@ class Guard:
     def _who_acts(self) -> str:
         if self._site.tokens.operator is None:
             return "No operator token is set, so that nothing can be changed here; see GRADER_WEB_OPERATOR_TOKEN_FILE."
-        return "Only operators may do this. Sign in with the operator token."
+        return OPERATORS_ONLY
 
     def _asked_to_sign_in(self, request: Request) -> Response:
         if request.url.path.startswith("/api/"):

@@ -8,8 +8,10 @@ from grader_service.model.base import IDENTIFIER
 from grader_service.model.diff import Diff
 from grader_service.model.regrade import Batch, Progress
 from grader_service.regrade.diff import diff_of
-from grader_service.store import regrades
+from grader_service.store import operations, regrades
 from grader_service.store.engine import Store
+from grader_service.store.ids import UnknownId
+from grader_service.store.operations import Whereabouts
 from grader_service.web.failures import BadForm
 from grader_service.web.forms import Fields, parse
 from grader_service.web.site import Site
@@ -42,6 +44,15 @@ def batch_of(store: Store, request: Request) -> tuple[Batch, Progress]:
         return regrades.batch(store, batch_id), regrades.progress(store, batch_id)
     except UsageError:
         raise HTTPException(404, f"There is no batch {batch_id}.") from None
+
+
+def whereabouts_of(store: Store, request: Request) -> Whereabouts:
+    """The submission that the address names, itself or by one of its runs; 404 when there is none."""
+    asked = id_of(request, "submission_id")
+    try:
+        return operations.whereabouts(store, asked)
+    except UnknownId:
+        raise HTTPException(404, f"There is no submission and no run {asked}, and none that begins so.") from None
 
 
 def diff_now(site: Site, batch: Batch, progress: Progress) -> Diff:

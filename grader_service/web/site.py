@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from checks.registry import Registry
@@ -18,6 +19,7 @@ from grader_service.web.forms import Fields
 T = TypeVar("T")
 VISITOR = "grader.visitor"
 FIELDS = "grader.fields"
+OPERATORS_ONLY = "Only operators may do this. Sign in with the operator token."
 
 
 @dataclass
@@ -114,6 +116,16 @@ def site_of(request: Request) -> Site:
 def visitor_of(request: Request) -> Visitor:
     """Who sent a request."""
     return cast("Visitor", request.scope[VISITOR])
+
+
+def require_operator(request: Request) -> None:
+    """For pages that only lead to a form: forms of anybody else are refused before they come to a page.
+
+    Raises:
+        HTTPException: 403, the visitor may only read.
+    """
+    if not visitor_of(request).operates:
+        raise HTTPException(403, OPERATORS_ONLY)
 
 
 def fields_of(request: Request) -> Fields:

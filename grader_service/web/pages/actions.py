@@ -21,7 +21,7 @@ from grader_service.web.forms import Fields
 from grader_service.web.lookup import batch_of, fresh_diff
 from grader_service.web.pages.inputs import NOTIFY, gpu_budget_of, notify_of, reason_of
 from grader_service.web.rendering import count, page
-from grader_service.web.site import fields_of, site_of, visitor_of
+from grader_service.web.site import fields_of, require_operator, site_of, visitor_of
 
 _KEPT = "The verdicts in force stay in force; no learner sees a difference."
 
@@ -153,8 +153,7 @@ def confirm(request: Request) -> Response:
     """Says exactly what an action would do, and asks; also for what needs no asking, but may have a reason."""
     site, action = site_of(request), _action(request)
     batch, progress = batch_of(site.store, request)
-    if not visitor_of(request).operates:
-        raise HTTPException(403, "Only operators may do this. Sign in with the operator token.")
+    require_operator(request)
     if not (action.asks or action.explains) or batch.state not in action.states:
         return RedirectResponse(f"/batches/{batch.batch_id}", 303)
     diff = fresh_diff(site.store, batch, progress) if action.compares else None

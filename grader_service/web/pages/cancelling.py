@@ -3,20 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from grader_service.store import cancelling, operations
-from grader_service.store.ids import Named, UnknownId
+from grader_service.store import cancelling
+from grader_service.store.ids import Named
 from grader_service.store.operations import Whereabouts
 from grader_service.store.regrade_apply import MOST_REASON
 from grader_service.web.failures import BadForm
-from grader_service.web.lookup import id_of
+from grader_service.web.lookup import whereabouts_of
 from grader_service.web.pages.inputs import reason_of
 from grader_service.web.pages.overview import STATE_WORDS
 from grader_service.web.rendering import page, path_part
-from grader_service.web.site import fields_of, site_of, visitor_of
+from grader_service.web.site import fields_of, require_operator, site_of, visitor_of
 
 
 def unfinished(found: Whereabouts) -> Sequence[Mapping[str, Any]]:
@@ -26,9 +25,8 @@ def unfinished(found: Whereabouts) -> Sequence[Mapping[str, Any]]:
 
 def confirm(request: Request) -> Response:
     """Says which runs would end, and asks."""
-    found = _found(request)
-    if not visitor_of(request).operates:
-        raise HTTPException(403, "Only operators may do this. Sign in with the operator token.")
+    found = whereabouts_of(site_of(request).store, request)
+    require_operator(request)
     runs = unfinished(found)
     if not runs:
         return _back(found)
@@ -45,21 +43,13 @@ def confirm(request: Request) -> Response:
 
 def act(request: Request) -> Response:
     """Does it, once."""
-    found, fields = _found(request), fields_of(request)
+    found, fields = whereabouts_of(site_of(request).store, request), fields_of(request)
     if fields.one("confirmed") != "yes":
         raise BadForm("cancelling asks first: open the submission and choose it there")
     named = Named(str(found.submission["submission_id"]))
     if not cancelling.cancel(site_of(request).store, named, reason_of(fields), visitor_of(request).actor):
         raise BadForm("nothing was left to cancel: it was done, or cancelled, before you confirmed")
     return _back(found)
-
-
-def _found(request: Request) -> Whereabouts:
-    asked = id_of(request, "submission_id")
-    try:
-        return operations.whereabouts(site_of(request).store, asked)
-    except UnknownId:
-        raise HTTPException(404, f"There is no submission and no run {asked}, and none that begins so.") from None
 
 
 def _back(found: Whereabouts) -> Response:

@@ -7,11 +7,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from grader_service.model.verdict import Status
-from grader_service.store import operations
-from grader_service.store.ids import UnknownId
 from grader_service.web import queries
 from grader_service.web.failures import BadForm
-from grader_service.web.lookup import id_of, query_of
+from grader_service.web.lookup import id_of, query_of, whereabouts_of
 from grader_service.web.pages.cancelling import unfinished
 from grader_service.web.pages.overview import STATE_WORDS
 from grader_service.web.queries import PAGE, UNGRADED, SubmissionFilter
@@ -56,10 +54,7 @@ def show(request: Request) -> Response:
     """Where one submission is, what happened to it, and every verdict on it; by another of its ids, where that is."""
     store = site_of(request).store
     asked = id_of(request, "submission_id")
-    try:
-        found = operations.whereabouts(store, asked)
-    except UnknownId:
-        raise HTTPException(404, f"There is no submission and no run {asked}, and none that begins so.") from None
+    found = whereabouts_of(store, request)
     submission_id = str(found.submission["submission_id"])
     if submission_id != asked:
         return RedirectResponse(f"/submissions/{path_part(submission_id)}", 303)
