@@ -28,7 +28,8 @@ demo: setup
 	@mkdir -p build
 	@$(BIN)/grader grade examples/reference_submission.ipynb --sandbox process --device cpu \
 	    --json build/verdict.json --report build/report.html \
-	  && echo && echo "The same verdict as JSON: build/verdict.json, as a page: build/report.html"
+	  || test $$? = 4 # inconclusive: others kept this host busy
+	@echo && echo "The same verdict as JSON: build/verdict.json, as a page: build/report.html"
 
 up: setup
 	@images/up.sh && images/prove.sh

@@ -19,6 +19,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(2400)]
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = "examples/reference_submission.ipynb"
 READER = "grader-readme"
+RATED = ("passed", "inconclusive")
+"""What the reference may come out as: on a host that others keep busy a throughput may not be decided, as the README says."""
 
 
 def blocks() -> list[str]:
@@ -49,8 +51,8 @@ class Reader:
         subprocess.run(["git", "clone", "-q", "--no-hardlinks", ROOT, self.clone], check=True)
         subprocess.run(["chown", "-R", f"{self._user.pw_uid}:{self._user.pw_gid}", folder], check=True)
 
-    def types(self, commands: str) -> str:
-        """What a shell that ends at the first failure shows."""
+    def types(self, commands: str, *, may_end: tuple[int, ...] = (0,)) -> str:
+        """What a shell that ends at the first failure shows, with one of these exit codes."""
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", commands],
             cwd=self.clone,
@@ -65,7 +67,7 @@ class Reader:
             timeout=1500,
             check=False,
         )
-        assert done.returncode == 0, f"{commands}\n{done.stdout[-8000:]}"
+        assert done.returncode in may_end, f"{commands}\n{done.stdout[-8000:]}"
         return done.stdout
 
 
@@ -98,9 +100,12 @@ def test_the_readme_does_what_it_says(reader):
     """Grades without Docker, with it, and over the queue of a service that `make up` has seen to grade."""
     demo, grading, service = (block.replace("PATH", REFERENCE) for block in blocks())
     reader.types(demo)
-    assert json.loads((reader.clone / "build" / "verdict.json").read_text())["status"] == "passed"
+    verdict = json.loads((reader.clone / "build" / "verdict.json").read_text())
+    assert verdict["status"] in RATED
+    assert {check["outcome"] for check in verdict["checks"] if check["id"] != "throughput_ratio"} == {"passed"}
     assert (reader.clone / "build" / "report.html").is_file()
-    assert '"passed"' in reader.types(grading).splitlines()
+    shown = [line for command in grading.splitlines() for line in reader.types(command, may_end=(0, 4)).splitlines()]
+    assert any(f'"{status}"' in shown for status in RATED)
     assert (reader.clone / "report.html").is_file()
     shown = reader.types(service)
     places = [shown.index(text) for text in ("The service grades.", "posted try:1, waiting", "submission try:1")]
