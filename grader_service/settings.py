@@ -85,6 +85,17 @@ class Settings(BaseSettings):
     """How long a verdict can be read as the result of its Celery task; afterwards the same message brings it again."""
     reply_queue_length: int = Field(default=2000, ge=1)
     """Answers that may lie unread in a queue that a platform named; further ones wait in the database."""
+    keep_evidence_days: float = Field(default=730.0, ge=0.0)
+    """How long what runs found is kept; 0, here and below, for ever. Afterwards only a new run can grade again."""
+    keep_artifact_days: float = Field(default=730.0, ge=0.0)
+    """How long what was handed in is kept. Afterwards it cannot be run again."""
+    keep_event_days: float = Field(default=730.0, ge=0.0)
+    """How long the audit trail is kept; figures go on counting what was removed."""
+    keep_answer_days: float = Field(default=30.0, ge=0.0)
+    """How long answers are kept that were delivered; verdicts are kept by themselves."""
+    keep_verdict_days: float = Field(default=0.0, ge=0.0)
+    """How long submissions are kept after their verdict, with all that belongs to them. Afterwards the same id would be
+    graded as a new submission."""
     soft_shutdown_s: float = Field(default=30.0, ge=0.0)
     """How long a worker that is told to stop may finish what it has in hand."""
     sweep_s: float = Field(default=5.0, gt=0.0)

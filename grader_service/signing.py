@@ -1,4 +1,4 @@
-"""Signs verdicts with Ed25519 over their canonical JSON, and checks such signatures.
+"""Signs verdicts, and notes of erasures, with Ed25519 over their canonical JSON, and checks such signatures.
 
 Canonical JSON (RFC 8785) is the verdict without its `signature`: whoever reads the verdict and writes it again, in any
 language, still has what was signed.
@@ -76,9 +76,16 @@ class Signer:
 
     def sign(self, verdict: Verdict) -> Verdict:
         """The same verdict with its signature."""
-        value = self._key.sign(canonical_json(verdict.model_dump(mode="json", exclude={"signature"}))).hex()
-        signature = Signature(key_id=key_id(self.public_key), public_key=self.public_key, value=value)
+        signature = self._signature(verdict.model_dump(mode="json", exclude={"signature"}))
         return verdict.model_copy(update={"signature": signature})
+
+    def sign_document(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """A document of JSON values with its signature."""
+        return {**document, "signature": self._signature(document).model_dump(mode="json")}
+
+    def _signature(self, document: Mapping[str, Any]) -> Signature:
+        value = self._key.sign(canonical_json(document)).hex()
+        return Signature(key_id=key_id(self.public_key), public_key=self.public_key, value=value)
 
 
 def retired_keys(folder: Path) -> list[str]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from grader_service.grading.crew import Device
     from grader_service.service.gate import Gate
+    from grader_service.service.retaining import Keeping
     from grader_service.service.run_spaces import HostWord
     from grader_service.service.runner import RunnerDesk
     from grader_service.store.artifacts import ArtifactStore
@@ -102,6 +103,18 @@ def intake_limits(settings: Settings) -> IntakeLimits:
         learner_per_hour=settings.learner_per_hour,
         learner_gpu_s=settings.learner_gpu_hours * 3600.0,
         learner_needed=settings.production,
+    )
+
+
+def keeping(settings: Settings) -> "Keeping":
+    """How long what is kept; of artifacts the collector knows."""
+    from grader_service.service.retaining import Keeping  # noqa: PLC0415 - commands that only ask remove nothing
+
+    return Keeping(
+        evidence_days=settings.keep_evidence_days,
+        event_days=settings.keep_event_days,
+        answer_days=settings.keep_answer_days,
+        verdict_days=settings.keep_verdict_days,
     )
 
 

@@ -19,6 +19,7 @@ _WHERE = {
     "queue": "operate:queue",
     "retry": "operate:retry",
     "cancel": "operate:cancel",
+    "erase": "erase:erase",
     "metrics": "operate:metrics",
     "web": "web:web",
     "worker": "worker:app",

@@ -1,4 +1,4 @@
-"""`grader verify`: does a verdict's signature hold?"""
+"""`grader verify`: does the signature of a verdict, or of a note of an erasure, hold?"""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from grader_service.signing import Signer, public_key, retired_keys, signed_by
 
 
 def verify(
-    path: Annotated[Path, typer.Argument(help="A verdict as JSON.")],
+    path: Annotated[Path, typer.Argument(help="A verdict as JSON, or the note of an erasure.")],
     key: Annotated[
         str | None,
         typer.Option(
@@ -20,11 +20,11 @@ def verify(
         ),
     ] = None,
 ) -> None:
-    """Check the signature of a verdict. Exit code 0 when it holds, 1 when it does not."""
+    """Check the signature of a verdict, or of a note of an erasure. Exit code 0 when it holds, 1 when it does not."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path} cannot be read as a verdict: {error}") from error
+        raise UsageError(f"{path} cannot be read as JSON: {error}") from error
     if key is not None:
         expected = [public_key(key)]
     else:
@@ -32,7 +32,7 @@ def verify(
         expected = [Signer.from_folder(folder).public_key, *retired_keys(folder)]
     actual = signed_by(document) if isinstance(document, dict) else None
     if actual is None:
-        typer.echo(f"{path}: the signature does not hold: the verdict was changed, or was never signed")
+        typer.echo(f"{path}: the signature does not hold: it was changed, or was never signed")
         raise typer.Exit(1)
     if actual not in expected:
         typer.echo(f"{path}: signed by another key, {actual}; expected {' or '.join(expected)}")

@@ -25,11 +25,12 @@ from grader_service.queue.letters import Post
 from grader_service.queue.process import serve
 from grader_service.queue.redis_check import fullness, require_answer, require_safe
 from grader_service.queue.tasks import register_judge
-from grader_service.service import collecting, pulse
+from grader_service.service import pulse, retaining
 from grader_service.service.collecting import Collector
 from grader_service.service.intake import IntakeDesk, receive_all, refuse_unreadable
 from grader_service.service.judge import JudgeDesk, judge_next
 from grader_service.service.readiness import BROKER, RESULTS, Probe, Readiness, database_probe, state_folder_probe
+from grader_service.service.retaining import Retention
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.signing import Signer
@@ -92,8 +93,11 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     store.close()
     intake = Intake(settings, app, desk, sweeper)
     # Beside the other chores, which need not wait for an object store.
-    collector = Sweeper([("collect", Collector(store, desk.artifacts).look)], collecting.EVERY_S)
-    status = serve(app, JUDGE_QUEUES, name="judge", hands=hands, companions=[intake, sweeper, collector])
+    collector = Collector(store, desk.artifacts, settings.keep_artifact_days)
+    removing = Sweeper(
+        [("collect", collector.look), ("retain", Retention(store, wiring.keeping(settings)).look)], retaining.EVERY_S
+    )
+    status = serve(app, JUDGE_QUEUES, name="judge", hands=hands, companions=[intake, sweeper, removing])
     readiness.end()
     return 1 if hearing.lost else status
 

@@ -170,7 +170,7 @@ class _Labs:
         if asked is None:
             text = f"left out, since the lab {lab_id} has no longer every step that they were graded on"
             return Choice(None, "lab.step_missing", text)
-        return choose(Collected(one.evidence, one.plan, one.measured_by), asked, self._wanted)
+        return choose(Collected(one.evidence, one.plan, one.measured_by, one.artifact_kept), asked, self._wanted)
 
     def _take(self, lab_id: str) -> TakenLab | None:
         if lab_id in self._given:

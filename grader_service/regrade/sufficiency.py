@@ -40,6 +40,8 @@ class Collected:
     """What it was asked to collect."""
     measured_by: Mapping[str, object] | None = None
     """The measurement plan that it kept to; None where that is not known, or nothing was measured."""
+    artifact_kept: bool = True
+    """Whether what was handed in is still there, to be run again."""
 
 
 JUDGE = Choice(Level.JUDGE, "evidence.sufficient", "the stored evidence holds everything that the checks look at")
@@ -54,6 +56,14 @@ _DEFAULTS = every_value(MeasurementPlan())
 
 def choose(collected: Collected, asked: Asked, wanted: str) -> Choice:
     """The level for one submission; `wanted` is `auto`, `judge` or `run`."""
+    choice = _of_what_there_is(collected, asked, wanted)
+    if choice.level is Level.RUN and not collected.artifact_kept:
+        text = f"left out, since what was handed in is not kept any more, and {choice.text}"
+        return Choice(None, "artifact.removed", text)
+    return choice
+
+
+def _of_what_there_is(collected: Collected, asked: Asked, wanted: str) -> Choice:
     if wanted == "run":
         return ASKED
     choice = _by_evidence(collected, asked)

@@ -1,4 +1,4 @@
-"""Removes artifacts to which nothing refers: of messages that were not accepted, and of fetches that broke off."""
+"""Removes artifacts to which nothing refers: of refused messages, of fetches that broke off, of old submissions."""
 
 import time
 
@@ -21,11 +21,13 @@ class Collector:
     Args:
         store: with the references.
         artifacts: what is looked through.
+        days: for how long a submission's artifact is kept; 0 for ever.
     """
 
-    def __init__(self, store: Store, artifacts: ArtifactStore) -> None:
+    def __init__(self, store: Store, artifacts: ArtifactStore, days: float = 0.0) -> None:
         self._store = store
         self._artifacts = artifacts
+        self._days = days
         # Not always the first one, so that workers that are often started anew come to all of them as well.
         self._shelf = int(time.time() // EVERY_S)
 
@@ -41,7 +43,7 @@ class Collector:
         old = [name for name, age_s in self._artifacts.kept(shelf) if age_s > 2 * FRESH_S]
         removed = 0
         for first in range(0, len(old), _AT_ONCE):
-            for name in unreferenced(self._store, old[first : first + _AT_ONCE]):
+            for name in unreferenced(self._store, old[first : first + _AT_ONCE], days=self._days):
                 self._artifacts.remove(shelf, name)
                 removed += 1
         if removed:

@@ -51,6 +51,8 @@ class Candidate:
     """What the run was asked to collect."""
     evidence: str | None
     """Kind of the stored evidence; null when there is none."""
+    artifact_kept: bool = True
+    """Whether what was handed in is still stored."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,17 @@ def candidates(store: Store, selection: Selection, *, size: int = _CANDIDATES) -
     """The same submissions for planning; their standings are read in full only where the selection asks of them."""
     submission, verdict = table_of(SubmissionRow).c, table_of(VerdictRow).c
     wanted = _by_standing(selection)
-    columns = (submission.lab, cast(submission.steps, Text).label("steps"), verdict.verdict_id)
+    columns = (
+        submission.lab,
+        cast(submission.steps, Text).label("steps"),
+        submission.artifact_removed_at,
+        verdict.verdict_id,
+    )
     run, evidence = table_of(RunRow), table_of(EvidenceRow)
     statement = (
         _graded(selection, *columns, verdict.standing, cast(run.c.plan, Text).label("plan"), evidence.c.kind)
         .join(run, run.c.run_id == verdict.run_id)
-        .join(evidence, evidence.c.run_id == verdict.run_id, isouter=True)
+        .join(evidence, (evidence.c.run_id == verdict.run_id) & evidence.c.removed_at.is_(None), isouter=True)
     )
     for row in _rows(store, statement, size):
         told: Standing | RunStanding
@@ -105,6 +112,7 @@ def candidates(store: Store, selection: Selection, *, size: int = _CANDIDATES) -
             steps=_steps(row["steps"]),
             plan=_plan(row["plan"]),
             evidence=row["kind"],
+            artifact_kept=row["artifact_removed_at"] is None,
         )
 
 

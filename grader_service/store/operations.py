@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, func, select, update
@@ -231,17 +232,25 @@ _SETTLED_S = 2.0
 
 def events_after(store: Store, last: int, batch: int = 5000) -> Iterator[Happened]:
     """Events with greater ids that are settled, in order."""
-    columns = (EventRow.id, EventRow.at, EventRow.kind, EventRow.actor, EventRow.run_id, EventRow.detail)
     while True:
-        statement = (
-            select(*columns)
-            .where(EventRow.id > last, EventRow.at < db_now() - _SETTLED_S)
-            .order_by(EventRow.id)
-            .limit(batch)
-        )
         with store.transaction() as connection:
-            rows = connection.execute(statement).mappings().all()
-        yield from (Happened(**row) for row in rows)
-        if len(rows) < batch:
+            page = events_of_age(connection, last, _SETTLED_S, batch)
+        yield from page
+        if len(page) < batch:
             return
-        last = rows[-1]["id"]
+        last = page[-1].id
+
+
+def events_of_age(connection: Connection, last: int, age_s: float, most: int) -> list[Happened]:
+    """The first events with greater ids, in order, up to the first that is younger than this.
+
+    Args:
+        connection: of a transaction.
+        last: an id.
+        age_s: seconds.
+        most: how many at most.
+    """
+    columns = (EventRow.id, EventRow.at, EventRow.kind, EventRow.actor, EventRow.run_id, EventRow.detail)
+    old = (EventRow.at < db_now() - age_s).label("old")
+    rows = connection.execute(select(old, *columns).where(EventRow.id > last).order_by(EventRow.id).limit(most))
+    return [Happened(*values) for is_old, *values in takewhile(lambda row: row.old, rows)]

@@ -1,32 +1,63 @@
 """Which artifacts something refers to: submissions to theirs, runs that are not done to the sources of their probes."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from sqlalchemy import String, cast, select
+from sqlalchemy import String, cast, or_, select, update
 
+from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
+from grader_service.store.regrade_tables import open_items
 from grader_service.store.tables import RunRow, RunState, SubmissionRow
 
-_ENDED = (RunState.DONE.value, RunState.CANCELLED.value)
+ENDED = (RunState.DONE.value, RunState.CANCELLED.value)
+_AT_ONCE = 1000
 
 
-def unreferenced(store: Store, digests: Collection[str]) -> set[str]:
-    """Those of these artifacts to which nothing refers.
+def unreferenced(store: Store, digests: Collection[str], *, days: float = 0.0) -> set[str]:
+    """Those of these artifacts to which nothing refers; submissions that lose theirs by it say so from now on.
 
     Args:
         store: of the submissions.
         digests: SHA-256 each.
+        days: a submission refers to its artifact for so long after it came, and for as long as it is graded, or a batch
+            of re-grades that may yet run it is not ended; 0 for ever.
 
     Raises:
         StoreUnavailable: the database failed.
     """
     with store.transaction() as connection:
-        handed_in = select(SubmissionRow.sha256).where(SubmissionRow.sha256.in_(digests)).distinct()
-        left = set(digests) - set(connection.execute(handed_in).scalars())
+        theirs = SubmissionRow.sha256.in_(digests) & SubmissionRow.artifact_removed_at.is_(None)
+        needs = theirs
+        if days:
+            running = RunRow.submission_id == SubmissionRow.submission_id, RunRow.state.not_in(ENDED)
+            needs &= or_(
+                SubmissionRow.received_at > db_now() - days * 86400.0,
+                select(RunRow.run_id).where(*running).exists(),
+                open_items(SubmissionRow.submission_id),
+            )
+        left = set(digests) - set(connection.execute(select(SubmissionRow.sha256).where(needs).distinct()).scalars())
         # One by one, since few are left and each is looked for in the plans of all runs that wait.
         for digest in sorted(left):
             planned = cast(RunRow.plan, String).contains(digest)
-            statement = select(RunRow.run_id).where(RunRow.state.not_in(_ENDED), planned).limit(1)
+            statement = select(RunRow.run_id).where(RunRow.state.not_in(ENDED), planned).limit(1)
             if connection.execute(statement).first() is not None:
                 left.remove(digest)
+        if days:
+            gone = update(SubmissionRow).where(theirs, SubmissionRow.sha256.in_(left))
+            connection.execute(gone.values(artifact_removed_at=db_now()))
     return left
+
+
+def with_artifact(store: Store, submission_ids: Sequence[str]) -> list[str]:
+    """Those of these submissions whose artifacts are kept, in the same order.
+
+    Raises:
+        StoreUnavailable: the database failed.
+    """
+    gone: set[str] = set()
+    with store.transaction() as connection:
+        for first in range(0, len(submission_ids), _AT_ONCE):
+            page = SubmissionRow.submission_id.in_(submission_ids[first : first + _AT_ONCE])
+            without = select(SubmissionRow.submission_id).where(page, SubmissionRow.artifact_removed_at.is_not(None))
+            gone |= set(connection.execute(without).scalars())
+    return [submission_id for submission_id in submission_ids if submission_id not in gone]

@@ -5,17 +5,19 @@ from typing import Any
 from sqlalchemy import (
     Boolean,
     ColumnElement,
+    Exists,
     ForeignKey,
     Integer,
     String,
     Text,
     UniqueConstraint,
     bindparam,
+    select,
 )
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
-from grader_service.model.regrade import ItemState
-from grader_service.store.tables import Base, partial_index
+from grader_service.model.regrade import BatchState, ItemState
+from grader_service.store.tables import Base, partial_index, table_of
 
 OPEN = "state in ('waiting', 'working')"
 
@@ -81,6 +83,20 @@ class RegradeItemRow(Base):
     applied: Mapped[bool] = mapped_column(Boolean, default=False)
     """Whether its verdict was put in force."""
     finished_at: Mapped[float | None]
+
+
+_ENDED = (BatchState.CANCELLED, BatchState.APPLIED, BatchState.REVERTED, BatchState.DISCARDED)
+
+
+def open_items(submission_id: ColumnElement[str] | InstrumentedAttribute[str]) -> Exists:
+    """Whether a submission is in a batch that is not ended, which may yet judge its evidence or run it."""
+    item, batch = table_of(RegradeItemRow), table_of(RegradeBatchRow)
+    return (
+        select(item.c.id)
+        .select_from(item.join(batch, batch.c.batch_id == item.c.batch_id))
+        .where(item.c.submission_id == submission_id, batch.c.state.not_in([state.value for state in _ENDED]))
+        .exists()
+    )
 
 
 def in_states(*states: ItemState) -> ColumnElement[bool]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, case, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, case, insert, select, update
 
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import BatchState, ItemState, Level
@@ -16,6 +16,7 @@ from grader_service.model.verdict import Verdict
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record
+from grader_service.store.one_by_one import one_by_one, tell
 from grader_service.store.regrade_items import differs, settle
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow, in_states
 from grader_service.store.submissions import submission_from
@@ -156,7 +157,11 @@ def _jobs(connection: Connection, ids: Sequence[int]) -> list[Job]:
         .select_from(
             item.join(table_of(SubmissionRow), SubmissionRow.submission_id == item.c.submission_id)
             .join(verdict, verdict.c.verdict_id == item.c.base_verdict_id)
-            .join(evidence, evidence.c.run_id == item.c.base_run_id, isouter=True)
+            .join(
+                evidence,
+                (evidence.c.run_id == item.c.base_run_id) & evidence.c.removed_at.is_(None),
+                isouter=True,
+            )
         )
         .where(item.c.id.in_(ids))
         .order_by(item.c.id)
@@ -309,7 +314,12 @@ def _failed(connection: Connection, failure: _Failure, *, parked: bool, delay_s:
 
 
 def expire_items(store: Store, *, max_attempts: int, delay_s: float) -> int:
-    """Takes back items whose worker is gone; returns how many. Bounded tries, then an operator's attention."""
+    """Takes back items whose worker is gone; returns how many. Bounded tries, then an operator's attention.
+
+    Raises:
+        RowsLeft: some could not be taken back; all others were.
+        StoreUnavailable: the database failed.
+    """
     expired = (
         select(
             RegradeItemRow.id,
@@ -324,18 +334,35 @@ def expire_items(store: Store, *, max_attempts: int, delay_s: float) -> int:
     )
     with store.transaction() as connection:
         rows = connection.execute(expired).all()
-        for row in rows:
+
+        def take_back(row: Row[Any]) -> None:
             owner = row.lease_owner or "unknown"
             error = f"{owner} stopped renewing its lease while judging"
             failure = _Failure(row.id, row.submission_id, row.batch_id, owner, row.attempts + 1, error)
             _failed(connection, failure, parked=failure.attempts >= max_attempts, delay_s=delay_s)
-        return len(rows)
+
+        left = one_by_one(connection, rows, take_back, lambda row: row.id)
+    tell(left, "items of re-grades whose lease ended")
+    return len(rows)
 
 
 def settle_all(store: Store, actor: str) -> int:
-    """Ends running batches that have nothing left to do, which two workers who finish at once may miss; how many."""
+    """Ends running batches that have nothing left to do, which two workers who finish at once may miss; how many.
+
+    Raises:
+        RowsLeft: some could not be ended; all others were.
+        StoreUnavailable: the database failed.
+    """
+    ended = []
     with store.transaction() as connection:
-        return sum(settle(connection, batch_id, actor) for batch_id in running(connection))
+        left = one_by_one(
+            connection,
+            running(connection),
+            lambda batch_id: ended.append(settle(connection, batch_id, actor)),
+            str,
+        )
+    tell(left, "running batches")
+    return sum(ended)
 
 
 def _held(chunk: Chunk, jobs: Sequence[Job]) -> tuple[Any, ...]:

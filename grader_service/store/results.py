@@ -1,12 +1,13 @@
 """Stores what runs and judges produce; each write counts only while its claim holds."""
 
 import hashlib
+import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, literal, select, update
 
 from grader_service.errors import InfrastructureError
 from grader_service.model.standing import standing_of
@@ -18,6 +19,7 @@ from grader_service.store.events import record
 from grader_service.store.fairness import charge, held_s, stand_behind
 from grader_service.store.leases import Claim, held
 from grader_service.store.outbox import enqueue
+from grader_service.store.retention_tables import EvidenceBlobRow
 from grader_service.store.submissions import hold_submission
 from grader_service.store.tables import BlobRow, EvidenceRow, RunRow, RunState, VerdictRow, WaiterRow, table_of
 from grader_service.store.upsert import insert_into
@@ -71,6 +73,7 @@ def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: byt
                 created_at=db_now(),
             )
         )
+        _note_blobs(connection, claim.run_id, document)
         record(
             connection, "run_done", claim.owner, submission_id=claim.submission_id, run_id=claim.run_id, kind_of=kind
         )
@@ -79,14 +82,16 @@ def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: byt
 
 
 def load_evidence(store: Store, run_id: str) -> StoredEvidence | None:
-    """A run's document, checked against its digest.
+    """A run's document, checked against its digest; None when there is none, or none any more.
 
     Raises:
         ValueError: the stored bytes are not what was written.
     """
     with store.transaction() as connection:
         row = connection.execute(
-            select(EvidenceRow.kind, EvidenceRow.sha256, EvidenceRow.document).where(EvidenceRow.run_id == run_id)
+            select(EvidenceRow.kind, EvidenceRow.sha256, EvidenceRow.document).where(
+                EvidenceRow.run_id == run_id, EvidenceRow.removed_at.is_(None)
+            )
         ).one_or_none()
     if row is None:
         return None
@@ -153,8 +158,21 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
 def store_blob(connection: Connection, digest: str, data: bytes) -> None:
     """Keeps bytes under their digest; twice changes nothing."""
     values = {"sha256": digest, "size_bytes": len(data), "data": zlib.compress(data, 6)}
-    # Two runs may bring the same graph in the same moment.
-    connection.execute(insert_into(connection, BlobRow).values(**values).on_conflict_do_nothing())
+    # Two runs may bring the same graph in the same moment; and one that is there must not be removed before it is
+    # referred to, so that its row is locked.
+    connection.execute(
+        insert_into(connection, BlobRow)
+        .values(**values)
+        .on_conflict_do_update(index_elements=["sha256"], set_={"size_bytes": len(data)})
+    )
+
+
+def _note_blobs(connection: Connection, run_id: str, document: bytes) -> None:
+    """Notes to which blobs a run's evidence refers, also where another run had brought them."""
+    discovery = json.loads(document).get("discovery") or {}
+    digests = [graph["sha256"] for graph in discovery.get("graphs", ())]
+    there = select(literal(run_id), BlobRow.sha256).where(BlobRow.sha256.in_(digests))
+    connection.execute(insert(EvidenceBlobRow).from_select(["run_id", "sha256"], there))
 
 
 def load_blob(store: Store, digest: str) -> bytes:
@@ -174,6 +192,8 @@ def load_blob(store: Store, digest: str) -> bytes:
 
 
 def _fenced(connection: Connection, claim: Claim) -> None:
+    if connection.execute(select(RunRow.run_id).where(RunRow.run_id == claim.run_id)).first() is None:
+        return  # everything about its learner was erased
     record(
         connection,
         "fenced_off",

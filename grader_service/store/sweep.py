@@ -2,13 +2,14 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, or_, select, update
 
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.leases import Claim, Stage, settle_failure
+from grader_service.store.one_by_one import one_by_one, tell
 from grader_service.store.regrade_items import hold_batches
 from grader_service.store.tables import RunRow, RunState, written
 
@@ -28,7 +29,12 @@ class Hint:
 
 
 def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
-    """Takes back runs whose worker is gone; returns how many. Bounded tries, then an operator's attention."""
+    """Takes back runs whose worker is gone; returns how many. Bounded tries, then an operator's attention.
+
+    Raises:
+        RowsLeft: some could not be taken back; all others were.
+        StoreUnavailable: the database failed.
+    """
     expired = (
         select(
             RunRow.run_id,
@@ -48,8 +54,8 @@ def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
         rows = connection.execute(expired).all()
         # Before the first one waits in the queue again, where an operator who holds the batch of the next may want it.
         hold_batches(connection, [row.item_id for row in rows if row.item_id is not None])
-        done = 0
-        for row in rows:
+
+        def take_back(row: Row[Any]) -> None:
             claim = Claim(
                 row.run_id,
                 row.submission_id,
@@ -60,8 +66,11 @@ def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
                 item_id=row.item_id,
             )
             error = f"{claim.owner} stopped renewing its lease while {row.state}"
-            done += settle_failure(connection, claim, error, max_attempts=max_attempts, delay_s=delay_s) is not None
-        return done
+            settle_failure(connection, claim, error, max_attempts=max_attempts, delay_s=delay_s)
+
+        left = one_by_one(connection, rows, take_back, lambda row: row.run_id)
+    tell(left, "runs whose lease ended")
+    return len(rows)
 
 
 def to_announce(

@@ -57,7 +57,7 @@ def partial_index(name: str, *columns: str, where: str, unique: bool = False) ->
 
 
 class SubmissionRow(Base):
-    """One accepted submission. Immutable after it was written."""
+    """One accepted submission. Immutable after it was written, but for what is said of its artifact."""
 
     __tablename__ = "submission"
     __table_args__ = (_by_beginning("submission", "submission_id"),)
@@ -76,6 +76,8 @@ class SubmissionRow(Base):
     content_key: Mapped[str] = mapped_column(String(64), index=True)
     """Digest of lab, steps and artifact: what must be equal for the same id to mean the same submission."""
     queue: Mapped[str] = mapped_column(String(16))
+    artifact_removed_at: Mapped[float | None]
+    """When its artifact had been kept for as long as artifacts are."""
 
 
 class RunRow(Base):
@@ -156,6 +158,7 @@ class EvidenceRow(Base):
     """What a run found: the compressed document of `Evidence`, or of a rejection."""
 
     __tablename__ = "evidence"
+    __table_args__ = (partial_index("ix_evidence_kept", "created_at", where="removed_at is null"),)
 
     run_id: Mapped[str] = mapped_column(ForeignKey("run.run_id"), primary_key=True)
     fence: Mapped[int]
@@ -166,6 +169,9 @@ class EvidenceRow(Base):
     size_bytes: Mapped[int]
     document: Mapped[bytes] = mapped_column(LargeBinary)
     created_at: Mapped[float]
+    removed_at: Mapped[float | None]
+    """When its document had been kept for as long as evidence is, and was emptied; the row stays, since measured runs
+    are a learner's attempts."""
 
 
 class BlobRow(Base):
@@ -186,6 +192,7 @@ class VerdictRow(Base):
         partial_index("ux_verdict_current", "submission_id", where="current", unique=True),
         # A run is judged once, and once more by every batch that judges its evidence again.
         partial_index("ux_verdict_run", "run_id", where="batch_id is null", unique=True),
+        partial_index("ix_verdict_age", "created_at", where="current"),
     )
 
     verdict_id: Mapped[str] = mapped_column(String(32), primary_key=True)
@@ -225,7 +232,10 @@ class OutboxRow(Base):
     """One answer to send, tried until it is accepted."""
 
     __tablename__ = "outbox"
-    __table_args__ = (partial_index("ix_outbox_due", "not_before", where="delivered_at is null"),)
+    __table_args__ = (
+        partial_index("ix_outbox_due", "not_before", where="delivered_at is null"),
+        partial_index("ix_outbox_delivered", "delivered_at", where="delivered_at is not null"),
+    )
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
     verdict_id: Mapped[str | None] = mapped_column(String(32))

@@ -48,6 +48,7 @@ def measured_twins(store: Store, claim: Claim, *, days: float) -> list[str]:
             RunRow.item_id.is_(None),
             VerdictRow.status.in_(_DECIDED),
             EvidenceRow.kind == MEASURED,
+            EvidenceRow.removed_at.is_(None),
             EvidenceRow.created_at > db_now() - days * 86400.0,
         )
         .order_by(EvidenceRow.created_at.desc())

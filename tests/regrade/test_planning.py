@@ -1,6 +1,7 @@
 """What a plan says and keeps: selection, levels with their reasons, estimates, and refusals."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -126,6 +127,9 @@ def test_the_level_follows_from_the_evidence(kind, collected, wanted_probes, lev
     assert (choice.level, choice.reason) == (level, reason)
     forced = choose(found, asked, "judge")
     assert forced.level is (None if level is Level.RUN else Level.JUDGE)
+    gone = choose(replace(found, artifact_kept=False), asked, "auto")
+    assert (gone.level, gone.reason) == ((None, "artifact.removed") if level is Level.RUN else (level, reason))
+    assert choose(replace(found, artifact_kept=False), asked, "run").level is None
 
 
 @pytest.mark.parametrize(

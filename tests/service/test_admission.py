@@ -6,7 +6,9 @@ import time
 
 import pytest
 
-from grader_service.errors import SubmissionRejected
+from grader_service.errors import SubmissionRejected, UsageError
+from grader_service.model.regrade import Selection
+from grader_service.regrade.planning import PlanRequest, plan
 from grader_service.service import collecting, intake
 from grader_service.service.collecting import Collector
 from grader_service.service.intake import receive, receive_all
@@ -163,8 +165,8 @@ class TestInBetween:
 class TestCollector:
     """What nobody refers to goes when it is old."""
 
-    def all_shelves(self, bench):
-        collector = Collector(bench.store, bench.artifacts)
+    def all_shelves(self, bench, days=0.0):
+        collector = Collector(bench.store, bench.artifacts, days)
         for _ in range(256):
             collector.look()
 
@@ -179,7 +181,7 @@ class TestCollector:
         return path
 
     def test_only_what_is_old_and_belongs_to_nobody(self, bench):
-        """Artifacts of submissions stay for ever, sources of probes for as long as a run needs them."""
+        """Artifacts of submissions stay, sources of probes for as long as a run needs them."""
         submission_id = bench.submit(lab="dali-classification-training", steps=["train"])
         theirs = stored(bench)
         assert len(theirs) > 2
@@ -198,6 +200,23 @@ class TestCollector:
         (sha256,) = (name for name in theirs if name in stored(bench))
         assert sha256 == self.artifact(bench, submission_id)
         assert young.exists()
+
+    def test_an_old_submission_keeps_its_own_no_longer(self, bench, desk):
+        """Where the settings say so; it cannot be run again, and planning says why."""
+        submission_id = bench.submit()
+        bench.run_all(bench.desk())
+        bench.judge()
+        with bench.store.transaction() as connection:
+            connection.exec_driver_sql("update submission set received_at = received_at - 31 * 86400")
+        (name,) = stored(bench)
+        self.aged(bench, name)
+        self.all_shelves(bench)
+        assert stored(bench) == [name]
+        self.all_shelves(bench, days=30)
+        assert stored(bench) == []
+        request = PlanRequest(Selection(submissions=(submission_id,)), "because", level="run")
+        with pytest.raises(UsageError, match="what was handed in is not kept any more"):
+            plan(bench.store, bench.registry, request, "ann")
 
     def artifact(self, bench, submission_id):
         with bench.store.transaction() as connection:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = "examples/reference_submission.ipynb"
 READER = "grader-readme"
 RATED = ("passed", "inconclusive")
-"""What the reference may come out as: on a host that others keep busy a throughput may not be decided, as the README says."""
+"""What the reference may come out as: others may keep the host too busy to decide a throughput, as the README says."""
 
 
 def blocks() -> list[str]:

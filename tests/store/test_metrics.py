@@ -100,7 +100,7 @@ def test_time_on_a_device_counts_however_the_run_ended(store):
         if sample.name == "grader_device_seconds_total"
     }
     assert 0.19 <= found["GPU-7"] < 30
-    assert (figures._open, figures._on_device) == ({}, {})
+    assert (figures._tally.open, figures._tally.on_device) == ({}, {})
 
 
 def test_each_event_is_counted_once(store):
@@ -151,4 +151,4 @@ def test_a_run_that_is_cancelled_leaves_its_device(store):
     assert [sample.labels for sample in families["grader_stage_seconds"].samples if sample.name.endswith("_count")] == [
         {"stage": "wait_run"}
     ]
-    assert (figures._open, figures._on_device) == ({}, {})
+    assert (figures._tally.open, figures._tally.on_device) == ({}, {})

@@ -1,5 +1,7 @@
 """A database of the first version, with everything in it, is brought to this version."""
 
+import json
+import zlib
 from contextlib import nullcontext
 
 import pytest
@@ -57,13 +59,25 @@ def test_a_filled_database_is_brought_to_this_version(old_store):
             code="grade.passed", current=True, document="{}", created_at=1.0,
         )  # fmt: skip
         insert(connection, "event", at=1.0, kind="verdict", actor="a", submission_id="s:1", run_id="r", detail="{}")
+        insert(
+            connection, "run", run_id="r2", submission_id="s:1", learner="ann", purpose="live", priority=0,
+            state="done", plan=plan, fence=1, attempts=0, not_before=1.0, created_at=1.0,
+        )  # fmt: skip
+        insert(connection, "blob", sha256="1" * 64, size_bytes=1, data=b"x")
+        found = {"discovery": {"graphs": [{"sha256": "1" * 64}, {"sha256": "2" * 64}]}}
+        insert(
+            connection, "evidence", run_id="r2", fence=1, kind="evidence", sha256="0" * 64, size_bytes=1,
+            document=zlib.compress(json.dumps(found).encode()), created_at=1.0,
+        )  # fmt: skip
     old_store.migrate()
     old_store.check_schema()
     with old_store.transaction() as connection:
         for table in TABLES:
             count = connection.execute(text(f"select count(*) from {table}")).scalar_one()  # noqa: S608 - ours
-            assert count == 1
+            assert count == (2 if table in {"run", "evidence"} else 1)
         if old_store.is_sqlite:
             assert connection.execute(text("pragma foreign_key_check")).all() == []
+        noted = connection.execute(text("select run_id, sha256 from evidence_blob")).all()
+        assert [tuple(row) for row in noted] == [("r2", "1" * 64)]  # what the other refers to is not there
         row = connection.execute(text("select current, batch_id, standing from verdict")).one()
         assert (bool(row.current), row.batch_id, row.standing) == (True, None, None)

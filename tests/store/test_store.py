@@ -351,7 +351,7 @@ def test_evidence_is_checked_against_its_digest(store):
     """Damaged bytes are noticed."""
     accept(store, a_submission())
     claim = leases.claim(store, "run", "r", 60)
-    results.store_evidence(store, claim, "evidence", b"document", {"ab" * 32: b"graph"})
+    results.store_evidence(store, claim, "evidence", b"{}", {"ab" * 32: b"graph"})
     with store.transaction() as connection:
         connection.execute(update(EvidenceRow).values(document=zlib.compress(b"forged")))
     with pytest.raises(ValueError, match="does not match its digest"):

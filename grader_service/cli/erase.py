@@ -1,0 +1,84 @@
+"""`grader erase`: removes everything about a learner."""
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grader_service.cli.arguments import operator
+from grader_service.cli.database import service_store
+from grader_service.cli.output import error_console
+from grader_service.errors import UsageError
+from grader_service.settings import Settings
+from grader_service.signing import Signer
+
+if TYPE_CHECKING:
+    from grader_service.store.erasing import Erasure
+
+_SCHEMA = "grader.erasure/v1"
+
+
+def erase(
+    *,
+    learner: Annotated[str, typer.Option(metavar="ID", help="As the platform sends it.")],
+    reference: Annotated[
+        str, typer.Option(metavar="TEXT", help="Stands in the note, such as the number of the request. No name.")
+    ] = "",
+    note: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the note there too.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Remove everything about a learner, for ever, and print a signed note of what was removed.
+
+    Submissions, runs, evidence, verdicts and answers go, also those that are under way; events stay for the figures and
+    name nothing of it. Artifacts follow within two days. The note has the SHA-256 of ID in place of ID.
+    """
+    from grader_service.store import erasing
+
+    store = service_store()
+    there = erasing.submissions_of(store, learner)
+    earlier = erasing.notes_about(store, learner)
+    _say(f"submissions of this learner: {there}")
+    for one in earlier:
+        _say(f"erased before: {one['erasure_id']}, at {one['finished_at']}")
+    if not yes and not _confirmed():
+        raise UsageError("nothing was removed; `--yes` removes without asking")
+    by = operator()
+    signer = Signer.from_folder(Settings().key_dir)
+    text = erasing.erase(
+        store, learner, by, lambda done: json.dumps(signer.sign_document(_note(done, by, reference)), indent=2)
+    )
+    typer.echo(text)
+    if note is not None:
+        try:
+            note.write_text(f"{text}\n")
+        except OSError as error:
+            text = f"everything was removed, but {note} cannot be written: {error}; the note is above"
+            raise UsageError(text) from error
+
+
+def _note(done: "Erasure", by: str, reference: str) -> dict[str, Any]:
+    return {
+        "schema": _SCHEMA,
+        "erasure_id": done.erasure_id,
+        "learner_sha256": done.learner_sha256,
+        "begun_at": _time(done.begun_at),
+        "finished_at": _time(done.finished_at),
+        "removed": dict(done.removed),
+        "by": by,
+        "reference": reference,
+    }
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def _confirmed() -> bool:
+    return sys.stdin.isatty() and typer.confirm("Remove everything about this learner, for ever?", err=True)
+
+
+def _say(text: str) -> None:
+    error_console().print(text, markup=False, soft_wrap=True)

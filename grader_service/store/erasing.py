@@ -1,0 +1,208 @@
+"""Removes everything about a learner, step by step; what is left is a count, under a digest of the learner's id."""
+
+import base64
+import binascii
+import hashlib
+import json
+import secrets
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
+
+from grader_service.store.clock import db_now
+from grader_service.store.engine import Store
+from grader_service.store.events import record_all
+from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
+from grader_service.store.removal import remove_submission
+from grader_service.store.retention_tables import ErasureRow
+from grader_service.store.tables import DeadLetterRow, EventRow, OutboxRow, RunRow, SubmissionRow
+
+_AT_ONCE = 20
+_FIGURES = frozenset({"status", "checks", "gpu_held_s", "timings_s", "fence", "state", "kind_of", "attempts"})
+"""What an event keeps of its details: what figures are made of."""
+ERASED = "erased"
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """What was done."""
+
+    erasure_id: str
+    learner_sha256: str
+    begun_at: float
+    """Seconds since 1970."""
+    finished_at: float
+    removed: Mapping[str, int]
+    """Rows by kind."""
+
+
+def digest_of(learner: str) -> str:
+    """What a note calls a learner: SHA-256 of the id in UTF-8, hexadecimal."""
+    return hashlib.sha256(learner.encode()).hexdigest()
+
+
+def submissions_of(store: Store, learner: str) -> int:
+    """How many submissions of a learner are stored.
+
+    Raises:
+        StoreUnavailable: the database failed.
+    """
+    with store.transaction() as connection:
+        return connection.execute(
+            select(func.count()).select_from(SubmissionRow).where(SubmissionRow.learner == learner)
+        ).scalar_one()
+
+
+def notes_about(store: Store, learner: str) -> list[dict[str, Any]]:
+    """Notes of earlier erasures of this learner, oldest first.
+
+    Raises:
+        StoreUnavailable: the database failed.
+    """
+    done = ErasureRow.learner_sha256 == digest_of(learner), ErasureRow.note.is_not(None)
+    with store.transaction() as connection:
+        found = connection.execute(select(ErasureRow.note).where(*done).order_by(ErasureRow.begun_at)).scalars()
+        return [json.loads(note) for note in found if note is not None]
+
+
+def erase(store: Store, learner: str, actor: str, noted: Callable[[Erasure], str]) -> str:
+    """Removes everything about a learner. One that broke off goes on where it was.
+
+    Runs that are under way are dropped, without an answer to the platform. Events stay for the figures, and name
+    nothing of it any more. Artifacts go when the collector sees that nobody refers to them.
+
+    Args:
+        store: where it is.
+        learner: their id, as the platform sends it.
+        actor: who does it, for the audit trail.
+        noted: makes the note, signed JSON.
+
+    Returns:
+        The note, which is kept.
+
+    Raises:
+        StoreUnavailable: the database failed; do it again.
+    """
+    row = _begin(store, learner)
+    while _some_submissions(store, row.erasure_id, learner):
+        pass
+    with store.transaction() as connection:
+        others = Counter(
+            selections=_selections(connection, learner),
+            dead_letters=_dead_letters(connection, learner),
+            answers=_refusals(connection, learner),
+        )
+        removed = _add(connection, row.erasure_id, others)
+        now = connection.execute(select(db_now())).scalar_one()
+        note = noted(Erasure(row.erasure_id, row.learner_sha256, row.begun_at, now, removed))
+        connection.execute(update(ErasureRow).where(ErasureRow.erasure_id == row.erasure_id).values(note=note))
+        record_all(connection, ERASED, actor, [(None, None, {"erasure": row.erasure_id, **removed})])
+    return note
+
+
+def _begin(store: Store, learner: str) -> Row[str, str, float]:
+    digest = digest_of(learner)
+    columns = (ErasureRow.erasure_id, ErasureRow.learner_sha256, ErasureRow.begun_at)
+    open_one = select(*columns).where(ErasureRow.learner_sha256 == digest, ErasureRow.note.is_(None)).limit(1)
+    with store.transaction() as connection:
+        if connection.execute(open_one).first() is None:
+            values = {"erasure_id": f"er-{secrets.token_hex(6)}", "learner_sha256": digest, "removed": {}}
+            connection.execute(insert(ErasureRow).values(begun_at=db_now(), **values))
+        return connection.execute(open_one).one()
+
+
+def _some_submissions(store: Store, erasure_id: str, learner: str) -> bool:
+    """Removes the next few; whether there were any."""
+    with store.transaction() as connection:
+        chosen = select(SubmissionRow.submission_id).where(SubmissionRow.learner == learner).limit(_AT_ONCE)
+        ids = connection.execute(chosen.with_for_update()).scalars().all()
+        _hold_batches(connection, ids)
+        removed: Counter[str] = Counter()
+        for submission_id in ids:
+            removed["events_stripped"] += _strip_events(connection, submission_id)
+            removed += remove_submission(connection, submission_id)
+        _add(connection, erasure_id, removed)
+    return bool(ids)
+
+
+def _hold_batches(connection: Connection, submission_ids: Sequence[str]) -> None:
+    """Batches of re-grades before their items and runs, and in the order in which all hold several."""
+    theirs = select(RegradeItemRow.batch_id).where(RegradeItemRow.submission_id.in_(submission_ids))
+    connection.execute(
+        select(RegradeBatchRow.batch_id)
+        .where(RegradeBatchRow.batch_id.in_(theirs))
+        .order_by(RegradeBatchRow.started_at, RegradeBatchRow.batch_id)
+        .with_for_update()
+    )
+
+
+def _strip_events(connection: Connection, submission_id: str) -> int:
+    """Events of a submission name it no longer, and keep of their details what figures are made of."""
+    runs = select(RunRow.run_id).where(RunRow.submission_id == submission_id)
+    theirs = or_(EventRow.submission_id == submission_id, EventRow.run_id.in_(runs))
+    events = connection.execute(select(EventRow.id, EventRow.detail).where(theirs)).all()
+    for event in events:
+        detail = {name: value for name, value in event.detail.items() if name in _FIGURES}
+        connection.execute(update(EventRow).where(EventRow.id == event.id).values(submission_id=None, detail=detail))
+    return len(events)
+
+
+def _selections(connection: Connection, learner: str) -> int:
+    """Batches whose selection names the learner name nobody in that place; how many."""
+    changed = 0
+    batches = connection.execute(select(RegradeBatchRow.batch_id, RegradeBatchRow.selection)).all()
+    for batch_id, selection in batches:
+        learners = selection.get("learners") or []
+        if learner in learners:
+            kept = [ERASED if one == learner else one for one in learners]
+            changed += connection.execute(
+                update(RegradeBatchRow)
+                .where(RegradeBatchRow.batch_id == batch_id)
+                .values(selection={**selection, "learners": kept})
+            ).rowcount
+    return changed
+
+
+def _dead_letters(connection: Connection, learner: str) -> int:
+    letters = connection.execute(select(DeadLetterRow.id, DeadLetterRow.data)).all()
+    theirs = [letter.id for letter in letters if _names(letter.data, learner)]
+    return connection.execute(delete(DeadLetterRow).where(DeadLetterRow.id.in_(theirs))).rowcount
+
+
+def _refusals(connection: Connection, learner: str) -> int:
+    """Answers with which something was refused, so that no submission of it is stored."""
+    kept = select(OutboxRow.id, OutboxRow.document).where(OutboxRow.document.is_not(None))
+    theirs = [row.id for row in connection.execute(kept) if _names(row.document.encode(), learner)]
+    return connection.execute(delete(OutboxRow).where(OutboxRow.id.in_(theirs))).rowcount
+
+
+def _names(message: bytes, learner: str) -> bool:
+    """Whether a message says that it is of this learner, in its JSON or in the encoded body of a Celery message."""
+    try:
+        document = json.loads(message)
+    except ValueError:  # it may still say so
+        return json.dumps(learner).encode() in message
+    if isinstance(document, dict) and isinstance(document.get("body"), str):
+        try:
+            document = json.loads(base64.b64decode(document["body"]))
+        except (ValueError, binascii.Error):
+            return False
+    return _says(document, learner)
+
+
+def _says(value: object, learner: str) -> bool:
+    if isinstance(value, dict):
+        return value.get("learner") == learner or any(_says(one, learner) for one in value.values())
+    return isinstance(value, list) and any(_says(one, learner) for one in value)
+
+
+def _add(connection: Connection, erasure_id: str, removed: Counter[str]) -> dict[str, int]:
+    row = select(ErasureRow.removed).where(ErasureRow.erasure_id == erasure_id).with_for_update()
+    total = Counter(connection.execute(row).scalar_one())
+    total.update(removed)
+    counts = {kind: number for kind, number in sorted(total.items()) if number}
+    connection.execute(update(ErasureRow).where(ErasureRow.erasure_id == erasure_id).values(removed=counts))
+    return counts

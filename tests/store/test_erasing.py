@@ -1,0 +1,175 @@
+"""Everything about a learner goes, nothing of anybody else, and a note is left."""
+
+import base64
+import hashlib
+import json
+import sqlite3
+
+import pytest
+from sqlalchemy import select, table, text
+
+from grader_service.model.regrade import ItemState
+from grader_service.store import (
+    dead_letters,
+    erasing,
+    leases,
+    operations,
+    outbox,
+    regrade_states,
+    regrade_work,
+    results,
+)
+from grader_service.store.erasing import ERASED, Erasure
+from grader_service.store.outbox import enqueue
+from grader_service.store.references import unreferenced
+from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
+from grader_service.store.tables import BlobRow, EventRow, OutboxRow, RunRow, SubmissionRow
+from tests.store.aged import OF_SUBMISSIONS, a_batch, all_of, graded, many
+from tests.store.test_store import a_submission, accept
+
+ANN = "ann@example.org"
+
+
+def noted(done: Erasure) -> str:
+    return json.dumps({"learner": done.learner_sha256, "removed": dict(done.removed)})
+
+
+def erase(store, learner=ANN):
+    return json.loads(erasing.erase(store, learner, "operator:eve", noted))
+
+
+def dump(store):
+    """Every value of every table, as text."""
+    with store.engine.connect() as connection:
+        if store.is_sqlite:
+            raw = connection.connection.driver_connection
+            assert isinstance(raw, sqlite3.Connection)
+            return "\n".join(raw.iterdump())
+        names = "select tablename from pg_tables where schemaname = current_schema()"
+        tables = connection.exec_driver_sql(names).scalars().all()
+        every = (select(text("*")).select_from(table(name)) for name in tables)
+        return "\n".join(str(row) for one in every for row in connection.execute(one))
+
+
+def a_message(learner):
+    """As Celery sends it."""
+    body = json.dumps([[{"submission_id": "s:9", "learner": learner}], {}, {}]).encode()
+    return json.dumps({"body": base64.b64encode(body).decode(), "headers": {}}).encode()
+
+
+def test_everything_goes_and_nothing_of_others(store):
+    """Graded, waiting and running submissions, whatever was sent and refused, in every table."""
+    mine = [graded(store, number, learner=ANN, graph=b"%d" % number) for number in (1, 2)]
+    graded(store, 3, learner="bob", graph=b"1")
+    before = {table: many(store, table) for table in OF_SUBMISSIONS}
+    accept(store, a_submission(4, learner=ANN))
+    leases.claim(store, "run", "host/GPU-1/abc", 60)
+    accept(store, a_submission(5, learner=ANN))
+    for learner in (ANN, "bob"):
+        dead_letters.keep(store, a_message(learner), "live", None, "the grader failed on it")
+        with store.transaction() as connection:
+            enqueue(connection, None, "task", None, None, json.dumps({"verdict_id": "v", "learner": learner}))
+    dead_letters.keep(store, f'{{"learner": "{ANN}", '.encode(), "live", None, "the message is not JSON")
+    batch_id = a_batch(store, "s:1", learners=(ANN, "bob"))
+    note = erase(store)
+    assert note["learner"] == hashlib.sha256(ANN.encode()).hexdigest()
+    told = {"submissions": 4, "runs": 4, "evidence": 2, "verdicts": 2, "answers": 3, "waiters": 2, "blobs": 1}
+    assert note["removed"] == told | {
+        "regrade_items": 1, "selections": 1, "dead_letters": 2, "events_stripped": note["removed"]["events_stripped"],
+    }  # fmt: skip
+    left = {table: many(store, table) for table in OF_SUBMISSIONS}
+    of_others = {table: number - (2 if number > 2 else 1) for table, number in before.items()}
+    of_others |= {OutboxRow: 2, BlobRow: 1}  # bob's refusal; the graph that bob's run brought as well
+    assert left == of_others
+    assert all_of(store, RegradeBatchRow, RegradeBatchRow.selection)[0][0]["learners"] == [ERASED, "bob"]
+    everything = dump(store)
+    for gone in (ANN, base64.b64encode(ANN.encode()).decode()[:8], *mine, "s:4", "s:5"):
+        assert gone not in everything.replace("bob", ""), gone
+    assert len(dead_letters.letters(store)) == 1
+    assert regrade_states.cancel(store, batch_id, "ann") is None
+
+
+def test_figures_stay(store, monkeypatch):
+    """Events keep what figures are made of, and nothing of the learner."""
+    monkeypatch.setattr(operations, "_SETTLED_S", -60.0)
+    graded(store, 1, learner=ANN)
+    before = [(event.kind, event.detail.get("status")) for event in operations.events_after(store, -1)]
+    erase(store)
+    after = [(event.kind, event.detail.get("status")) for event in operations.events_after(store, -1)]
+    assert after == [*before, (ERASED, None)]
+    (said,) = [detail for kind, detail in all_of(store, EventRow, EventRow.kind, EventRow.detail) if kind == ERASED]
+    assert said["submissions"] == 1
+    assert said["erasure"].startswith("er-")
+
+
+def test_who_is_at_work_on_it_drops_it(store):
+    """A runner, and a judge: their claims do not hold, and they leave no event that names it."""
+    accept(store, a_submission(1, learner=ANN))
+    run = leases.claim(store, "run", "host/GPU-1/abc", 60)
+    erase(store)
+    assert not leases.renew(store, run, 60)
+    assert not results.store_evidence(store, run, "evidence", b"{}", {})
+    assert leases.fail(store, run, "aborted", max_attempts=3, delay_s=0.0) is None
+    assert not leases.give_back(store, run, "told to stop")
+    assert many(store, RunRow) == 0
+    assert many(store, EventRow, EventRow.submission_id == "s:1") == 0
+
+
+def test_a_batch_goes_on_without_it(store):
+    """A running batch whose last open item goes is finished by the next sweep."""
+    batch_id = a_batch(store, graded(store, 1, learner=ANN))
+    regrade_states.start(store, batch_id, "ann")
+    erase(store)
+    assert regrade_work.settle_all(store, "sweeper") == 1
+    assert many(store, RegradeItemRow, RegradeItemRow.state == ItemState.WAITING.value) == 0
+
+
+def test_its_artifact_is_let_go(store):
+    """Unless somebody else handed in the same bytes."""
+    graded(store, 1, learner=ANN)
+    graded(store, 2, learner=ANN, sha="1")
+    graded(store, 3, learner="bob")
+    erase(store)
+    assert unreferenced(store, ["0" * 64, "1" * 64]) == {"1" * 64}
+
+
+def test_one_that_broke_off_goes_on(store, monkeypatch):
+    """Its note counts what went before as well."""
+    for number in (1, 2, 3):
+        graded(store, number, learner=ANN)
+    monkeypatch.setattr(erasing, "_AT_ONCE", 1)
+    remove, done = erasing.remove_submission, []
+
+    def broken(connection, submission_id):
+        if len(done) == 1:
+            raise RuntimeError("power cut")
+        done.append(submission_id)
+        return remove(connection, submission_id)
+
+    monkeypatch.setattr(erasing, "remove_submission", broken)
+    with pytest.raises(RuntimeError):
+        erase(store)
+    assert (many(store, SubmissionRow), erasing.notes_about(store, ANN)) == (2, [])
+    monkeypatch.setattr(erasing, "remove_submission", remove)
+    assert erase(store)["removed"]["submissions"] == 3
+    assert len(erasing.notes_about(store, ANN)) == 1
+
+
+def test_once_more(store):
+    """There is nothing left; it is another erasure with a note of its own."""
+    graded(store, 1, learner=ANN)
+    erase(store)
+    assert erase(store)["removed"] == {}
+    assert [note["removed"].get("submissions", 0) for note in erasing.notes_about(store, ANN)] == [1, 0]
+    assert erasing.notes_about(store, "bob") == []
+
+
+def test_an_answer_without_its_verdict_holds_up_no_other(store):
+    """One that was taken while its learner was erased."""
+    graded(store, 1, learner=ANN)
+    letters = outbox.due(store)
+    erase(store)
+    outbox.delivered(store, [letter.id for letter in letters])
+    assert outbox.due(store) == []
+    with store.transaction() as connection:
+        assert connection.execute(select(OutboxRow.id)).all() == []
