@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 from rich.text import Text
 
 from grader_service.cli.database import service_store
@@ -30,8 +31,9 @@ def doctor(
     """Say what this host can do, and why not. Exit code 0 when submissions can be graded in Docker, else 3.
 
     With --service, say of each worker of the service whether it can do its work: exit code 1 when one cannot or is
-    silent, or when there is no runner or no judge. Below them, how much of its memory each Redis uses, as a judge saw
-    it last; one that is full takes nothing.
+    silent, when one of its chores has failed for a minute, or when there is no runner or no judge. Below them, how much
+    of its memory each Redis uses, as a judge saw it last, and the disks that are nearly full; one that is full takes
+    nothing.
     """
     if service:
         raise typer.Exit(_service(as_json=as_json))
@@ -70,8 +72,16 @@ def _service(*, as_json: bool) -> int:
             typer.echo(json.dumps({"role": role, "state": "absent", "reason": _start(role)}))
     else:
         _show_workers(found, absent)
+        heard = workers.heard(found)
+        _show_chores(heard)
         _show_memory(workers.newest_memory(found))
-    return 1 if absent or any(worker.state != "ready" for worker in found) else 0
+        _show_disks(heard)
+    broken = [
+        worker
+        for worker in found
+        if worker.state != "ready" or any(chore["for_s"] >= workers.FAILING_S for chore in worker.chores.values())
+    ]
+    return 1 if absent or broken else 0
 
 
 def _show_workers(found: "Sequence[Worker]", absent: Sequence[str]) -> None:
@@ -90,14 +100,36 @@ def _show_workers(found: "Sequence[Worker]", absent: Sequence[str]) -> None:
     console().print(table)
 
 
+def _show_chores(heard: "Sequence[Worker]") -> None:
+    table = table_of("worker", "chore that fails", "for", "why")
+    for worker in heard:
+        for name, chore in worker.chores.items():
+            table.add_row(
+                Text(worker.worker_id), Text(name, style="red"), f"{chore['for_s']:.0f} s", Text(chore["error"])
+            )
+    _show_below(table)
+
+
 def _show_memory(used: Mapping[str, float]) -> None:
-    if not used:
-        return
     table = table_of("Redis", "memory used", overflow="ellipsis")
     for name, ratio in sorted(used.items()):
         table.add_row(Text(name), Text(f"{ratio:.0%}", style="red" if ratio >= _NEARLY_FULL else "green"))
-    console().print()
-    console().print(table)
+    _show_below(table)
+
+
+def _show_disks(heard: "Sequence[Worker]") -> None:
+    table = table_of("worker", "its folder", "disk used")
+    for worker in heard:
+        for name, ratio in worker.disk.items():
+            if ratio >= _NEARLY_FULL:
+                table.add_row(Text(worker.worker_id), Text(name), Text(f"{ratio:.0%}", style="red"))
+    _show_below(table)
+
+
+def _show_below(table: Table) -> None:
+    if table.row_count:
+        console().print()
+        console().print(table)
 
 
 def _start(role: str) -> str:

@@ -80,6 +80,8 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
         ],
         # One that is away was waited for already.
         memory=lambda: fullness({name: redis for name, redis in servers.items() if name not in readiness.missing}),
+        folders={"artifacts": folder} if (folder := desk.artifacts.folder) else {},
+        chores=lambda: sweeper.failing | removing.failing,
     )
     chores = [
         ("ready", readiness.look),
@@ -94,12 +96,13 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     intake = Intake(settings, app, desk, sweeper)
     # Beside the other chores, which need not wait for an object store.
     collector = Collector(store, desk.artifacts, settings.keep_artifact_days)
-    removing = Sweeper(
-        [("collect", collector.look), ("retain", Retention(store, wiring.keeping(settings)).look)], retaining.EVERY_S
-    )
+    retention = Retention(store, wiring.keeping(settings))
+    removing = Sweeper([("collect", collector.look), ("retain", retention.look)], retaining.EVERY_S)
     status = serve(app, JUDGE_QUEUES, name="judge", hands=hands, companions=[intake, sweeper, removing])
+    if hearing.lost:
+        return 1
     readiness.end()
-    return 1 if hearing.lost else status
+    return status
 
 
 def _post(settings: Settings, store: Store) -> Post:

@@ -55,6 +55,10 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         for neighbour in hold.neighbours:
             log.warning("cpus_shared", device=device, neighbour=neighbour.device, cpus=list(neighbour.cpus))
         store = wiring.ready_store(settings)
+        labs_left = wiring.labs_left_to_others(gpu)
+        identity = workers.Identity(workers.RUN, socket.gethostname(), device, tuple(labs_left))
+        # Until its first look: one that fails at its start, again and again, is missed.
+        workers.say(store, identity, ("it has not come up yet; where it does not, its log says why",))
         redis = wiring.open_redis(settings)
         for problem in require_safe({BROKER: redis}, production=settings.production):
             log.warning("unsafe_redis", problem=problem)
@@ -70,9 +74,8 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         hearing = Hearing(lambda: lying(app, RUN_QUEUES), hands, settings.lease_s)
         gate = DeviceGate(store, device, socket.gethostname(), gpu.model if gpu else "CPU", None)
         attention = Attention(gate, RUN_QUEUES, word)
-        labs_left = wiring.labs_left_to_others(gpu)
         readiness = Readiness(
-            workers.Identity(workers.RUN, socket.gethostname(), device, tuple(labs_left)),
+            identity,
             store,
             settings.state_dir,
             (pulse.ANY, pulse.of_device(device)),
@@ -82,6 +85,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
                 Probe(BROKER, lambda: require_answer(redis)),
                 device_probe(store, device),
             ],
+            chores=lambda: sweeper.failing,
         )
         sweeper = Sweeper(
             [
@@ -102,8 +106,10 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         status = serve(app, RUN_QUEUES, name=f"run-{device.replace(':', '-')}", hands=hands, companions=[sweeper])
         with contextlib.suppress(SandboxUnavailable):  # then the next worker's sweep does it
             sandbox.sweep()  # what the children had prepared
+        if hearing.lost:
+            return 1
         readiness.end()
-        return 1 if hearing.lost else status
+        return status
 
 
 class Child:

@@ -54,6 +54,7 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
         settings.state_dir,
         (pulse.REGRADE,),
         [state_folder_probe(settings.state_dir), database_probe(store)],
+        chores=lambda: sweeper.failing,
     )
     sweeper = Sweeper(
         [

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from grader_service.errors import InfrastructureError
 from grader_service.service.event_figures import EventFigures
-from grader_service.store import dead_letters, devices, operations, regrades, workers
+from grader_service.store import dead_letters, devices, operations, outbox, regrades, workers
 from grader_service.store.engine import Store
 
 
@@ -50,24 +50,11 @@ class StoreCollector(Collector):
             oldest.add_metric([purpose], queue.oldest_s.get(purpose, 0.0))
         undelivered = GaugeMetricFamily("grader_answers_undelivered", "Answers that their Redis has not taken yet.")
         undelivered.add_metric([], queue.undelivered)
-        ready = GaugeMetricFamily("grader_devices", "Devices by state.", labels=["state"])
-        seen = GaugeMetricFamily("grader_device_seen_seconds", "Since its worker was heard of.", labels=["device"])
-        known = devices.devices(self._store)
-        for state in (devices.READY, devices.QUARANTINED, devices.DRAINING):
-            ready.add_metric([state], sum(device.state == state for device in known))
-        for device in known:
-            seen.add_metric([device.device_id], device.seen_s)
-        can = GaugeMetricFamily(
-            "grader_worker_ready", "Whether a worker can do its work, and said so lately.", labels=["role", "worker"]
+        unread = GaugeMetricFamily(
+            "grader_answers_unread", "Answers of those that wait until a platform reads its queue.", labels=["queue"]
         )
-        memory = GaugeMetricFamily(
-            "grader_redis_memory_ratio", "Memory that a Redis uses, of its maxmemory.", labels=["instance"]
-        )
-        known_workers = workers.workers(self._store)
-        for worker in known_workers:
-            can.add_metric([worker.role, worker.worker_id], worker.state == "ready")
-        for instance, ratio in workers.newest_memory(known_workers).items():
-            memory.add_metric([instance], ratio)
+        for name, count in outbox.unread_by_queue(self._store).items():
+            unread.add_metric([name], count)
         letters = GaugeMetricFamily("grader_dead_letters", "Messages that nobody could handle, kept for an operator.")
         letters.add_metric([], dead_letters.count(self._store))
         items = GaugeMetricFamily(
@@ -75,7 +62,52 @@ class StoreCollector(Collector):
         )
         for (batch, state), count in regrades.open_items(self._store).items():
             items.add_metric([batch, state], count)
-        return [runs, oldest, undelivered, ready, seen, can, memory, letters, items, *self._figures.families()]
+        answers = [undelivered, unread, letters]
+        return [runs, oldest, *answers, *self._of_devices_and_workers(), items, *self._figures.families()]
+
+    def _of_devices_and_workers(self) -> Iterator[Metric]:
+        known, said = devices.devices(self._store), workers.workers(self._store)
+        states = GaugeMetricFamily("grader_devices", "Devices by state.", labels=["state"])
+        for state in (devices.READY, devices.QUARANTINED, devices.DRAINING):
+            states.add_metric([state], sum(device.state == state for device in known))
+        yield states
+        seen = GaugeMetricFamily("grader_device_seen_seconds", "Since its worker was heard of.", labels=["device"])
+        for device in known:
+            seen.add_metric([device.device_id], device.seen_s)
+        yield seen
+        out = GaugeMetricFamily(
+            "grader_device_out", "Whether nobody can use a device that no operator drained.", labels=["device"]
+        )
+        for name, is_out in workers.out(known, said).items():
+            out.add_metric([name], is_out)
+        yield out
+        can = GaugeMetricFamily(
+            "grader_worker_ready", "Whether a worker can do its work, and said so lately.", labels=["role", "worker"]
+        )
+        for worker in said:
+            can.add_metric([worker.role, worker.worker_id], worker.state == "ready")
+        yield can
+        chores = GaugeMetricFamily(
+            "grader_chore_failing_seconds",
+            "From the first failure in a row of a worker's chore to its last one; of chores that fail.",
+            labels=["role", "worker", "chore"],
+        )
+        disk = GaugeMetricFamily(
+            "grader_disk_ratio", "What is used of the disk of a worker's folder.", labels=["worker", "folder"]
+        )
+        for worker in workers.heard(said):
+            for name, failing in worker.chores.items():
+                chores.add_metric([worker.role, worker.worker_id, name], failing["for_s"])
+            for folder, ratio in worker.disk.items():
+                disk.add_metric([worker.worker_id, folder], ratio)
+        yield from (chores, disk)
+        # Not `instance`: that label is the exporter's address in Prometheus.
+        memory = GaugeMetricFamily(
+            "grader_redis_memory_ratio", "Memory that a Redis uses, of its maxmemory.", labels=["redis"]
+        )
+        for name, ratio in workers.newest_memory(said).items():
+            memory.add_metric([name], ratio)
+        yield memory
 
 
 def serve_metrics(store: Store, port: int) -> None:

@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 import structlog
@@ -15,6 +16,7 @@ import structlog
 from grader_service import state_folder
 from grader_service.errors import GraderError, InfrastructureError
 from grader_service.service import pulse
+from grader_service.service.disk_use import disk_use
 from grader_service.store import devices, workers
 from grader_service.store.engine import Store, StoreUnavailable
 
@@ -85,6 +87,8 @@ class Readiness:
         files: their names.
         probes: looked at in this order.
         memory: how full each Redis is, by its name; said with the rest.
+        folders: where it keeps things beside the state folder, by name; how full their disks are is said as well.
+        chores: those of its sweepers that fail, by name; said, too.
     """
 
     def __init__(
@@ -95,6 +99,8 @@ class Readiness:
         files: Sequence[str],
         probes: Sequence[Probe],
         memory: Callable[[], Mapping[str, float]] = dict,
+        folders: Mapping[str, Path] = MappingProxyType({}),
+        chores: Callable[[], Mapping[str, workers.Failing]] = dict,
     ) -> None:
         self._identity = identity
         self._store = store
@@ -102,6 +108,8 @@ class Readiness:
         self._files = tuple(files)
         self._probes = tuple(probes)
         self._memory = memory
+        self._folders = {"state": state_dir, **folders}
+        self._chores = chores
         self.missing: Mapping[str, str] = {}
         """What was missing in the last look, by the name of the probe."""
 
@@ -122,7 +130,8 @@ class Readiness:
                 log.error("pulse_not_written", file=file, error=str(error))  # noqa: TRY400 - no traceback
         if DATABASE not in found:
             with contextlib.suppress(StoreUnavailable):
-                workers.say(self._store, self._identity, said, self._memory())
+                used = disk_use(self._folders)
+                workers.say(self._store, self._identity, said, self._memory(), used, self._chores())
 
     def end(self) -> None:
         """The worker ends as it should."""

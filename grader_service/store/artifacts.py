@@ -56,6 +56,11 @@ class ArtifactStore:
         self._max_bytes = max_bytes
         self._arriving = threading.BoundedSemaphore(max(1, max_arriving_bytes // max_bytes))
 
+    @property
+    def folder(self) -> Path | None:
+        """Where they lie, if that is a folder of this host."""
+        return Path(self._root) if self._local else None
+
     def put(self, data: bytes) -> str:
         """Keeps these bytes; returns their SHA-256. Putting the same bytes twice changes nothing.
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
@@ -14,6 +14,9 @@ _HELD_S = 5.0
 """Who takes an answer sends it within this time, or somebody else does."""
 _UNREAD_S = 60.0
 """How often it is looked whether a queue was read."""
+_NAMED = 20
+OTHERS = "(others)"
+"""Stands for the queues that are not named: each name is a time series of whoever keeps figures."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,9 @@ def postponed(store: Store, letter: Letter, error: str) -> None:
         connection.execute(
             update(OutboxRow)
             .where(OutboxRow.id == letter.id)
-            .values(attempts=OutboxRow.attempts + 1, not_before=db_now() + wait_s, last_error=error[:2000])
+            .values(
+                attempts=OutboxRow.attempts + 1, not_before=db_now() + wait_s, last_error=error[:2000], unread=False
+            )
         )
 
 
@@ -124,4 +129,21 @@ def none_for(store: Store, queue: str, reason: str) -> None:
 
 
 def _later(reason: str) -> dict[str, Any]:
-    return {"not_before": db_now() + _UNREAD_S, "last_error": reason[:2000]}
+    return {"not_before": db_now() + _UNREAD_S, "last_error": reason[:2000], "unread": True}
+
+
+def unread_by_queue(store: Store) -> dict[str, int]:
+    """How many messages wait until a platform reads its queue, by queue; `OTHERS` beyond the twenty with the most."""
+    count = func.count().label("n")
+    statement = (
+        select(OutboxRow.reply_queue, count)
+        .where(OutboxRow.delivered_at.is_(None), OutboxRow.unread)
+        .group_by(OutboxRow.reply_queue)
+        .order_by(count.desc(), OutboxRow.reply_queue)
+    )
+    with store.transaction() as connection:
+        rows = connection.execute(statement).all()
+    found = {str(row.reply_queue): int(row.n) for row in rows[:_NAMED]}
+    if rest := sum(row.n for row in rows[_NAMED:]):
+        found[OTHERS] = rest
+    return found

@@ -247,6 +247,8 @@ class OutboxRow(Base):
     reply_task: Mapped[str | None]
     bulk: Mapped[bool] = mapped_column(default=False, server_default=false())
     """Of a batch of re-grades: nobody sits and waits for it."""
+    unread: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Its task's result is stored; the message waits until there is room in the platform's queue."""
     attempts: Mapped[int] = mapped_column(Integer, default=0)
     not_before: Mapped[float]
     delivered_at: Mapped[float | None]
@@ -305,6 +307,10 @@ class WorkerRow(Base):
     """Ids of labs whose runs it leaves to others, each between two spaces."""
     memory: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     """How much of its limit each Redis uses that it looks at, by name."""
+    disk: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    """How much is used of the file system of each of its folders, by name."""
+    chores: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    """Chores of its sweeper that fail, by name; see `workers.Failing`."""
     seen_at: Mapped[float]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any, TypedDict
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, or_, select
 
@@ -17,7 +18,19 @@ SILENT_S = 60.0
 """A worker that has not spoken for this long is taken for gone; each speaks every few seconds."""
 _FORGOTTEN_S = 86_400.0
 """One that was killed, and whose place nobody took, stands in the list for a day."""
+FAILING_S = 60.0
+"""A chore that has failed for this long is broken; a single failure may be a moment's."""
 RUN, JUDGE, REGRADE = "run", "judge", "regrade"
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class Failing(TypedDict):
+    """A chore of a sweeper that failed the last time."""
+
+    for_s: float
+    """Seconds from its first failure in a row to its last one."""
+    error: str
+    """Of the last one."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +60,16 @@ class Worker:
     host: str
     ready: bool
     reason: str | None
+    device_id: str | None
+    """Of a runner."""
     seen_s: float
     """Seconds since then."""
     memory: Mapping[str, float]
     """How much of its limit each Redis used that it looks at, by name."""
+    disk: Mapping[str, float]
+    """How much was used of the file system of each of its folders, by name."""
+    chores: Mapping[str, Failing]
+    """Chores of its sweeper that failed the last time, by name."""
 
     @property
     def state(self) -> str:
@@ -61,7 +80,12 @@ class Worker:
 
 
 def say(
-    store: Store, identity: Identity, problems: Sequence[str], memory: Mapping[str, float] = MappingProxyType({})
+    store: Store,
+    identity: Identity,
+    problems: Sequence[str],
+    memory: Mapping[str, float] = _NONE,
+    disk: Mapping[str, float] = _NONE,
+    chores: Mapping[str, Failing] = _NONE,
 ) -> None:
     """A worker says that it is there, and what keeps it from working: nothing, where it is ready.
 
@@ -70,6 +94,8 @@ def say(
         identity: who speaks.
         problems: what is missing, and what mends it.
         memory: how much of its limit each Redis uses, by name.
+        disk: how much is used of the file system of each of its folders, by name.
+        chores: those of its sweeper that fail, by name.
     """
     said = {
         "ready": not problems,
@@ -77,6 +103,11 @@ def say(
         "host": identity.host,
         "labs_left": "".join(f" {lab} " for lab in sorted(identity.labs_left)),
         "memory": dict(memory),
+        "disk": dict(disk),
+        "chores": {
+            name: Failing(for_s=failing["for_s"], error=neutralise(failing["error"]))
+            for name, failing in chores.items()
+        },
         "seen_at": db_now(),
     }
     who = {"worker_id": identity.worker_id, "role": identity.role, "device_id": identity.device_id}
@@ -103,19 +134,38 @@ def workers(store: Store) -> list[Worker]:
         WorkerRow.host,
         WorkerRow.ready,
         WorkerRow.reason,
+        WorkerRow.device_id,
         WorkerRow.memory,
+        WorkerRow.disk,
+        WorkerRow.chores,
         (db_now() - WorkerRow.seen_at).label("seen_s"),
     ).order_by(WorkerRow.role, WorkerRow.worker_id)
     with store.transaction() as connection:
         return [Worker(**row) for row in connection.execute(statement).mappings()]
 
 
+def heard(said: Sequence[Worker]) -> list[Worker]:
+    """Those that are not silent: what another one said of its surroundings is no longer true."""
+    return [worker for worker in said if worker.state != "silent"]
+
+
 def newest_memory(said: Sequence[Worker]) -> dict[str, float]:
     """How much of its limit each Redis uses, by name, as the worker said that spoke last of it."""
     found: dict[str, float] = {}
-    for worker in sorted(said, key=lambda one: -one.seen_s):
-        if worker.state != "silent":
-            found |= worker.memory
+    for worker in sorted(heard(said), key=lambda one: -one.seen_s):
+        found |= worker.memory
+    return found
+
+
+def out(known: Sequence[devices.Device], said: Sequence[Worker]) -> dict[str, bool]:
+    """Whether nobody can use a device although no operator drained it, by its id.
+
+    It is quarantined, or its runner is not ready or silent. A runner that ended as it should left it for others.
+    """
+    found = {worker.device_id: worker.state != "ready" for worker in said if worker.device_id is not None}
+    for device in known:
+        unusable = device.state == devices.QUARANTINED or found.get(device.device_id, False)
+        found[device.device_id] = unusable and device.state != devices.DRAINING
     return found
 
 

@@ -130,3 +130,30 @@ def test_memory_of_each_redis_is_shown(tmp_path):
     assert "results: it does not answer" in shown
     assert re.findall(r"^(broker|results) +", shown, re.MULTILINE) == ["broker"]
     store.close()
+
+
+def test_chores_that_fail_and_disks_that_are_nearly_full_are_shown(tmp_path):
+    """A chore that has failed for a minute is a failure; a disk is none as long as workers can work."""
+    url = f"sqlite:///{tmp_path / 'grader.db'}"
+    store = Store(url)
+    store.migrate()
+    asked = {"GRADER_STATE_DIR": str(tmp_path), "GRADER_DATABASE_URL": url, "COLUMNS": "200"}
+    workers.say(store, workers.Identity(workers.RUN, "host", "cpu:host:0"), [], {}, {"state": 0.95})
+    judge = workers.Identity(workers.JUDGE, "host")
+
+    def told(for_s, status):
+        chores = {"deliver": workers.Failing(for_s=for_s, error="OSError: no room")}
+        workers.say(store, judge, [], {}, {"state": 0.5, "artifacts": 0.89}, chores)
+        return invoked("doctor", "--service", status=status, **asked).stdout
+
+    shown = told(59.0, 0)
+    assert re.findall(r"^(\S+) +(state|artifacts) +([0-9]+)%", shown, re.MULTILINE) == [
+        ("run/cpu:host:0", "state", "95")
+    ]
+    assert re.search(r"^judge/host +deliver +59 s +OSError: no room", shown, re.MULTILINE)
+    assert "deliver" in told(60.0, 1)
+    line = invoked("doctor", "--service", "--json", status=1, **asked).stdout.splitlines()[0]
+    assert json.loads(line)["chores"] == {"deliver": {"for_s": 60.0, "error": "OSError: no room"}}
+    workers.say(store, judge, [])
+    assert "chore that fails" not in invoked("doctor", "--service", **asked).stdout
+    store.close()

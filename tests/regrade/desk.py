@@ -1,7 +1,7 @@
 """Somebody who judges batches in this process, over a cohort of known kinds; and what a test does with the store."""
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from sqlalchemy import delete, select, update
+from sqlalchemy import select, update
 
 from checks.registry import Registry
 from grader_service.model.regrade import BatchState, Selection
@@ -90,8 +90,7 @@ def runs_of(*submission_ids):
 
 def lose(desk, *submission_ids):
     """Takes evidence away, as a clean-up that went too far would."""
-    with desk.store.transaction() as connection:
-        connection.execute(delete(EvidenceRow).where(runs_of(*submission_ids)))
+    overwrite(desk.store, EvidenceRow, runs_of(*submission_ids), document=b"", removed_at=1.0)
 
 
 def undecided(standing, outcome="inconclusive", **changes):

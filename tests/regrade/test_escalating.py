@@ -7,7 +7,8 @@ from grader_service.model.regrade import BatchState, Level
 from grader_service.regrade.escalating import escalate
 from grader_service.regrade.filters import lost_a_decision
 from grader_service.store import regrade_apply, regrades
-from tests.regrade.desk import diff, rewrite, state, undecided, worked_off
+from grader_service.store.tables import SubmissionRow
+from tests.regrade.desk import diff, overwrite, rewrite, state, undecided, worked_off
 
 
 def test_as_many_are_run_as_the_diff_says(desk, stricter):
@@ -41,3 +42,16 @@ def test_nothing_is_run_for_what_apply_would_leave_aside(desk, stricter):
     with pytest.raises(UsageError, match="nothing to run"):
         escalate(desk.store, batch_id, "ann")
     assert state(desk, batch_id) is BatchState.FINISHED
+
+
+def test_what_is_not_kept_any_more_is_not_run(desk, stricter):
+    """Those of which it is are; where there is none, it says so."""
+    batch_id = worked_off(desk, stricter)
+    lost = [change.submission_id for change in regrades.changes(desk.store, batch_id) if lost_a_decision(change)]
+    overwrite(desk.store, SubmissionRow, SubmissionRow.submission_id.in_(lost), artifact_removed_at=1.0)
+    with pytest.raises(UsageError, match=r"of no such submission .* the artifact is kept"):
+        escalate(desk.store, batch_id, "ann")
+    overwrite(desk.store, SubmissionRow, SubmissionRow.submission_id == lost[0], artifact_removed_at=None)
+    assert escalate(desk.store, batch_id, "ann") == 1
+    run = {change.submission_id for change in regrades.changes(desk.store, batch_id) if change.level is Level.RUN}
+    assert run == {lost[0]}

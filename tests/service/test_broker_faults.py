@@ -12,6 +12,7 @@ from grader_service.queue.app import JUDGE_QUEUES, RUN_QUEUES, make_app
 from grader_service.queue.hints import announce
 from grader_service.queue.tasks import register_judge, register_run
 from grader_service.settings import Settings
+from grader_service.store import workers
 from grader_service.store.sweep import Hint
 from tests.services.stream_proxy import StreamProxy, before_postgres
 from tests.waiting import wait_for
@@ -136,6 +137,7 @@ def test_a_worker_that_takes_no_hints_ends_itself(service):
     later, _ = service.post()
     assert deaf.process.wait(40) == 1
     assert deaf.said("hints_not_taken")
+    assert workers.RUN in {one.role for one in workers.workers(service.store)}  # missed, where nobody starts another
     assert service.state(later) == "run_queued"
     service.runner()
     service.one_verdict(later)

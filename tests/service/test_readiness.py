@@ -234,8 +234,12 @@ def test_a_stack_of_two_runners_one_of_which_cannot_grade(service, tmp_path, num
         for submission_id, task_id in posted:
             assert service.result(task_id, 60 + 2 * number)["status"] == "passed"
             assert [run["attempts"] for run in service.runs(submission_id)] == [0]
-        ready = {name: value for name, value in scrape(port).items() if name.startswith("grader_worker_ready")}
+        figures = scrape(port)
+        ready = {name: value for name, value in figures.items() if name.startswith("grader_worker_ready")}
         assert sorted(ready.values()) == [0.0, 1.0, 1.0]
+        assert sorted(value for name, value in figures.items() if name.startswith("grader_device_out")) == [0.0, 1.0]
+        folders = [name.partition('"')[2].partition('"')[0] for name in figures if name.startswith("grader_disk_ratio")]
+        assert sorted(folders) == ["artifacts", "state", "state", "state"]
     wait_for(lambda: asked(service, "ready", state_dir=other).returncode == 0, 30)
     assert service.command("doctor", "--service").returncode == 0
 
@@ -254,6 +258,18 @@ def test_a_run_that_failed_on_one_runner_is_tried_on_the_other(service, tmp_path
     (run,) = service.runs(submission_id)
     assert (run["attempts"], run["failed_device"].rpartition(":")[2]) == (1, "0")
     assert first.process.poll() is None
+
+
+def test_a_runner_that_does_not_come_up_is_missed(service):
+    """It ended as it should, and its successor fails at each start: one device of several may be out for weeks."""
+    first = service.runner(0)
+    wait_for(lambda: devices.devices(service.store), 60)
+    assert first.end() == 0
+    assert states(service) == []
+    failed = service.runner(0, GRADER_SANDBOX="docker", DOCKER_HOST=f"unix://{service.state_dir}/no.sock")
+    assert failed.process.wait(60) != 0
+    (worker,) = workers.workers(service.store)
+    assert (worker.state, worker.reason) == ("not_ready", "it has not come up yet; where it does not, its log says why")
 
 
 def test_a_runner_whose_loop_hangs_is_not_healthy(service):

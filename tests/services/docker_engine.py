@@ -21,6 +21,7 @@ _PACKAGES = {
     "node": "nodejs",
     "npm": "npm",
     "php": "php-cli",
+    "promtool": "prometheus",
 }
 _PHP_REDIS = "php-redis"
 _BROWSER = ("chromium", "chromium")

@@ -8,12 +8,13 @@ from sqlalchemy import update
 
 from grader_service.service.event_figures import EventFigures
 from grader_service.service.metrics import StoreCollector
-from grader_service.store import cancelling, dead_letters, devices, leases, operations, workers
+from grader_service.store import cancelling, dead_letters, devices, leases, operations, outbox, workers
 from grader_service.store.acceptance import Waiter
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.ids import Named
-from grader_service.store.tables import WorkerRow
+from grader_service.store.tables import OutboxRow, WorkerRow
+from tests.monitoring.scrapes import leave_unread, post, silence
 from tests.store.test_store import a_submission, accept, finish
 
 
@@ -61,7 +62,7 @@ def test_figures(store):
     assert 'grader_devices{state="ready"} 1.0' in text
     assert 'grader_worker_ready{role="run",worker="run/GPU-1"} 1.0' in text
     assert 'grader_worker_ready{role="judge",worker="judge/host"} 0.0' in text
-    assert 'grader_redis_memory_ratio{instance="broker"} 0.25' in text
+    assert 'grader_redis_memory_ratio{redis="broker"} 0.25' in text
     assert "grader_dead_letters 1.0" in text
 
 
@@ -136,6 +137,77 @@ def test_how_full_each_redis_is(store):
     workers.say(store, workers.Identity(workers.JUDGE, "old"), (), {"broker": 0.9, "results": 0.9})
     assert heard_of(30) == {"broker": 0.9, "results": 0.2}
     assert heard_of(90) == {"results": 0.2}
+
+
+def test_answers_that_nobody_reads(store):
+    """By queue; none that waits for another reason, and none once it was tried in vain or delivered."""
+
+    def found():
+        with store.transaction() as connection:
+            connection.execute(update(OutboxRow).values(not_before=0.0))
+        return outbox.unread_by_queue(store), {letter.id: letter for letter in outbox.due(store)}
+
+    post(store, "away")  # no task waits for it either
+    (letter,) = outbox.due(store)
+    outbox.postponed(store, letter, "ConnectionError: refused")
+    leave_unread(store, "inbox", 3)
+    unread, letters = found()
+    assert unread == {"inbox": 3}
+    refused, sent = [number for number, letter in letters.items() if letter.reply_queue == "inbox"][:2]
+    outbox.postponed(store, letters[refused], "ConnectionError: refused")
+    outbox.delivered(store, [sent])
+    assert found()[0] == {"inbox": 1}
+    assert 'grader_answers_unread{queue="inbox"} 1.0' in text_of(store)
+
+
+def test_queues_that_nobody_reads_are_named_up_to_a_number(store):
+    """Each name is a time series, and platforms may name as many as they like."""
+    for number in range(22):
+        leave_unread(store, f"q{number:02}", 2 if number == 21 else 1)
+    found = outbox.unread_by_queue(store)
+    assert len(found) == 21
+    assert (found["q21"], found["q00"], found[outbox.OTHERS]) == (2, 1, 2)
+
+
+def test_what_a_silent_worker_said_is_no_figure(store):
+    """Neither its chores nor its disk are as it left them."""
+    judge = workers.Identity(workers.JUDGE, "host")
+    failing = workers.Failing(for_s=90.0, error="OSError: \x1b[2J")
+    workers.say(store, judge, (), {}, {"state": 0.75}, {"deliver": failing})
+    assert workers.workers(store)[0].chores["deliver"]["error"] == "OSError: \ufffd[2J"
+    text = text_of(store)
+    assert 'grader_chore_failing_seconds{chore="deliver",role="judge",worker="judge/host"} 90.0' in text
+    assert 'grader_disk_ratio{folder="state",worker="judge/host"} 0.75' in text
+    silence(store, judge)
+    text = text_of(store)
+    assert "grader_chore_failing_seconds{" not in text
+    assert "grader_disk_ratio{" not in text
+
+
+@pytest.mark.parametrize(
+    ("state", "word", "out"),
+    [
+        (devices.READY, "ready", False),
+        (devices.READY, "not ready", True),
+        (devices.READY, "silent", True),
+        (devices.READY, "ended", False),
+        (devices.QUARANTINED, "ended", True),
+        (devices.QUARANTINED, "not ready", True),
+        (devices.DRAINING, "ready", False),
+        (devices.DRAINING, "silent", False),
+    ],
+)
+def test_a_device_that_nobody_can_use(store, state, word, out):
+    """By its own state and its runner's word; what an operator drained is where it should be."""
+    runner = workers.Identity(workers.RUN, "host", "GPU-1")
+    devices.see(store, "GPU-1", "host", "H100")
+    devices.set_state(store, "GPU-1", state, "why", "ann")
+    workers.say(store, runner, ["run space: no"] if word == "not ready" else [])
+    if word == "silent":
+        silence(store, runner)
+    if word == "ended":
+        workers.forget(store, runner)
+    assert f'grader_device_out{{device="GPU-1"}} {float(out)}' in text_of(store)
 
 
 def test_a_run_that_is_cancelled_leaves_its_device(store):
