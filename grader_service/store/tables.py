@@ -238,7 +238,7 @@ class OutboxRow(Base):
     )
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
-    verdict_id: Mapped[str | None] = mapped_column(String(32))
+    verdict_id: Mapped[str | None] = mapped_column(String(32), index=True)
     """Null for a refusal, which is answered and not kept."""
     document: Mapped[str | None] = mapped_column(Text)
     """The answer of a refusal."""

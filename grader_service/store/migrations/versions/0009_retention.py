@@ -44,12 +44,14 @@ def upgrade() -> None:
     _index("ix_evidence_kept", "evidence", "created_at", "removed_at is null")
     _index("ix_verdict_age", "verdict", "created_at", "current")
     _index("ix_outbox_delivered", "outbox", "delivered_at", "delivered_at is not null")
+    op.create_index("ix_outbox_verdict_id", "outbox", ["verdict_id"])
     _note_blobs(op.get_bind())
 
 
 def downgrade() -> None:
     """What was removed stays removed."""
     for table, index in (
+        ("outbox", "ix_outbox_verdict_id"),
         ("outbox", "ix_outbox_delivered"),
         ("verdict", "ix_verdict_age"),
         ("evidence", "ix_evidence_kept"),
