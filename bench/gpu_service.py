@@ -4,11 +4,13 @@
 
 Needs Docker, a lab image and one GPU; neither Redis nor PostgreSQL. Grades the reference, then a submission whose
 kernel writes outside its memory (an Xid that is the learner's own), then the reference's first steps again: the GPU
-must still be in service and clean.
+must still be in service and clean. Then the GPU is put into quarantine by hand, and its canary must bring it back; the
+exit status is 1 where it does not.
 """
 
 import base64
 import json
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -52,8 +54,8 @@ torch.cuda.synchronize()
 '''
 
 
-def main() -> None:
-    """Prints one block of facts for each step."""
+def main() -> int:
+    """Prints one block of facts for each step; 1 when the GPU did not come back."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         settings = Settings(state_dir=Path(folder))
         gpu = wiring.chosen_gpu(settings)
@@ -97,6 +99,17 @@ def main() -> None:
         print("\nquarantined:", reasons or "no", [device.state for device in devices.devices(store)])
         print("snapshot:", monitor.snapshot())
 
+        devices.quarantine(store, gpu.uuid, "by hand, to see a canary", "bench")
+        canary = wiring.canary(settings.model_copy(update={"canary_minutes": 0.01}), runner, monitor)
+        assert canary is not None
+        time.sleep(1)
+        started = time.monotonic()
+        tried = canary.look()
+        (device,) = devices.devices(store)
+        print(f"\ncanary: tried {tried}, {time.monotonic() - started:.1f} s, then {device.state} {device.reason or ''}")
+        print("snapshot:", monitor.snapshot())
+        return int(device.state != devices.READY)
+
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

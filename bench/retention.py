@@ -27,7 +27,8 @@ _ROWS = (
     "content_key, queue) select 's:'||n, 'lab', 'l'||n/20, 'c', {at}, 's.py', md5(n::text)||md5(n::text), 1, '[]', "
     "md5(n::text), 'live' from {n}",
     "insert into run (run_id, submission_id, learner, cohort, purpose, priority, state, plan, fence, attempts, "
-    "not_before, created_at) select md5(n::text), 's:'||n, 'l'||n/20, 'c', 'live', 0, 'done', '{{}}', 1, 0, 0, {at} from {n}",
+    "not_before, created_at) select md5(n::text), 's:'||n, 'l'||n/20, 'c', 'live', 0, 'done', '{{}}', 1, 0, 0, {at} "
+    "from {n}",
     "insert into evidence (run_id, fence, kind, sha256, size_bytes, document, created_at) select md5(n::text), 1, "
     "'measured', md5(n::text)||md5(n::text), 2000, decode(repeat(md5(n::text), 60), 'hex'), {at} from {n}",
     "insert into blob (sha256, size_bytes, data) select md5(n::text)||md5(n::text), 1, "

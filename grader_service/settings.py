@@ -67,6 +67,9 @@ class Settings(BaseSettings):
     reference_minutes: float = Field(default=30.0, ge=0.0, le=240.0)
     """How old a rate of our reference from between two runs may be that a glaring ratio is held against; 0 measures it
     in every run."""
+    canary_minutes: float = Field(default=10.0, ge=0.0, le=240.0)
+    """After how long in quarantine a submission of ours is tried on a GPU, to put it back into service; each failure
+    and each relapse doubles it, up to four hours; 0 leaves that to operators."""
     lease_s: float = Field(default=60.0, ge=1.0)
     """A worker that does not renew its claim for this long is taken for dead."""
     run_limit_s: float = Field(default=7200.0, ge=1.0)

@@ -23,7 +23,9 @@ from grader_service.store.engine import SCHEMA, Store
 if TYPE_CHECKING:
     from redis import Redis
 
+    from grader_service.gpu.monitor import GpuMonitor
     from grader_service.grading.crew import Device
+    from grader_service.service.canary import Canary
     from grader_service.service.gate import Gate
     from grader_service.service.retaining import Keeping
     from grader_service.service.run_spaces import HostWord
@@ -212,6 +214,27 @@ def runner_desk(
         reuse_days=settings.reuse_days,
         references=references,
         host=UnwatchedHost() if word is None else WatchedHost(word, sandbox, settings.state_dir),
+    )
+
+
+def canary(settings: Settings, desk: "RunnerDesk", monitor: "GpuMonitor | None") -> "Canary | None":
+    """What puts a runner's GPU back into service; None where the settings leave that to operators, or there is no GPU.
+
+    Its pods are none of those that are prepared for runs, nor does it leave a recipe for them.
+    """
+    from grader_service.grading.canary import grade_canary  # noqa: PLC0415 - see above
+    from grader_service.service.canary import Canary  # noqa: PLC0415
+
+    if monitor is None or not settings.canary_minutes:
+        return None
+    sandbox = open_sandbox(settings, desk.gpu)
+    return Canary(
+        desk.store,
+        monitor.uuid,
+        monitor,
+        lambda: grade_canary(sandbox, desk.device, desk.gpu, settings.state_dir),
+        first_s=60 * settings.canary_minutes,
+        owner=desk.owner,
     )
 
 

@@ -198,6 +198,9 @@ class OpenGate:
     def release(self) -> None:
         """There is no GPU."""
 
+    def examine(self) -> None:
+        """There is no GPU."""
+
 
 def message(submission_id: str, source: str, **more: object) -> dict[str, Any]:
     """What is posted for a submission of one file."""

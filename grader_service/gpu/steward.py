@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from grader_service.errors import InfrastructureError
 from grader_service.gpu.monitor import GpuGone, GpuMonitor, GpuSnapshot
@@ -10,7 +11,9 @@ from grader_service.gpu.xid import Blame, blame, explain
 
 
 class GpuUnfit(InfrastructureError):
-    """The GPU is not to be used: the run goes elsewhere or waits, and an operator is told."""
+    """The GPU is not to be used. A run that was on it is parked: it might take one GPU after another out of service."""
+
+    retry: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 import contextlib
 import os
 import socket
+import threading
+import time
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +14,7 @@ from celery import Celery, signals
 
 from grader_service import wiring
 from grader_service.errors import SandboxUnavailable
+from grader_service.gpu.monitor import GpuMonitor
 from grader_service.gpu.nvml import NvmlGpu
 from grader_service.gpu.steward import Steward
 from grader_service.host import Gpu
@@ -37,6 +40,8 @@ from grader_service.store.engine import Store
 from grader_service.store.sweep import not_announced
 
 log = structlog.get_logger(__name__)
+
+_OPENED_AGAIN_S = 10.0
 
 
 def run_worker(settings: Settings, *, slot: int = 0) -> int:
@@ -69,7 +74,9 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         # Fails here, before anything is taken, when the engine or the lab image is missing.
         sandbox = wiring.open_sandbox(settings, gpu)
         word = HostWord()
-        register_run(app, Child(settings, app, gpu, device, owner, word))
+        child = Child(settings, app, gpu, device, owner, word)
+        register_run(app, child)
+        signals.worker_process_init.connect(child.begin, weak=False)
         hands = Hands(1)
         hearing = Hearing(lambda: lying(app, RUN_QUEUES), hands, settings.lease_s)
         gate = DeviceGate(store, device, socket.gethostname(), gpu.model if gpu else "CPU", None)
@@ -83,7 +90,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
                 Probe(RUN_SPACE, RunSpaceProbe(sandbox, settings.state_dir, word, lambda: hands.idle).look),
                 database_probe(store),
                 Probe(BROKER, lambda: require_answer(redis)),
-                device_probe(store, device),
+                device_probe(store, device, canary=gpu is not None and settings.canary_minutes > 0),
             ],
             chores=lambda: sweeper.failing,
         )
@@ -113,7 +120,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
 
 
 class Child:
-    """The work of one hint, in the pool's child; what it needs is opened there, on the first one."""
+    """The work of one hint, and what a GPU wants beside, in the pool's child; what it needs is opened there."""
 
     def __init__(
         self, settings: Settings, app: Celery, gpu: Gpu | None, device: str, owner: str, word: HostWord
@@ -125,6 +132,7 @@ class Child:
         self._device = device
         self._owner = owner
         self._pid = 0
+        self._opening = threading.Lock()
         self._store: Store
         self._keeping: ReferenceKeeping
         self._without_labs: tuple[str, ...] = ()
@@ -135,13 +143,35 @@ class Child:
         Args:
             hinted: the run that the hint names.
         """
-        if self._pid != os.getpid():
-            self._store = wiring.open_store(self._settings)
-            gate = self._gate(self._store)
-            desk = wiring.runner_desk(self._settings, self._store, self._gpu, self._owner, gate, self._word)
-            self._keeping, self._without_labs = ReferenceKeeping(desk), desk.without_labs
-            self._pid = os.getpid()
-        return self._keeping.run_next(lambda end: self._ended(end, hinted))
+        return self._opened().run_next(lambda end: self._ended(end, hinted))
+
+    def begin(self, **_: Any) -> None:
+        """Opens what a GPU needs without waiting for a hint, which comes to none in quarantine; returns at once.
+
+        Celery calls it as each child begins, and ends a child that takes seconds for it.
+        """
+        if self._gpu is not None:
+            threading.Thread(target=self._watch, name="opening", daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            try:
+                return self._opened().watch()
+            except Exception as error:  # noqa: BLE001 - of the engine or the database, and tried again
+                log.warning("child_not_opened", error=str(error)[:300])
+                time.sleep(_OPENED_AGAIN_S)
+
+    def _opened(self) -> ReferenceKeeping:
+        with self._opening:
+            if self._pid != os.getpid():
+                self._store = wiring.open_store(self._settings)
+                monitor = NvmlGpu(self._gpu.uuid) if self._gpu is not None else None
+                gate = self._gate(self._store, monitor)
+                desk = wiring.runner_desk(self._settings, self._store, self._gpu, self._owner, gate, self._word)
+                canary = wiring.canary(self._settings, desk, monitor)
+                self._keeping, self._without_labs = ReferenceKeeping(desk, canary), desk.without_labs
+                self._pid = os.getpid()
+            return self._keeping
 
     def _ended(self, end: RunEnd, hinted: str) -> None:
         left = end is RunEnd.NOTHING and (self._without_labs or leases.failed_here(self._store, hinted, self._owner))
@@ -151,13 +181,10 @@ class Child:
             # What this run held back (its learner's next submission, its own judging) should not wait for the sweeper.
             announce_waiting(self._store, self._app, limit=2)
 
-    def _gate(self, store: Store) -> DeviceGate:
+    def _gate(self, store: Store, monitor: GpuMonitor | None) -> DeviceGate:
         steward = None
-        if self._gpu is not None:
-            steward = Steward(
-                NvmlGpu(self._gpu.uuid),
-                lambda reason: devices.quarantine(store, self._device, reason, self._owner),
-            )
+        if monitor is not None:
+            steward = Steward(monitor, lambda reason: devices.quarantine(store, self._device, reason, self._owner))
         return DeviceGate(store, self._device, socket.gethostname(), self._gpu.model if self._gpu else "CPU", steward)
 
 

@@ -30,6 +30,14 @@ class Gate(Protocol):
         """
         ...
 
+    def examine(self) -> None:
+        """Looks at the device after a run broke off, as closely as before the next one.
+
+        Raises:
+            GpuUnfit: that run left it unfit.
+        """
+        ...
+
 
 class DeviceGate:
     """The gate of one GPU, or of a slot of a host without one.
@@ -67,6 +75,11 @@ class DeviceGate:
     def release(self) -> Health | None:
         """See `Gate.release`."""
         return self._steward.release() if self._steward is not None else None
+
+    def examine(self) -> None:
+        """See `Gate.examine`."""
+        if self._steward is not None:
+            self._steward.admit()
 
     def seen(self) -> str:
         """Tells the store that the device is here; returns its state."""

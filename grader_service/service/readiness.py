@@ -17,7 +17,7 @@ from grader_service import state_folder
 from grader_service.errors import GraderError, InfrastructureError
 from grader_service.service import pulse
 from grader_service.service.disk_use import disk_use
-from grader_service.store import devices, workers
+from grader_service.store import canaries, devices, workers
 from grader_service.store.engine import Store, StoreUnavailable
 
 log = structlog.get_logger(__name__)
@@ -64,15 +64,22 @@ def database_probe(store: Store) -> Probe:
     return Probe(DATABASE, store.check_schema)
 
 
-def device_probe(store: Store, device_id: str) -> Probe:
-    """The device's steward has not taken it out of service."""
+def device_probe(store: Store, device_id: str, *, canary: bool = False) -> Probe:
+    """The device's steward has not taken it out of service.
+
+    Args:
+        store: knows the device.
+        device_id: of the runner.
+        canary: whether the runner tries by itself to put it back.
+    """
 
     def look() -> None:
         state, reason = devices.state_and_reason(store, device_id)
         if state == devices.QUARANTINED:
-            raise InfrastructureError(
-                f"{device_id} is quarantined: {reason}; mend that, then `grader devices ready {device_id}`"
-            )
+            remedy = f"mend that, then `grader devices ready {device_id}`"
+            if canary and canaries.quarantine_of(store, device_id) is not None:
+                remedy = f"a canary puts it back by itself once it grades again; or {remedy}"
+            raise InfrastructureError(f"{device_id} is quarantined: {reason}; {remedy}")
 
     return Probe("device", look, after=DATABASE)
 

@@ -1,4 +1,4 @@
-"""Keeps the rate of our fair reference fresh on a runner's device: after a run, and while nothing waits."""
+"""What a runner's device does beside runs: our reference is measured, and a canary tried while it is quarantined."""
 
 import threading
 import time
@@ -7,7 +7,9 @@ from collections.abc import Callable
 import structlog
 
 from grader_service.errors import GraderError
+from grader_service.service.canary import Canary
 from grader_service.service.runner import RunEnd, RunnerDesk, removal, run_next
+from grader_service.store import devices
 
 log = structlog.get_logger(__name__)
 
@@ -15,16 +17,18 @@ _LOOK_S = 10.0
 
 
 class ReferenceKeeping:
-    """Runs and the reference take turns on the device; see `KeptReferences`."""
+    """Runs, the reference and the canary take turns on the device; see `KeptReferences` and `Canary`."""
 
-    def __init__(self, desk: RunnerDesk, *, look_s: float = _LOOK_S) -> None:
+    def __init__(self, desk: RunnerDesk, canary: Canary | None = None, *, look_s: float = _LOOK_S) -> None:
         """Starts nothing yet.
 
         Args:
-            desk: of the runner; where it keeps no references, only runs have turns.
-            look_s: between two looks, while nothing runs, whether the reference is due.
+            desk: of the runner; where it keeps no references, none has a turn.
+            canary: of its device; None where only operators put that back into service.
+            look_s: between two looks, while nothing runs, whether one of them is due.
         """
         self._desk = desk
+        self._canary = canary
         self._look_s = look_s
         self._turn = threading.Lock()
         self._idle: threading.Thread | None = None
@@ -35,17 +39,29 @@ class ReferenceKeeping:
         Args:
             after: told the end of the run before anything else is done: somebody may wait for it.
         """
-        references = self._desk.references
-        if references is None:
-            return self._run(after)
-        if self._idle is None:
-            self._idle = threading.Thread(target=self._keep, name="reference", daemon=True)
-            self._idle.start()
+        if self._desk.references is not None:
+            self.watch()
         with self._turn:
             end = self._run(after)
             if end is RunEnd.STORED:
                 self._refresh_safely()
         return end
+
+    def watch(self) -> None:
+        """From now on looks at the device while nothing runs; once is enough. What a dead runner left comes first."""
+        with self._turn:
+            if self._idle is None:
+                self._idle = threading.Thread(target=self._keep, name="idle", daemon=True)
+                self._idle.start()
+
+    def judge_what_was_left(self) -> None:
+        """Judges the device where a run stands in the store that died with its runner: its lease has not ended yet.
+
+        Found unfit now, the device keeps that run from being handed to another one. Call it while no run is open.
+        """
+        device = devices.device_of(self._desk.owner)
+        if any(one.device_id == device and one.run_id for one in devices.devices(self._desk.store)):
+            self._desk.gate.open()
 
     def refresh(self) -> bool:
         """Measures the reference when it is due and the device may be used; whether it did."""
@@ -64,10 +80,20 @@ class ReferenceKeeping:
         return end
 
     def _keep(self) -> None:
+        with self._turn:
+            self._judge_safely()
         while True:
             time.sleep(self._look_s)
             with self._turn:
                 self._refresh_safely(only_if_free=True)
+                if self._canary is not None and self._desk.host.fit():
+                    self._canary.look()
+
+    def _judge_safely(self) -> None:
+        try:
+            self.judge_what_was_left()
+        except GraderError as error:  # then the next run's gate judges it
+            log.warning("device_not_judged", error=str(error)[:300])
 
     def _refresh_safely(self, *, only_if_free: bool = False) -> None:
         """Nothing that goes wrong here may touch a run: the one before is stored, the next one measures everything.

@@ -117,7 +117,7 @@ def run_next(desk: RunnerDesk, afterwards: contextlib.ExitStack | None = None) -
             if keeper.lost:
                 return RunEnd.LOST
             hung = InfrastructureError(f"the run hung: it was not done within {desk.limit_s:g} s")
-            return _fail(desk, claim, hung if keeper.overdue else error)
+            return _fail(desk, claim, hung if keeper.overdue and error.retry else error)
         except Exception as error:
             log.exception("run_bug")
             return _fail(desk, claim, InfrastructureError(f"{type(error).__name__}: {error}"))
@@ -189,8 +189,14 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable, afterwards: context
                 feedback=rejection.feedback,
             )
             kept = _store(desk, claim, "rejection", refusal.model_dump_json().encode(), {})
+        except NotBegun:
+            raise
+        except Exception:
+            desk.gate.examine()  # a run that broke off because it broke the GPU must not break the next one
+            raise
         else:
             if sandbox.aborted:
+                desk.gate.examine()
                 raise SandboxUnavailable("the run was aborted")
             evidence = _with_health(outcome.evidence, desk.gate.release())
             kind: results.EvidenceKind = "measured" if _tested(evidence) else "evidence"

@@ -1,8 +1,9 @@
 """GPUs and slots as the store knows them: which host has them, whether they may be used, and why not."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, case, null, select, update
 
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
@@ -11,6 +12,8 @@ from grader_service.store.tables import DeviceRow, RunRow, RunState, written
 from grader_service.store.upsert import insert_into
 
 _SEEN_S = 120.0
+_FORGIVEN_S = 86_400.0
+"""A device that is out of service again within this time waits longer for its canary."""
 READY, QUARANTINED, DRAINING = "ready", "quarantined", "draining"
 
 
@@ -30,7 +33,7 @@ class Device:
 
 
 def see(store: Store, device_id: str, host: str, model: str) -> str:
-    """Registers a device or says that it is still there; returns its state, which only operators improve."""
+    """Registers a device or says that it is still there; returns its state, which operators and canaries improve."""
     with store.transaction() as connection:
         values = {"device_id": device_id, "host": host, "model": model, "state": READY, "fence": 0, "seen_at": db_now()}
         state = connection.execute(
@@ -45,9 +48,16 @@ def see(store: Store, device_id: str, host: str, model: str) -> str:
 
 
 def quarantine(store: Store, device_id: str, reason: str, actor: str) -> None:
-    """Takes a device out of service until an operator looks at it."""
+    """Takes a device out of service until a canary or an operator puts it back; a drained one waits for an operator."""
+    relapse = DeviceRow.canary_from > db_now() - _FORGIVEN_S
+    changes = {
+        "canary_from": case(
+            (DeviceRow.state == READY, db_now()), (DeviceRow.state == DRAINING, null()), else_=DeviceRow.canary_from
+        ),
+        "canary_tries": case((relapse, DeviceRow.canary_tries + 1), else_=0),
+    }
     with store.transaction() as connection:
-        _set(connection, device_id, QUARANTINED, reason, actor)
+        _set(connection, device_id, QUARANTINED, reason, actor, **changes)
 
 
 def set_state(store: Store, device_id: str, state: str, reason: str | None, actor: str) -> bool:
@@ -83,12 +93,24 @@ def devices(store: Store) -> list[Device]:
         DeviceRow.model,
         DeviceRow.state,
         DeviceRow.reason,
+        DeviceRow.canary_failed,
         (db_now() - DeviceRow.seen_at).label("seen_s"),
     ).order_by(DeviceRow.host, DeviceRow.device_id)
     running = select(RunRow.lease_owner, RunRow.run_id).where(RunRow.state == written(RunState.RUNNING))
     with store.transaction() as connection:
         runs = {device_of(row.lease_owner or ""): row.run_id for row in connection.execute(running)}
-        return [Device(**row, run_id=runs.get(row["device_id"])) for row in connection.execute(statement).mappings()]
+        return [
+            Device(
+                row.device_id,
+                row.host,
+                row.model,
+                row.state,
+                _why(row.reason, row.canary_failed),
+                row.seen_s,
+                run_id=runs.get(row.device_id),
+            )
+            for row in connection.execute(statement)
+        ]
 
 
 def host_of(owner: str) -> str:
@@ -104,10 +126,15 @@ def device_of(owner: str) -> str:
 
 def state_and_reason(store: Store, device_id: str) -> tuple[str | None, str | None]:
     """State of this device and why, as its steward or an operator left it; nothing when the store does not know it."""
-    asked = select(DeviceRow.state, DeviceRow.reason).where(DeviceRow.device_id == device_id)
+    asked = select(DeviceRow.state, DeviceRow.reason, DeviceRow.canary_failed).where(DeviceRow.device_id == device_id)
     with store.transaction() as connection:
         found = connection.execute(asked).one_or_none()
-    return (None, None) if found is None else (found.state, found.reason)
+    return (None, None) if found is None else (found.state, _why(found.reason, found.canary_failed))
+
+
+def quarantined(connection: Connection) -> set[str]:
+    """Ids of the devices that their stewards took out of service."""
+    return set(connection.execute(select(DeviceRow.device_id).where(DeviceRow.state == QUARANTINED)).scalars())
 
 
 def ready(store: Store) -> int:
@@ -115,10 +142,14 @@ def ready(store: Store) -> int:
     return sum(device.state == READY and device.seen_s < _SEEN_S for device in devices(store))
 
 
-def _set(connection: Connection, device_id: str, state: str, reason: str | None, actor: str) -> bool:
-    done = connection.execute(
-        update(DeviceRow).where(DeviceRow.device_id == device_id).values(state=state, reason=reason)
-    )
+def _why(reason: str | None, canary_failed: str | None) -> str | None:
+    """Why it is not in service, and how its canary failed."""
+    return "; ".join(filter(None, (reason, canary_failed))) or None
+
+
+def _set(connection: Connection, device_id: str, state: str, reason: str | None, actor: str, **changes: Any) -> bool:
+    changes |= {"state": state, "reason": reason, "canary_failed": None, "fence": DeviceRow.fence + 1}
+    done = connection.execute(update(DeviceRow).where(DeviceRow.device_id == device_id).values(**changes))
     if done.rowcount:
         record(connection, f"device_{state}", actor, device=device_id, reason=reason)
     return bool(done.rowcount)

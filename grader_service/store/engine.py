@@ -14,7 +14,7 @@ from grader_service.errors import ConfigurationError, InfrastructureError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA = "0010"
+SCHEMA = "0011"
 """The newest of the migrations; written here too, so that a command which only asks need not load them."""
 _BUSY_S = 30.0
 _OPTIONS = "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000 -c jit=off"

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Row, and_, or_, select, update
 
+from grader_service.store import devices
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.leases import Claim, Stage, settle_failure
@@ -31,6 +32,8 @@ class Hint:
 def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
     """Takes back runs whose worker is gone; returns how many. Bounded tries, then an operator's attention.
 
+    A run whose device was found unfit meanwhile is not handed to another one.
+
     Raises:
         RowsLeft: some could not be taken back; all others were.
         StoreUnavailable: the database failed.
@@ -54,6 +57,7 @@ def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
         rows = connection.execute(expired).all()
         # Before the first one waits in the queue again, where an operator who holds the batch of the next may want it.
         hold_batches(connection, [row.item_id for row in rows if row.item_id is not None])
+        unfit = devices.quarantined(connection) if rows else set()
 
         def take_back(row: Row[Any]) -> None:
             claim = Claim(
@@ -66,7 +70,10 @@ def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
                 item_id=row.item_id,
             )
             error = f"{claim.owner} stopped renewing its lease while {row.state}"
-            settle_failure(connection, claim, error, max_attempts=max_attempts, delay_s=delay_s)
+            tries = max_attempts
+            if claim.stage == "run" and (device := devices.device_of(claim.owner)) in unfit:
+                error, tries = f"{error}, and {device} was taken out of service", 1
+            settle_failure(connection, claim, error, max_attempts=tries, delay_s=delay_s)
 
         left = one_by_one(connection, rows, take_back, lambda row: row.run_id)
     tell(left, "runs whose lease ended")

@@ -31,7 +31,8 @@ class RunState(StrEnum):
     JUDGING = "judging"
     DONE = "done"
     NEEDS_ATTENTION = "needs_attention"
-    """Our failures used up its tries; an operator decides. Never a learner's failure."""
+    """Our failures used up its tries, or its GPU went out of service under it; an operator decides. Never a learner's
+    failure."""
     CANCELLED = "cancelled"
     """Taken back before it was done; only runs of re-grades are. What an operator cancels of a learner is judged."""
 
@@ -285,7 +286,14 @@ class DeviceRow(Base):
     lease_owner: Mapped[str | None]
     lease_until: Mapped[float | None]
     fence: Mapped[int] = mapped_column(Integer, default=0)
+    """Raised by every change of its state: what a canary found before is not used."""
     seen_at: Mapped[float]
+    canary_from: Mapped[float | None] = mapped_column(server_default="0")
+    """Since when a canary waits for its turn, or when it put the device back; null where only an operator does that."""
+    canary_tries: Mapped[int] = mapped_column(Integer, server_default="0")
+    """How often the wait for the next one was doubled."""
+    canary_failed: Mapped[str | None] = mapped_column(Text)
+    """When and how the last one of this quarantine failed."""
 
 
 class WorkerRow(Base):

@@ -3,6 +3,7 @@
 The GPUs are in memory; steward, gate, lock, store and runs are the real ones.
 """
 
+import dataclasses
 import functools
 import json
 import os
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 import pytest
 
 from grader_service import wiring
-from grader_service.errors import ConfigurationError
+from grader_service.errors import ConfigurationError, NotBegun, SandboxUnavailable
 from grader_service.gpu.memory import InMemoryGpu
 from grader_service.gpu.nvml import NvmlGpu
 from grader_service.gpu.nvml_memory import InMemoryCard, InMemoryInstance, InMemoryNvml
@@ -27,15 +28,17 @@ from grader_service.queue import run_worker
 from grader_service.queue.app import make_app
 from grader_service.service.device_lock import Hold, Neighbour, hold_device
 from grader_service.service.gate import DeviceGate
+from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.run_spaces import HostWord
 from grader_service.service.runner import RunEnd, RunnerDesk, run_next
 from grader_service.settings import Settings
-from grader_service.store import devices
+from grader_service.store import devices, leases, operations
+from grader_service.store.ids import Named
 from grader_service.store.results import load_evidence
-from grader_service.store.sweep import to_announce
+from grader_service.store.sweep import expire_leases, to_announce
 from grader_service.store.tables import EventRow
 from tests.command_line import grader
-from tests.service.harness import QUICK
+from tests.service.harness import QUICK, SLOW
 from tests.store.threads import at_once
 from tests.waiting import wait_for
 
@@ -156,20 +159,96 @@ def test_an_application_error_stays_with_its_run(bench, card):
     ],
 )
 @pytest.mark.parametrize("source", [QUICK, "raise RuntimeError('CUDA error: an illegal memory access')"])
-def test_a_fault_of_the_hardware_voids_the_run(bench, card, fault, reason, source):
-    """(E4', E7') Whatever the learner's code made of it: nothing is stored, the GPU goes, another one executes it."""
+def test_a_fault_of_the_hardware_parks_the_run(bench, card, fault, reason, source):
+    """(E4', E7') Whatever the learner's code made of it: nothing is stored, the GPU goes, and no other one gets the run
+    before an operator has looked at it; nothing is counted against the learner."""
     first, second = card(1), card(2)
     first.during.append(lambda: fault(first.gpu))
     submission_id = bench.submit(source)
     assert first.run() is RunEnd.FAILED
     run = bench.run(submission_id)
-    assert (run.state, run.attempts) == ("run_queued", 1)
+    assert run.state == "needs_attention"
+    assert f"{first.gpu.uuid} was taken out of service" in run.last_error
     assert reason in run.last_error
     assert load_evidence(bench.store, run.run_id) is None
     assert device(bench, first).state == devices.QUARANTINED
     assert first.run() is RunEnd.CLOSED  # nothing more is claimed by it
+    assert second.run() is RunEnd.NOTHING
+    (stuck,) = operations.queue_state(bench.store).stuck
+    assert stuck["run_id"] == run.run_id
+
+    assert operations.retry(bench.store, "operator", Named(submission_id, run.run_id)) == 1
     assert second.run() is RunEnd.STORED
     assert bench.judge().status is (Status.PASSED if source == QUICK else Status.FAILED)
+
+
+BROKE_OFF = pytest.mark.parametrize(
+    ("error", "left", "state"),
+    [
+        (SandboxUnavailable, {"processes": [4711]}, "needs_attention"),
+        (SandboxUnavailable, {"xids": [79]}, "needs_attention"),
+        (RuntimeError, {"memory_used_mib": 30_000}, "needs_attention"),
+        (SandboxUnavailable, {}, "run_queued"),
+        (NotBegun, {"xids": [79]}, "run_queued"),
+    ],
+    ids=["a process is left", "its fault is told later", "a defect of ours", "the GPU is clean", "no code of its ran"],
+)
+
+
+@BROKE_OFF
+def test_a_run_that_broke_off_is_parked_where_it_left_the_gpu_unfit(bench, card, error, left, state):
+    """The pods that died of the fault are told of first: whether it is one shows in a look as before the next run."""
+    first, second = card(1), card(2)
+
+    def breaks():
+        for name, value in left.items():
+            setattr(first.gpu, name, value)
+        raise error("the clean room's pod ended")
+
+    first.during.append(breaks)
+    submission_id = bench.submit()
+    assert first.run() is RunEnd.FAILED
+    run = bench.run(submission_id)
+    assert (run.state, run.attempts) == (state, 1)
+    assert ("taken out of service" in run.last_error) == (state == "needs_attention")
+    assert second.run() is (RunEnd.STORED if state == "run_queued" else RunEnd.NOTHING)
+
+
+def test_a_run_that_hung_is_parked_where_the_gpu_failed(bench, card):
+    """It is no case for another try, though a run that hangs is."""
+    only = card(1)
+    only.during.append(lambda: only.gpu.xids.append(79))
+    submission_id = bench.submit(SLOW.format(seconds=60))
+    desk = dataclasses.replace(only.desk, limit_s=0.5, lease_s=1.5)
+    assert run_next(desk) is RunEnd.FAILED
+    run = bench.run(submission_id)
+    assert run.state == "needs_attention"
+    assert "Xid 79" in run.last_error
+
+
+@pytest.mark.parametrize("unfit", [True, False])
+def test_a_run_whose_runner_died_is_parked_where_it_left_the_gpu_unfit(bench, card, unfit):
+    """The runner in its place looks at the device before the lease ends; a clean one is no reason."""
+    only = card(1)
+    submission_id = bench.submit()
+    only.desk.gate.seen()
+    assert leases.claim(bench.store, "run", f"host/{only.gpu.uuid}/dead", 0.0) is not None
+    only.gpu.recovery_action = "a GPU reset" if unfit else None
+    ReferenceKeeping(only.desk).judge_what_was_left()
+    assert device(bench, only).state == (devices.QUARANTINED if unfit else devices.READY)
+    assert expire_leases(bench.store, max_attempts=3, delay_s=0.0) == 1
+    run = bench.run(submission_id)
+    assert (run.state, run.attempts) == ("needs_attention" if unfit else "run_queued", 1)
+    assert (f"{only.gpu.uuid} was taken out of service" in run.last_error) == unfit
+
+
+def test_a_new_runner_judges_nobody_where_no_run_was_left(bench, card):
+    """Somebody may use the GPU while nothing waits for it."""
+    only = card(1)
+    only.desk.gate.seen()
+    only.gpu.processes.append(4711)
+    ReferenceKeeping(only.desk).judge_what_was_left()
+    assert device(bench, only).state == devices.READY
 
 
 def test_when_the_last_gpu_is_gone_the_queue_waits(bench, card):
@@ -181,7 +260,7 @@ def test_when_the_last_gpu_is_gone_the_queue_waits(bench, card):
     assert bench.judge() is None
     assert [(bench.run(one).state, bench.run(one).attempts) for one in waiting] == [("run_queued", 0)] * 2
     only.gpu.processes.clear()
-    assert only.run() is RunEnd.CLOSED  # clean again, but nobody has looked at it
+    assert only.run() is RunEnd.CLOSED  # clean again, but neither a canary nor a person has tried it
     assert "4711" in grader("devices", "list", state_dir=bench.state_dir, COLUMNS="200").stdout
     assert grader("devices", "ready", only.gpu.uuid, state_dir=bench.state_dir).returncode == 0
     assert bench.run_all(only.desk) == [RunEnd.STORED] * 2

@@ -132,6 +132,8 @@ class TestTheWord:
         assert worker.state == "not_ready"
         assert worker.reason == "device: GPU-1 is quarantined: Xid 79; mend that, then `grader devices ready GPU-1`"
         assert pulse.last(bench.state_dir).problems == (worker.reason,)
+        (told,) = problems([device_probe(bench.store, "GPU-1", canary=True)]).values()
+        assert told.startswith("GPU-1 is quarantined: Xid 79; a canary puts it back by itself")
         devices.set_state(bench.store, "GPU-1", devices.DRAINING, "new driver", "ann")
         readiness.look()  # an operator's wish is no fault
         assert [one.state for one in workers.workers(bench.store)] == ["ready"]

@@ -9,6 +9,7 @@ from alembic import command
 from sqlalchemy import text
 
 from grader_service.model.evidence import Need, RunPlan
+from grader_service.store import canaries, devices
 from grader_service.store import engine as engine_module
 from grader_service.store.engine import Store
 from tests.conftest import fresh_database
@@ -36,6 +37,16 @@ def insert(connection, table, **values):
     """One row, of the columns that the first version had."""
     names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
     connection.execute(text(f"insert into {table} ({names}) values ({marks})"), values)  # noqa: S608 - ours
+
+
+def test_what_was_quarantined_before_there_were_canaries_gets_one_at_once(old_store):
+    """Nobody waits for an operator any longer; what an operator had drained waits for him."""
+    for name, state in (("GPU-a", devices.QUARANTINED), ("GPU-b", devices.DRAINING)):
+        with old_store.transaction() as connection:
+            insert(connection, "device", device_id=name, host="h", model="m", state=state, fence=0, seen_at=1.0)
+    old_store.migrate()
+    assert canaries.quarantine_of(old_store, "GPU-a").waited_s > canaries.MOST_S
+    assert canaries.quarantine_of(old_store, "GPU-b") is None
 
 
 def test_a_filled_database_is_brought_to_this_version(old_store):
