@@ -12,7 +12,9 @@ log = structlog.get_logger(__name__)
 
 EVERY_S = 300.0
 _SHELVES = 256
-_AT_ONCE = 500
+_AT_ONCE = 100
+_OLD_S = 2 * FRESH_S
+"""Twice as old as what is renewed when it comes again: nothing is removed that was put here a moment ago."""
 
 
 class Collector:
@@ -39,12 +41,11 @@ class Collector:
         """
         shelf = f"{self._shelf % _SHELVES:02x}"
         self._shelf += 1
-        # Twice as old as what is renewed when it comes again: nothing is removed that was put here a moment ago.
-        old = [name for name, age_s in self._artifacts.kept(shelf) if age_s > 2 * FRESH_S]
+        old = [name for name, age_s in self._artifacts.kept(shelf) if age_s > _OLD_S]
         removed = 0
         for first in range(0, len(old), _AT_ONCE):
             for name in unreferenced(self._store, old[first : first + _AT_ONCE], days=self._days):
-                self._artifacts.remove(shelf, name)
-                removed += 1
+                # One that came again since is young, and may have a submission by now.
+                removed += self._artifacts.remove(shelf, name, older_s=_OLD_S)
         if removed:
             log.info("artifacts_removed", folder=shelf, files=removed)

@@ -1,7 +1,7 @@
 """Takes messages in: reads, admits, stores the artifact, accepts; answers at once what cannot be graded."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
@@ -31,7 +31,7 @@ from grader_service.store.acceptance import Accepted, Arrival, Repeated, Waiter,
 from grader_service.store.admission import Admitted, Conflicting, Content, IntakeLimits, Refused, Wanted, foresee
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
-from grader_service.store.events import record
+from grader_service.store.events import REFUSED, record
 from grader_service.store.outbox import enqueue
 from grader_service.store.tables import Purpose
 
@@ -254,5 +254,7 @@ def _refuse(desk: IntakeDesk, body: object, task_id: str | None, code: str, feed
             verdict.model_dump_json(),
         )
         said = neutralise(feedback[:500])
-        record(connection, "refused", desk.actor, submission_id=submission_id, code=code, feedback=said)
+        named = body.get("learner") if isinstance(body, Mapping) else None
+        learner = neutralise(named[:200]) if isinstance(named, str) else None
+        record(connection, REFUSED, desk.actor, submission_id=submission_id, code=code, feedback=said, learner=learner)
     return Taken("refused")

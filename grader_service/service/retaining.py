@@ -3,19 +3,23 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
-from grader_service.errors import InfrastructureError
+from grader_service.errors import GraderError, InfrastructureError
 from grader_service.service.event_figures import count_old
 from grader_service.store import retention
 from grader_service.store.engine import Store
+from grader_service.store.one_by_one import RowsLeft, tell
 from grader_service.store.retention import Step
 
 log = structlog.get_logger(__name__)
 
 EVERY_S = 300.0
 _AT_ONCE = 200
+_MOST_LEFT = 1000
+"""Rows that could not be removed in one round: there is more wrong than single rows."""
 _TURN_S = 10.0
 """For so long in each round each kind is removed: 100,000 rows an hour, beside which the service goes on."""
 
@@ -66,26 +70,36 @@ class Retention:
         Raises:
             InfrastructureError: something could not be removed; everything else was.
         """
-        failures: list[InfrastructureError] = []
+        turns: list[Callable[[], None]] = [self._count]
+        turns += [partial(self._turn, kind, step, days) for kind, step, days in self._keeping.steps()]
+        failures = []
+        for turn in turns:
+            try:
+                turn()
+            except Exception as error:  # noqa: BLE001 - what one kind meets must not keep the others
+                failures.append(str(error) if isinstance(error, GraderError) else f"{type(error).__name__}: {error}")
+        if failures:
+            raise InfrastructureError("; ".join(failures))
+
+    def _count(self) -> None:
         while count_old(self._store):
             pass
-        for kind, step, days in self._keeping.steps():
-            try:
-                self._turn(kind, step, days)
-            except InfrastructureError as error:
-                failures.append(error)
-        if failures:
-            raise failures[0]
 
     def _turn(self, kind: str, step: Step, days: float) -> None:
         until = self._clock() + _TURN_S
         removed = 0
-        try:
-            while self._clock() < until:
-                done = step(self._store, days, self._at_once)
+        left: dict[str, str] = {}
+        what = ""
+        done = 1
+        while done and self._clock() < until and len(left) < _MOST_LEFT:
+            try:
+                done = step(self._store, days, self._at_once, left)
                 removed += done
-                if done < self._at_once:
-                    break
-        finally:
-            if removed:
-                log.info("removed_for_age", kind=kind, rows=removed, days=days)
+            except RowsLeft as rows:
+                left |= rows.left
+                what = rows.what
+                removed += rows.handled
+                done = rows.handled + len(rows.left)
+        if removed:
+            log.info("removed_for_age", kind=kind, rows=removed, days=days)
+        tell(left, what)

@@ -139,18 +139,22 @@ class ArtifactStore:
         except Exception as error:
             raise InfrastructureError(f"the artifact store did not say what it has: {error}") from error
 
-    def remove(self, shelf: str, name: str) -> None:
-        """Deletes a file, named as by `kept`.
+    def remove(self, shelf: str, name: str, *, older_s: float) -> bool:
+        """Deletes a file, named as by `kept`, if it is still older than this; whether it did.
 
         Raises:
             InfrastructureError: the store did not do it.
         """
+        path = f"{self._root}/{shelf}/{name}"
         try:
-            self._files.rm_file(f"{self._root}/{shelf}/{name}")
+            if self._age_s(path) <= older_s:
+                return False
+            self._files.rm_file(path)
         except FileNotFoundError:
-            return
+            return False
         except Exception as error:
             raise InfrastructureError(f"the artifact store did not remove {name}: {error}") from error
+        return True
 
     def _path(self, digest: str) -> str:
         return f"{self._root}/{digest[:2]}/{digest}"

@@ -1,20 +1,20 @@
 """Removes everything about a learner, step by step; what is left is a count, under a digest of the learner's id."""
 
 import base64
-import binascii
 import hashlib
 import json
+import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, or_, select, update
 
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
-from grader_service.store.events import record_all
+from grader_service.store.events import REFUSED, record_all
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.removal import remove_submission
 from grader_service.store.retention_tables import ErasureRow
@@ -23,6 +23,8 @@ from grader_service.store.tables import DeadLetterRow, EventRow, OutboxRow, RunR
 _AT_ONCE = 20
 _FIGURES = frozenset({"status", "checks", "gpu_held_s", "timings_s", "fence", "state", "kind_of", "attempts"})
 """What an event keeps of its details: what figures are made of."""
+_PAGE = 20_000
+_BODY = re.compile(rb'"body"\s*:\s*"([A-Za-z0-9+/]+)')
 ERASED = "erased"
 
 
@@ -89,11 +91,13 @@ def erase(store: Store, learner: str, actor: str, noted: Callable[[Erasure], str
     row = _begin(store, learner)
     while _some_submissions(store, row.erasure_id, learner):
         pass
+    refused = _refused(store, learner)
     with store.transaction() as connection:
         others = Counter(
-            selections=_selections(connection, learner),
+            selections=_selections(connection, [learner], "learners"),
             dead_letters=_dead_letters(connection, learner),
-            answers=_refusals(connection, learner),
+            answers=_refusals(connection, refused),
+            events_stripped=_strip_events(connection, EventRow.id.in_(refused)),
         )
         removed = _add(connection, row.erasure_id, others)
         now = connection.execute(select(db_now())).scalar_one()
@@ -118,85 +122,97 @@ def _some_submissions(store: Store, erasure_id: str, learner: str) -> bool:
     """Removes the next few; whether there were any."""
     with store.transaction() as connection:
         chosen = select(SubmissionRow.submission_id).where(SubmissionRow.learner == learner).limit(_AT_ONCE)
-        ids = connection.execute(chosen.with_for_update()).scalars().all()
-        _hold_batches(connection, ids)
-        removed: Counter[str] = Counter()
+        ids = connection.execute(chosen).scalars().all()
+        _hold(connection, ids)
+        removed: Counter[str] = Counter(selections=_selections(connection, ids, "submissions"))
         for submission_id in ids:
-            removed["events_stripped"] += _strip_events(connection, submission_id)
+            runs = select(RunRow.run_id).where(RunRow.submission_id == submission_id)
+            theirs = or_(EventRow.submission_id == submission_id, EventRow.run_id.in_(runs))
+            removed["events_stripped"] += _strip_events(connection, theirs)
             removed += remove_submission(connection, submission_id)
         _add(connection, erasure_id, removed)
     return bool(ids)
 
 
-def _hold_batches(connection: Connection, submission_ids: Sequence[str]) -> None:
-    """Batches of re-grades before their items and runs, and in the order in which all hold several."""
+def _hold(connection: Connection, submission_ids: Sequence[str]) -> None:
+    """Batches of re-grades, runs, submissions, until the transaction ends: in the order in which others hold them."""
     theirs = select(RegradeItemRow.batch_id).where(RegradeItemRow.submission_id.in_(submission_ids))
-    connection.execute(
-        select(RegradeBatchRow.batch_id)
-        .where(RegradeBatchRow.batch_id.in_(theirs))
-        .order_by(RegradeBatchRow.started_at, RegradeBatchRow.batch_id)
-        .with_for_update()
-    )
+    batches = select(RegradeBatchRow.batch_id).where(RegradeBatchRow.batch_id.in_(theirs))
+    runs = select(RunRow.run_id).where(RunRow.submission_id.in_(submission_ids))
+    submissions = select(SubmissionRow.submission_id).where(SubmissionRow.submission_id.in_(submission_ids))
+    for statement in (
+        batches.order_by(RegradeBatchRow.started_at, RegradeBatchRow.batch_id),
+        runs.order_by(RunRow.run_id),
+        submissions.order_by(SubmissionRow.submission_id),
+    ):
+        connection.execute(statement.with_for_update())
 
 
-def _strip_events(connection: Connection, submission_id: str) -> int:
-    """Events of a submission name it no longer, and keep of their details what figures are made of."""
-    runs = select(RunRow.run_id).where(RunRow.submission_id == submission_id)
-    theirs = or_(EventRow.submission_id == submission_id, EventRow.run_id.in_(runs))
-    events = connection.execute(select(EventRow.id, EventRow.detail).where(theirs)).all()
+def _strip_events(connection: Connection, which: ColumnElement[bool]) -> int:
+    """Events name their submission no longer, and keep of their details what figures are made of."""
+    events = connection.execute(select(EventRow.id, EventRow.detail).where(which)).all()
     for event in events:
         detail = {name: value for name, value in event.detail.items() if name in _FIGURES}
         connection.execute(update(EventRow).where(EventRow.id == event.id).values(submission_id=None, detail=detail))
     return len(events)
 
 
-def _selections(connection: Connection, learner: str) -> int:
-    """Batches whose selection names the learner name nobody in that place; how many."""
+def _refused(store: Store, learner: str) -> list[int]:
+    """Events of messages of this learner that were refused, so that no submission of them is stored."""
+    found: list[int] = []
+    last = 0
+    columns = (EventRow.id, EventRow.kind, EventRow.detail)
+    while True:
+        with store.transaction() as connection:
+            page = select(*columns).where(EventRow.id > last).order_by(EventRow.id).limit(_PAGE)
+            rows = connection.execute(page).all()
+        found += [row.id for row in rows if row.kind == REFUSED and row.detail.get("learner") == learner]
+        if len(rows) < _PAGE:
+            return found
+        last = rows[-1].id
+
+
+def _refusals(connection: Connection, events: Sequence[int]) -> int:
+    """Answers with which these messages were refused; how many."""
+    names = select(EventRow.submission_id).where(EventRow.id.in_(events))
+    ids = set(connection.execute(names).scalars())
+    kept = select(OutboxRow.id, OutboxRow.document).where(OutboxRow.verdict_id.is_(None))
+    answers = ((row.id, json.loads(row.document or "{}")) for row in connection.execute(kept))
+    theirs = [number for number, answer in answers if answer.get("submission_id") in ids]
+    return connection.execute(delete(OutboxRow).where(OutboxRow.id.in_(theirs))).rowcount
+
+
+def _selections(connection: Connection, gone: Sequence[str], part: str) -> int:
+    """Batches whose selection names these name nobody in that place; how many there were."""
     changed = 0
-    batches = connection.execute(select(RegradeBatchRow.batch_id, RegradeBatchRow.selection)).all()
-    for batch_id, selection in batches:
-        learners = selection.get("learners") or []
-        if learner in learners:
-            kept = [ERASED if one == learner else one for one in learners]
-            changed += connection.execute(
-                update(RegradeBatchRow)
-                .where(RegradeBatchRow.batch_id == batch_id)
-                .values(selection={**selection, "learners": kept})
-            ).rowcount
+    for batch_id, selection in connection.execute(select(RegradeBatchRow.batch_id, RegradeBatchRow.selection)).all():
+        named = selection.get(part) or []
+        if set(named) & set(gone):
+            kept = {**selection, part: [ERASED if one in gone else one for one in named]}
+            statement = update(RegradeBatchRow).where(RegradeBatchRow.batch_id == batch_id)
+            changed += connection.execute(statement.values(selection=kept)).rowcount
     return changed
 
 
 def _dead_letters(connection: Connection, learner: str) -> int:
     letters = connection.execute(select(DeadLetterRow.id, DeadLetterRow.data)).all()
-    theirs = [letter.id for letter in letters if _names(letter.data, learner)]
+    theirs = [letter.id for letter in letters if names(letter.data, learner)]
     return connection.execute(delete(DeadLetterRow).where(DeadLetterRow.id.in_(theirs))).rowcount
 
 
-def _refusals(connection: Connection, learner: str) -> int:
-    """Answers with which something was refused, so that no submission of it is stored."""
-    kept = select(OutboxRow.id, OutboxRow.document).where(OutboxRow.document.is_not(None))
-    theirs = [row.id for row in connection.execute(kept) if _names(row.document.encode(), learner)]
-    return connection.execute(delete(OutboxRow).where(OutboxRow.id.in_(theirs))).rowcount
+def names(message: bytes, learner: str) -> bool:
+    """Whether a message says that it is of this learner, in itself or in the encoded body of a Celery message.
 
-
-def _names(message: bytes, learner: str) -> bool:
-    """Whether a message says that it is of this learner, in its JSON or in the encoded body of a Celery message."""
-    try:
-        document = json.loads(message)
-    except ValueError:  # it may still say so
-        return json.dumps(learner).encode() in message
-    if isinstance(document, dict) and isinstance(document.get("body"), str):
-        try:
-            document = json.loads(base64.b64decode(document["body"]))
-        except (ValueError, binascii.Error):
-            return False
-    return _says(document, learner)
-
-
-def _says(value: object, learner: str) -> bool:
-    if isinstance(value, dict):
-        return value.get("learner") == learner or any(_says(one, learner) for one in value.values())
-    return isinstance(value, list) and any(_says(one, learner) for one in value)
+    Nothing of it is parsed: what was set aside may be cut off, or made to break whoever reads it.
+    """
+    texts = [message]
+    if body := _BODY.search(message):
+        encoded = body[1][: len(body[1]) // 4 * 4]
+        texts.append(base64.b64decode(encoded))
+    texts += [text.replace(b"\\\\", b"\\").replace(b'\\"', b'"') for text in texts]  # JSON as text in JSON
+    spelled = {re.escape(json.dumps(learner, ensure_ascii=plain).encode()) for plain in (True, False)}
+    says = re.compile(rb'"learner"\s*:\s*(?:' + b"|".join(sorted(spelled)) + b")")
+    return any(says.search(text) for text in texts)
 
 
 def _add(connection: Connection, erasure_id: str, removed: Counter[str]) -> dict[str, int]:

@@ -8,6 +8,8 @@ from sqlalchemy import Connection, insert
 from grader_service.store.clock import db_now
 from grader_service.store.tables import EventRow, table_of
 
+REFUSED = "refused"
+"""A message that was answered and not stored; its detail names the learner, so that an erasure finds it."""
 _ADD = insert(table_of(EventRow)).values(at=db_now())
 
 

@@ -13,7 +13,18 @@ _LONGEST = 200
 
 
 class RowsLeft(InfrastructureError):
-    """Some rows could not be handled, and wait for somebody to look at them; all others were."""
+    """Some rows could not be handled, and wait for somebody to look at them; all others were.
+
+    Args:
+        left: their names, each with what went wrong.
+        what: what they are, several of them.
+        handled: how many others were.
+    """
+
+    def __init__(self, left: Mapping[str, str], what: str, handled: int) -> None:
+        self.left, self.what, self.handled = left, what, handled
+        told = "; ".join(f"{name} ({error[:_LONGEST]})" for name, error in list(left.items())[:_MOST_TOLD])
+        super().__init__(f"{len(left)} of the {what} could not be handled, the others were: {told}")
 
 
 def one_by_one(
@@ -45,12 +56,11 @@ def one_by_one(
     return left
 
 
-def tell(left: Mapping[str, str], what: str) -> None:
+def tell(left: Mapping[str, str], what: str, handled: int = 0) -> None:
     """Says which rows are left, once the others are committed.
 
     Raises:
         RowsLeft: there are some.
     """
     if left:
-        told = "; ".join(f"{name} ({error[:_LONGEST]})" for name, error in list(left.items())[:_MOST_TOLD])
-        raise RowsLeft(f"{len(left)} of the {what} could not be handled, the others were: {told}")
+        raise RowsLeft(left, what, handled)

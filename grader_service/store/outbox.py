@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
@@ -75,7 +75,11 @@ def due(store: Store, limit: int = 100, *, verdict_id: str | None = None) -> lis
         .with_for_update(skip_locked=True, of=OutboxRow)
     )
     with store.transaction() as connection:
-        rows = connection.execute(statement).mappings().all()
+        found = connection.execute(statement).mappings().all()
+        rows = [row for row in found if row["stored"] is not None or row["document"] is not None]
+        if gone := [row["id"] for row in found if row not in rows]:
+            # Their submissions were removed while somebody asked for them once more.
+            connection.execute(delete(OutboxRow).where(OutboxRow.id.in_(gone)))
         if rows:
             connection.execute(
                 update(OutboxRow)
@@ -88,7 +92,7 @@ def due(store: Store, limit: int = 100, *, verdict_id: str | None = None) -> lis
             task_id=row["task_id"],
             reply_queue=row["reply_queue"],
             reply_task=row["reply_task"],
-            document=row["stored"] or row["document"] or "null",
+            document=row["stored"] or row["document"],
             attempts=row["attempts"],
         )
         for row in rows

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import String, cast, or_, select, update
+from sqlalchemy import Text, cast, or_, select, update
 
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
@@ -36,14 +36,12 @@ def unreferenced(store: Store, digests: Collection[str], *, days: float = 0.0) -
                 open_items(SubmissionRow.submission_id),
             )
         left = set(digests) - set(connection.execute(select(SubmissionRow.sha256).where(needs).distinct()).scalars())
-        # One by one, since few are left and each is looked for in the plans of all runs that wait.
-        for digest in sorted(left):
-            planned = cast(RunRow.plan, String).contains(digest)
-            statement = select(RunRow.run_id).where(RunRow.state.not_in(ENDED), planned).limit(1)
-            if connection.execute(statement).first() is not None:
-                left.remove(digest)
+        if left:
+            plans = select(cast(RunRow.plan, Text)).where(RunRow.state.not_in(ENDED)).distinct()
+            planned = connection.execute(plans).scalars().all()
+            left -= {digest for digest in left if any(digest in plan for plan in planned)}
         if days:
-            gone = update(SubmissionRow).where(theirs, SubmissionRow.sha256.in_(left))
+            gone = update(SubmissionRow).where(theirs, ~needs, SubmissionRow.sha256.in_(left))
             connection.execute(gone.values(artifact_removed_at=db_now()))
     return left
 

@@ -32,7 +32,7 @@ def hold_batch(connection: Connection, claim: "Claim") -> bool:
     hold_batches(connection, [] if claim.item_id is None else [claim.item_id])
     # By itself: it must see what whoever held the batch before has written (READ COMMITTED).
     needed = select(RegradeItemRow.run_id).where(RegradeItemRow.id == claim.item_id)
-    return connection.execute(needed).scalar_one() == claim.run_id
+    return connection.execute(needed).scalar_one_or_none() == claim.run_id
 
 
 def hold_batches(connection: Connection, item_ids: Sequence[int]) -> None:

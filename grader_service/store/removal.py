@@ -43,8 +43,10 @@ def _release_blobs(connection: Connection, run_ids: Sequence[str]) -> int:
     """Blobs to which only these runs' evidence referred are removed; returns how many."""
     referred = delete(EvidenceBlobRow).where(EvidenceBlobRow.run_id.in_(run_ids)).returning(EvidenceBlobRow.sha256)
     digests = set(connection.execute(referred).scalars())
+    # Held before it is looked who needs them: a run that brings one again waits, or has noted it by then.
+    held = select(BlobRow.sha256).where(BlobRow.sha256.in_(digests)).order_by(BlobRow.sha256)
     removed = 0
-    for digest in sorted(digests):
+    for digest in connection.execute(held.with_for_update()).scalars().all():
         needed = (
             select(EvidenceBlobRow.run_id).where(EvidenceBlobRow.sha256 == digest).exists(),
             # Lab documents of batches are kept among them.

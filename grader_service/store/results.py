@@ -60,7 +60,7 @@ def store_evidence(store: Store, claim: Claim, kind: EvidenceKind, document: byt
             return False
         if claim.item_id is not None:
             regrade_items.spend(connection, claim.run_id, claim.item_id)
-        for digest, data in blobs.items():
+        for digest, data in sorted(blobs.items()):  # as all who hold several
             store_blob(connection, digest, data)
         connection.execute(
             insert(EvidenceRow).values(

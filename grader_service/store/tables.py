@@ -94,6 +94,7 @@ class RunRow(Base):
         # One run of a learner at a time, however many workers ask at once.
         partial_index("ux_run_learner_running", "learner", where="state = 'running'", unique=True),
         partial_index("ix_run_leased", "lease_until", where="lease_until is not null"),
+        partial_index("ix_run_item", "item_id", where="item_id is not null"),
         _by_beginning("run", "run_id"),
     )
 

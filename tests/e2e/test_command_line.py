@@ -83,7 +83,7 @@ def test_the_reference_passes_in_the_embedded_mode(state_dir, tmp_path):
         (["checks", "run", "nope", "--observations", "-"], "has no check 'nope'"),
         (["checks", "run", "reflections", "--observations", "/nonexistent"], "cannot be read"),
         (["labs", "show", "nope"], "there is no lab"),
-        (["verify", "/nonexistent"], "cannot be read as a verdict"),
+        (["verify", "/nonexistent"], "cannot be read as JSON"),
         (["nope"], "No such command"),
     ],
 )

@@ -78,5 +78,5 @@ def test_a_deep_document_is_no_verdict(tmp_path):
     """What nests deeper than Python reads is refused in words, as other files are that hold no verdict."""
     path = tmp_path / "verdict.json"
     path.write_text("[" * 5000 + "]" * 5000)
-    with pytest.raises(UsageError, match="cannot be read as a verdict"):
+    with pytest.raises(UsageError, match="cannot be read as JSON"):
         verify(path, "0" * 64)

@@ -231,6 +231,19 @@ class TestCollector:
         self.all_shelves(bench)
         assert stored(bench) == [digest]
 
+    def test_what_comes_again_in_the_same_moment_stays(self, bench, monkeypatch):
+        """After it was seen that nobody refers to it, and before it is removed."""
+        digest = bench.artifacts.put(b"again")
+        self.aged(bench, digest)
+
+        def and_then_it_comes(store, digests, *, days):
+            bench.artifacts.put(b"again")
+            return unreferenced(store, digests, days=days)
+
+        monkeypatch.setattr(collecting, "unreferenced", and_then_it_comes)
+        self.all_shelves(bench)
+        assert stored(bench) == [digest]
+
     def test_a_folder_that_is_not_there(self, bench):
         """Nothing was ever put here."""
         self.all_shelves(bench)

@@ -6,9 +6,12 @@ import json
 import sqlite3
 
 import pytest
-from sqlalchemy import select, table, text
+from sqlalchemy import select, table, text, update
 
+from checks.registry import Registry
 from grader_service.model.regrade import ItemState
+from grader_service.service.intake import IntakeDesk, receive
+from grader_service.signing import Signer
 from grader_service.store import (
     dead_letters,
     erasing,
@@ -19,8 +22,8 @@ from grader_service.store import (
     regrade_work,
     results,
 )
+from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.erasing import ERASED, Erasure
-from grader_service.store.outbox import enqueue
 from grader_service.store.references import unreferenced
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import BlobRow, EventRow, OutboxRow, RunRow, SubmissionRow
@@ -28,6 +31,13 @@ from tests.store.aged import OF_SUBMISSIONS, a_batch, all_of, graded, many
 from tests.store.test_store import a_submission, accept
 
 ANN = "ann@example.org"
+
+
+@pytest.fixture
+def intake(store, tmp_path):
+    """Takes messages in."""
+    artifacts = ArtifactStore(f"file://{tmp_path / 'artifacts'}")
+    return IntakeDesk(store, artifacts, Registry(), Signer.from_folder(tmp_path / "keys"))
 
 
 def noted(done: Erasure) -> str:
@@ -57,7 +67,7 @@ def a_message(learner):
     return json.dumps({"body": base64.b64encode(body).decode(), "headers": {}}).encode()
 
 
-def test_everything_goes_and_nothing_of_others(store):
+def test_everything_goes_and_nothing_of_others(store, intake):
     """Graded, waiting and running submissions, whatever was sent and refused, in every table."""
     mine = [graded(store, number, learner=ANN, graph=b"%d" % number) for number in (1, 2)]
     graded(store, 3, learner="bob", graph=b"1")
@@ -65,28 +75,68 @@ def test_everything_goes_and_nothing_of_others(store):
     accept(store, a_submission(4, learner=ANN))
     leases.claim(store, "run", "host/GPU-1/abc", 60)
     accept(store, a_submission(5, learner=ANN))
-    for learner in (ANN, "bob"):
+    for number, learner in ((7, ANN), (8, "bob")):
         dead_letters.keep(store, a_message(learner), "live", None, "the grader failed on it")
-        with store.transaction() as connection:
-            enqueue(connection, None, "task", None, None, json.dumps({"verdict_id": "v", "learner": learner}))
-    dead_letters.keep(store, f'{{"learner": "{ANN}", '.encode(), "live", None, "the message is not JSON")
-    batch_id = a_batch(store, "s:1", learners=(ANN, "bob"))
+        body = {"submission_id": f"s:{number}", "lab": "none", "learner": learner, "artifact": {}}
+        assert receive(intake, body, "live", "task").kind == "refused"
+    batch_id = a_batch(store, "s:1", learners=(ANN, "bob"), submissions=("s:1", "s:3"))
     note = erase(store)
     assert note["learner"] == hashlib.sha256(ANN.encode()).hexdigest()
     told = {"submissions": 4, "runs": 4, "evidence": 2, "verdicts": 2, "answers": 3, "waiters": 2, "blobs": 1}
     assert note["removed"] == told | {
-        "regrade_items": 1, "selections": 1, "dead_letters": 2, "events_stripped": note["removed"]["events_stripped"],
+        "regrade_items": 1, "selections": 2, "dead_letters": 1, "events_stripped": note["removed"]["events_stripped"],
     }  # fmt: skip
     left = {table: many(store, table) for table in OF_SUBMISSIONS}
     of_others = {table: number - (2 if number > 2 else 1) for table, number in before.items()}
     of_others |= {OutboxRow: 2, BlobRow: 1}  # bob's refusal; the graph that bob's run brought as well
     assert left == of_others
-    assert all_of(store, RegradeBatchRow, RegradeBatchRow.selection)[0][0]["learners"] == [ERASED, "bob"]
+    selection = all_of(store, RegradeBatchRow, RegradeBatchRow.selection)[0][0]
+    assert (selection["learners"], selection["submissions"]) == ([ERASED, "bob"], [ERASED, "s:3"])
     everything = dump(store)
-    for gone in (ANN, base64.b64encode(ANN.encode()).decode()[:8], *mine, "s:4", "s:5"):
+    for gone in (ANN, base64.b64encode(ANN.encode()).decode()[:8], *mine, "s:4", "s:5", "s:7"):
         assert gone not in everything.replace("bob", ""), gone
     assert len(dead_letters.letters(store)) == 1
     assert regrade_states.cancel(store, batch_id, "ann") is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        json.dumps({"learner": "José"}).encode(),
+        json.dumps({"learner": "José"}, ensure_ascii=False).encode(),
+        b'{"learner" : "Jos\xc3\xa9", "cut',
+        json.dumps({"body": json.dumps([[{"learner": "José"}], {}])}).encode(),
+        a_message("José"),
+        a_message("José")[:-24],
+    ],
+)
+def test_what_names_a_learner(message):
+    """Spelled either way, in a body that is encoded or not, and cut off."""
+    assert erasing.names(message, "José")
+    assert not erasing.names(message, "Jos")
+
+
+def test_a_hostile_message_stops_no_erasure(store):
+    """Set aside because nobody could read it."""
+    dead_letters.keep(store, b'{"body": ' + b"[" * 100_000, "live", None, "the message is not JSON")
+    dead_letters.keep(store, b'{"body": "' + b"A" * 5, "live", None, "the message is not JSON")
+    graded(store, 1, learner=ANN)
+    assert erase(store)["removed"]["submissions"] == 1
+    assert len(dead_letters.letters(store)) == 2
+
+
+def test_a_run_of_a_batch_that_is_under_way(store):
+    """Whoever has it finds that it is no longer theirs."""
+    batch_id = a_batch(store, graded(store, 1, learner=ANN))
+    regrade_states.start(store, batch_id, "ann")
+    ((item_id,),) = all_of(store, RegradeItemRow, RegradeItemRow.id)
+    with store.transaction() as connection:
+        connection.execute(update(RunRow).values(item_id=item_id, state="run_queued"))
+    claim = leases.claim(store, "run", "host/GPU-1/abc", 60)
+    assert claim.item_id == item_id
+    erase(store)
+    assert leases.fail(store, claim, "aborted", max_attempts=3, delay_s=0.0) is None
+    assert not leases.give_back(store, claim, "told to stop")
 
 
 def test_figures_stay(store, monkeypatch):
@@ -164,12 +214,11 @@ def test_once_more(store):
     assert erasing.notes_about(store, "bob") == []
 
 
-def test_an_answer_without_its_verdict_holds_up_no_other(store):
-    """One that was taken while its learner was erased."""
-    graded(store, 1, learner=ANN)
-    letters = outbox.due(store)
-    erase(store)
-    outbox.delivered(store, [letter.id for letter in letters])
-    assert outbox.due(store) == []
+def test_an_answer_whose_verdict_is_gone_is_dropped(store):
+    """Somebody asked once more in the moment in which it was removed."""
+    graded(store, 1)
     with store.transaction() as connection:
-        assert connection.execute(select(OutboxRow.id)).all() == []
+        connection.execute(update(OutboxRow).values(verdict_id="gone"))
+    graded(store, 2, learner="bob")
+    assert [letter.task_id for letter in outbox.due(store)] == ["task-2"]
+    assert many(store, OutboxRow) == 1

@@ -1,24 +1,30 @@
 """What has been kept for long enough is removed, all else stays; and one row that cannot go stops no other."""
 
 import hashlib
+import threading
 import time
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from sqlalchemy import update
 
+from grader_service.errors import InfrastructureError
 from grader_service.model.regrade import Selection
 from grader_service.service.event_figures import Tally, count_old
 from grader_service.service.metrics import StoreCollector
 from grader_service.service.retaining import Keeping, Retention
-from grader_service.store import leases, operations, outbox, regrade_states, results, retention, sweep
+from grader_service.store import leases, operations, outbox, regrade_states, removal, results, retention, sweep
 from grader_service.store.attempts import attempt_number
 from grader_service.store.cohorts import candidates
+from grader_service.store.engine import Store
 from grader_service.store.one_by_one import RowsLeft
 from grader_service.store.references import unreferenced, with_artifact
+from grader_service.store.submissions import hold_submission
 from grader_service.store.tables import BlobRow, EventRow, EvidenceRow, OutboxRow, RunRow, SubmissionRow, VerdictRow
+from tests.services.postgres_server import somebody_waits
 from tests.store.aged import OF_SUBMISSIONS, a_batch, age, all_of, graded, many, refuse_changes
 from tests.store.test_store import a_submission, accept
+from tests.waiting import wait_for
 
 MOST = 100
 
@@ -150,6 +156,45 @@ class TestVerdicts:
         regrade_states.discard(store, batch_id, "ann")
         assert retention.remove_verdicts(store, 30, MOST) == 1
         assert many(store, SubmissionRow) == 0
+
+
+class TestTogether:
+    """What others do in the same moment, each in a transaction of its own: PostgreSQL only."""
+
+    @pytest.fixture
+    def store(self, postgres_url):
+        """One database."""
+        opened = Store(postgres_url)
+        yield opened
+        opened.close()
+
+    def test_what_somebody_asks_for_again_is_passed_over(self, store):
+        """It comes in the next round, and nobody waits for it."""
+        wanted = graded(store, 1)
+        graded(store, 2, learner="bob")
+        age(store, VerdictRow, "created_at", 31)
+        age(store, EvidenceRow, "created_at", 31)
+        with store.transaction() as other:
+            hold_submission(other, wanted)
+            assert retention.remove_evidence(store, 30, MOST) == 1
+            assert retention.remove_verdicts(store, 30, MOST) == 1
+        assert all_of(store, SubmissionRow, SubmissionRow.submission_id) == [(wanted,)]
+        assert retention.remove_verdicts(store, 30, MOST) == 1
+
+    def test_two_who_let_go_of_a_graph_at_once(self, store):
+        """The second one sees that nobody needs it any more."""
+        first, second = (run_of(store, graded(store, number, learner=f"l{number}")) for number in (1, 2))
+        with store.transaction() as one:
+            removal.empty_evidence(one, first)
+            done = threading.Thread(target=self.emptied, args=(store, second))
+            done.start()
+            wait_for(lambda: somebody_waits(store.engine), 10)
+        done.join(10)
+        assert many(store, BlobRow) == 0
+
+    def emptied(self, store, run_id):
+        with store.transaction() as connection:
+            removal.empty_evidence(connection, run_id)
 
 
 class TestArtifacts:
@@ -287,14 +332,33 @@ class TestTheChore:
         assert count_old(store) == 0
 
     def test_what_fails_stops_nothing_else(self, store):
-        """Evidence that cannot go is said, and events went all the same."""
-        submission_id = graded(store, 1)
+        """Evidence that cannot go is said once, and all other and events went all the same, step by step."""
+        bad = graded(store, 1)
+        for number in range(2, 8):
+            graded(store, number, learner=f"l{number}")
         for table, column in ((EvidenceRow, "created_at"), (EventRow, "at")):
             age(store, table, column, 31)
-        refuse_changes(store, "evidence", "run_id", run_of(store, submission_id))
-        with pytest.raises(RowsLeft):
-            Retention(store, Keeping(evidence_days=30, event_days=30)).look()
+        refuse_changes(store, "evidence", "run_id", run_of(store, bad))
+        with pytest.raises(InfrastructureError, match=rf"1 of the runs .*{run_of(store, bad)}"):
+            Retention(store, Keeping(evidence_days=30, event_days=30), at_once=1).look()
         assert many(store, EventRow) == 1
+        assert many(store, EvidenceRow, EvidenceRow.removed_at.is_(None)) == 1
+
+    def test_events_that_cannot_be_counted_stay_and_stop_nothing_else(self, store, monkeypatch):
+        """They are said, too."""
+
+        def broken(tally, event):
+            raise KeyError(event.kind)
+
+        graded(store, 1)
+        for table, column in ((EvidenceRow, "created_at"), (EventRow, "at")):
+            age(store, table, column, 31)
+        monkeypatch.setattr(Tally, "take", broken)
+        before = many(store, EventRow)
+        with pytest.raises(InfrastructureError, match="KeyError"):
+            Retention(store, Keeping(evidence_days=30, event_days=30)).look()
+        assert many(store, EventRow) == before
+        assert many(store, EvidenceRow, EvidenceRow.removed_at.is_(None)) == 0
 
     def test_its_time_is_bounded(self, store):
         """What is left comes in the next round."""

@@ -21,6 +21,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("run_id", "sha256"),
     )
     op.create_index("ix_evidence_blob_sha256", "evidence_blob", ["sha256"])
+    _note_blobs(op.get_bind())  # which takes a while, and so before anything else is locked
     op.create_table(
         "figures",
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
@@ -44,14 +45,15 @@ def upgrade() -> None:
     _index("ix_evidence_kept", "evidence", "created_at", "removed_at is null")
     _index("ix_verdict_age", "verdict", "created_at", "current")
     _index("ix_outbox_delivered", "outbox", "delivered_at", "delivered_at is not null")
+    _index("ix_run_item", "run", "item_id", "item_id is not null")
     op.create_index("ix_outbox_verdict_id", "outbox", ["verdict_id"])
-    _note_blobs(op.get_bind())
 
 
 def downgrade() -> None:
     """What was removed stays removed."""
     for table, index in (
         ("outbox", "ix_outbox_verdict_id"),
+        ("run", "ix_run_item"),
         ("outbox", "ix_outbox_delivered"),
         ("verdict", "ix_verdict_age"),
         ("evidence", "ix_evidence_kept"),
