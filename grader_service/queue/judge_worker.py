@@ -25,7 +25,7 @@ from grader_service.queue.letters import Post
 from grader_service.queue.process import serve
 from grader_service.queue.redis_check import fullness, require_answer, require_safe
 from grader_service.queue.tasks import register_judge
-from grader_service.service import pulse, retaining
+from grader_service.service import collecting, pulse
 from grader_service.service.collecting import Collector
 from grader_service.service.intake import IntakeDesk, receive_all, refuse_unreadable
 from grader_service.service.judge import JudgeDesk, judge_next
@@ -97,7 +97,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     # Beside the other chores, which need not wait for an object store.
     collector = Collector(store, desk.artifacts, settings.keep_artifact_days)
     retention = Retention(store, wiring.keeping(settings))
-    removing = Sweeper([("collect", collector.look), ("retain", retention.look)], retaining.EVERY_S)
+    removing = Sweeper([("collect", collector.look), ("retain", retention.look)], collecting.EVERY_S)
     status = serve(app, JUDGE_QUEUES, name="judge", hands=hands, companions=[intake, sweeper, removing])
     if hearing.lost:
         return 1

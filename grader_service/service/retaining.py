@@ -16,7 +16,6 @@ from grader_service.store.retention import Step
 
 log = structlog.get_logger(__name__)
 
-EVERY_S = 300.0
 _AT_ONCE = 200
 _MOST_LEFT = 1000
 """Rows that could not be removed in one round: there is more wrong than single rows."""
@@ -47,7 +46,7 @@ class Keeping:
 
 
 class Retention:
-    """Removes, every `EVERY_S`, what is older than it is kept.
+    """Removes at each look what is older than it is kept.
 
     Args:
         store: with everything.

@@ -11,11 +11,9 @@ from typing import Self
 from sqlalchemy import Connection, func, select
 
 from grader_service.model.submission import Submission
-from grader_service.store.clock import db_now
+from grader_service.store.clock import days_ago, db_now
 from grader_service.store.engine import Store
 from grader_service.store.tables import RunRow, RunState, SubmissionRow, written
-
-_DAY_S = 86400.0
 
 
 @dataclass(frozen=True)
@@ -229,7 +227,7 @@ def _uses(connection: Connection, learners: set[str]) -> dict[str, _Use]:
             func.sum(RunRow.held_s).label("held_s"),
             func.max(RunRow.held_until + RunRow.held_s).label("stands_behind"),
         )
-        .where(RunRow.learner.in_(learners), RunRow.held_until > db_now() - _DAY_S, RunRow.item_id.is_(None))
+        .where(RunRow.learner.in_(learners), RunRow.held_until > days_ago(1), RunRow.item_id.is_(None))
         .group_by(RunRow.learner)
     )
     return {row.learner: _Use(row.held_s, row.stands_behind) for row in connection.execute(statement)}

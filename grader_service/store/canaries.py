@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import ColumnElement, select, update
 
 from grader_service.store.clock import db_now
-from grader_service.store.devices import QUARANTINED, READY
+from grader_service.store.devices import QUARANTINED, READY, change_state
 from grader_service.store.engine import Store
 from grader_service.store.events import record
 from grader_service.store.tables import DeviceRow
@@ -51,13 +50,11 @@ def quarantine_of(store: Store, device_id: str) -> Quarantine | None:
 
 def passed(store: Store, quarantine: Quarantine, actor: str) -> bool:
     """Puts the device back; False where somebody changed its state meanwhile, which stands."""
-    changes = {"state": READY, "reason": None, "canary_failed": None, "fence": quarantine.fence + 1}
+    why = f"its canary was graded as expected; it had been quarantined for: {quarantine.reason}"
     with store.transaction() as connection:
-        done = _change(connection, quarantine, **changes)
-        if done:
-            why = f"its canary was graded as expected; it had been quarantined for: {quarantine.reason}"
-            record(connection, "device_ready", actor, device=quarantine.device_id, reason=why)
-    return done
+        return change_state(
+            connection, quarantine.device_id, READY, None, actor, *_same(quarantine), told=why, canary_from=db_now()
+        )
 
 
 def failed(store: Store, quarantine: Quarantine, how: str, first_s: float, actor: str) -> bool:
@@ -65,17 +62,15 @@ def failed(store: Store, quarantine: Quarantine, how: str, first_s: float, actor
     next_s = quarantine.wait_s(first_s, more=1)
     at = datetime.now(UTC)
     said = f"its canary failed at {at:%Y-%m-%d %H:%M} UTC, the next one comes {next_s / 60:.0f} min later: {how}"
+    same = DeviceRow.device_id == quarantine.device_id, *_same(quarantine)
+    changes = {"canary_failed": said, "canary_tries": quarantine.tries + 1, "canary_from": db_now()}
     with store.transaction() as connection:
-        done = _change(connection, quarantine, canary_failed=said, canary_tries=quarantine.tries + 1)
+        done = bool(connection.execute(update(DeviceRow).where(*same).values(**changes)).rowcount)
         if done:
             record(connection, "canary_failed", actor, device=quarantine.device_id, reason=how)
     return done
 
 
-def _change(connection: Connection, quarantine: Quarantine, **changes: Any) -> bool:
-    same = (
-        DeviceRow.device_id == quarantine.device_id,
-        DeviceRow.state == QUARANTINED,
-        DeviceRow.fence == quarantine.fence,
-    )
-    return bool(connection.execute(update(DeviceRow).where(*same).values(canary_from=db_now(), **changes)).rowcount)
+def _same(quarantine: Quarantine) -> tuple[ColumnElement[bool], ...]:
+    """Nobody changed its state meanwhile."""
+    return DeviceRow.state == QUARANTINED, DeviceRow.fence == quarantine.fence

@@ -15,11 +15,11 @@ from grader_service.store.ids import Named
 from grader_service.store.regrade_apply import checked_reason
 from grader_service.store.regrade_items import settle, spend
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
-from grader_service.store.tables import RunRow, RunState
+from grader_service.store.tables import ENDED, RunRow, RunState
 
 CANCELLED = "submission.cancelled"
 """Code of the verdict that answers the platform."""
-UNFINISHED = frozenset(RunState) - {RunState.DONE, RunState.CANCELLED}
+UNFINISHED = frozenset(RunState) - frozenset(ENDED)
 _TRIES = 10
 """A run may go on to its next state at the instant in which it is cancelled."""
 
@@ -39,7 +39,7 @@ def cancel(store: Store, named: Named, reason: str, actor: str) -> int:
     reason = checked_reason(reason)
     chosen = select(RunRow.run_id).where(
         RunRow.submission_id == named.submission_id,
-        RunRow.state.in_([state.value for state in UNFINISHED]),
+        RunRow.state.not_in(ENDED),
         RunRow.cancelled.is_(None),
     )
     if named.run_id is not None:

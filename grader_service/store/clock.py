@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Float
+from sqlalchemy import ColumnElement, Float
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FunctionElement
@@ -23,6 +23,11 @@ def _postgresql(*_: Any, **__: Any) -> str:
 @compiles(db_now, "sqlite")
 def _sqlite(*_: Any, **__: Any) -> str:
     return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+def days_ago(days: float) -> ColumnElement[float]:
+    """The time that was so many days before now."""
+    return db_now() - days * 86_400.0
 
 
 class later(FunctionElement[float]):  # noqa: N801 - reads as a SQL function

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, case, null, select, update
+from sqlalchemy import ColumnElement, Connection, case, null, select, update
 
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
@@ -50,20 +50,20 @@ def see(store: Store, device_id: str, host: str, model: str) -> str:
 def quarantine(store: Store, device_id: str, reason: str, actor: str) -> None:
     """Takes a device out of service until a canary or an operator puts it back; a drained one waits for an operator."""
     relapse = DeviceRow.canary_from > db_now() - _FORGIVEN_S
-    changes = {
+    changes: dict[str, Any] = {
         "canary_from": case(
             (DeviceRow.state == READY, db_now()), (DeviceRow.state == DRAINING, null()), else_=DeviceRow.canary_from
         ),
         "canary_tries": case((relapse, DeviceRow.canary_tries + 1), else_=0),
     }
     with store.transaction() as connection:
-        _set(connection, device_id, QUARANTINED, reason, actor, **changes)
+        change_state(connection, device_id, QUARANTINED, reason, actor, **changes)
 
 
 def set_state(store: Store, device_id: str, state: str, reason: str | None, actor: str) -> bool:
     """An operator's decision; False when there is no such device."""
     with store.transaction() as connection:
-        return _set(connection, device_id, state, reason, actor)
+        return change_state(connection, device_id, state, reason, actor)
 
 
 def set_state_of_host(store: Store, host: str, state: str, reason: str | None, actor: str) -> list[str]:
@@ -82,7 +82,7 @@ def set_state_of_host(store: Store, host: str, state: str, reason: str | None, a
             .order_by(DeviceRow.device_id)
             .with_for_update()
         ).scalars()
-        return [name for name in names.all() if _set(connection, name, state, reason, actor)]
+        return [name for name in names.all() if change_state(connection, name, state, reason, actor)]
 
 
 def devices(store: Store) -> list[Device]:
@@ -147,9 +147,30 @@ def _why(reason: str | None, canary_failed: str | None) -> str | None:
     return "; ".join(filter(None, (reason, canary_failed))) or None
 
 
-def _set(connection: Connection, device_id: str, state: str, reason: str | None, actor: str, **changes: Any) -> bool:
+def change_state(
+    connection: Connection,
+    device_id: str,
+    state: str,
+    reason: str | None,
+    actor: str,
+    *where: ColumnElement[bool],
+    told: str | None = None,
+    **changes: Any,
+) -> bool:
+    """Changes the state of a device, and says so in the audit trail; False where there is none like it.
+
+    Args:
+        connection: of a transaction.
+        device_id: of the device.
+        state: the new one.
+        reason: why it is in that state.
+        actor: who does it.
+        where: what must hold of it besides.
+        told: why, for the audit trail; the reason if absent.
+        changes: other columns.
+    """
     changes |= {"state": state, "reason": reason, "canary_failed": None, "fence": DeviceRow.fence + 1}
-    done = connection.execute(update(DeviceRow).where(DeviceRow.device_id == device_id).values(**changes))
+    done = connection.execute(update(DeviceRow).where(DeviceRow.device_id == device_id, *where).values(**changes))
     if done.rowcount:
-        record(connection, f"device_{state}", actor, device=device_id, reason=reason)
+        record(connection, f"device_{state}", actor, device=device_id, reason=told or reason)
     return bool(done.rowcount)

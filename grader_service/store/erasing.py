@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, or_
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import REFUSED, record_all
+from grader_service.store.regrade_items import hold_batches
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.removal import remove_submission
 from grader_service.store.retention_tables import ErasureRow
@@ -136,16 +137,12 @@ def _some_submissions(store: Store, erasure_id: str, learner: str) -> bool:
 
 def _hold(connection: Connection, submission_ids: Sequence[str]) -> None:
     """Batches of re-grades, runs, submissions, until the transaction ends: in the order in which others hold them."""
-    theirs = select(RegradeItemRow.batch_id).where(RegradeItemRow.submission_id.in_(submission_ids))
-    batches = select(RegradeBatchRow.batch_id).where(RegradeBatchRow.batch_id.in_(theirs))
+    items = select(RegradeItemRow.id).where(RegradeItemRow.submission_id.in_(submission_ids))
+    hold_batches(connection, connection.execute(items).scalars().all(), read=False)
     runs = select(RunRow.run_id).where(RunRow.submission_id.in_(submission_ids))
     submissions = select(SubmissionRow.submission_id).where(SubmissionRow.submission_id.in_(submission_ids))
-    for statement in (
-        batches.order_by(RegradeBatchRow.started_at, RegradeBatchRow.batch_id),
-        runs.order_by(RunRow.run_id),
-        submissions.order_by(SubmissionRow.submission_id),
-    ):
-        connection.execute(statement.with_for_update())
+    connection.execute(runs.order_by(RunRow.run_id).with_for_update())
+    connection.execute(submissions.order_by(SubmissionRow.submission_id).with_for_update())
 
 
 def _strip_events(connection: Connection, which: ColumnElement[bool]) -> int:
@@ -160,16 +157,15 @@ def _strip_events(connection: Connection, which: ColumnElement[bool]) -> int:
 def _refused(store: Store, learner: str) -> list[int]:
     """Events of messages of this learner that were refused, so that no submission of them is stored."""
     found: list[int] = []
-    last = 0
-    columns = (EventRow.id, EventRow.kind, EventRow.detail)
-    while True:
+    with store.transaction() as connection:
+        newest = connection.execute(select(func.max(EventRow.id))).scalar_one() or 0
+    for first in range(0, newest, _PAGE):
+        # By ranges of ids: however many events there are, no statement takes long.
+        page = EventRow.id > first, EventRow.id <= first + _PAGE, EventRow.kind == REFUSED
         with store.transaction() as connection:
-            page = select(*columns).where(EventRow.id > last).order_by(EventRow.id).limit(_PAGE)
-            rows = connection.execute(page).all()
-        found += [row.id for row in rows if row.kind == REFUSED and row.detail.get("learner") == learner]
-        if len(rows) < _PAGE:
-            return found
-        last = rows[-1].id
+            rows = connection.execute(select(EventRow.id, EventRow.detail).where(*page))
+            found += [row.id for row in rows if row.detail.get("learner") == learner]
+    return found
 
 
 def _refusals(connection: Connection, events: Sequence[int]) -> int:

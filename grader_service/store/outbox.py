@@ -76,8 +76,8 @@ def due(store: Store, limit: int = 100, *, verdict_id: str | None = None) -> lis
     )
     with store.transaction() as connection:
         found = connection.execute(statement).mappings().all()
-        rows = [row for row in found if row["stored"] is not None or row["document"] is not None]
-        if gone := [row["id"] for row in found if row not in rows]:
+        rows = [row for row in found if row["stored"] or row["document"]]
+        if gone := [row["id"] for row in found if not (row["stored"] or row["document"])]:
             # Their submissions were removed while somebody asked for them once more.
             connection.execute(delete(OutboxRow).where(OutboxRow.id.in_(gone)))
         if rows:

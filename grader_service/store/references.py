@@ -4,12 +4,11 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Text, cast, or_, select, update
 
-from grader_service.store.clock import db_now
+from grader_service.store.clock import days_ago, db_now
 from grader_service.store.engine import Store
 from grader_service.store.regrade_tables import open_items
-from grader_service.store.tables import RunRow, RunState, SubmissionRow
+from grader_service.store.tables import ENDED, RunRow, SubmissionRow
 
-ENDED = (RunState.DONE.value, RunState.CANCELLED.value)
 _AT_ONCE = 1000
 
 
@@ -31,7 +30,7 @@ def unreferenced(store: Store, digests: Collection[str], *, days: float = 0.0) -
         if days:
             running = RunRow.submission_id == SubmissionRow.submission_id, RunRow.state.not_in(ENDED)
             needs &= or_(
-                SubmissionRow.received_at > db_now() - days * 86400.0,
+                SubmissionRow.received_at > days_ago(days),
                 select(RunRow.run_id).where(*running).exists(),
                 open_items(SubmissionRow.submission_id),
             )

@@ -35,15 +35,21 @@ def hold_batch(connection: Connection, claim: "Claim") -> bool:
     return connection.execute(needed).scalar_one_or_none() == claim.run_id
 
 
-def hold_batches(connection: Connection, item_ids: Sequence[int]) -> None:
-    """The same for the batches of several items, in the order in which all who lock several do."""
+def hold_batches(connection: Connection, item_ids: Sequence[int], *, read: bool = True) -> None:
+    """The same for the batches of several items, in the order in which all who lock several do.
+
+    Args:
+        connection: of a transaction.
+        item_ids: of the items.
+        read: whether others who only keep them from being paused or ended may do so too.
+    """
     if item_ids:
         ours = select(RegradeItemRow.batch_id).where(RegradeItemRow.id.in_(item_ids))
         connection.execute(
             select(RegradeBatchRow.batch_id)
             .where(RegradeBatchRow.batch_id.in_(ours))
             .order_by(RegradeBatchRow.started_at, RegradeBatchRow.batch_id)
-            .with_for_update(read=True)
+            .with_for_update(read=read)
         )
 
 

@@ -6,15 +6,13 @@ from itertools import takewhile
 from sqlalchemy import Connection, Select, delete, select
 
 from grader_service.store import event_totals
-from grader_service.store.clock import db_now
+from grader_service.store.clock import days_ago
 from grader_service.store.engine import Store
 from grader_service.store.one_by_one import one_by_one, tell
-from grader_service.store.references import ENDED
 from grader_service.store.regrade_tables import open_items
 from grader_service.store.removal import empty_evidence, remove_submission
-from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, RunRow, SubmissionRow, VerdictRow
+from grader_service.store.tables import ENDED, EventRow, EvidenceRow, OutboxRow, RunRow, SubmissionRow, VerdictRow
 
-_DAY_S = 86400.0
 Step = Callable[[Store, float, int, Collection[str]], int]
 """Removes at most so many rows that are older than so many days, but for those of these names; returns how many.
 
@@ -26,7 +24,7 @@ Raises:
 
 def remove_answers(store: Store, days: float, most: int, _: Collection[str] = ()) -> int:
     """Answers that were delivered so long ago. Verdicts stay, and whoever asks again is answered again."""
-    old = OutboxRow.delivered_at.is_not(None), OutboxRow.delivered_at < db_now() - days * _DAY_S
+    old = OutboxRow.delivered_at.is_not(None), OutboxRow.delivered_at < days_ago(days)
     chosen = select(OutboxRow.id).where(*old).order_by(OutboxRow.delivered_at).limit(most)
     with store.transaction() as connection:
         ids = chosen.with_for_update(skip_locked=True)
@@ -35,7 +33,7 @@ def remove_answers(store: Store, days: float, most: int, _: Collection[str] = ()
 
 def remove_events(store: Store, days: float, most: int, _: Collection[str] = ()) -> int:
     """The first events, those that happened so long ago and are counted in the totals."""
-    old = (EventRow.at < db_now() - days * _DAY_S).label("old")
+    old = (EventRow.at < days_ago(days)).label("old")
     with store.transaction() as connection:
         # The last one stays: SQLite gives the next one the id after the greatest that there is.
         counted = EventRow.id < event_totals.read(connection).last_event
@@ -52,7 +50,7 @@ def remove_evidence(store: Store, days: float, most: int, leaving: Collection[st
         .join(SubmissionRow, SubmissionRow.submission_id == RunRow.submission_id)
         .where(
             EvidenceRow.removed_at.is_(None),
-            EvidenceRow.created_at < db_now() - days * _DAY_S,
+            EvidenceRow.created_at < days_ago(days),
             EvidenceRow.run_id.not_in(leaving),
             RunRow.state.in_(ENDED),
             ~open_items(RunRow.submission_id),
@@ -70,7 +68,7 @@ def remove_verdicts(store: Store, days: float, most: int, leaving: Collection[st
         .join(VerdictRow, VerdictRow.submission_id == SubmissionRow.submission_id)
         .where(
             VerdictRow.current,
-            VerdictRow.created_at < db_now() - days * _DAY_S,
+            VerdictRow.created_at < days_ago(days),
             VerdictRow.submission_id.not_in(leaving),
             ~unfinished.where(RunRow.state.not_in(ENDED)).exists(),
             ~open_items(VerdictRow.submission_id),

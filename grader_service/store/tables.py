@@ -37,6 +37,8 @@ class RunState(StrEnum):
     """Taken back before it was done; only runs of re-grades are. What an operator cancels of a learner is judged."""
 
 
+ENDED = (RunState.DONE.value, RunState.CANCELLED.value)
+"""Nothing more becomes of such a run."""
 Purpose = Literal["live", "regrade"]
 PRIORITY: dict[Purpose, int] = {"live": 0, "regrade": 9}
 

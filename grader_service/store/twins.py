@@ -8,7 +8,7 @@ from sqlalchemy.orm import aliased
 
 from grader_service.model.verdict import Status
 from grader_service.store.attempts import MEASURED
-from grader_service.store.clock import db_now
+from grader_service.store.clock import days_ago
 from grader_service.store.engine import Store
 from grader_service.store.leases import Claim
 from grader_service.store.tables import EvidenceRow, RunRow, SubmissionRow, VerdictRow
@@ -49,7 +49,7 @@ def measured_twins(store: Store, claim: Claim, *, days: float) -> list[str]:
             VerdictRow.status.in_(_DECIDED),
             EvidenceRow.kind == MEASURED,
             EvidenceRow.removed_at.is_(None),
-            EvidenceRow.created_at > db_now() - days * 86400.0,
+            EvidenceRow.created_at > days_ago(days),
         )
         .order_by(EvidenceRow.created_at.desc())
         .limit(_MOST)

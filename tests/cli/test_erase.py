@@ -10,7 +10,8 @@ from grader_service.cli.app import app
 from grader_service.errors import UsageError
 from grader_service.store.engine import Store
 from grader_service.store.tables import SubmissionRow
-from tests.store.aged import graded, many
+from tests.store.aged import graded
+from tests.store.test_store import count
 
 ANN = "ann@example.org"
 
@@ -53,7 +54,7 @@ def test_a_note_is_left_that_verifies(store, typed, tmp_path):
     assert ANN not in said.stdout
     assert (note["schema"], note["by"], note["reference"]) == ("grader.erasure/v1", "operator:eve", "request 17")
     assert note["removed"]["submissions"] == 1
-    assert many(store, SubmissionRow) == 1
+    assert count(store, SubmissionRow) == 1
     typed("verify", str(path))
     path.write_text(path.read_text().replace('"submissions": 1', '"submissions": 2'))
     typed("verify", str(path), status=1)
@@ -63,7 +64,7 @@ def test_nothing_goes_unless_it_is_said_so(store, typed):
     """Where nobody can be asked, the option is named; and what would go is counted."""
     said = typed("erase", "--learner", ANN, refused="`--yes`")
     assert "submissions of this learner: 1" in said.stderr
-    assert many(store, SubmissionRow) == 2
+    assert count(store, SubmissionRow) == 2
 
 
 def test_who_was_erased_before(typed):

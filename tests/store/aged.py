@@ -3,7 +3,7 @@
 import hashlib
 import json
 
-from sqlalchemy import func, select, update
+from sqlalchemy import select, update
 
 from grader_service.model.regrade import Batch, BatchState, Estimate, Level, Selection
 from grader_service.store import leases, regrades, results
@@ -45,18 +45,6 @@ def age(store, table: type[Base], column: str, days: float, *where):
     """Makes rows so much older."""
     with store.transaction() as connection:
         connection.execute(update(table).where(*where).values({column: table_of(table).c[column] - days * DAY_S}))
-
-
-def many(store, table, *where):
-    """How many rows there are."""
-    with store.transaction() as connection:
-        return connection.execute(select(func.count()).select_from(table_of(table)).where(*where)).scalar_one()
-
-
-def all_of(store, table, *columns):
-    """Rows of a table, as tuples."""
-    with store.transaction() as connection:
-        return [tuple(row) for row in connection.execute(select(*columns or table_of(table).c)).all()]
 
 
 def a_batch(store, submission_id, **selection):

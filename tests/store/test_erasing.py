@@ -27,8 +27,9 @@ from grader_service.store.erasing import ERASED, Erasure
 from grader_service.store.references import unreferenced
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import BlobRow, EventRow, OutboxRow, RunRow, SubmissionRow
-from tests.store.aged import OF_SUBMISSIONS, a_batch, all_of, graded, many
-from tests.store.test_store import a_submission, accept
+from tests.regrade.desk import read
+from tests.store.aged import OF_SUBMISSIONS, a_batch, graded
+from tests.store.test_store import a_submission, accept, count
 
 ANN = "ann@example.org"
 
@@ -71,7 +72,7 @@ def test_everything_goes_and_nothing_of_others(store, intake):
     """Graded, waiting and running submissions, whatever was sent and refused, in every table."""
     mine = [graded(store, number, learner=ANN, graph=b"%d" % number) for number in (1, 2)]
     graded(store, 3, learner="bob", graph=b"1")
-    before = {table: many(store, table) for table in OF_SUBMISSIONS}
+    before = {table: count(store, table) for table in OF_SUBMISSIONS}
     accept(store, a_submission(4, learner=ANN))
     leases.claim(store, "run", "host/GPU-1/abc", 60)
     accept(store, a_submission(5, learner=ANN))
@@ -86,11 +87,11 @@ def test_everything_goes_and_nothing_of_others(store, intake):
     assert note["removed"] == told | {
         "regrade_items": 1, "selections": 2, "dead_letters": 1, "events_stripped": note["removed"]["events_stripped"],
     }  # fmt: skip
-    left = {table: many(store, table) for table in OF_SUBMISSIONS}
+    left = {table: count(store, table) for table in OF_SUBMISSIONS}
     of_others = {table: number - (2 if number > 2 else 1) for table, number in before.items()}
     of_others |= {OutboxRow: 2, BlobRow: 1}  # bob's refusal; the graph that bob's run brought as well
     assert left == of_others
-    selection = all_of(store, RegradeBatchRow, RegradeBatchRow.selection)[0][0]
+    selection = read(store, RegradeBatchRow.selection)[0][0]
     assert (selection["learners"], selection["submissions"]) == ([ERASED, "bob"], [ERASED, "s:3"])
     everything = dump(store)
     for gone in (ANN, base64.b64encode(ANN.encode()).decode()[:8], *mine, "s:4", "s:5", "s:7"):
@@ -129,7 +130,7 @@ def test_a_run_of_a_batch_that_is_under_way(store):
     """Whoever has it finds that it is no longer theirs."""
     batch_id = a_batch(store, graded(store, 1, learner=ANN))
     regrade_states.start(store, batch_id, "ann")
-    ((item_id,),) = all_of(store, RegradeItemRow, RegradeItemRow.id)
+    ((item_id,),) = read(store, RegradeItemRow.id)
     with store.transaction() as connection:
         connection.execute(update(RunRow).values(item_id=item_id, state="run_queued"))
     claim = leases.claim(store, "run", "host/GPU-1/abc", 60)
@@ -147,7 +148,7 @@ def test_figures_stay(store, monkeypatch):
     erase(store)
     after = [(event.kind, event.detail.get("status")) for event in operations.events_after(store, -1)]
     assert after == [*before, (ERASED, None)]
-    (said,) = [detail for kind, detail in all_of(store, EventRow, EventRow.kind, EventRow.detail) if kind == ERASED]
+    (said,) = [detail for kind, detail in read(store, EventRow.kind, EventRow.detail) if kind == ERASED]
     assert said["submissions"] == 1
     assert said["erasure"].startswith("er-")
 
@@ -161,8 +162,8 @@ def test_who_is_at_work_on_it_drops_it(store):
     assert not results.store_evidence(store, run, "evidence", b"{}", {})
     assert leases.fail(store, run, "aborted", max_attempts=3, delay_s=0.0) is None
     assert not leases.give_back(store, run, "told to stop")
-    assert many(store, RunRow) == 0
-    assert many(store, EventRow, EventRow.submission_id == "s:1") == 0
+    assert count(store, RunRow) == 0
+    assert count(store, EventRow, EventRow.submission_id == "s:1") == 0
 
 
 def test_a_batch_goes_on_without_it(store):
@@ -171,7 +172,7 @@ def test_a_batch_goes_on_without_it(store):
     regrade_states.start(store, batch_id, "ann")
     erase(store)
     assert regrade_work.settle_all(store, "sweeper") == 1
-    assert many(store, RegradeItemRow, RegradeItemRow.state == ItemState.WAITING.value) == 0
+    assert count(store, RegradeItemRow, RegradeItemRow.state == ItemState.WAITING.value) == 0
 
 
 def test_its_artifact_is_let_go(store):
@@ -199,7 +200,7 @@ def test_one_that_broke_off_goes_on(store, monkeypatch):
     monkeypatch.setattr(erasing, "remove_submission", broken)
     with pytest.raises(RuntimeError):
         erase(store)
-    assert (many(store, SubmissionRow), erasing.notes_about(store, ANN)) == (2, [])
+    assert (count(store, SubmissionRow), erasing.notes_about(store, ANN)) == (2, [])
     monkeypatch.setattr(erasing, "remove_submission", remove)
     assert erase(store)["removed"]["submissions"] == 3
     assert len(erasing.notes_about(store, ANN)) == 1
@@ -221,4 +222,4 @@ def test_an_answer_whose_verdict_is_gone_is_dropped(store):
         connection.execute(update(OutboxRow).values(verdict_id="gone"))
     graded(store, 2, learner="bob")
     assert [letter.task_id for letter in outbox.due(store)] == ["task-2"]
-    assert many(store, OutboxRow) == 1
+    assert count(store, OutboxRow) == 1

@@ -21,9 +21,10 @@ from grader_service.store.one_by_one import RowsLeft
 from grader_service.store.references import unreferenced, with_artifact
 from grader_service.store.submissions import hold_submission
 from grader_service.store.tables import BlobRow, EventRow, EvidenceRow, OutboxRow, RunRow, SubmissionRow, VerdictRow
+from tests.regrade.desk import read
 from tests.services.postgres_server import somebody_waits
-from tests.store.aged import OF_SUBMISSIONS, a_batch, age, all_of, graded, many, refuse_changes
-from tests.store.test_store import a_submission, accept
+from tests.store.aged import OF_SUBMISSIONS, a_batch, age, graded, refuse_changes
+from tests.store.test_store import a_submission, accept, count
 from tests.waiting import wait_for
 
 MOST = 100
@@ -36,7 +37,7 @@ def soon(monkeypatch):
 
 
 def run_of(store, submission_id):
-    (found,) = [run for run, of in all_of(store, RunRow, RunRow.run_id, RunRow.submission_id) if of == submission_id]
+    (found,) = [run for run, of in read(store, RunRow.run_id, RunRow.submission_id) if of == submission_id]
     return found
 
 
@@ -55,7 +56,7 @@ class TestEvidence:
         assert retention.remove_evidence(store, 30, MOST) == 1
         assert results.load_evidence(store, run_of(store, old)) is None
         assert results.load_evidence(store, run_of(store, young)) is not None
-        assert all_of(store, BlobRow, BlobRow.sha256) == [(hashlib.sha256(b"young").hexdigest(),)]
+        assert read(store, BlobRow.sha256) == [(hashlib.sha256(b"young").hexdigest(),)]
         assert retention.remove_evidence(store, 30, MOST) == 0
 
     def test_a_graph_stays_for_the_other_run(self, store):
@@ -64,7 +65,7 @@ class TestEvidence:
         for one, left in ((old, 1), (young, 0)):
             age(store, EvidenceRow, "created_at", 31, EvidenceRow.run_id == run_of(store, one))
             assert retention.remove_evidence(store, 30, MOST) == 1
-            assert many(store, BlobRow) == left
+            assert count(store, BlobRow) == left
 
     def test_attempts_still_count(self, store):
         """Whoever waits for two years gets no chances back."""
@@ -121,7 +122,7 @@ class TestAnswers:
         outbox.delivered(store, [first, second])
         age(store, OutboxRow, "delivered_at", 31, OutboxRow.id == first)
         assert retention.remove_answers(store, 30, MOST) == 1
-        assert (many(store, OutboxRow), many(store, VerdictRow)) == (2, 3)
+        assert (count(store, OutboxRow), count(store, VerdictRow)) == (2, 3)
 
     def test_an_answer_that_cannot_be_sent_again_is_asked_for_again(self, store):
         """The same message is answered from the verdict."""
@@ -130,7 +131,7 @@ class TestAnswers:
         age(store, OutboxRow, "delivered_at", 31)
         retention.remove_answers(store, 30, MOST)
         repeated = accept(store, a_submission(1))
-        assert repeated.verdict_id == all_of(store, VerdictRow, VerdictRow.verdict_id)[0][0]
+        assert repeated.verdict_id == read(store, VerdictRow.verdict_id)[0][0]
         assert submission_id == "s:1"
 
 
@@ -140,12 +141,12 @@ class TestVerdicts:
     def test_nothing_of_it_is_left_but_its_events(self, store):
         """And all of the other stays."""
         graded(store, 1, graph=b"1")
-        before = {table: many(store, table) for table in OF_SUBMISSIONS}
+        before = {table: count(store, table) for table in OF_SUBMISSIONS}
         old = graded(store, 2, graph=b"2", learner="bob")
         age(store, VerdictRow, "created_at", 31, VerdictRow.submission_id == old)
         assert retention.remove_verdicts(store, 30, MOST) == 1
-        assert {table: many(store, table) for table in OF_SUBMISSIONS} == before
-        assert many(store, EventRow, EventRow.submission_id == old) > 3
+        assert {table: count(store, table) for table in OF_SUBMISSIONS} == before
+        assert count(store, EventRow, EventRow.submission_id == old) > 3
 
     def test_what_is_being_graded_again_stays(self, store):
         """By a batch, until it is ended; then its item goes, too."""
@@ -155,7 +156,7 @@ class TestVerdicts:
         assert retention.remove_verdicts(store, 30, MOST) == 0
         regrade_states.discard(store, batch_id, "ann")
         assert retention.remove_verdicts(store, 30, MOST) == 1
-        assert many(store, SubmissionRow) == 0
+        assert count(store, SubmissionRow) == 0
 
 
 class TestTogether:
@@ -178,7 +179,7 @@ class TestTogether:
             hold_submission(other, wanted)
             assert retention.remove_evidence(store, 30, MOST) == 1
             assert retention.remove_verdicts(store, 30, MOST) == 1
-        assert all_of(store, SubmissionRow, SubmissionRow.submission_id) == [(wanted,)]
+        assert read(store, SubmissionRow.submission_id) == [(wanted,)]
         assert retention.remove_verdicts(store, 30, MOST) == 1
 
     def test_two_who_let_go_of_a_graph_at_once(self, store):
@@ -190,7 +191,7 @@ class TestTogether:
             done.start()
             wait_for(lambda: somebody_waits(store.engine), 10)
         done.join(10)
-        assert many(store, BlobRow) == 0
+        assert count(store, BlobRow) == 0
 
     def emptied(self, store, run_id):
         with store.transaction() as connection:
@@ -254,13 +255,13 @@ class TestEvents:
         accept(store, a_submission(3))  # under way over the end of what is removed
         before = scraped(store)
         assert retention.remove_events(store, 30, MOST) == 0  # not counted yet
-        removed = many(store, EventRow, EventRow.submission_id != "s:3")
+        removed = count(store, EventRow, EventRow.submission_id != "s:3")
         assert count_old(store) == removed
         assert count_old(store) == 0
         assert retention.remove_events(store, 30, MOST) == removed - 1  # the last one keeps ids from coming again
         assert scraped(store) == before
         assert retention.remove_events(store, 30, MOST) == 0
-        assert many(store, EventRow, EventRow.submission_id != "s:3") == 1
+        assert count(store, EventRow, EventRow.submission_id != "s:3") == 1
 
     def test_an_exporter_goes_on(self, store):
         """One that was there, and one that missed what was removed meanwhile."""
@@ -289,7 +290,7 @@ class TestEvents:
         """An older one may still come: ids are given out before transactions end."""
         graded(store, 1)
         graded(store, 2, learner="bob")
-        ids = sorted(number for (number,) in all_of(store, EventRow, EventRow.id))
+        ids = sorted(number for (number,) in read(store, EventRow.id))
         age(store, EventRow, "at", 2, EventRow.id != ids[2])
         assert count_old(store) == 2
 
@@ -315,20 +316,20 @@ class TestTheChore:
         for table, column in ((EvidenceRow, "created_at"), (OutboxRow, "delivered_at"), (EventRow, "at")):
             age(store, table, column, 31)
         Retention(store, Keeping(evidence_days=30, event_days=30, answer_days=30), at_once=2).look()
-        assert many(store, EvidenceRow, EvidenceRow.removed_at.is_(None)) == 0
-        assert (many(store, EventRow), many(store, OutboxRow), many(store, VerdictRow)) == (1, 0, 5)
+        assert count(store, EvidenceRow, EvidenceRow.removed_at.is_(None)) == 0
+        assert (count(store, EventRow), count(store, OutboxRow), count(store, VerdictRow)) == (1, 0, 5)
         age(store, VerdictRow, "created_at", 31)
         Retention(store, Keeping(verdict_days=30), at_once=2).look()
-        assert [many(store, table) for table in OF_SUBMISSIONS] == [0] * len(OF_SUBMISSIONS)
+        assert [count(store, table) for table in OF_SUBMISSIONS] == [0] * len(OF_SUBMISSIONS)
 
     def test_nothing_goes_where_everything_is_kept_for_ever(self, store):
         """But events are counted, so that an exporter starts soon."""
         graded(store, 1)
         for table, column in ((EvidenceRow, "created_at"), (VerdictRow, "created_at"), (EventRow, "at")):
             age(store, table, column, 9999)
-        before = {table: many(store, table) for table in (*OF_SUBMISSIONS, EventRow)}
+        before = {table: count(store, table) for table in (*OF_SUBMISSIONS, EventRow)}
         Retention(store, Keeping()).look()
-        assert {table: many(store, table) for table in (*OF_SUBMISSIONS, EventRow)} == before
+        assert {table: count(store, table) for table in (*OF_SUBMISSIONS, EventRow)} == before
         assert count_old(store) == 0
 
     def test_what_fails_stops_nothing_else(self, store):
@@ -341,8 +342,8 @@ class TestTheChore:
         refuse_changes(store, "evidence", "run_id", run_of(store, bad))
         with pytest.raises(InfrastructureError, match=rf"1 of the runs .*{run_of(store, bad)}"):
             Retention(store, Keeping(evidence_days=30, event_days=30), at_once=1).look()
-        assert many(store, EventRow) == 1
-        assert many(store, EvidenceRow, EvidenceRow.removed_at.is_(None)) == 1
+        assert count(store, EventRow) == 1
+        assert count(store, EvidenceRow, EvidenceRow.removed_at.is_(None)) == 1
 
     def test_events_that_cannot_be_counted_stay_and_stop_nothing_else(self, store, monkeypatch):
         """They are said, too."""
@@ -354,11 +355,11 @@ class TestTheChore:
         for table, column in ((EvidenceRow, "created_at"), (EventRow, "at")):
             age(store, table, column, 31)
         monkeypatch.setattr(Tally, "take", broken)
-        before = many(store, EventRow)
+        before = count(store, EventRow)
         with pytest.raises(InfrastructureError, match="KeyError"):
             Retention(store, Keeping(evidence_days=30, event_days=30)).look()
-        assert many(store, EventRow) == before
-        assert many(store, EvidenceRow, EvidenceRow.removed_at.is_(None)) == 0
+        assert count(store, EventRow) == before
+        assert count(store, EvidenceRow, EvidenceRow.removed_at.is_(None)) == 0
 
     def test_its_time_is_bounded(self, store):
         """What is left comes in the next round."""
@@ -367,7 +368,7 @@ class TestTheChore:
         age(store, EvidenceRow, "created_at", 31)
         times = iter(range(0, 1000, 6))
         Retention(store, Keeping(evidence_days=30), lambda: next(times), at_once=1).look()
-        assert many(store, EvidenceRow, EvidenceRow.removed_at.is_(None)) == 2
+        assert count(store, EvidenceRow, EvidenceRow.removed_at.is_(None)) == 2
 
 
 class TestSweeps:
@@ -384,5 +385,5 @@ class TestSweeps:
         refuse_changes(store, "run", "run_id", bad)
         with pytest.raises(RowsLeft, match=rf"1 of the runs whose lease ended .*{bad}"):
             sweep.expire_leases(store, max_attempts=3, delay_s=0.0)
-        states = dict(all_of(store, RunRow, RunRow.run_id, RunRow.state))
+        states = dict(read(store, RunRow.run_id, RunRow.state))
         assert states == {claim.run_id: "running" if claim.run_id == bad else "run_queued" for claim in claims}
