@@ -103,12 +103,12 @@ def submission(submission_id: str, source: str, **other: object) -> dict[str, An
 
 
 @contextlib.contextmanager
-def servers(database: str) -> Iterator[Servers]:
-    """Fresh servers; `database` is `postgresql` or `sqlite`."""
+def servers(database: str, appendfsync: str = "always") -> Iterator[Servers]:
+    """Fresh servers; `database` is `postgresql` or `sqlite`, `appendfsync` when Redis waits for the disk."""
     with contextlib.ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="grader-bench-", dir="/var/tmp"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        options = ("--appendonly", "yes", "--maxmemory-policy", "noeviction")
+        options = ("--appendonly", "yes", "--appendfsync", appendfsync, "--maxmemory-policy", "noeviction")
         redis, results = (stack.enter_context(redis_server(*options)) for _ in range(2))
         url = f"sqlite:///{folder / 'grader.db'}"
         if database == "postgresql":

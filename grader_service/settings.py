@@ -47,6 +47,8 @@ class Settings(BaseSettings):
     """Where submissions are kept, as fsspec names it (`file:///…`, `s3://…`); the state folder when unset."""
     artifact_sources: str = ""
     """URL prefixes, separated by spaces, from which a message may have its artifact fetched."""
+    backup_store: str | None = None
+    """Where backups lie, and every verdict before it is sent, as fsspec names it; without it neither is made."""
     gpu: str = "auto"
     """UUID of the GPU or MIG instance of `worker run`, `auto` for the only one of the host, `none` for rehearsals."""
     sandbox: Literal["docker", "kubernetes", "process"] = "docker"

@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,11 +66,7 @@ class Signer:
             ConfigurationError: the old key cannot be read.
         """
         old = cls.from_folder(folder)
-        # In this order: whatever happens in between, what was signed stays verifiable.
-        with (folder / _RETIRED_FILE).open("a") as file:
-            file.write(f"{old.public_key}\n")
-            file.flush()
-            os.fsync(file.fileno())
+        _retire(folder, [old.public_key])  # first: whatever happens in between, what was signed stays verifiable
         _new_key(folder).replace(folder / _KEY_FILE)
         return cls.from_folder(folder)
 
@@ -92,6 +88,46 @@ def retired_keys(folder: Path) -> list[str]:
     """Public keys that signed verdicts here before, oldest first, hexadecimal."""
     path = folder / _RETIRED_FILE
     return list(dict.fromkeys(path.read_text().split())) if path.exists() else []
+
+
+def known_keys(folder: Path) -> list[str]:
+    """Public keys whose verdicts are taken for this grader's own: the one in use if there is one, then retired ones."""
+    return [*([Signer.from_folder(folder).public_key] if has_key(folder) else []), *retired_keys(folder)]
+
+
+def retire(folder: Path, keys: Sequence[str]) -> None:
+    """Has verdicts of these public keys verify, hexadecimal."""
+    if new := [key for key in keys if key not in known_keys(folder)]:
+        folder.mkdir(parents=True, exist_ok=True)
+        _retire(folder, new)
+
+
+def has_key(folder: Path) -> bool:
+    """Whether there is a key to sign with."""
+    return (folder / _KEY_FILE).exists()
+
+
+def private_key(folder: Path) -> bytes:
+    """The key that signs, in PEM form.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    try:
+        return (folder / _KEY_FILE).read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"the signing key cannot be read: {error}") from error
+
+
+def put_key(folder: Path, data: bytes) -> None:
+    """Puts a key, in PEM form, where none is; it signs from now on.
+
+    Raises:
+        ConfigurationError: it is no Ed25519 private key.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _aside(folder, data).replace(folder / _KEY_FILE)
+    Signer.from_folder(folder)
 
 
 def public_key(text: str) -> str:
@@ -134,11 +170,22 @@ def _new_key(folder: Path) -> Path:
     data = Ed25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
+    return _aside(folder, data)
+
+
+def _aside(folder: Path, data: bytes) -> Path:
     aside = folder / f".{_KEY_FILE}.{secrets.token_hex(4)}"
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
     return aside
+
+
+def _retire(folder: Path, keys: Sequence[str]) -> None:
+    with (folder / _RETIRED_FILE).open("a") as file:
+        file.writelines(f"{key}\n" for key in keys)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _raw(key: Ed25519PublicKey) -> bytes:

@@ -23,6 +23,8 @@ from grader_service.store.engine import SCHEMA, Store
 if TYPE_CHECKING:
     from redis import Redis
 
+    from grader_service.backup.journal import Journal
+    from grader_service.backup.place import Place
     from grader_service.gpu.monitor import GpuMonitor
     from grader_service.grading.crew import Device
     from grader_service.service.canary import Canary
@@ -78,6 +80,29 @@ def open_artifacts(settings: Settings) -> "ArtifactStore":
 
     url = settings.artifact_store or f"file://{(settings.state_dir / 'artifacts').resolve()}"
     return ArtifactStore(url, tuple(settings.artifact_sources.split()))
+
+
+def backup_place(settings: Settings) -> "Place":
+    """Where backups lie.
+
+    Raises:
+        ConfigurationError: no setting says where.
+    """
+    from grader_service.backup.place import Place  # noqa: PLC0415 - as above
+
+    if settings.backup_store is None:
+        raise ConfigurationError(
+            "GRADER_BACKUP_STORE is not set; expected where backups lie, such as file:///srv/grader-backups or "
+            "s3://bucket/grader: better not on the disk of the database"
+        )
+    return Place(settings.backup_store)
+
+
+def open_journal(settings: Settings, store: Store) -> "Journal | None":
+    """Where answers are kept before they are sent, if anywhere."""
+    from grader_service.backup.journal import Journal  # noqa: PLC0415 - as above
+
+    return Journal(backup_place(settings), store) if settings.backup_store is not None else None
 
 
 def open_redis(settings: Settings) -> "Redis":

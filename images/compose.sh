@@ -8,6 +8,7 @@ if [ "${GRADER_GPU:-none}" != none ] && [ -z "${COMPOSE_FILE:-}" ]; then
     export COMPOSE_FILE
 fi
 project=${GRADER_PROJECT:-grader}
+export GRADER_BACKUP_DIR=${GRADER_BACKUP_DIR:-${GRADER_STATE_DIR:-/var/lib/grader}/backups}
 if [ "${1:-}" = exec ]; then
     label=label=com.docker.compose
     # Compose v1 ends without a word here.

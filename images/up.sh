@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export GRADER_STATE_DIR=${GRADER_STATE_DIR:-/var/lib/grader}
+export GRADER_BACKUP_DIR=${GRADER_BACKUP_DIR:-$GRADER_STATE_DIR/backups}
 export GRADER_SECRETS_DIR=${GRADER_SECRETS_DIR:-$PWD/secrets}
 export GRADER_DOCKER_SOCKET=${GRADER_DOCKER_SOCKET:-/var/run/docker.sock}
 service=${GRADER_SERVICE_IMAGE:-grader-service:latest}
@@ -36,13 +37,16 @@ fi
 
 # Of the service alone: what `grader grade` leaves in the folder above belongs to whoever called it. The engine makes it, since
 # a user who may use Docker need not be root.
-docker run --rm -i --network none --user 0 -v "$GRADER_STATE_DIR:$GRADER_STATE_DIR" --entrypoint sh "$service" -seu "$GRADER_STATE_DIR/service" <<'END'
-[ -d "$1" ] || install -d -o 10001 -g 10001 -m 750 "$1"
-stranger=$(find "$1" -maxdepth 1 ! -uid 10001 -print -quit)
-if [ -n "$stranger" ]; then
-    echo "$stranger belongs to uid $(stat -c %u "$stranger"), and the runner works as uid 10001; if nobody else uses $1: chown -R 10001:10001 $1" >&2
-    exit 2
-fi
+docker run --rm -i --network none --user 0 -v "$GRADER_STATE_DIR:$GRADER_STATE_DIR" -v "$GRADER_BACKUP_DIR:$GRADER_BACKUP_DIR" \
+    --entrypoint sh "$service" -seu "$GRADER_STATE_DIR/service" "$GRADER_BACKUP_DIR" <<'END'
+for folder; do
+    [ -n "$(ls -A "$folder" 2>/dev/null)" ] || install -d -o 10001 -g 10001 -m 750 "$folder"
+    stranger=$(find "$folder" -maxdepth 1 ! -uid 10001 -print -quit)
+    if [ -n "$stranger" ]; then
+        echo "$stranger belongs to uid $(stat -c %u "$stranger"), and the service works as uid 10001; if nobody else uses $folder: chown -R 10001:10001 $folder" >&2
+        exit 2
+    fi
+done
 END
 
 images/compose.sh up -d "$@" && exit

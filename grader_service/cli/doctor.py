@@ -32,8 +32,8 @@ def doctor(
 
     With --service, say of each worker of the service whether it can do its work: exit code 1 when one cannot or is
     silent, when one of its chores has failed for a minute, or when there is no runner or no judge. Below them, how much
-    of its memory each Redis uses, as a judge saw it last, and the disks that are nearly full; one that is full takes
-    nothing.
+    of its memory each Redis uses, as a judge saw it last, the disks that are nearly full (one that is full takes
+    nothing), and the newest backup.
     """
     if service:
         raise typer.Exit(_service(as_json=as_json))
@@ -61,9 +61,10 @@ def _show(findings: list[Finding]) -> None:
 
 def _service(*, as_json: bool) -> int:
     """Shows the workers; the exit code."""
-    from grader_service.store import workers
+    from grader_service.store import backups, workers
 
-    found = workers.workers(service_store())
+    store = service_store()
+    found = workers.workers(store)
     absent = [role for role in (workers.RUN, workers.JUDGE) if role not in {worker.role for worker in found}]
     if as_json:
         for worker in found:
@@ -76,6 +77,7 @@ def _service(*, as_json: bool) -> int:
         _show_chores(heard)
         _show_memory(workers.newest_memory(found))
         _show_disks(heard)
+        _show_backup(backups.age_s(store))
     broken = [
         worker
         for worker in found
@@ -124,6 +126,11 @@ def _show_disks(heard: "Sequence[Worker]") -> None:
             if ratio >= _NEARLY_FULL:
                 table.add_row(Text(worker.worker_id), Text(name), Text(f"{ratio:.0%}", style="red"))
     _show_below(table)
+
+
+def _show_backup(age_s: float | None) -> None:
+    said = "none was made: `grader backup make`" if age_s is None else f"{age_s / 3600:.1f} h ago"
+    console().print(f"\nnewest backup: {said}", markup=False)
 
 
 def _show_below(table: Table) -> None:

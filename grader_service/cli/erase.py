@@ -11,7 +11,7 @@ import typer
 from grader_service.cli.arguments import operator
 from grader_service.cli.database import service_store
 from grader_service.cli.output import error_console
-from grader_service.errors import UsageError
+from grader_service.errors import InfrastructureError, UsageError
 from grader_service.settings import Settings
 from grader_service.signing import Signer
 
@@ -46,17 +46,36 @@ def erase(
     if not yes and not _confirmed():
         raise UsageError("nothing was removed; `--yes` removes without asking")
     by = operator()
-    signer = Signer.from_folder(Settings().key_dir)
+    settings = Settings()
+    signer = Signer.from_folder(settings.key_dir)
     text = erasing.erase(
         store, learner, by, lambda done: json.dumps(signer.sign_document(_note(done, by, reference)), indent=2)
     )
     typer.echo(text)
+    _note_for_backups(settings, json.loads(text))
     if note is not None:
         try:
             note.write_text(f"{text}\n")
         except OSError as error:
             text = f"everything was removed, but {note} cannot be written: {error}; the note is above"
             raise UsageError(text) from error
+
+
+def _note_for_backups(settings: Settings, note: dict[str, Any]) -> None:
+    """Whoever restores a backup of before has it followed again."""
+    if settings.backup_store is None:
+        return
+    from grader_service import wiring
+    from grader_service.backup.journal import note_erasure
+
+    at = datetime.fromisoformat(note["finished_at"]).timestamp()
+    try:
+        note_erasure(wiring.backup_place(settings), note["learner_sha256"], at, json.dumps(note, indent=2))
+    except InfrastructureError as error:
+        raise InfrastructureError(
+            f"everything was removed, and the note is above; but a backup of before, restored, would bring it back: "
+            f"{error}. Give the command again once that is mended"
+        ) from error
 
 
 def _note(done: "Erasure", by: str, reference: str) -> dict[str, Any]:

@@ -28,6 +28,8 @@ _WHERE = {
     "devices": "devices:app",
     "dead-letters": "dead_letters:app",
     "store": "operate:store_app",
+    "backup": "backup:app",
+    "reconcile": "reconcile:reconcile",
     "keys": "keys:app",
     "checks": "checks:app",
     "labs": "labs:app",

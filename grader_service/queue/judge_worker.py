@@ -12,6 +12,7 @@ from celery import Celery
 
 from checks.registry import Registry
 from grader_service import wiring
+from grader_service.errors import InfrastructureError
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.verdict import Verdict
 from grader_service.queue.app import JUDGE_QUEUES, make_answers_app, make_app
@@ -106,7 +107,8 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
 
 
 def _post(settings: Settings, store: Store) -> Post:
-    return Post(store, make_answers_app(settings), settings.reply_queue_length)
+    journal = wiring.open_journal(settings, store)
+    return Post(store, make_answers_app(settings), settings.reply_queue_length, journal)
 
 
 class Child:
@@ -135,8 +137,11 @@ class Child:
             self._pid = os.getpid()
         verdict = judge_next(self._desk)
         if verdict is not None:
-            # Only its own: thousands of answers of a batch must not come between two learners.
-            self._post.deliver_due(verdict_id=verdict.verdict_id)
+            try:
+                # Only its own: thousands of answers of a batch must not come between two learners.
+                self._post.deliver_due(verdict_id=verdict.verdict_id)
+            except InfrastructureError as error:
+                log.warning("answer_waits", verdict_id=verdict.verdict_id, error=str(error)[:300])
         return verdict
 
 

@@ -8,6 +8,7 @@ from celery import Celery, states
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
+from grader_service.backup.journal import Journal
 from grader_service.store import outbox
 from grader_service.store.engine import Store
 from grader_service.store.outbox import Letter
@@ -33,15 +34,21 @@ class Post:
         store: with the answers.
         app: of `make_answers_app`.
         most_unread: answers that may lie in one queue; further ones wait in the database.
+        journal: keeps each answer before it is sent.
     """
 
-    def __init__(self, store: Store, app: Celery, most_unread: int) -> None:
+    def __init__(self, store: Store, app: Celery, most_unread: int, journal: Journal | None = None) -> None:
         self._store = store
+        self._journal = journal
         self._app = app
         self._most_unread = most_unread
 
     def deliver_all(self, limit: int = 100) -> int:
-        """Sends what is due, a thousand answers at most; returns how many Redis took."""
+        """Sends what is due, a thousand answers at most; returns how many Redis took.
+
+        Raises:
+            InfrastructureError: they cannot be kept in the journal, and wait.
+        """
         sent = 0
         for _ in range(_MOST_ROUNDS):  # a sweeper has other things to do as well
             due = outbox.due(self._store, limit)
@@ -57,11 +64,16 @@ class Post:
         Args:
             limit: at most so many.
             verdict_id: only answers with this verdict.
+
+        Raises:
+            InfrastructureError: they cannot be kept in the journal, and wait.
         """
         return self._deliver(outbox.due(self._store, limit, verdict_id=verdict_id))[0]
 
     def _deliver(self, letters: Sequence[Letter]) -> tuple[int, bool]:
         """How many of them were sent, and whether Redis was there."""
+        if self._journal is not None and letters:
+            self._journal.keep(letters)
         sent, there = [], True
         full: set[str] = set()
         for letter in letters:

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from grader_service.errors import InfrastructureError
 from grader_service.service.event_figures import EventFigures
-from grader_service.store import dead_letters, devices, operations, outbox, regrades, workers
+from grader_service.store import backups, dead_letters, devices, operations, outbox, regrades, workers
 from grader_service.store.engine import Store
 
 
@@ -62,7 +62,10 @@ class StoreCollector(Collector):
         )
         for (batch, state), count in regrades.open_items(self._store).items():
             items.add_metric([batch, state], count)
-        answers = [undelivered, unread, letters]
+        backup = GaugeMetricFamily("grader_backup_age_seconds", "Since the newest backup was begun that is whole.")
+        if (age_s := backups.age_s(self._store)) is not None:
+            backup.add_metric([], age_s)
+        answers = [undelivered, unread, letters, backup]
         return [runs, oldest, *answers, *self._of_devices_and_workers(), items, *self._figures.families()]
 
     def _of_devices_and_workers(self) -> Iterator[Metric]:

@@ -3,12 +3,9 @@
 import errno
 import hashlib
 import math
-import os
-import tempfile
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Any, cast
@@ -19,11 +16,10 @@ import fsspec
 
 from grader_service.errors import InfrastructureError, SubmissionRejected
 from grader_service.model.base import neutralise
+from grader_service.store.files import Files
 
 FRESH_S = 43_200.0
 """What was put here less than half a day ago is not removed, whether anything refers to it or not."""
-ARRIVING = "arriving-"
-"""How names of files begin that are not whole yet."""
 _CHUNK = 1 << 20
 _MAY_PASS = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 """Answers of a web server that say: later. Others between 400 and 499 come again however often one asks."""
@@ -47,11 +43,7 @@ class ArtifactStore:
         max_bytes: int = 256 << 20,
         max_arriving_bytes: int = 1 << 30,
     ) -> None:
-        # Several processes write and remove: what one of them listed is no answer for another.
-        self._files, root = fsspec.core.url_to_fs(url, use_listings_cache=False)
-        self._local = isinstance(self._files, fsspec.implementations.local.LocalFileSystem)
-        self._root = root.rstrip("/")
-        self._url = url.rstrip("/")
+        self._files = Files(url)
         self._sources = tuple(source if source.endswith("/") else f"{source}/" for source in sources)
         self._max_bytes = max_bytes
         self._arriving = threading.BoundedSemaphore(max(1, max_arriving_bytes // max_bytes))
@@ -59,7 +51,7 @@ class ArtifactStore:
     @property
     def folder(self) -> Path | None:
         """Where they lie, if that is a folder of this host."""
-        return Path(self._root) if self._local else None
+        return self._files.folder
 
     def put(self, data: bytes) -> str:
         """Keeps these bytes; returns their SHA-256. Putting the same bytes twice changes nothing.
@@ -69,13 +61,8 @@ class ArtifactStore:
         """
         digest = hashlib.sha256(data).hexdigest()
         try:
-            if self._is_kept(digest):
-                return digest
-            if self._local:
-                with self._written(digest) as file:
-                    file.write(data)
-            else:
-                self._files.pipe_file(self._path(digest), data)  # whole, in one request
+            if not self._is_kept(digest):
+                self._files.put(_name(digest), data)
         except Exception as error:
             raise InfrastructureError(f"the artifact store did not take {digest}: {error}") from error
         return digest
@@ -91,8 +78,8 @@ class ArtifactStore:
             self._check_source(uri)
         try:
             if self._is_kept(sha256):
-                return int(self._files.size(self._path(sha256)))
-            with self._arriving, _opened(uri) as source, self._written(sha256) as target:
+                return self._files.size(_name(sha256))
+            with self._arriving, _opened(uri) as source, self._files.written(_name(sha256)) as target:
                 return self._copy(source, target, sha256)
         except SubmissionRejected:
             raise
@@ -101,11 +88,11 @@ class ArtifactStore:
 
     def has(self, digest: str) -> bool:
         """Whether these bytes are here."""
-        return bool(self._files.exists(self._path(digest)))
+        return self._files.has(_name(digest))
 
     def uri_of(self, digest: str) -> str:
         """The address under which a message may name bytes that were put here."""
-        return f"{self._url}/{digest[:2]}/{digest}"
+        return f"{self._files.url}/{_name(digest)}"
 
     def copy_to(self, digest: str, target: Path) -> None:
         """Writes the bytes to a file, checked against their digest.
@@ -113,13 +100,36 @@ class ArtifactStore:
         Raises:
             InfrastructureError: they are missing or damaged.
         """
+        with target.open("wb") as out:
+            self.copy_into(digest, out)
+
+    def copy_into(self, digest: str, target: IO[bytes]) -> None:
+        """Writes the bytes into an open file, checked against their digest.
+
+        Raises:
+            InfrastructureError: they are missing or damaged; some of them may have been written.
+        """
         try:
-            with self._files.open(self._path(digest), "rb") as source, target.open("wb") as out:
-                found, _ = _copied(source, out)
+            with self._files.opened(_name(digest)) as source:
+                found, _ = _copied(source, target)
         except Exception as error:
             raise InfrastructureError(f"artifact {digest} could not be read: {error}") from error
         if found != digest:
             raise InfrastructureError(f"artifact {digest} is damaged: its bytes have another digest")
+
+    def put_from(self, source: IO[bytes], digest: str) -> None:
+        """Keeps the bytes of an open file, a piece at a time.
+
+        Raises:
+            InfrastructureError: they have another digest, or the store did not take them; nothing was kept.
+        """
+        try:
+            with self._files.written(_name(digest)) as target:
+                found, _ = _copied(source, target)
+                if found != digest:
+                    raise InfrastructureError(f"artifact {digest} is damaged: its bytes have another digest")
+        except OSError as error:
+            raise InfrastructureError(f"the artifact store did not take {digest}: {error}") from error
 
     def kept(self, shelf: str) -> Iterator[tuple[str, float]]:
         """Names of files below one of the store's 256 folders, with the seconds since each was put here last.
@@ -131,11 +141,10 @@ class ArtifactStore:
             InfrastructureError: the store did not say.
         """
         try:
-            paths = self._files.ls(f"{self._root}/{shelf}", detail=False)
-            for path in paths:
-                yield path.rsplit("/", 1)[-1], self._age_s(path)
+            for name in self._files.names(shelf):
+                yield name, self._files.age_s(f"{shelf}/{name}")
         except FileNotFoundError:
-            return
+            return  # another judge removed it
         except Exception as error:
             raise InfrastructureError(f"the artifact store did not say what it has: {error}") from error
 
@@ -145,28 +154,21 @@ class ArtifactStore:
         Raises:
             InfrastructureError: the store did not do it.
         """
-        path = f"{self._root}/{shelf}/{name}"
+        path = f"{shelf}/{name}"
         try:
-            if self._age_s(path) <= older_s:
+            if self._files.age_s(path) <= older_s:
                 return False
-            self._files.rm_file(path)
+            self._files.remove(path)
         except FileNotFoundError:
             return False
         except Exception as error:
             raise InfrastructureError(f"the artifact store did not remove {name}: {error}") from error
         return True
 
-    def _path(self, digest: str) -> str:
-        return f"{self._root}/{digest[:2]}/{digest}"
-
-    def _age_s(self, path: str) -> float:
-        return float(time.time() - self._files.modified(path).timestamp())
-
     def _is_kept(self, digest: str) -> bool:
         """Whether the bytes are here, and young: those that nobody refers to are removed when they are old."""
-        path = self._path(digest)
         try:
-            age_s = self._age_s(path)
+            age_s = self._files.age_s(_name(digest))
         except FileNotFoundError:
             return False
         if age_s > FRESH_S:
@@ -174,30 +176,11 @@ class ArtifactStore:
         return True
 
     def _renew(self, digest: str) -> None:
-        path = self._path(digest)
-        if self._local:
-            os.utime(path)
+        name = _name(digest)
+        if self._files.touch(name):
             return
-        with self._arriving, self._files.open(path, "rb") as source, self._written(digest) as target:
+        with self._arriving, self._files.opened(name) as source, self._files.written(name) as target:
             _copied(source, target)
-
-    @contextmanager
-    def _written(self, digest: str) -> Iterator[IO[bytes]]:
-        """A file that is here under its digest when the block ends, and not at all where the block fails."""
-        path = self._path(digest)
-        self._files.makedirs(self._files._parent(path), exist_ok=True)  # noqa: SLF001 - fsspec's own helper
-        if self._local:
-            with _durably(Path(path)) as file:
-                yield file
-            return
-        file = self._files.open(path, "wb", autocommit=False)
-        try:
-            yield file
-            file.close()
-        except BaseException:
-            file.discard()
-            raise
-        file.commit()
 
     def _copy(self, source: IO[bytes], target: IO[bytes], sha256: str) -> int:
         found, size = _copied(source, target, self._max_bytes)
@@ -216,6 +199,10 @@ class ArtifactStore:
                 "artifact.source_not_allowed",
                 f"{neutralise(uri[:200])} is not below an address that this grader fetches from ({allowed}).",
             )
+
+
+def _name(digest: str) -> str:
+    return f"{digest[:2]}/{digest}"
 
 
 class _Redirected(Exception):
@@ -298,18 +285,3 @@ def _copied(source: IO[bytes], target: IO[bytes], most: float = math.inf) -> tup
         hasher.update(chunk)
         target.write(chunk)
     return hasher.hexdigest(), size
-
-
-@contextmanager
-def _durably(path: Path) -> Iterator[IO[bytes]]:
-    """A reader sees all of the file or none of it, also after a power cut."""
-    descriptor, name = tempfile.mkstemp(prefix=ARRIVING, dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

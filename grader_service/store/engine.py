@@ -14,12 +14,13 @@ from grader_service.errors import ConfigurationError, InfrastructureError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA = "0011"
+SCHEMA = "0013"
 """The newest of the migrations; written here too, so that a command which only asks need not load them."""
 _BUSY_S = 30.0
 _OPTIONS = "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000 -c jit=off"
 """Of PostgreSQL. What a host locked that stands still in the midst of a transaction must not stop all others; and no
 statement of ours takes as long as compiling it would."""
+_SNAPSHOT = "grader_snapshot"
 _MIGRATE = "run `grader store migrate`"
 
 
@@ -69,8 +70,28 @@ class Store:
                 raise  # not the database's fault, and no better the next time
             raise StoreUnavailable(f"the database failed: {str(error)[:500]}") from error
 
-    def migrate(self) -> None:
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """Reads that see the database as it is at the first of them, however long they take; nobody waits for them.
+
+        Raises:
+            StoreUnavailable: the database failed.
+        """
+        options: dict[str, Any] = {_SNAPSHOT: True} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        try:
+            with self.engine.connect().execution_options(**options) as connection:
+                if not self.is_sqlite:
+                    for patience in ("statement_timeout", "idle_in_transaction_session_timeout"):
+                        connection.exec_driver_sql(f"set local {patience} = 0")
+                yield connection
+        except SQLAlchemyError as error:
+            raise StoreUnavailable(f"the database failed: {str(error)[:500]}") from error
+
+    def migrate(self, revision: str = "head") -> None:
         """Brings the schema to this version; safe to call by several processes at once.
+
+        Args:
+            revision: of the schema; an older one only for rows that were saved from it.
 
         Raises:
             ConfigurationError: the schema is a newer one.
@@ -85,7 +106,7 @@ class Store:
                 connection.exec_driver_sql("select pg_advisory_xact_lock(728451)")
             config = _alembic()
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            command.upgrade(config, revision)
 
     def schema(self) -> str | None:
         """Version of the schema that the database has; None when it has none of ours.
@@ -142,4 +163,4 @@ def _configure_sqlite(connection: Any, _: Any) -> None:
 
 def _begin_immediate(connection: Connection) -> None:
     # A transaction that reads and then writes must not find that somebody wrote in between.
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    connection.exec_driver_sql("BEGIN" if connection.get_execution_options().get(_SNAPSHOT) else "BEGIN IMMEDIATE")

@@ -71,6 +71,17 @@ def notes_about(store: Store, learner: str) -> list[dict[str, Any]]:
         return [json.loads(note) for note in found if note is not None]
 
 
+def learners_with(store: Store, digest: str) -> list[str]:
+    """Learners whose ids have this digest, as far as something of them is stored.
+
+    Raises:
+        StoreUnavailable: the database failed.
+    """
+    with store.transaction() as connection:
+        known = connection.execute(select(SubmissionRow.learner).distinct()).scalars().all()
+    return [learner for learner in known if learner is not None and digest_of(learner) == digest]
+
+
 def erase(store: Store, learner: str, actor: str, noted: Callable[[Erasure], str]) -> str:
     """Removes everything about a learner. One that broke off goes on where it was.
 

@@ -1,5 +1,6 @@
 """Answers to send: written in the transaction of the verdict, sent at least once, each with the verdict's id."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +25,15 @@ class Letter:
     """One answer that is due."""
 
     id: int
+    verdict_id: str | None
+    """Null for a refusal."""
     task_id: str | None
     reply_queue: str | None
     reply_task: str | None
     document: str
     attempts: int
+    journaled: bool = False
+    """Whether it stands in the journal of answers."""
 
 
 def enqueue(
@@ -89,11 +94,13 @@ def due(store: Store, limit: int = 100, *, verdict_id: str | None = None) -> lis
     return [
         Letter(
             id=row["id"],
+            verdict_id=row["verdict_id"],
             task_id=row["task_id"],
             reply_queue=row["reply_queue"],
             reply_task=row["reply_task"],
             document=row["stored"] or row["document"],
             attempts=row["attempts"],
+            journaled=row["journaled"],
         )
         for row in rows
     ]
@@ -104,6 +111,12 @@ def delivered(store: Store, ids: list[int]) -> None:
     if ids:
         with store.transaction() as connection:
             connection.execute(update(OutboxRow).where(OutboxRow.id.in_(ids)).values(delivered_at=db_now()))
+
+
+def journaled(store: Store, ids: Sequence[int]) -> None:
+    """These answers stand in the journal."""
+    with store.transaction() as connection:
+        connection.execute(update(OutboxRow).where(OutboxRow.id.in_(ids)).values(journaled=True))
 
 
 def postponed(store: Store, letter: Letter, error: str) -> None:

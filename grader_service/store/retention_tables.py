@@ -40,3 +40,14 @@ class ErasureRow(Base):
     """How many rows of each kind so far."""
     note: Mapped[str | None] = mapped_column(Text)
     """JSON; null while it is not done."""
+
+
+class BackupRow(Base):
+    """A backup that was finished."""
+
+    __tablename__ = "backup"
+
+    name: Mapped[str] = mapped_column(String(40), primary_key=True)
+    begun_at: Mapped[float] = mapped_column(Float(53))
+    """What was there then is in it."""
+    finished_at: Mapped[float] = mapped_column(Float(53))

@@ -253,6 +253,8 @@ class OutboxRow(Base):
     """Of a batch of re-grades: nobody sits and waits for it."""
     unread: Mapped[bool] = mapped_column(default=False, server_default=false())
     """Its task's result is stored; the message waits until there is room in the platform's queue."""
+    journaled: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether it stands in the journal of answers; see `backup.journal`."""
     attempts: Mapped[int] = mapped_column(Integer, default=0)
     not_before: Mapped[float]
     delivered_at: Mapped[float | None]

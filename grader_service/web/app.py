@@ -51,6 +51,7 @@ ROUTES = (
     Route("/alive", frames.alive),
     Route("/ready", frames.ready),
     Route("/api/queue", api.queue),
+    Route("/api/reconcile", api.reconcile),
     Route("/api/batches", api.batches),
     Route("/api/batches/{batch_id}", api.batch),
     Route("/api/batches/{batch_id}/diff", api.diff),

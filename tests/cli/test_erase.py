@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from grader_service.cli.app import app
-from grader_service.errors import UsageError
+from grader_service.errors import InfrastructureError, UsageError
 from grader_service.store.engine import Store
 from grader_service.store.tables import SubmissionRow
 from tests.store.aged import graded
@@ -31,14 +31,14 @@ def store(tmp_path):
 def typed(store, tmp_path):
     """What came of a command; `refused` holds what it is told that it did wrong."""
 
-    def type_(*words, status=0, refused=None):
+    def type_(*words, status=0, refused=None, failed=None):
         env = {"GRADER_STATE_DIR": str(tmp_path), "GRADER_OPERATOR": "eve", "COLUMNS": "200"}
         done = CliRunner().invoke(app, words, env=env)
-        if refused is None:
+        if refused is None and failed is None:
             assert done.exit_code == status, done.output
         else:
-            assert isinstance(done.exception, UsageError), done.output
-            assert refused in str(done.exception)
+            assert isinstance(done.exception, UsageError if refused else InfrastructureError), done.output
+            assert (refused or failed) in str(done.exception)
         return done
 
     return type_
@@ -80,3 +80,16 @@ def test_a_note_that_cannot_be_written(typed, tmp_path):
     """Is on standard output all the same."""
     said = typed("erase", "--learner", ANN, "--yes", "--note", str(tmp_path / "no" / "note.json"), refused="is above")
     assert json.loads(said.stdout)["removed"]["submissions"] == 1
+
+
+def test_a_restored_backup_will_follow_it(typed, tmp_path, monkeypatch):
+    """The note lies beside the backups; where it cannot be put there, the command says so and is to be repeated."""
+    place = tmp_path / "backups"
+    monkeypatch.setenv("GRADER_BACKUP_STORE", f"file://{place}")
+    place.touch()
+    done = typed("erase", "--learner", ANN, "--yes", failed="Give the command again")
+    assert json.loads(done.stdout)["learner_sha256"] == hashlib.sha256(ANN.encode()).hexdigest()
+    place.unlink()
+    note = typed("erase", "--learner", ANN, "--yes").stdout
+    (kept,) = (place / "erasures").iterdir()
+    assert json.loads(json.loads(kept.read_text())["note"]) == json.loads(note)

@@ -8,7 +8,7 @@ from sqlalchemy import insert, update
 from grader_service.service.metrics import StoreCollector
 from grader_service.service.readiness import Readiness
 from grader_service.service.sweeper import Sweeper
-from grader_service.store import dead_letters, devices, leases, outbox, workers
+from grader_service.store import backups, dead_letters, devices, leases, outbox, workers
 from grader_service.store.acceptance import Waiter
 from grader_service.store.clock import db_now
 from grader_service.store.events import record
@@ -36,6 +36,7 @@ def a_service(store):
         workers.say(store, identity, (), {"broker": 0.2, "results": 0.2}, {"state": 0.5})
     for identity in RUNNERS:
         devices.see(store, identity.device_id, "host", "H100")
+    backups.made(store, "today", backups.now(store))
     accept(store, a_submission(1))
     finish(store, "s:1", "host/GPU-1/abc", gpu_held_s=12.0, timings_s={"learner": 5.0})
 

@@ -5,9 +5,11 @@ import subprocess
 
 import pytest
 import yaml
+from sqlalchemy import delete
 
 from grader_service.store import dead_letters, devices, workers
 from grader_service.store.engine import Store
+from grader_service.store.retention_tables import BackupRow
 from tests.conftest import missing
 from tests.monitoring.scrapes import (
     JUDGE,
@@ -23,6 +25,7 @@ from tests.monitoring.scrapes import (
     wait_long,
 )
 from tests.monitoring.test_files import FOLDER, RULES
+from tests.store.aged import age
 from tests.store.test_store import a_submission, accept
 
 pytestmark = pytest.mark.integration
@@ -176,6 +179,17 @@ def waits(store, _folder):
     wait_long(store)
 
 
+def backup_old(store, _folder):
+    """The newest was begun two days ago."""
+    age(store, BackupRow, "begun_at", 2)
+
+
+def no_backup(store, _folder):
+    """There is none, though all else is well."""
+    with store.transaction() as connection:
+        connection.execute(delete(BackupRow))
+
+
 CASES = [
     (nobody_asks, {"GraderMetricsAbsent": 1}),
     (database_away, {"GraderStoreDown": 1}),
@@ -194,6 +208,8 @@ CASES = [
     (needs_attention, {"GraderRunsNeedAttention": 1}),
     (waits, {"GraderLearnersWait": 1}),
     (dead_letter, {"GraderDeadLetters": 1}),
+    (backup_old, {"GraderBackupOld": 1}),
+    (no_backup, {"GraderBackupOld": 1}),
 ]
 
 

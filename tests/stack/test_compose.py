@@ -7,10 +7,12 @@ import secrets
 import shutil
 import subprocess
 import tempfile
+import time
 import urllib.error
 import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -29,7 +31,9 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(1800)  # images, the stack's start and gradings of the reference, on a slow machine
 ROOT = Path(__file__).resolve().parents[2]
-SERVICES = ("redis", "results", "postgres", "judge", "regrade", "runner", "metrics", "web")
+WATCHED = ("redis", "results", "postgres", "judge", "regrade", "runner", "metrics", "web")
+"""Services with a health check."""
+SERVICES = (*WATCHED, "backup")
 
 
 class Stack:
@@ -50,10 +54,14 @@ class Stack:
             **ports,
         }
 
-    def compose(self, *arguments: str) -> None:
-        subprocess.run(
-            ["docker-compose", "-p", self.name, *arguments], cwd=ROOT, env=self.environment, check=True, timeout=300
-        )
+    def start(self, *services: str) -> None:
+        """With secrets, folders and images; all services, unless some are named, and then they are healthy."""
+        subprocess.run([str(ROOT / "images" / "up.sh"), *services], env=self.environment, check=True, timeout=900)
+        wait_for(lambda: all(self.healthy(service) for service in services or WATCHED), 60, every_s=1.0)
+
+    def compose(self, *arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+        command = [str(ROOT / "images" / "compose.sh"), *arguments]
+        return subprocess.run(command, env=self.environment, check=True, timeout=300, text=True, **options)
 
     def container(self, service: str):
         label = {"label": [f"com.docker.compose.project={self.name}", f"com.docker.compose.service={service}"]}
@@ -96,8 +104,7 @@ def stack(engine, ports):
     OwnedFolder(folder / "state", "of-root").create()
     made = Stack(engine, folder, ports)
     try:
-        subprocess.run([str(ROOT / "images" / "up.sh")], env=made.environment, check=True, timeout=900)
-        wait_for(lambda: all(made.healthy(service) for service in SERVICES), 30, every_s=1.0)
+        made.start()
         yield made
     finally:
         for service in SERVICES:
@@ -180,6 +187,7 @@ def test_broker_and_database_are_apart(stack):
         "runner": {"broker", "database"},
         "metrics": {"database", "monitoring"},
         "web": {"database", "monitoring"},
+        "backup": {"database"},
     }
     for name in ("broker", "results", "database", "platform", "monitoring"):
         (network,) = stack.engine.networks.list(names=[f"{stack.name}_{name}"])
@@ -289,3 +297,44 @@ def test_a_runner_that_cannot_grade_says_why(stack):
         os.chown(lock, 10001, 10001)
     wait_for(lambda: check()[0] == 0, 30, every_s=1.0)
     assert stack.doctor()[0] == 0
+
+
+@pytest.mark.usefixtures("verdict")
+def test_a_stack_that_was_lost_is_restored(stack, node_platform):  # noqa: F811 - the fixture
+    """Database, artifacts, answers and keys are gone. What was answered before the backup and since is not graded anew.
+
+    The last test of this stack.
+    """
+
+    def ask(submission_id: str) -> dict[str, Any]:
+        shown = stack.container("judge").exec_run(
+            ["python3", "-m", "grader_service", "keys", "show", "--hex"], demux=True
+        )
+        url, results = stack.redis_url("REDIS"), stack.redis_url("RESULT")
+        file = str(ROOT / "examples" / "first_step.py")
+        return node_platform.grade(
+            url, shown.output[0].decode(), file, submission_id, "baseline", result_url=results, timeout_s=120
+        )
+
+    def backup(*words: str) -> str:
+        done = stack.compose("run", "--rm", "backup", "backup", *words, capture_output=True)
+        return done.stdout + done.stderr
+
+    first = ask("stack:before")
+    assert "rows" in backup("make")
+    second = ask("stack:since")
+    stack.compose("down", "-v", "-t", "5")
+    stack.start("postgres")
+    began = time.monotonic()
+    said = backup("restore")
+    assert time.monotonic() - began < 60
+    assert "1 verdicts taken over" in said
+    assert ", 0 do not" in said
+    stack.start()
+    assert [ask("stack:since"), ask("stack:before")] == [second, first]
+    ids = Path(stack.environment["GRADER_STATE_DIR"]) / "ids"
+    ids.write_text("stack:since\nstack:never\n")
+    reconcile = ["exec", "judge", "python3", "-m", "grader_service", "reconcile", "-"]
+    with ids.open() as given, pytest.raises(subprocess.CalledProcessError) as told:
+        stack.compose(*reconcile, stdin=given, capture_output=True)
+    assert (told.value.returncode, told.value.stdout.split()[3:]) == (1, ["stack:never", "unknown"])

@@ -24,6 +24,7 @@ def test_networks():
         "runner": {"broker", "database"},
         "metrics": {"database", "monitoring"},
         "web": {"database", "monitoring"},
+        "backup": {"database"},
     }
     assert {name for name, network in FILE["networks"].items() if network.get("internal")} == {
         "broker", "results", "database"
@@ -37,7 +38,13 @@ def test_an_instance_of_redis(name, variable, port):
     """It throws nothing away and survives a restart, within a limit, a volume and a port of its own."""
     service = SERVICES[name]
     (script,) = service["command"]
-    for option in ("--maxmemory-policy noeviction", "--appendonly yes", '--maxmemory "$$MAXMEMORY"', "requirepass"):
+    for option in (
+        "--maxmemory-policy noeviction",
+        "--appendonly yes",
+        "--appendfsync always",
+        '--maxmemory "$$MAXMEMORY"',
+        "requirepass",
+    ):
         assert option in script
     assert service["environment"] == {"MAXMEMORY": f"${{GRADER_{variable}_MEMORY:-512mb}}"}
     assert service["volumes"] == [f"{name}-data:/data"]

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from grader_service.errors import InfrastructureError, SubmissionRejected
-from grader_service.store import artifacts
+from grader_service.store import artifacts, files
 from grader_service.store.artifacts import ArtifactStore
 
 DATA = b"dataset_dir = 'images'\n"
@@ -108,14 +108,14 @@ def test_a_large_one_is_no_more_than_a_piece_in_memory(address, tmp_path, monkey
     """Read and written by the piece; one that is too large is given up on the way, and nothing of it stays."""
     monkeypatch.setattr(artifacts, "_CHUNK", 5)
     pieces = []
-    writing = artifacts._durably
+    writing = files._durably
 
     @contextmanager
     def watched(path):
         with writing(path) as file:
             yield SimpleNamespace(write=lambda piece: (pieces.append(len(piece)), file.write(piece)))
 
-    monkeypatch.setattr(artifacts, "_durably", watched)
+    monkeypatch.setattr(files, "_durably", watched)
     assert ArtifactStore(f"file://{tmp_path}", (address,)).fetch(f"{address}/200/s.py", DIGEST) == len(DATA)
     assert pieces == [5, 5, 5, 5, 3]
     small = ArtifactStore(f"file://{tmp_path}/small", (address,), max_bytes=12)

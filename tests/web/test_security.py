@@ -329,6 +329,9 @@ def test_bearers_read_json_and_nothing_else(place):
     assert {device["state"] for device in queue["devices"]} == {"ready", "quarantined"}
     (worker,) = queue["workers"]
     assert (worker["worker_id"], worker["reason"]) == ("run/cpu:host:0", f"run space: {IMAGE}")
+    asked = json.loads(client.get(f"/api/reconcile?id={place.seen['ids'][0]}&id=never").text)
+    assert [one["state"] for one in asked] == ["answered", "unknown"]
+    assert client.get("/api/reconcile").status == 400
     batches = json.loads(client.get("/api/batches").text)
     assert {batch["batch_id"] for batch in batches} >= {place.seen["planned"], place.seen["finished"]}
     one = json.loads(client.get(f"/api/batches/{place.seen['finished']}").text)

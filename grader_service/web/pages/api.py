@@ -1,13 +1,18 @@
 """The same figures as JSON, for scripts that send `Authorization: Bearer TOKEN`; nothing here changes anything."""
 
+from dataclasses import asdict
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from grader_service.store import devices, operations, regrades, workers
+from grader_service.store import devices, operations, reconciling, regrades, workers
+from grader_service.web.failures import BadForm
 from grader_service.web.lookup import batch_of, diff_now
 from grader_service.web.site import site_of
 
 _MOST_BATCHES = 200
+_MOST_IDS = 200
+"""In one question: an address has a length that proxies take."""
 
 
 def queue(request: Request) -> Response:
@@ -44,6 +49,15 @@ def queue(request: Request) -> Response:
             ],
         }
     )
+
+
+def reconcile(request: Request) -> Response:
+    """What became of submissions, by `id=` once for each: which of a platform's never arrived."""
+    ids = request.query_params.getlist("id")
+    if not ids or len(ids) > _MOST_IDS:
+        raise BadForm(f"expected ids of submissions, id=… up to {_MOST_IDS} times, got {len(ids)}")
+    found = reconciling.reconcile(site_of(request).store, dict.fromkeys(ids))
+    return JSONResponse([asdict(one) for one in found])
 
 
 def batches(request: Request) -> Response:

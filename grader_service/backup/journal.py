@@ -1,0 +1,175 @@
+"""The journal of answers: each verdict with what it belongs to, kept beside the backups before it is sent.
+
+Whoever restores a backup reads here what platforms were told since, so that no submission is graded to a second,
+different verdict.
+"""
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+
+from grader_service.backup.place import ANSWERS, ERASURES, Place, fresh_name, reaching, stamp
+from grader_service.errors import InfrastructureError
+from grader_service.store import outbox
+from grader_service.store.clock import db_now
+from grader_service.store.engine import SCHEMA, Store
+from grader_service.store.outbox import Letter
+from grader_service.store.regrade_tables import RegradeBatchRow
+from grader_service.store.rows import line_of
+from grader_service.store.tables import Base, EvidenceRow, RunRow, SubmissionRow, VerdictRow, table_of
+
+KEPT: tuple[type[Base], ...] = (SubmissionRow, RegradeBatchRow, RunRow, EvidenceRow, VerdictRow)
+"""The tables of which an entry has one row each, in the order in which they refer to one another."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A verdict that was sent, or was about to be."""
+
+    at: float
+    """By the database's clock: what it says was committed before."""
+    schema: str
+    rows: Mapping[str, Mapping[str, Any]]
+    """Rows as lines say them, by table; of evidence all but the document."""
+    sent_to: Sequence[Mapping[str, str | None]]
+    """`task_id`, `reply_queue` and `reply_task` of each answer."""
+
+
+@dataclass(frozen=True)
+class Erased:
+    """An erasure of everything about a learner."""
+
+    at: float
+    learner_sha256: str
+    note: str
+
+
+class Journal:
+    """Writes entries, one file for all answers that are sent together.
+
+    Args:
+        place: where backups lie.
+        store: with the answers.
+    """
+
+    def __init__(self, place: Place, store: Store) -> None:
+        self._place = place
+        self._store = store
+
+    def keep(self, letters: Sequence[Letter]) -> None:
+        """Keeps the verdicts of these answers that are not kept yet; afterwards they may be sent.
+
+        Raises:
+            InfrastructureError: the place did not take them, or the database failed.
+        """
+        new = [letter for letter in letters if letter.verdict_id is not None and not letter.journaled]
+        if not new:
+            return
+        found = self._read({str(letter.verdict_id) for letter in new})
+        if found:
+            entries = [
+                {
+                    **entry,
+                    "sent_to": [
+                        {"task_id": one.task_id, "reply_queue": one.reply_queue, "reply_task": one.reply_task}
+                        for one in new
+                        if one.verdict_id == entry["rows"]["verdict"]["verdict_id"]
+                    ],
+                }
+                for entry in found
+            ]
+            lines = b"".join(line_of(entry) for entry in entries)
+            name = f"{ANSWERS}/{fresh_name(max(entry['at'] for entry in entries))}.jsonl.gz"
+            with reaching(self._place.files.url):
+                self._place.files.put(name, gzip.compress(lines, 1))
+        outbox.journaled(self._store, [letter.id for letter in new])
+
+    def _read(self, verdict_ids: set[str]) -> list[dict[str, Any]]:
+        submission, batch, run, evidence, verdict = (table_of(row) for row in KEPT)
+        together = (
+            verdict.join(submission, submission.c.submission_id == verdict.c.submission_id)
+            .join(run, run.c.run_id == verdict.c.run_id)
+            .join(evidence, evidence.c.run_id == run.c.run_id, isouter=True)
+            .join(batch, batch.c.batch_id == verdict.c.batch_id, isouter=True)
+        )
+        columns = [column for row in KEPT for column in table_of(row).c if column is not evidence.c.document]
+        # The clock is read with the rows: what was committed before a backup began is in it, and not looked at here.
+        statement = (
+            select(db_now().label("at"), *columns)
+            .select_from(together)
+            .where(verdict.c.verdict_id.in_(verdict_ids))
+            .order_by(verdict.c.created_at, verdict.c.verdict_id)
+        )
+        with self._store.transaction() as connection:
+            found = connection.execute(statement).all()
+        return [{"at": row[0], "schema": SCHEMA, "rows": _by_table(columns, row[1:])} for row in found]
+
+
+def note_erasure(place: Place, learner_sha256: str, at: float, note: str) -> None:
+    """Notes that a learner was erased, so that a restored backup does not bring them back.
+
+    Raises:
+        InfrastructureError: the place did not take it.
+    """
+    document = {"at": at, "learner_sha256": learner_sha256, "note": note}
+    with reaching(place.files.url):
+        place.files.put(f"{ERASURES}/{fresh_name(at)}.json", line_of(document))
+
+
+def entries(place: Place, since: float) -> Iterator[Answer | Erased]:
+    """What happened after a moment, in the order of time.
+
+    Args:
+        place: where backups lie.
+        since: seconds since 1970, by the database's clock.
+
+    Raises:
+        InfrastructureError: the place failed, or a file of it is damaged.
+    """
+    with reaching(place.files.url):
+        found = [(name, folder) for folder in (ANSWERS, ERASURES) for name in place.files.names(folder)]
+        for name, folder in sorted(found):
+            with place.files.opened(f"{folder}/{name}") as file:
+                data = file.read()
+            try:
+                some = list(_parsed(folder, data))
+            except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+                raise InfrastructureError(f"{folder}/{name} in {place.files.url} is damaged: {error!r}") from error
+            yield from (one for one in some if one.at > since)
+
+
+def forget(place: Place, before: float) -> None:
+    """Removes entries that no backup needs any more.
+
+    Args:
+        place: where backups lie.
+        before: when the oldest one that is kept was begun.
+
+    Raises:
+        InfrastructureError: the place failed.
+    """
+    with reaching(place.files.url):
+        for folder in (ANSWERS, ERASURES):
+            for name in place.files.names(folder):
+                if name < stamp(before):  # a file is named after its last entry
+                    place.files.remove(f"{folder}/{name}")
+
+
+def _parsed(folder: str, data: bytes) -> Iterator[Answer | Erased]:
+    if folder == ERASURES:
+        yield Erased(**json.loads(data))
+        return
+    for line in gzip.decompress(data).splitlines():
+        yield Answer(**json.loads(line))
+
+
+def _by_table(columns: Sequence[Any], values: Sequence[Any]) -> dict[str, dict[str, Any]]:
+    rows: dict[str, dict[str, Any]] = {}
+    for column, value in zip(columns, values, strict=True):
+        rows.setdefault(column.table.name, {})[column.name] = value
+    keys = {row.__tablename__: next(iter(table_of(row).primary_key.columns)).name for row in KEPT}
+    return {name: row for name, row in rows.items() if row[keys[name]] is not None}

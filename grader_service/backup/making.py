@@ -1,0 +1,138 @@
+"""Makes backups: all rows as they are at one moment, and the artifacts that belong to them."""
+
+import itertools
+import string
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+from sqlalchemy import select
+
+from grader_service import __version__
+from grader_service.backup import journal
+from grader_service.backup.place import (
+    ARTIFACTS,
+    LISTED,
+    PRIVATE_KEY,
+    Manifest,
+    Place,
+    SavedFile,
+    artifact_file,
+    file_of,
+    fresh_name,
+    reaching,
+)
+from grader_service.errors import InfrastructureError
+from grader_service.signing import known_keys, private_key
+from grader_service.store import backups, rows
+from grader_service.store.artifacts import ArtifactStore
+from grader_service.store.engine import Store
+from grader_service.store.tables import SubmissionRow
+
+log = structlog.get_logger(__name__)
+
+_SHELVES = [first + second for first, second in itertools.product(string.hexdigits[:16], repeat=2)]
+Progress = Callable[[str], None]
+"""Is told each stage."""
+
+
+@dataclass(frozen=True)
+class What:
+    """What a backup is made of."""
+
+    store: Store
+    key_dir: Path
+    artifacts: ArtifactStore | None
+    """None leaves them out: where their store has backups of its own."""
+    with_private_key: bool = False
+
+
+def make(place: Place, what: What, progress: Progress = lambda _: None) -> Manifest:
+    """Makes a backup. While it is made the service goes on working.
+
+    Raises:
+        InfrastructureError: the place, the database or the artifact store failed; what was begun is removed by a later
+            `prune`.
+    """
+    begun_at = backups.now(what.store)  # before the snapshot: what was committed until now is in it
+    name = fresh_name(begun_at)
+    files: dict[str, SavedFile] = {}
+    with reaching(place.files.url):
+        with what.store.snapshot() as connection:
+            for table in rows.tables(connection):
+                progress(f"table {table.name}")
+                files[file_of(table.name)] = place.save(name, file_of(table.name), rows.lines(connection, table))
+            wanted = connection.execute(
+                select(SubmissionRow.sha256).where(SubmissionRow.artifact_removed_at.is_(None)).distinct()
+            )
+            digests = sorted(wanted.scalars())
+        missing: list[str] = []
+        if what.artifacts is not None:
+            progress(f"artifacts: {len(digests)}")
+            missing = _copy(place, what.artifacts, digests)
+            kept = (f"{digest}\n".encode() for digest in digests)
+            files[LISTED] = place.save(name, LISTED, kept)
+        if what.with_private_key:
+            files[PRIVATE_KEY] = place.save_key(name, private_key(what.key_dir))
+        manifest = Manifest(
+            name=name,
+            begun_at=begun_at,
+            finished_at=backups.now(what.store),
+            grader_version=__version__,
+            database_schema=what.store.schema() or "",
+            files=files,
+            missing_artifacts=tuple(missing),
+            public_keys=tuple(known_keys(what.key_dir)),
+        )
+        place.finish(manifest)
+    backups.made(what.store, name, begun_at)
+    log.info("backup_made", name=name, rows=sum(file.lines for file in files.values()), missing=len(missing))
+    return manifest
+
+
+def prune(place: Place, keep: int) -> list[str]:
+    """Removes all but the newest backups, and what none of these needs; returns their names.
+
+    Raises:
+        InfrastructureError: the place failed.
+    """
+    whole = place.manifests()
+    kept, old = whole[-keep:], whole[:-keep]
+    with reaching(place.files.url):
+        gone = [one.name for one in old]
+        if kept:
+            # Begun earlier than one that is kept: nobody works on it any more.
+            gone += [name for name in place.broken_off() if name < kept[-1].name]
+            journal.forget(place, kept[0].begun_at)
+        for name in gone:
+            place.remove(name)
+        needed = {digest for one in kept for digest in digests_of(place, one)}
+        for shelf in _SHELVES if old else ():
+            for digest in place.files.names(f"{ARTIFACTS}/{shelf}"):
+                if digest not in needed:
+                    place.files.remove(artifact_file(digest))
+    return gone
+
+
+def digests_of(place: Place, manifest: Manifest) -> Iterator[str]:
+    """Those of the artifacts that belong to a backup."""
+    if LISTED in manifest.files:
+        with place.opened(manifest.name, LISTED) as file:
+            yield from (line.decode().strip() for line in file)
+
+
+def _copy(place: Place, artifacts: ArtifactStore, digests: list[str]) -> list[str]:
+    """Those that no backup has yet; returns the digests of those that the artifact store could not give."""
+    there = {digest for shelf in _SHELVES for digest in place.files.names(f"{ARTIFACTS}/{shelf}")}
+    missing = []
+    for digest in digests:
+        if digest in there:
+            continue
+        try:
+            with place.files.written(artifact_file(digest)) as target:
+                artifacts.copy_into(digest, target)
+        except InfrastructureError as error:
+            log.warning("artifact_not_saved", digest=digest, error=str(error))
+            missing.append(digest)
+    return missing

@@ -1,0 +1,158 @@
+"""Restores a backup into an empty database, and what platforms were told since."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import select
+
+from grader_service import signing
+from grader_service.backup import verifying
+from grader_service.backup.adopting import Adopted, adopt
+from grader_service.backup.journal import entries
+from grader_service.backup.making import digests_of
+from grader_service.backup.place import PRIVATE_KEY, Manifest, Place, artifact_file, reaching
+from grader_service.backup.verifying import Checked
+from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
+from grader_service.store import rows, workers
+from grader_service.store.artifacts import ArtifactStore
+from grader_service.store.engine import SCHEMA, Store
+from grader_service.store.events import record
+from grader_service.store.tables import EventRow, SubmissionRow
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Where:
+    """Into what a backup is restored."""
+
+    store: Store
+    key_dir: Path
+    artifacts: ArtifactStore
+    actor: str
+    """Who does it, for the audit trail."""
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What came of it."""
+
+    rows: int
+    adopted: Adopted
+    checked: Checked
+    artifacts: int
+    """Copied back."""
+    lost_artifacts: tuple[str, ...]
+    """Digests of those that neither the backup nor the artifact store has, or that are damaged."""
+    private_key: bool
+    """Whether the key of the backup was put in place, to sign on with."""
+
+
+def restore(place: Place, manifest: Manifest, where: Where, *, replace: bool, progress: Progress) -> Restored:
+    """Restores a backup. Workers are started afterwards.
+
+    Args:
+        place: where backups lie.
+        manifest: of the backup.
+        where: into what.
+        replace: delete what the database holds; else one that holds anything is refused.
+        progress: is told each stage.
+
+    Raises:
+        UsageError: the database is in use or not empty.
+        ConfigurationError: the backup or the journal is of a newer version of the grader.
+        InfrastructureError: the backup is damaged, or its place, the database or the artifact store failed; what was
+            restored so far is not whole: do it again with `replace`.
+    """
+    if manifest.database_schema > SCHEMA:
+        raise ConfigurationError(
+            f"the backup {manifest.name} has schema {manifest.database_schema}, and this grader knows {SCHEMA}: "
+            f"install the version that made it, {manifest.grader_version}, or a newer one"
+        )
+    progress("files of the backup")
+    if damaged := place.damaged(manifest):
+        raise InfrastructureError(
+            f"the backup {manifest.name} is damaged: {', '.join(damaged)} cannot be used; restore an older one "
+            "(`grader backup list`)"
+        )
+    _require_unused(where.store, replace=replace)
+    private_key = _put_keys(place, manifest, where.key_dir)
+    count = _fill(place, manifest, where.store, progress)
+    progress("answers since")
+    adopted = adopt(where.store, entries(place, manifest.begun_at), where.actor)
+    progress("artifacts")
+    copied, lost = _copy_back(place, manifest, where.artifacts)
+    progress("signatures")
+    checked = verifying.check(where.store, signing.known_keys(where.key_dir))
+    with where.store.transaction() as connection:
+        record(connection, "restored", where.actor, backup=manifest.name, adopted=adopted.verdicts)
+    return Restored(count, adopted, checked, copied, lost, private_key)
+
+
+def _require_unused(store: Store, *, replace: bool) -> None:
+    if store.schema() is None:
+        return
+    if store.schema() == SCHEMA:
+        if heard := [worker.worker_id for worker in workers.workers(store) if worker.state != "silent"]:
+            raise UsageError(f"workers are at work on this database: {', '.join(heard)}; stop them first")
+        with store.transaction() as connection:
+            used = any(connection.execute(select(table).limit(1)).first() for table in (SubmissionRow, EventRow))
+    else:
+        used = True
+    if used and not replace:
+        raise UsageError(
+            f"the database {store.engine.url.render_as_string()} is not empty; restore into an empty one, or give "
+            "--replace, which deletes all that it holds"
+        )
+
+
+def _fill(place: Place, manifest: Manifest, store: Store, progress: Progress) -> int:
+    """Makes the database what the backup saw, then brings it to this version's schema; the number of rows."""
+    with store.transaction() as connection:
+        rows.drop_all(connection)
+    store.migrate(manifest.database_schema)
+    saved, count = manifest.tables, 0
+    with store.transaction() as connection:
+        if not store.is_sqlite:
+            connection.exec_driver_sql("set local statement_timeout = 0")
+        for table in rows.tables(connection):
+            progress(f"table {table.name}")
+            connection.execute(table.delete())  # a migration may have put rows there
+            if table.name in saved:
+                with reaching(place.files.url), place.opened(manifest.name, saved[table.name]) as file:
+                    count += rows.fill(connection, table, file)
+    store.migrate()
+    return count
+
+
+def _put_keys(place: Place, manifest: Manifest, key_dir: Path) -> bool:
+    """Verdicts of the backup's keys verify from now on; whether its private key is in use again."""
+    put = False
+    try:
+        if PRIVATE_KEY in manifest.files and not signing.has_key(key_dir):
+            with place.opened(manifest.name, PRIVATE_KEY) as file:
+                data = file.read()
+            signing.put_key(key_dir, data)
+            put = True
+        signing.retire(key_dir, manifest.public_keys)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{error}; where {key_dir} cannot be written, put these public keys into its file retired-public-keys "
+            f"first, one in each line: {' '.join(manifest.public_keys)}"
+        ) from error
+    return put
+
+
+def _copy_back(place: Place, manifest: Manifest, artifacts: ArtifactStore) -> tuple[int, tuple[str, ...]]:
+    copied, lost = 0, []
+    for digest in digests_of(place, manifest):
+        if artifacts.has(digest):
+            continue
+        try:
+            with place.files.opened(artifact_file(digest)) as source:
+                artifacts.put_from(source, digest)
+            copied += 1
+        except (OSError, InfrastructureError):
+            lost.append(digest)
+    return copied, tuple(lost)

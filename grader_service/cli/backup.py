@@ -1,0 +1,187 @@
+"""`grader backup`: makes, lists, checks and restores backups."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import structlog
+import typer
+
+from grader_service.cli.arguments import operator
+from grader_service.cli.database import service_store
+from grader_service.cli.output import ProgressDisplay, console, error_console, table_of, when
+from grader_service.errors import InfrastructureError, UsageError
+from grader_service.logs import configure_logs
+from grader_service.settings import Settings
+
+if TYPE_CHECKING:
+    from grader_service.backup.making import What
+    from grader_service.backup.place import Manifest, Place
+    from grader_service.backup.restoring import Restored
+
+log = structlog.get_logger(__name__)
+
+app = typer.Typer(
+    help="Backups of the service: make, list, check, restore.", no_args_is_help=True, rich_markup_mode=None
+)
+_AGAIN_S = 600.0
+"""After a backup that failed."""
+_SHOWN = 20
+Name = Annotated[str, typer.Argument(metavar="NAME", help="As listed.")]
+
+
+@app.command("make")
+def make(
+    *,
+    keep: Annotated[int, typer.Option(min=1, help="Remove all but so many of the newest backups afterwards.")] = 7,
+    without_artifacts: Annotated[
+        bool, typer.Option("--without-artifacts", help="Leave out what was handed in: its store is safe by itself.")
+    ] = False,
+    with_private_key: Annotated[
+        bool, typer.Option("--with-private-key", help="Take the signing key along: who reads it can forge verdicts.")
+    ] = False,
+    every_hours: Annotated[
+        float | None, typer.Option(min=0.1, help="Go on, and make one whenever the newest is so old.")
+    ] = None,
+) -> None:
+    """Save all rows of the database and what was handed in to GRADER_BACKUP_STORE, while the service goes on working.
+
+    The journal of answers there is cut to what the oldest backup that is kept needs.
+    """
+    from grader_service import wiring
+    from grader_service.backup.making import What
+
+    settings = Settings()
+    place = wiring.backup_place(settings)
+    what = What(
+        service_store(),
+        settings.key_dir,
+        None if without_artifacts else wiring.open_artifacts(settings),
+        with_private_key=with_private_key,
+    )
+    if every_hours is None:
+        _make(place, what, keep)
+        return
+    configure_logs("backup")
+    while True:
+        try:
+            whole = place.manifests()
+            due_s = whole[-1].begun_at + 3600 * every_hours - time.time() if whole else 0.0
+            if due_s > 0:
+                time.sleep(min(due_s, _AGAIN_S))
+            else:
+                _make(place, what, keep)
+        except InfrastructureError as error:
+            log.exception("backup_failed", error=str(error)[:500])
+            time.sleep(_AGAIN_S)
+
+
+def _make(place: "Place", what: "What", keep: int) -> None:
+    from grader_service.backup import making
+
+    with ProgressDisplay() as progress:
+        made = making.make(place, what, progress.stage)
+        gone = making.prune(place, keep)
+    size = sum(file.size_bytes for file in made.files.values()) / 1e6
+    _say(f"{made.name}: {_rows(made)} rows, {size:.1f} MB, in {place.files.url}")
+    if gone:
+        _say(f"removed: {', '.join(gone)}")
+    if made.missing_artifacts:
+        _say(f"{len(made.missing_artifacts)} artifacts are not in it, which the artifact store could not give")
+
+
+@app.command("list")
+def list_backups() -> None:
+    """List those that are whole, oldest first."""
+    from grader_service.backup.place import LISTED, PRIVATE_KEY
+
+    table = table_of("name", "begun", "schema", "rows", "MB", "artifacts", "signing key")
+    for one in _place().manifests():
+        size = f"{sum(file.size_bytes for file in one.files.values()) / 1e6:.1f}"
+        artifacts = one.files.get(LISTED)
+        key = "in it" if PRIVATE_KEY in one.files else "not in it"
+        listed = "not in it" if artifacts is None else str(artifacts.lines)
+        table.add_row(one.name, when(one.begun_at), one.database_schema, str(_rows(one)), size, listed, key)
+    console().print(table if table.row_count else "none")
+
+
+@app.command("check")
+def check(name: Name = "newest") -> None:
+    """Read a backup and its artifacts, and compare them with what was written. Exit code 1 if one differs."""
+    from grader_service.backup import checking
+
+    place = _place()
+    manifest = place.manifest(name)
+    with ProgressDisplay() as progress:
+        damaged = checking.damaged(place, manifest, progress.stage)
+    for one in damaged[:_SHOWN]:
+        _say(f"damaged: {one}")
+    if damaged:
+        _say(f"{manifest.name}: {len(damaged)} files are gone or damaged")
+        raise typer.Exit(1)
+    _say(f"{manifest.name}: all {len(manifest.files)} files and the artifacts are what was written")
+
+
+@app.command("restore")
+def restore(
+    name: Name = "newest",
+    *,
+    replace: Annotated[bool, typer.Option("--replace", help="Delete what the database holds first.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Restore a backup, and what platforms were told since; then start the workers.
+
+    Verdicts that were sent after the backup was made come from the journal of answers, and are sent again. Learners who
+    were erased since are erased again. Exit code 1 when a signature does not hold or an artifact is lost.
+    """
+    from grader_service import wiring
+    from grader_service.backup import restoring
+
+    settings = Settings()
+    place = wiring.backup_place(settings)
+    manifest = place.manifest(name)
+    if replace and not yes and not typer.confirm("Delete all that the database holds, for ever?", err=True):
+        raise UsageError("nothing was restored; `--yes` does not ask")
+    store = wiring.open_store(settings)
+    where = restoring.Where(store, settings.key_dir, wiring.open_artifacts(settings), operator())
+    with ProgressDisplay() as progress:
+        done = restoring.restore(place, manifest, where, replace=replace, progress=progress.stage)
+    raise typer.Exit(_told(manifest, done))
+
+
+def _told(manifest: "Manifest", done: "Restored") -> int:
+    """Says what was restored; the exit code."""
+    adopted, checked = done.adopted, done.checked
+    _say(f"{manifest.name}: {done.rows} rows, {done.artifacts} artifacts")
+    until = f", the last of {when(adopted.last_at)}" if adopted.last_at is not None else ""
+    _say(
+        f"since {when(manifest.begun_at)}, by the journal{until}: {adopted.verdicts} verdicts taken over, "
+        f"{adopted.answers} answers to send again, {adopted.erased} learners erased again"
+    )
+    _say(f"{sum(checked.by_key.values())} signatures hold, {len(checked.bad)} do not")
+    for key, number in checked.by_key.items():
+        _say(f"  {key}: {number}")
+    for verdict_id in checked.bad[:_SHOWN]:
+        _say(f"  does not hold: verdict {verdict_id}")
+    for digest in done.lost_artifacts[:_SHOWN]:
+        _say(f"lost: artifact {digest}")
+    if done.private_key:
+        _say("the signing key of the backup is in use again")
+    _say(
+        "what was accepted since and not answered is not known here: platforms post it again. "
+        "`grader reconcile FILE` says which of their ids never arrived"
+    )
+    return 1 if checked.bad or done.lost_artifacts else 0
+
+
+def _place() -> "Place":
+    from grader_service import wiring
+
+    return wiring.backup_place(Settings())
+
+
+def _rows(manifest: "Manifest") -> int:
+    return sum(manifest.files[name].lines for name in manifest.tables.values())
+
+
+def _say(text: str) -> None:
+    error_console().print(text, markup=False, soft_wrap=True)

@@ -1,0 +1,65 @@
+"""`grader reconcile`: which submissions of a platform's list never arrived."""
+
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader_service.cli.database import service_store
+from grader_service.cli.output import console, error_console, table_of
+from grader_service.errors import UsageError
+
+_SHOWN = ("unknown", "differs", "needs_attention")
+
+
+def reconcile(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="One id in each line, `-` for standard input.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per id and line.")] = False,
+) -> None:
+    """Say which submissions of a platform's list never arrived, so that it can post them again.
+
+    A line is an id, or an id and the SHA-256 of the file that was handed in. Lists those that are unknown, that were
+    accepted with another file, or that need attention, and counts the others; with --json, says of every id what
+    became of it. Exit code 1 when one is unknown or differs.
+    """
+    from grader_service.store.reconciling import reconcile as ask
+
+    asked = _read(path)
+    found = ask(service_store(), asked)
+    counts = Counter(one.state for one in found)
+    if as_json:
+        for one in found:
+            typer.echo(json.dumps(one.__dict__))
+    else:
+        table = table_of("submission", "state", "verdict")
+        for one in found:
+            if one.state in _SHOWN:
+                table.add_row(one.submission_id, one.state.replace("_", " "), one.verdict_id or "")
+        if table.row_count:
+            console().print(table)
+    said = ", ".join(f"{number} {state.replace('_', ' ')}" for state, number in sorted(counts.items()))
+    error_console().print(f"{len(found)} submissions: {said or 'none'}", markup=False, soft_wrap=True)
+    raise typer.Exit(1 if counts["unknown"] + counts["differs"] else 0)
+
+
+def _read(path: Path) -> dict[str, str | None]:
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    asked: dict[str, str | None] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if len(words) > 2 or (len(words) == 2 and not re.fullmatch("[0-9a-fA-F]{64}", words[1])):
+            raise UsageError(
+                f"{path}, line {number}: expected an id, or an id and a SHA-256 of 64 hexadecimal digits, got "
+                f"{line[:100]!r}"
+            )
+        if words:
+            asked[words[0]] = words[1].lower() if len(words) == 2 else None
+    return asked

@@ -1,0 +1,84 @@
+"""No answer is sent that the journal does not have."""
+
+import gzip
+import json
+
+import pytest
+
+from grader_service.backup.journal import Journal
+from grader_service.backup.place import ANSWERS, Place
+from grader_service.errors import InfrastructureError
+from grader_service.queue.app import make_answers_app
+from grader_service.queue.letters import Post
+from grader_service.settings import Settings
+from grader_service.store.outbox import enqueue
+
+pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore:Call to deprecated setex")]  # by Celery
+
+
+@pytest.fixture
+def store_url(postgres_url):
+    """The service's own database is enough."""
+    return postgres_url
+
+
+@pytest.fixture
+def app(redis):
+    """What sends answers."""
+    return make_answers_app(Settings(redis_url=redis.url))
+
+
+def kept(place):
+    """Entries of the journal."""
+    found = []
+    for name in place.files.names(ANSWERS):
+        with place.files.opened(f"{ANSWERS}/{name}") as file:
+            found += [json.loads(line) for line in gzip.decompress(file.read()).splitlines()]
+    return found
+
+
+def test_an_answer_is_kept_once_before_it_is_sent(owned, place, app):
+    """Also where it cannot be sent, and is tried again; without the bytes of what the run found."""
+    verdict_id = owned.grade(1)
+    post = Post(owned.store, app, 100, Journal(place, owned.store))
+    broken = Post(owned.store, make_answers_app(Settings(redis_url="redis://127.0.0.1:1/0")), 100, post._journal)
+    assert broken.deliver_due() == 0
+    (entry,) = kept(place)
+    assert entry["rows"]["verdict"]["verdict_id"] == verdict_id
+    assert "document" not in entry["rows"]["evidence"]
+    assert entry["sent_to"] == [{"task_id": "task-1", "reply_queue": None, "reply_task": None}]
+    with owned.store.transaction() as connection:
+        connection.exec_driver_sql("update outbox set not_before = 0")
+    assert post.deliver_due() == 1
+    assert app.AsyncResult("task-1").result["verdict_id"] == verdict_id
+    assert len(kept(place)) == 1
+
+
+def test_nothing_is_sent_while_the_journal_cannot_be_written(owned, tmp_path, app):
+    """It waits, and comes once the place is there; a refusal, which grades nothing, is not in the journal."""
+    owned.grade(1)
+    with owned.store.transaction() as connection:
+        enqueue(connection, None, "task-9", None, None, document=json.dumps({"verdict_id": "v"}))
+    (tmp_path / "backups").write_text("a file where the folder should be")
+    place = Place(f"file://{tmp_path}/backups")
+    post = Post(owned.store, app, 100, Journal(place, owned.store))
+    with pytest.raises(InfrastructureError, match=r"the backup store .*/backups failed"):
+        post.deliver_all()
+    assert not app.AsyncResult("task-1").ready()
+    (tmp_path / "backups").unlink()
+    with owned.store.transaction() as connection:
+        connection.exec_driver_sql("update outbox set not_before = 0")
+    assert post.deliver_all() == 2
+    assert [entry["rows"]["submission"]["submission_id"] for entry in kept(place)] == ["s:1"]
+
+
+def test_many_answers_are_one_file(owned, place, app):
+    """A hundred at a time, each with those who asked for it."""
+    for number in range(5):
+        owned.grade(number, learner=f"l{number}")
+        owned.accept(number, learner=f"l{number}")  # posted again: a second answer
+    assert Post(owned.store, app, 100, Journal(place, owned.store)).deliver_all() == 10
+    assert len(place.files.names(ANSWERS)) == 1
+    entries = kept(place)
+    assert {entry["rows"]["submission"]["submission_id"] for entry in entries} == {f"s:{n}" for n in range(5)}
+    assert all(len(entry["sent_to"]) == 2 for entry in entries)

@@ -1,0 +1,143 @@
+"""Which backups, artifacts, keys and entries of the journal are kept, and what is said of those that are lost."""
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import update
+
+from grader_service.backup import checking, making
+from grader_service.backup.place import ANSWERS, ARTIFACTS, PRIVATE_KEY, Place
+from grader_service.errors import ConfigurationError
+from grader_service.service.metrics import StoreCollector
+from grader_service.signing import Signer, retired_keys
+from grader_service.store import backups
+from grader_service.store.clock import db_now
+from grader_service.store.retention_tables import BackupRow
+from grader_service.store.tables import SubmissionRow, VerdictRow
+from tests.store.aged import age
+
+
+def files(folder):
+    """Names of all files below a folder."""
+    return {path.name for path in folder.rglob("*") if path.is_file()}
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def test_artifacts_come_back(owned, empty):
+    """Those that the new store does not have, whole."""
+    owned.grade(1, data=b"one")
+    owned.grade(2, data=b"two" * 1_000_000)
+    owned.back_up()
+    empty.artifacts.put(b"one")
+    done = empty.restore()
+    assert (done.artifacts, done.lost_artifacts) == (1, ())
+    assert empty.artifacts.has(digest(b"two" * 1_000_000))
+
+
+def test_an_artifact_that_is_lost_is_named(owned, empty, tmp_path):
+    """It was gone when the backup was made, is gone from the backups, or is damaged there: none is put in place."""
+    data = [b"gone", b"lost", b"damaged", b"there"]
+    for number, one in enumerate(data):
+        owned.grade(number, data=one, learner=f"l{number}")
+    gone, lost, damaged, there = map(digest, data)
+    (owned.artifacts.folder / gone[:2] / gone).unlink()
+    manifest = owned.back_up()
+    assert manifest.missing_artifacts == (gone,)
+    assert checking.damaged(owned.place, manifest, lambda _: None) == []
+    shelves = tmp_path / "backups" / ARTIFACTS
+    (shelves / lost[:2] / lost).unlink()
+    (shelves / damaged[:2] / damaged).write_bytes(b"other")
+    found = checking.damaged(owned.place, manifest, lambda _: None)
+    assert {name.rsplit("/", 1)[-1] for name in found} == {lost, damaged}
+    done = empty.restore()
+    assert set(done.lost_artifacts) == {gone, lost, damaged}
+    assert files(empty.artifacts.folder) == {there}
+
+
+def test_what_no_backup_needs_goes(owned, tmp_path):
+    """Older backups, what broke off before, their artifacts, and the journal up to the oldest that is kept."""
+    owned.grade(1, data=b"old")
+    owned.answer()
+    first = owned.back_up()
+    (tmp_path / "backups" / "backups" / f"{first.name}-broken" / "tables").mkdir(parents=True)
+    owned.grade(2, data=b"new", learner="bob")
+    owned.answer()
+    with owned.store.transaction() as connection:
+        old = update(SubmissionRow).where(SubmissionRow.submission_id == "s:1")
+        connection.execute(old.values(artifact_removed_at=db_now()))
+    second, third = owned.back_up(), owned.back_up()
+    entry = max(owned.place.files.names(ANSWERS))
+    owned.grade(3, data=b"newer", learner="cid")
+    owned.answer()
+    assert making.prune(owned.place, 2) == [first.name, f"{first.name}-broken"]
+    assert [one.name for one in owned.place.manifests()] == [second.name, third.name]
+    assert files(tmp_path / "backups" / ARTIFACTS) == {digest(b"new")}
+    assert len(owned.place.files.names(ANSWERS)) == 1
+    assert entry not in owned.place.files.names(ANSWERS)
+
+
+def test_verdicts_of_a_lost_key_verify(owned, empty):
+    """A new one signs on; the private key of the backup is put in place only if it was taken along."""
+    owned.grade(1)
+    owned.back_up()
+    done = empty.restore()
+    assert (done.private_key, done.checked.bad) == (False, [])
+    assert retired_keys(empty.folder / "keys") == [owned.signer.public_key]
+    assert empty.signer.public_key != owned.signer.public_key
+
+
+def test_a_private_key_that_was_taken_along_signs_on(owned, empty):
+    """Unless there is one already."""
+    owned.grade(1)
+    assert PRIVATE_KEY in owned.back_up(with_private_key=True).files
+    assert empty.restore().private_key
+    assert empty.signer.public_key == owned.signer.public_key
+    assert (empty.folder / "keys" / PRIVATE_KEY).stat().st_mode & 0o777 == 0o600
+    other = replace(empty, folder=empty.folder / "other")
+    Signer.from_folder(other.folder / "keys")
+    assert not other.restore(replace=True).private_key
+    assert other.signer.public_key != owned.signer.public_key
+
+
+def test_a_verdict_that_was_changed_is_named(owned, empty):
+    """So is one that another key signed; the others are counted."""
+    changed = owned.grade(1)
+    owned.grade(2, learner="bob")
+    with owned.store.transaction() as connection:
+        bad = update(VerdictRow).where(VerdictRow.verdict_id == changed)
+        connection.execute(bad.values(document=VerdictRow.document + " "))
+    owned.back_up()
+    assert empty.restore().checked.bad == []  # a blank changes no JSON
+    text = owned.in_force()["s:1"][1].replace("no links", "no limit")
+    with owned.store.transaction() as connection:
+        connection.execute(bad.values(document=text))
+    owned.back_up()
+    done = empty.restore(replace=True)
+    assert done.checked.bad == [changed]
+    assert sum(done.checked.by_key.values()) == 1
+
+
+def test_the_age_of_the_newest_is_a_figure(owned):
+    """None where none was made."""
+
+    def figures():
+        families = {family.name: family for family in StoreCollector(owned.store).collect()}
+        return [sample.value for sample in families["grader_backup_age_seconds"].samples]
+
+    assert figures() == []
+    owned.back_up()
+    age(owned.store, BackupRow, "begun_at", 2)
+    (found,) = figures()
+    assert 2 * 86400 <= found < 2 * 86400 + 60
+    owned.back_up()
+    assert backups.age_s(owned.store) < 60
+
+
+def test_an_address_that_nobody_knows_is_refused():
+    """With the setting's name."""
+    with pytest.raises(ConfigurationError, match="GRADER_BACKUP_STORE=nowhere://x cannot be used"):
+        Place("nowhere://x")

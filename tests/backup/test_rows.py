@@ -1,0 +1,151 @@
+"""All rows of a database come back as they were, whichever database it is."""
+
+import json
+
+import pytest
+from sqlalchemy import func, insert, select
+
+from grader_service.errors import InfrastructureError, UsageError
+from grader_service.store import backups, dead_letters, erasing, rows, workers
+from grader_service.store.engine import SCHEMA, Store
+from grader_service.store.tables import BlobRow, EventRow, SubmissionRow
+from tests.backup.conftest import Owned
+from tests.store.aged import a_batch, graded
+from tests.store.test_store import a_submission, accept, count
+
+LATER = {"event", "backup"}
+"""Tables to which a restoration adds, or which say what came after a snapshot."""
+
+
+def everything(store, without=()):
+    """Every row of every table, as lines say it."""
+    with store.snapshot() as connection:
+        return {
+            table.name: sorted(rows.lines(connection, table))
+            for table in rows.tables(connection)
+            if table.name not in without
+        }
+
+
+def fill(owned):
+    """A row in nearly every table, with all kinds of values."""
+    graded(owned.store, 1, graph=bytes(range(256)))
+    graded(owned.store, 2, learner="Zoë \u2028 O'Neill", cohort=None)
+    graded(owned.store, 3, learner="bob")
+    a_batch(owned.store, "s:1", learners=["ann"])
+    dead_letters.keep(owned.store, b"\x00\xff{", "live", None, "it cannot be read")
+    erasing.erase(owned.store, "bob", "eve", lambda _: json.dumps({"of": "bob"}))
+    accept(owned.store, a_submission(4))
+
+
+def test_all_rows_come_back(owned, empty):
+    """Texts, numbers, bytes, JSON and nothing at all; and ids go on after those that were given."""
+    fill(owned)
+    before = everything(owned.store, LATER)
+    assert all(before[table] for table in ("submission", "run", "evidence", "blob", "verdict", "waiter", "outbox"))
+    assert all(before[table] for table in ("regrade_batch", "regrade_item", "dead_letter", "erasure", "share"))
+    manifest = owned.back_up()
+    done = empty.restore()
+    assert everything(empty.store, LATER) == before
+    assert done.rows == sum(manifest.files[name].lines for name in manifest.tables.values())
+    assert empty.store.schema() == SCHEMA
+    with empty.store.transaction() as connection:
+        newest = connection.execute(select(func.max(EventRow.id))).scalar_one()
+        connection.execute(insert(EventRow).values(at=1.0, kind="k", actor="a", detail={}))
+        assert connection.execute(select(func.max(EventRow.id))).scalar_one() == newest + 1
+    graded(empty.store, 9, learner="cid")
+
+
+@pytest.mark.integration
+def test_a_backup_moves_from_one_database_to_the_other(place, tmp_path, postgres_url):
+    """The embedded one grows into PostgreSQL, and back."""
+    one, other = (Owned(Store(url), tmp_path / url[:4], place) for url in (f"sqlite:///{tmp_path}/a.db", postgres_url))
+    one.store.migrate()
+    fill(one)
+    one.back_up()
+    other.restore()
+    assert everything(other.store, LATER) == everything(one.store, LATER)
+    back = Owned(Store(f"sqlite:///{tmp_path}/b.db"), tmp_path / "back", place)
+    other.back_up()
+    back.restore()
+    assert everything(back.store, LATER) == everything(one.store, LATER)
+    for opened in (one, other, back):
+        opened.store.close()
+
+
+def test_a_backup_is_of_one_moment_and_holds_up_nobody(owned, empty, monkeypatch):
+    """What is accepted while it is made is accepted at once, and is not in it."""
+    owned.grade(1)
+    lines = rows.lines
+
+    def slow(connection, table):
+        if table.name == "submission":
+            accept(owned.store, a_submission(2))
+        yield from lines(connection, table)
+
+    monkeypatch.setattr(rows, "lines", slow)
+    owned.back_up()
+    assert count(owned.store, SubmissionRow) == 2
+    empty.restore()
+    assert set(empty.in_force()) == {"s:1"}
+    assert count(empty.store, SubmissionRow) == 1
+
+
+def test_one_of_an_older_schema_is_brought_to_this_one(owned, empty, monkeypatch):
+    """It is filled in as it was, and migrated."""
+    old = Owned(empty.store, owned.folder, owned.place)
+    old.store.migrate("0011")
+    monkeypatch.setattr(backups, "made", lambda *_: None)  # it had no table for that
+    graph = {"sha256": "ab" * 32, "size_bytes": 2, "data": b"\x00\x01"}
+    with old.store.transaction() as connection:
+        connection.execute(insert(BlobRow).values(graph))
+    assert old.back_up().database_schema == "0011"
+    owned.restore()
+    assert owned.store.schema() == SCHEMA
+    with owned.store.transaction() as connection:
+        assert dict(connection.execute(select(BlobRow.__table__)).mappings().one()) == graph
+
+
+def test_a_damaged_one_is_refused_before_anything_is_touched(owned, empty, tmp_path):
+    """A file that is gone, or was changed; the one before it can be restored."""
+    owned.grade(1)
+    older = owned.back_up()
+    newer = owned.back_up()
+    file = tmp_path / "backups" / "backups" / newer.name / "tables" / "verdict.jsonl.gz"
+    for damage in (lambda: file.write_bytes(file.read_bytes()[:-1]), file.unlink):
+        damage()
+        with pytest.raises(InfrastructureError, match=r"damaged: tables/verdict\.jsonl\.gz"):
+            empty.restore()
+    assert empty.store.schema() is None
+    empty.restore(older.name)
+    assert empty.in_force() == owned.in_force()
+
+
+def test_a_database_with_anything_in_it_is_kept(owned, empty):
+    """Unless told otherwise; and never under workers that are at work."""
+    owned.grade(1)
+    owned.back_up()
+    empty.store.migrate()
+    kept = empty.grade(2)
+    with pytest.raises(UsageError, match="is not empty"):
+        empty.restore()
+    assert empty.in_force()["s:2"][0] == kept
+    identity = workers.Identity(workers.JUDGE, "host-1")
+    workers.say(empty.store, identity, [])
+    with pytest.raises(UsageError, match="judge/host-1; stop them first"):
+        empty.restore(replace=True)
+    workers.forget(empty.store, identity)
+    empty.restore(replace=True)
+    assert empty.in_force() == owned.in_force()
+
+
+def test_one_that_broke_off_is_none(owned, monkeypatch):
+    """It has no manifest, is not found, and goes with the next ones."""
+    owned.grade(1)
+    monkeypatch.setattr(owned.place, "finish", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(InfrastructureError, match="No space left on device"):
+        owned.back_up()
+    assert owned.place.manifests() == []
+    assert backups.age_s(owned.store) is None
+    with pytest.raises(UsageError, match="no whole backup 'newest'"):
+        owned.restore(replace=True)
