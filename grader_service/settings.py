@@ -113,7 +113,25 @@ class Settings(BaseSettings):
     web_viewer_token_file: Path | None = None
     """File whose first line lets its bearer read the admin page; needed to listen beyond the host itself."""
     web_operator_token_file: Path | None = None
-    """File whose first line lets its bearer act on the admin page; without it the page is read-only."""
+    """File whose first line lets its bearer act on the admin page; without it tokens only open it for reading."""
+    web_trusted_proxies: str = ""
+    """Addresses and networks of reverse proxies, separated by spaces, whose `X-Forwarded-*` is believed."""
+    web_oidc_issuer: str | None = None
+    """URL of the OpenID provider at which people sign in to the admin page as themselves; tokens only when unset."""
+    web_oidc_client_id: str | None = None
+    """The page's id at the provider; it needs a secret, too."""
+    web_oidc_client_secret_file: Path | None = None
+    """File whose first line is that secret."""
+    web_oidc_scopes: str = "openid profile email"
+    """What the provider is asked for, separated by spaces."""
+    web_oidc_name_claim: str = "preferred_username"
+    """Claim of the ID token that names a person on the page and in the audit trail."""
+    web_oidc_role_claim: str = "groups"
+    """Claim of the ID token, one text or a list, that decides what a person may do."""
+    web_oidc_operators: str = ""
+    """Values of that claim, separated by spaces, with one of which a person may act."""
+    web_oidc_viewers: str = ""
+    """Values of that claim with one of which a person may read."""
 
     def __init__(self, **values: Any) -> None:
         """Reads the environment.
@@ -147,6 +165,10 @@ class Settings(BaseSettings):
         """The password of the database, if it is kept in a file."""
         return _secret(self.database_password_file)
 
+    def web_oidc_client_secret(self) -> str | None:
+        """The admin page's secret at the OpenID provider."""
+        return _secret(self.web_oidc_client_secret_file)
+
 
 def _secret(path: Path | None) -> str | None:
     if path is None:
@@ -156,5 +178,5 @@ def _secret(path: Path | None) -> str | None:
     except OSError as error:
         raise ConfigurationError(f"the secret file {path} cannot be read: {error}") from error
     if not lines or not lines[0].strip():
-        raise ConfigurationError(f"the secret file {path} is empty; its first line must be the password")
+        raise ConfigurationError(f"the secret file {path} is empty; its first line must be the secret")
     return lines[0].strip()

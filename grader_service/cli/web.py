@@ -21,11 +21,13 @@ def web(
 ) -> None:
     """Serve the admin page until told to stop: queue, devices, submissions, cohorts, batches of re-grades.
 
-    Reading needs the viewer token where one is set, and acting the operator token; see docs/web.md. Exit code 2 when
-    the page would be open to others without a token.
+    People sign in through an OpenID provider, with a token, or either, as is set; see docs/web.md. Exit code 2 when a
+    setting is wrong, or others could read the page without signing in.
     """
     from grader_service import wiring  # noqa: PLC0415 - other commands should not wait for a database driver
+    from grader_service.web import oidc  # noqa: PLC0415 - see above
     from grader_service.web.access import read_tokens  # noqa: PLC0415 - see above
+    from grader_service.web.hosts import trusted_proxies  # noqa: PLC0415 - see above
     from grader_service.web.serving import make_site, serve  # noqa: PLC0415 - see above
 
     settings = Settings()
@@ -33,6 +35,7 @@ def web(
     host = host if host is not None else settings.web_host
     port = port if port is not None else settings.web_port
     tokens = read_tokens(settings.web_viewer_token_file, settings.web_operator_token_file)
-    site = make_site(wiring.ready_store(settings), tokens, host, name or ())
+    provider, proxies = oidc.configured(settings), trusted_proxies(settings.web_trusted_proxies)
+    site = make_site(wiring.ready_store(settings), tokens, host, name or (), provider)
     look_seldom()  # its pages of a cohort or a batch read thousands of verdicts
-    serve(site, host, port, lambda address: console().print(address, markup=False, soft_wrap=True))
+    serve(site, host, port, lambda address: console().print(address, markup=False, soft_wrap=True), proxies)

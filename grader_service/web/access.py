@@ -1,4 +1,4 @@
-"""Who may see and do what: two tokens, sessions in memory, and limited patience with those who guess."""
+"""Who may see and do what: roles, two tokens, sessions in memory, and limited patience with those who guess."""
 
 import hashlib
 import hmac
@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from pathlib import Path
 
 from grader_service.errors import ConfigurationError
@@ -30,6 +30,15 @@ class Role(IntEnum):
     OPERATOR = 2
 
 
+class Source(StrEnum):
+    """Whose word a visitor's name is; it begins the actor in the audit trail, so that neither passes for the other."""
+
+    TYPED = "web"
+    """The visitor's own, typed beside a token."""
+    PROVIDER = "oidc"
+    """The OpenID provider's."""
+
+
 @dataclass(frozen=True)
 class Visitor:
     """Who sent a request."""
@@ -39,6 +48,7 @@ class Visitor:
     """As given when signing in; empty for those who did not."""
     csrf: str = ""
     """What a form of this visitor has to carry; empty without a cookie."""
+    source: Source = Source.TYPED
 
     @property
     def operates(self) -> bool:
@@ -48,7 +58,7 @@ class Visitor:
     @property
     def actor(self) -> str:
         """The name in the audit trail."""
-        return f"web:{self.name}"
+        return f"{self.source}:{self.name}"
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,7 @@ def read_tokens(viewer_file: Path | None, operator_file: Path | None) -> Tokens:
 class _Session:
     role: Role
     name: str
+    source: Source
     opened_at: float
     seen_at: float
 
@@ -105,18 +116,18 @@ class Sessions:
         self._lock = threading.Lock()
         self._open: OrderedDict[bytes, _Session] = OrderedDict()
 
-    def open(self, role: Role, name: str) -> str:
+    def open(self, role: Role, name: str, source: Source = Source.TYPED) -> str:
         """A new session; returns what the cookie holds, of which only a digest is kept."""
         cookie = fresh_cookie()
         now = self._clock()
         with self._lock:
-            self._open[_digest(cookie)] = _Session(role, name, now, now)
+            self._open[_digest(cookie)] = _Session(role, name, source, now, now)
             while len(self._open) > _MOST_SESSIONS:
                 self._open.popitem(last=False)
         return cookie
 
-    def find(self, cookie: str) -> tuple[Role, str] | None:
-        """Role and name of an open session."""
+    def find(self, cookie: str) -> tuple[Role, str, Source] | None:
+        """Role and name of an open session, and whose word the name is."""
         now = self._clock()
         digest = _digest(cookie)
         with self._lock:
@@ -127,7 +138,7 @@ class Sessions:
                 del self._open[digest]
                 return None
             session.seen_at = now
-            return session.role, session.name
+            return session.role, session.name, session.source
 
     def close(self, cookie: str) -> None:
         """Signs out."""

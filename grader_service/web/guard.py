@@ -12,11 +12,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from grader_service.web.access import Role, Visitor
+from grader_service.web.access import Role, Source, Visitor
 from grader_service.web.failures import failure, unexpected
 from grader_service.web.forms import FORM_TYPE, MOST_BYTES, parse
 from grader_service.web.hosts import name_of
-from grader_service.web.site import FIELDS, OPERATORS_ONLY, VISITOR, Site
+from grader_service.web.site import FIELDS, OPERATORS_ONLY, VISITOR, Site, client_address
 
 COOKIE = "grader_session"
 _BODY_S = 15.0
@@ -118,8 +118,8 @@ class Guard:
             return Visitor(max(role, least), "api")
         if not cookie:
             return Visitor(least)
-        role, name = self._site.sessions.find(cookie) or (Role.NOBODY, "")
-        return Visitor(max(role, least), name, self._site.sessions.csrf(cookie))
+        role, name, source = self._site.sessions.find(cookie) or (Role.NOBODY, "", Source.TYPED)
+        return Visitor(max(role, least), name, self._site.sessions.csrf(cookie), source)
 
     async def _refused_post(self, request: Request, visitor: Visitor, cookie: str) -> Response | None:
         if not _same_origin(request):
@@ -144,7 +144,7 @@ class Guard:
         return None
 
     def _who_acts(self) -> str:
-        if self._site.tokens.operator is None:
+        if self._site.tokens.operator is None and self._site.provider is None:
             return "No operator token is set, so that nothing can be changed here; see GRADER_WEB_OPERATOR_TOKEN_FILE."
         return OPERATORS_ONLY
 
@@ -160,11 +160,6 @@ class Guard:
 def cookie_of(request: Request) -> str:
     """The session's cookie; empty when there is none."""
     return request.cookies.get(COOKIE, "")[:200]
-
-
-def client_address(request: Request) -> str:
-    """Where a request came from, as far as a trusted proxy says."""
-    return request.client.host if request.client is not None else "unknown"
 
 
 def _same_origin(request: Request) -> bool:

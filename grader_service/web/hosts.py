@@ -1,7 +1,12 @@
-"""Under which names the page may be asked for: a page of another origin must not reach it through a name of its own."""
+"""Names and addresses of the page, its visitors, and the proxies between them.
+
+A page of another origin must not reach it through a name of its own.
+"""
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from grader_service.errors import ConfigurationError
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -35,6 +40,27 @@ def allowed_names(host: str, names: Iterable[str]) -> frozenset[str] | None:
     if is_loopback(host):
         return given | LOOPBACK_NAMES | {host.lower()}
     return given | {host.lower()}
+
+
+def trusted_proxies(text: str) -> Sequence[str]:
+    """The networks of a setting, those of IPv4 also as a server on `::` sees them.
+
+    Raises:
+        ConfigurationError: a part is neither an address nor a network.
+    """
+    found = []
+    for part in text.split():
+        try:
+            network = ipaddress.ip_network(part)
+        except ValueError as error:
+            raise ConfigurationError(
+                "GRADER_WEB_TRUSTED_PROXIES takes addresses and networks separated by spaces, such as "
+                f"`127.0.0.1 10.1.0.0/16`: {error}"
+            ) from None
+        found.append(str(network))
+        if network.version == 4:
+            found.append(f"::ffff:{network.network_address}/{96 + network.prefixlen}")
+    return found
 
 
 def name_of(header: str) -> str:

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse
 
 from grader_service.model.base import neutralise
 from grader_service.report import formats, words
-from grader_service.web.access import Role
+from grader_service.web.access import Role, Source, Visitor
 from grader_service.web.site import site_of, visitor_of
 
 STATIC = {
@@ -47,7 +47,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: object
         .get_template(template)
         .render(
             visitor=visitor,
-            may_sign_in=_may_sign_in(request, visitor.role),
+            may_sign_in=_may_sign_in(request, visitor),
             path=request.url.path,
             **values,
         )
@@ -55,9 +55,13 @@ def page(request: Request, template: str, *, status: int = 200, **values: object
     return HTMLResponse(text, status)
 
 
-def _may_sign_in(request: Request, role: Role) -> bool:
-    tokens = site_of(request).tokens
-    return (tokens.operator is not None and role < Role.OPERATOR) or (tokens.viewer is not None and role < Role.VIEWER)
+def _may_sign_in(request: Request, visitor: Visitor) -> bool:
+    """Whether signing in could make more of this visitor."""
+    site = site_of(request)
+    if visitor.role < Role.VIEWER:
+        return True
+    through_provider = site.provider is not None and visitor.source is not Source.PROVIDER
+    return not visitor.operates and (site.tokens.operator is not None or through_provider)
 
 
 @cache

@@ -14,34 +14,41 @@ from grader_service.store.engine import Store
 from grader_service.web.access import Tokens
 from grader_service.web.app import make_app
 from grader_service.web.hosts import address, allowed_names, is_loopback
+from grader_service.web.oidc import Provider
 from grader_service.web.site import Site
 
 _STOP_S = 5
 
 
-def make_site(store: Store, tokens: Tokens, host: str, names: Sequence[str] = ()) -> Site:
+def make_site(
+    store: Store, tokens: Tokens, host: str, names: Sequence[str] = (), provider: Provider | None = None
+) -> Site:
     """What the page works with when it is served on this host.
 
     Raises:
-        ConfigurationError: others than this machine's users could read without a token.
+        ConfigurationError: others than this machine's users could read without signing in.
     """
-    if tokens.viewer is None and (names or not is_loopback(host)):
+    if tokens.viewer is None and provider is None and (names or not is_loopback(host)):
         reason = f"is served as {', '.join(names)}" if names else f"listens on {host}"
         raise ConfigurationError(
             f"the admin page {reason}, where others can reach it, and reading needs no token: set "
-            "GRADER_WEB_VIEWER_TOKEN_FILE to a file with a token, or use GRADER_WEB_HOST=127.0.0.1 without --name"
+            "GRADER_WEB_VIEWER_TOKEN_FILE to a file with a token, or GRADER_WEB_OIDC_ISSUER and what belongs to it, or "
+            "use GRADER_WEB_HOST=127.0.0.1 without --name"
         )
-    return Site(store, Registry(), tokens, allowed_names(host, names))
+    return Site(store, Registry(), tokens, allowed_names(host, names), provider=provider)
 
 
-def serve(site: Site, host: str, port: int, announce: Callable[[str], None]) -> None:
+def serve(site: Site, host: str, port: int, announce: Callable[[str], None], proxies: Sequence[str] = ()) -> None:
     """Serves until SIGTERM or SIGINT; `announce` gets the address once connections are accepted.
+
+    Args:
+        proxies: networks whose `X-Forwarded-*` is believed.
 
     Raises:
         ConfigurationError: the address cannot be listened on.
     """
     listening = listen(host, port)
-    server = make_server(make_app(site))
+    server = make_server(make_app(site), proxies)
     if threading.current_thread() is threading.main_thread():
         # The server raises the signal that stopped it once more when it is done; stopping is what was asked for.
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -76,8 +83,8 @@ def listen(host: str, port: int) -> socket.socket:
     return made
 
 
-def make_server(app: Starlette) -> uvicorn.Server:
-    """A server with bounded waits; `X-Forwarded-*` is believed from a proxy on this machine only."""
+def make_server(app: Starlette, proxies: Sequence[str] = ()) -> uvicorn.Server:
+    """A server with bounded waits; the client is the last address of `X-Forwarded-For` that is in none of `proxies`."""
     return uvicorn.Server(
         uvicorn.Config(
             app,
@@ -86,8 +93,8 @@ def make_server(app: Starlette) -> uvicorn.Server:
             access_log=False,
             server_header=False,
             lifespan="off",
-            proxy_headers=True,
-            forwarded_allow_ips="127.0.0.1,::1",
+            proxy_headers=bool(proxies),
+            forwarded_allow_ips=list(proxies),
             limit_concurrency=200,
             timeout_keep_alive=10,
             timeout_graceful_shutdown=_STOP_S,

@@ -15,11 +15,12 @@ from checks.registry import Registry
 from grader_service.store.engine import Store
 from grader_service.web.access import Patience, Sessions, Tokens, Visitor
 from grader_service.web.forms import Fields
+from grader_service.web.oidc import Provider
 
 T = TypeVar("T")
 VISITOR = "grader.visitor"
 FIELDS = "grader.fields"
-OPERATORS_ONLY = "Only operators may do this. Sign in with the operator token."
+OPERATORS_ONLY = "Only operators may do this. Sign in as an operator."
 
 
 @dataclass
@@ -98,6 +99,8 @@ class Site:
     """Names under which the page may be asked for; None for any."""
     compares_at_once: int = 2000
     """Items of a batch that are compared before its page is sent; the diff of more comes after it."""
+    provider: Provider | None = None
+    """Vouches for people who sign in as themselves; without it there are tokens only."""
     sessions: Sessions = field(default_factory=Sessions)
     patience: Patience = field(default_factory=Patience)
     remembered: Remembered = field(default_factory=Remembered)
@@ -105,7 +108,7 @@ class Site:
     @property
     def open_reading(self) -> bool:
         """Whether everyone who can connect may read."""
-        return self.tokens.viewer is None
+        return self.tokens.viewer is None and self.provider is None
 
 
 def site_of(request: Request) -> Site:
@@ -116,6 +119,11 @@ def site_of(request: Request) -> Site:
 def visitor_of(request: Request) -> Visitor:
     """Who sent a request."""
     return cast("Visitor", request.scope[VISITOR])
+
+
+def client_address(request: Request) -> str:
+    """Where a request came from, as far as a trusted proxy says."""
+    return request.client.host if request.client is not None else "unknown"
 
 
 def require_operator(request: Request) -> None:

@@ -9,7 +9,7 @@
 import pytest
 
 SERVICES = frozenset(
-    {"engine", "postgres", "redis", "chromium", "process_runner", "forked_runner", "bench", "lab_child"}
+    {"engine", "postgres", "redis", "chromium", "openid", "process_runner", "forked_runner", "bench", "lab_child"}
 )
 """Fixtures behind which processes stand that do not belong to the test."""
 LONG = frozenset({"learner", "workshop"})

@@ -1,6 +1,7 @@
 """What `compose.yaml` says, read without an engine: which service is on which network, and how each Redis is kept."""
 
 import re
+import textwrap
 
 import pytest
 import yaml
@@ -91,6 +92,20 @@ def test_settings_of_services_are_settings():
     for service in SERVICES.values():
         names = {name for name in service.get("environment", {}) if name.startswith("GRADER_")}
         assert {name.removeprefix("GRADER_").lower() for name in names} <= Settings.model_fields.keys()
+
+
+def test_the_example_for_an_openid_provider_fits():
+    """docs/web.md: variables that are settings, in files that are mounted, and a network that is there."""
+    found = re.search(r"\n\n((?:    .*\n)*    services:\n(?:    .*\n)*)", (ROOT / "docs" / "web.md").read_text())
+    example = yaml.safe_load(textwrap.dedent(found[1]))
+    web = example["services"]["web"]
+    names = {name.removeprefix("GRADER_").lower() for name in web["environment"]}
+    assert names <= Settings.model_fields.keys()
+    assert {name for name in Settings.model_fields if name.endswith(("_issuer", "_client_id", "_secret_file"))} <= names
+    assert web["environment"]["GRADER_WEB_OIDC_CLIENT_SECRET_FILE"] == f"/run/secrets/{web['secrets'][0]}"
+    assert web["secrets"] == list(example["secrets"])
+    assert example["networks"].keys() <= set(SERVICES["web"]["networks"])
+    assert not (FILE["networks"]["monitoring"] or {}).get("internal")
 
 
 def test_the_file_for_a_gpu_changes_the_runner_alone():

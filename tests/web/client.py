@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from grader_service.web.access import Tokens
 from grader_service.web.app import make_app
+from grader_service.web.hosts import trusted_proxies
 from grader_service.web.serving import listen, make_server, make_site
 from tests.waiting import wait_for
 
@@ -86,11 +87,11 @@ class Client:
 
 
 @contextmanager
-def served(store, tokens=OPERATOR_ONLY, **site_values):
-    """The page on a free port; gives the port."""
+def served(store, tokens=OPERATOR_ONLY, proxies=(), **site_values):
+    """The page on a free port, behind proxies of these networks; gives the port."""
     site = replace(make_site(store, tokens, "127.0.0.1"), **site_values)
     listening = listen("127.0.0.1", 0)
-    server = make_server(make_app(site))
+    server = make_server(make_app(site), trusted_proxies(" ".join(proxies)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:

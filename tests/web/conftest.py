@@ -11,6 +11,7 @@ from tests.conftest import DATABASES, fresh_database
 from tests.regrade.conftest import store_url  # noqa: F401 - a fixture
 from tests.report.window import Window, windows
 from tests.web.client import BOTH, OPERATOR_ONLY, OPERATOR_TOKEN, Client, served
+from tests.web.openid_provider import openid_provider
 from tests.web.stock import stock
 
 
@@ -27,6 +28,13 @@ def quick_store(tmp_path):
     opened.migrate()
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def openid(tmp_path_factory):
+    """The issuer of a real OpenID provider."""
+    with openid_provider(tmp_path_factory.mktemp("openid")) as issuer:
+        yield issuer
 
 
 @dataclass

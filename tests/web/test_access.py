@@ -3,7 +3,7 @@
 import pytest
 
 from grader_service.errors import ConfigurationError
-from grader_service.web.access import Patience, Role, Sessions, Tokens, read_tokens
+from grader_service.web.access import Patience, Role, Sessions, Source, Tokens, read_tokens
 from grader_service.web.hosts import address, allowed_names, is_loopback, name_of
 from grader_service.web.serving import listen, make_site
 from tests.hand_clock import HandClock
@@ -67,7 +67,7 @@ def test_sessions_end_when_idle_old_or_closed():
     sessions = Sessions(clock)
     idle, old, closed = (sessions.open(Role.OPERATOR, name) for name in ("idle", "old", "closed"))
     assert len({idle, old, closed}) == 3
-    assert sessions.find(idle) == (Role.OPERATOR, "idle")
+    assert sessions.find(idle) == (Role.OPERATOR, "idle", Source.TYPED)
     sessions.close(closed)
     assert sessions.find(closed) is None
     clock.now += 3500

@@ -12,6 +12,7 @@ import pytest
 from tests.command_line import grader
 from tests.service.harness import GRADER
 from tests.web.client import OPERATOR_TOKEN, VIEWER_TOKEN, Client
+from tests.web.openid_double import openid_double
 
 pytestmark = pytest.mark.integration
 
@@ -70,6 +71,26 @@ def test_tokens_come_from_files(environment, tmp_path):
         assert client.get("/batches/new").status == 200
         assert client.get("/", Host="grader.example").status == 200
         assert client.get("/", Host="other.example").status == 421
+
+
+def test_proxies_and_the_provider_come_from_settings(environment, tmp_path):
+    """People are sent to the provider, and back to the address by which the proxy was asked."""
+    (tmp_path / "secret").write_text("secret-of-the-tests\n")
+    with openid_double() as double:
+        environment |= {
+            "GRADER_WEB_OIDC_ISSUER": double.issuer,
+            "GRADER_WEB_OIDC_CLIENT_ID": "grader",
+            "GRADER_WEB_OIDC_CLIENT_SECRET_FILE": str(tmp_path / "secret"),
+            "GRADER_WEB_OIDC_OPERATORS": "grader-operators",
+            "GRADER_WEB_TRUSTED_PROXIES": "127.0.0.1",
+        }
+        with begun(environment, "--name", "grader.example") as (_, address):
+            client = Client(int(address.rstrip("/").rpartition(":")[2]))
+            proxied = {"Host": "grader.example", "X-Forwarded-For": "203.0.113.7", "X-Forwarded-Proto": "https"}
+            assert client.get("/", **proxied).status == 303
+            there = client.get("/login/oidc", **proxied).headers["location"]
+            assert there.startswith(f"{double.issuer}/auth?")
+            assert "redirect_uri=https%3A%2F%2Fgrader.example%2Flogin%2Foidc%2Fcallback&" in there
 
 
 @pytest.mark.parametrize("option", [("--host", "::"), ("--name", "grader.example")], ids=" ".join)

@@ -9,9 +9,9 @@ from starlette.responses import RedirectResponse, Response
 from grader_service.model.base import neutralise
 from grader_service.store.events import record
 from grader_service.web.access import LONGEST_NAME, Role, fresh_cookie
-from grader_service.web.guard import COOKIE, client_address, cookie_of
+from grader_service.web.guard import COOKIE, cookie_of
 from grader_service.web.rendering import page
-from grader_service.web.site import fields_of, site_of
+from grader_service.web.site import client_address, fields_of, site_of
 
 log = structlog.get_logger()
 _LOCAL = re.compile(r"/(?![/\\])[\x21-\x7e]{0,1000}")
@@ -44,8 +44,8 @@ def sign_in(request: Request) -> Response:
         with site.store.transaction() as connection:
             record(connection, "web_signed_in", f"web:{name}", address=address)
     cookie = site.sessions.open(role, name[:LONGEST_NAME] or "viewer")
-    answer = RedirectResponse(_local(target), 303)
-    _set(request, answer, cookie)
+    answer = RedirectResponse(local(target), 303)
+    set_session(request, answer, cookie)
     return answer
 
 
@@ -53,7 +53,7 @@ def sign_out(request: Request) -> Response:
     """Ends the session."""
     site_of(request).sessions.close(cookie_of(request))
     answer = RedirectResponse("/", 303)
-    answer.delete_cookie(COOKIE, httponly=True, samesite="strict", secure=_secure(request))
+    answer.delete_cookie(COOKIE, httponly=True, samesite="strict", secure=secure(request))
     return answer
 
 
@@ -64,25 +64,28 @@ def _form(request: Request, target: str, problem: str = "", status: int = 200) -
         request,
         "login.html.j2",
         status=status,
-        target=_local(target),
+        target=local(target),
         problem=problem,
         csrf=site.sessions.csrf(fresh),
         tokens=site.tokens,
+        provider=site.provider,
         longest_name=LONGEST_NAME,
     )
     if not cookie:
-        _set(request, answer, fresh)
+        set_session(request, answer, fresh)
     return answer
 
 
-def _set(request: Request, answer: Response, cookie: str) -> None:
-    answer.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=_secure(request), path="/")
+def set_session(request: Request, answer: Response, cookie: str) -> None:
+    """Gives the browser its session."""
+    answer.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=secure(request), path="/")
 
 
-def _secure(request: Request) -> bool:
+def secure(request: Request) -> bool:
+    """Whether cookies are for TLS only."""
     return request.url.scheme == "https"
 
 
-def _local(target: str) -> str:
+def local(target: str) -> str:
     """Only an address of this server, so that nobody is sent elsewhere after signing in."""
     return target if _LOCAL.fullmatch(target) else "/"
