@@ -15,6 +15,7 @@ from grader_service.errors import SandboxUnavailable
 from grader_service.host import Gpu, find_gpus, total_memory_mib, usable_cpus
 from grader_service.sandboxes import gpu_name
 from grader_service.settings import Settings
+from sandbox.docker_options import missing_runtime
 from sandbox.gpu_access import GpuRefusal, choose
 
 _LAB_IMAGE = "grader-lab"
@@ -61,8 +62,9 @@ def examine(settings: Settings) -> list[Finding]:
     if client is not None:
         findings += _engine(client)
         findings += _runc(client.version())
+        findings += _oci_runtime(client.info(), settings.oci_runtime or None)
         findings.append(_image(client, settings.lab_image or _LAB_IMAGE))
-    findings += _gpu(client)
+    findings += _gpu(client, settings.oci_runtime or None)
     findings.append(_embedded())
     return findings
 
@@ -134,6 +136,15 @@ def _runc(versions: Any) -> list[Finding]:
     return [Finding("runc", Level.OK, parts["runc"])]
 
 
+def _oci_runtime(info: Any, runtime: str | None) -> list[Finding]:
+    """The runtime that the settings name, where they do."""
+    if runtime is None:
+        return []
+    if (problem := missing_runtime(info, runtime)) is not None:
+        return [Finding("OCI runtime", Level.MISSING, runtime, problem, required=True)]
+    return [Finding("OCI runtime", Level.OK, runtime)]
+
+
 def _toolkit() -> list[Finding]:
     """The NVIDIA container toolkit, where it is installed."""
     try:
@@ -158,7 +169,7 @@ def _image(client: Any, name: str) -> Finding:
     return Finding("lab image", Level.OK, f"{name} {found[0].short_id}")
 
 
-def _gpu(client: Any) -> list[Finding]:
+def _gpu(client: Any, oci_runtime: str | None) -> list[Finding]:
     gpus = find_gpus()
     if not gpus:
         return [
@@ -171,7 +182,7 @@ def _gpu(client: Any) -> list[Finding]:
         ]
     findings = [_device(gpu) for gpu in gpus]
     if client is not None:
-        access = choose(client.info(), gpu_name(gpus[0]))
+        access = choose(client.info(), gpu_name(gpus[0]), oci_runtime)
         if isinstance(access, GpuRefusal):
             findings.append(
                 Finding(

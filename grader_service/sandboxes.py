@@ -36,6 +36,13 @@ def open_runner(
     if kind == "kubernetes":
         return _on_kubernetes(image, settings, gpu)
     from sandbox.docker_runner import DockerRunner  # noqa: PLC0415
+    from sandbox.pod_uids import PodUids  # noqa: PLC0415
+
+    if settings.pod_uid_last < settings.pod_uid_first:
+        raise ConfigurationError(
+            f"GRADER_POD_UID_LAST: expected at least GRADER_POD_UID_FIRST ({settings.pod_uid_first}), "
+            f"got {settings.pod_uid_last}"
+        )
 
     return DockerRunner(
         settings.lab_image or image,
@@ -43,6 +50,8 @@ def open_runner(
         gpu=gpu_name(gpu) if gpu is not None else None,
         lab_data=settings.lab_data,
         any_lab=settings.lab_image is not None,
+        runtime=settings.oci_runtime or None,
+        uids=PodUids(settings.lock_dir, settings.pod_uid_first, settings.pod_uid_last),
     )
 
 

@@ -53,6 +53,12 @@ class Settings(BaseSettings):
     """UUID of the GPU or MIG instance of `worker run`, `auto` for the only one of the host, `none` for rehearsals."""
     sandbox: Literal["docker", "kubernetes", "process"] = "docker"
     """`docker`, `kubernetes` for a runner in a cluster, or `process` for trusted code."""
+    oci_runtime: str = ""
+    """OCI runtime of Docker pods, as `docker info` lists it; the engine's default when empty."""
+    pod_uid_first: int = Field(default=60706, ge=1000, le=65533)
+    """First user id of Docker pods: no two runs of a host have one of these at the same time."""
+    pod_uid_last: int = Field(default=61183, ge=1000, le=65533)
+    """The last one."""
     kubernetes_namespace: str = "grader-sandbox"
     """Namespace of the pods, which holds nothing else."""
     kubernetes_runtime_class: str | None = None

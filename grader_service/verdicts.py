@@ -64,6 +64,7 @@ def compose(
             image=run.image,
             image_digest=run.image_digest,
             engine=run.engine,
+            oci_runtime=run.oci_runtime,
             host=rubric.plain(run.host),
             gpu=rubric.plain(run.gpu),
             versions=dict(run.versions),
@@ -158,6 +159,7 @@ def _without_run(  # noqa: PLR0917 - every part of a verdict without a run
             image=sandbox.image,
             image_digest=sandbox.image_digest,
             engine=sandbox.engine,
+            oci_runtime=sandbox.oci_runtime,
         ),
     )
 

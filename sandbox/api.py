@@ -95,6 +95,8 @@ class SandboxFacts:
     engine: str | None
     gpu_access: str | None
     """`cdi`, `nvidia-runtime`, `device-nodes` or None."""
+    oci_runtime: str | None = None
+    """What the engine starts pods with, as it names it; on Kubernetes a RuntimeClass; None where it is not known."""
 
 
 class Pod(Protocol):

@@ -10,6 +10,7 @@ from sandbox.gpu_access import GpuAccess
 from sandbox.seccomp import profile_text
 
 GUEST_UID = 65534
+"""Group of every pod, and its user where the engine gives pods none of their own."""
 LABEL = "org.grader.run"
 ROLE_LABEL = "org.grader.role"
 STATE_LABEL = "org.grader.state"
@@ -56,6 +57,8 @@ def container_options(
     folders: PodFolders,
     volumes: ScratchVolumes,
     gpu: GpuAccess | None,
+    uid: int,
+    runtime: str | None = None,
 ) -> dict[str, Any]:
     """Keyword arguments for the engine's container create call.
 
@@ -73,7 +76,7 @@ def container_options(
 
     shm_size: int | None = spec.shm_mib << 20
     if spec.scratch is Scratch.NONE:
-        tmpfs[GUEST_PATHS.tmp] = f"rw,exec,nosuid,nodev,size=256m,nr_inodes=20000,mode=1777,uid={GUEST_UID}"
+        tmpfs[GUEST_PATHS.tmp] = f"rw,exec,nosuid,nodev,size=256m,nr_inodes=20000,mode=1777,uid={uid}"
     else:
         read_only = spec.scratch is Scratch.READ_ONLY
         shm_size = None  # the run's own volume is mounted there
@@ -90,7 +93,7 @@ def container_options(
         "labels": {**labels, ROLE_LABEL: spec.role.value},
         "environment": guest_environment(spec, gpu),
         "working_dir": GUEST_PATHS.workspace if spec.scratch is not Scratch.NONE else "/",
-        "user": f"{GUEST_UID}:{GUEST_UID}",
+        "user": f"{uid}:{GUEST_UID}",
         "hostname": "pod",
         "stdin_open": False,
         "network_mode": "none",
@@ -108,6 +111,8 @@ def container_options(
         "mounts": mounts,
         "log_config": {"Type": "json-file", "Config": {"max-size": f"{LOG_KIB}k", "max-file": "1"}},
     }
+    if runtime is not None:
+        options["runtime"] = runtime
     if shm_size is not None:
         options["shm_size"] = shm_size
     if gpu is not None:
@@ -117,6 +122,18 @@ def container_options(
         if gpu.runtime is not None:
             options["runtime"] = gpu.runtime
     return options
+
+
+def missing_runtime(engine_info: Mapping[str, object], runtime: str | None) -> str | None:
+    """What is wrong with the OCI runtime of this name on this engine; None when nothing is, or none is named."""
+    listed = engine_info.get("Runtimes")
+    names = sorted(map(str, listed)) if isinstance(listed, Mapping) else []
+    if runtime is None or runtime in names:
+        return None
+    return (
+        f"GRADER_OCI_RUNTIME: expected a runtime of the Docker engine ({', '.join(names)}), got {runtime!r}; add it to "
+        "the engine (`runtimes` in daemon.json) or name another"
+    )
 
 
 def labels(run_id: str, state_dir: Path) -> dict[str, str]:
@@ -135,6 +152,7 @@ def guest_environment(spec: PodSpec, gpu: GpuAccess | None) -> dict[str, str]:
     return {
         "HOME": home,
         "TMPDIR": GUEST_PATHS.tmp,
+        "USER": "pod",  # its id has no name in the image, which `getpass.getuser` would ask for
         "LANG": "C.UTF-8",
         "MPLBACKEND": "Agg",
         "XDG_CACHE_HOME": f"{GUEST_PATHS.tmp}/.cache",
@@ -145,17 +163,19 @@ def guest_environment(spec: PodSpec, gpu: GpuAccess | None) -> dict[str, str]:
     }
 
 
-def scratch_flags(size_mib: int, inodes: int) -> str:
+def scratch_flags(size_mib: int, inodes: int, uid: int = GUEST_UID) -> str:
     """Mount options of a tmpfs that the guest may fill up to this many MiB and files."""
-    return f"size={size_mib}m,nr_inodes={inodes},mode=1777,uid={GUEST_UID},gid={GUEST_UID},nosuid,nodev"
+    return f"size={size_mib}m,nr_inodes={inodes},mode=1777,uid={uid},gid={GUEST_UID},nosuid,nodev"
 
 
-def scratch_volume_options(size_mib: int, inodes: int, name: str, *, labels: Mapping[str, str]) -> dict[str, Any]:
+def scratch_volume_options(
+    size_mib: int, inodes: int, name: str, *, labels: Mapping[str, str], uid: int
+) -> dict[str, Any]:
     """Arguments for a tmpfs volume: memory that the engine mounts while a pod uses it, its size kept by the kernel."""
     return {
         "name": name,
         "driver": "local",
-        "driver_opts": {"type": "tmpfs", "device": "tmpfs", "o": scratch_flags(size_mib, inodes)},
+        "driver_opts": {"type": "tmpfs", "device": "tmpfs", "o": scratch_flags(size_mib, inodes, uid)},
         "labels": dict(labels),
     }
 

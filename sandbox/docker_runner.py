@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,7 +13,7 @@ from docker.models.containers import Container
 
 from grader_service.errors import SandboxUnavailable
 from sandbox import docker_options
-from sandbox.api import Pod, PodSpec, SandboxFacts, SpaceLimits
+from sandbox.api import Pod, PodSpec, SandboxFacts, Scratch, SpaceLimits
 from sandbox.docker_engine import (
     ENGINE_ERRORS,
     UNREACHABLE,
@@ -25,6 +26,7 @@ from sandbox.endpoint import Endpoint
 from sandbox.frames import FrameLimits
 from sandbox.gpu_access import GpuAccess, GpuName, GpuRefusal, choose
 from sandbox.pod import ConnectedPod
+from sandbox.pod_uids import PodUids, TakenUid
 from sandbox.run_folder import RunFolder, dead_runs, is_live, remove_tree
 
 __all__ = ["DockerRunSpace", "DockerRunner", "connect_engine"]
@@ -41,6 +43,8 @@ class DockerRunner:
         gpu: the GPU, or the instance of one, that learner, clean-room and reference pods get; None for a rehearsal.
         lab_data: folder with the JPEGs that the lab hands out, if it has any.
         any_lab: the image stands for that of every lab, so that `of_image` changes nothing.
+        runtime: the OCI runtime of every pod, as the engine names it; the engine's default when None.
+        uids: where pods' user ids come from.
     """
 
     def __init__(
@@ -51,6 +55,8 @@ class DockerRunner:
         gpu: GpuName | None = None,
         lab_data: Path | None = None,
         any_lab: bool = False,
+        runtime: str | None = None,
+        uids: PodUids | None = None,
         client: docker.DockerClient | None = None,
     ) -> None:
         self._any_lab = any_lab
@@ -67,14 +73,22 @@ class DockerRunner:
                 "the Docker engine runs without seccomp, which the sandbox relies on; "
                 "start an engine and kernel that have it (`docker info` lists it under Security Options)"
             )
+        if (problem := docker_options.missing_runtime(info, runtime)) is not None:
+            raise SandboxUnavailable(problem)
+        self._runtime = runtime
+        self._uids = uids or PodUids()
         self.image_id: str = found.id
         self._image = image
         self._gpu: GpuAccess | None = None
         if gpu is not None:
-            access = choose(info, gpu)
+            access = choose(info, gpu, runtime)
             if isinstance(access, GpuRefusal):
                 raise SandboxUnavailable("no GPU can be given to a container: " + "; ".join(access.reasons))
             self._gpu = access
+        default = info.get("DefaultRuntime")
+        self._runtime_name = (
+            (self._gpu.runtime if self._gpu else None) or runtime or (str(default) if default else None)
+        )
         self._engine = f"docker {info.get('ServerVersion', 'unknown')}"
 
     @property
@@ -87,6 +101,7 @@ class DockerRunner:
             image_digest=self.image_id,
             engine=self._engine,
             gpu_access=self._gpu.name if self._gpu else None,
+            oci_runtime=self._runtime_name,
         )
 
     def of_image(self, image: str) -> "DockerRunner":
@@ -113,7 +128,8 @@ class DockerRunner:
 
     def open_run(self, run_id: str, limits: SpaceLimits) -> "DockerRunSpace":
         """See `SandboxRunner.open_run`."""
-        return DockerRunSpace(self._client, self.image_id, self._state_dir, self._lab_data, self._gpu, run_id, limits)
+        ground = Ground(self._client, self._state_dir, self._lab_data, self._gpu, self._runtime, self._uids)
+        return DockerRunSpace(ground, self.image_id, run_id, limits)
 
     def sweep(self) -> int:
         """See `SandboxRunner.sweep`. Touches only runs of this state folder whose owner is gone."""
@@ -136,6 +152,18 @@ class DockerRunner:
         return removed + sum(remove_tree(folder) for folder in dead_runs(self._state_dir))
 
 
+@dataclass(frozen=True)
+class Ground:
+    """What every run of a runner shares."""
+
+    client: docker.DockerClient
+    state_dir: Path
+    lab_data: Path | None
+    gpu: GpuAccess | None
+    runtime: str | None
+    uids: PodUids
+
+
 class DockerRunSpace:
     """See `sandbox.api.RunSpace`."""
 
@@ -143,26 +171,22 @@ class DockerRunSpace:
 
     def __init__(
         self,
-        client: docker.DockerClient,
+        ground: Ground,
         image_id: str,
-        state_dir: Path,
-        lab_data: Path | None,
-        gpu: GpuAccess | None,
         run_id: str,
         limits: SpaceLimits,
     ) -> None:
-        self._client = client
+        self._ground = ground
+        self._client = ground.client
         self._image_id = image_id
-        self._gpu = gpu
         self._run_id = run_id
-        self._lab_data = lab_data
-        self._state_dir = state_dir
-        self._folder = RunFolder(state_dir, run_id)
+        self._folder = RunFolder(ground.state_dir, run_id)
+        self._uids: list[TakenUid] = []
         self.submission_dir = self._folder.submission
         self.shards_dir = self._folder.shards
         self._pods: list[ConnectedPod] = []
         self._started = 0
-        self._labels = docker_options.labels(run_id, state_dir)
+        self._labels = docker_options.labels(run_id, ground.state_dir)
         prefix = f"grader-{run_id[:24]}"
         self._volumes = docker_options.ScratchVolumes(f"{prefix}-workspace", f"{prefix}-tmp", f"{prefix}-shm")
         self._limits = limits
@@ -171,17 +195,22 @@ class DockerRunSpace:
         try:
             self._folder.create()
         except OSError as error:
-            raise SandboxUnavailable(f"no run can be kept in {self._state_dir}: {error}") from error
+            raise SandboxUnavailable(f"no run can be kept in {self._ground.state_dir}: {error}") from error
         sizes = {
             self._volumes.workspace: self._limits.workspace_mib,
             self._volumes.tmp: self._limits.workspace_mib,
             self._volumes.shm: self._limits.shm_mib,
         }
         try:
+            self._take_uid()
             for name, size_mib in sizes.items():
                 self._client.volumes.create(
                     **docker_options.scratch_volume_options(
-                        size_mib, self._limits.workspace_inodes, name, labels=self._labels
+                        size_mib,
+                        self._limits.workspace_inodes,
+                        name,
+                        labels=self._labels,
+                        uid=self._uids[0].uid,
                     )
                 )
         except ENGINE_ERRORS as error:
@@ -202,6 +231,8 @@ class DockerRunSpace:
     def start(self, spec: PodSpec) -> Pod:
         """See `RunSpace.start`."""
         number, self._started = self._started, self._started + 1
+        # Pods that share the learner's files share its user; each of the others has one of its own.
+        uid = self._take_uid() if spec.scratch is Scratch.NONE else self._uids[0].uid
         try:
             socket_dir = self._folder.link(f"{spec.role.value}-{number}")
             endpoint = Endpoint(socket_dir, FrameLimits())
@@ -218,10 +249,12 @@ class DockerRunSpace:
                 socket=socket_dir,
                 submission=self.submission_dir,
                 shards=self.shards_dir,
-                lab_data=self._lab_data,
+                lab_data=self._ground.lab_data,
             ),
             volumes=self._volumes,
-            gpu=self._gpu if spec.gpu else None,
+            gpu=self._ground.gpu if spec.gpu else None,
+            uid=uid,
+            runtime=self._ground.runtime,
         )
         try:
             # What was made and then not started, or made after our patience ended, goes when the run space does.
@@ -256,4 +289,11 @@ class DockerRunSpace:
             with contextlib.suppress(*ENGINE_ERRORS):
                 self._client.api.remove_volume(name, force=True)
         self._folder.remove()
+        if left is None:  # else a pod may still run: this process keeps its user
+            for taken in self._uids:
+                taken.free()
         return left
+
+    def _take_uid(self) -> int:
+        self._uids.append(self._ground.uids.take())
+        return self._uids[-1].uid

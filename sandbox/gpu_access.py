@@ -13,7 +13,8 @@ import yaml
 
 DEVICE_FOLDER = Path("/dev")
 DRIVER_FOLDERS = (Path("/usr/local/nvidia"),)
-CONTROL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
+CONTROL_NODES = ("nvidiactl", "nvidia-uvm")
+"""Not nvidia-uvm-tools, which traces memory and which CUDA does not need."""
 _KIND = "nvidia.com/gpu"
 
 
@@ -50,12 +51,13 @@ class GpuRefusal:
     reasons: tuple[str, ...]
 
 
-def choose(engine_info: Mapping[str, object], gpu: GpuName) -> GpuAccess | GpuRefusal:
+def choose(engine_info: Mapping[str, object], gpu: GpuName, oci_runtime: str | None = None) -> GpuAccess | GpuRefusal:
     """The best way that this engine and host offer for this GPU, or for one instance of it.
 
     Args:
         engine_info: what the engine's `info` call returned.
         gpu: the GPU or the instance.
+        oci_runtime: the runtime that pods get, whatever the GPU needs; None where that is left to this choice.
     """
     reasons: list[str] = []
     node = DEVICE_FOLDER / f"nvidia{gpu.minor}"
@@ -79,7 +81,9 @@ def choose(engine_info: Mapping[str, object], gpu: GpuName) -> GpuAccess | GpuRe
         return GpuAccess("cdi", device_requests=(request,))
 
     runtimes = engine_info.get("Runtimes")
-    if isinstance(runtimes, Mapping) and "nvidia" in runtimes:
+    if oci_runtime not in (None, "nvidia"):
+        reasons.append(f"NVIDIA runtime: GRADER_OCI_RUNTIME names {oci_runtime}")
+    elif isinstance(runtimes, Mapping) and "nvidia" in runtimes:
         return GpuAccess(
             "nvidia-runtime",
             runtime="nvidia",
@@ -89,7 +93,8 @@ def choose(engine_info: Mapping[str, object], gpu: GpuName) -> GpuAccess | GpuRe
                 "NVIDIA_DRIVER_CAPABILITIES": "compute,video",
             },
         )
-    reasons.append("NVIDIA runtime: the engine has no runtime named nvidia")
+    else:
+        reasons.append("NVIDIA runtime: the engine has no runtime named nvidia")
     if gpu.instance is not None:
         # The node of the GPU opens it as a whole; which instances a container may use is said by nodes of the driver's.
         reasons.append("device nodes: they are not handed out for one MIG instance; use CDI or the NVIDIA runtime")

@@ -91,6 +91,7 @@ class KubernetesRunner:
             image_digest=self.image_id,
             engine=self._engine,
             gpu_access=gpu.name if gpu else None,
+            oci_runtime=(gpu.runtime if gpu else None) or self._ground.site.runtime_class,
         )
 
     def of_image(self, image: str) -> "KubernetesRunner":

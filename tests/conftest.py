@@ -98,6 +98,14 @@ def docker_runner(lab_image, state_dir) -> DockerRunner:
 
 
 @pytest.fixture
+def crun_runner(engine, lab_image, state_dir) -> DockerRunner:
+    """The same with another OCI runtime."""
+    if "crun" not in engine.info()["Runtimes"]:
+        missing("the engine has no runtime crun (`runtimes` in daemon.json)")
+    return DockerRunner(lab_image, state_dir, runtime="crun")
+
+
+@pytest.fixture
 def proxy(tmp_path):
     """An engine that can be made to fail."""
     made = EngineProxy(tmp_path)

@@ -162,6 +162,7 @@ def execute(
         image=facts.image,
         image_digest=facts.image_digest,
         engine=facts.engine,
+        oci_runtime=facts.oci_runtime,
         entry_point=prepared.entry,
         host={**host_facts(), "cpus_per_arm": len(crew.cpus), "gpu_access": facts.gpu_access},
         gpu=gpu.facts() if gpu is not None else None,

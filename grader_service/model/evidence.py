@@ -18,7 +18,6 @@ from grader_service.model.measurement import Measurement
 EVIDENCE_SCHEMA = "grader.evidence/v1"
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]
 """A lower-case reason word."""
-
 Dimension = Annotated[int, Field(ge=0, le=2**40)]
 Shape = Annotated[tuple[Dimension, ...], Field(max_length=16, fail_fast=True)]
 
@@ -341,6 +340,7 @@ class RunRecord(Wire):
     image: ShortText | None = None
     image_digest: ShortText | None = None
     engine: ShortText | None = None
+    oci_runtime: ShortText | None = None
     entry_point: ShortText
     host: Mapping[str, object] = Field(default_factory=dict)
     gpu: Mapping[str, object] | None = None

@@ -104,6 +104,8 @@ class Provenance(Frozen):
     image: ShortText | None = None
     image_digest: ShortText | None = None
     engine: ShortText | None = None
+    oci_runtime: ShortText | None = None
+    """What the engine started pods with, as it names it; on Kubernetes the RuntimeClass. Null where it is not known."""
     host: Mapping[str, object] = Field(default_factory=dict)
     gpu: Mapping[str, object] | None = None
     """Model, UUID and driver version; null in a rehearsal."""

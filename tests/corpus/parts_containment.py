@@ -138,6 +138,7 @@ def neighbour(world: World, *, script: str) -> Iterator[Mapping[str, str]]:
         folders=PodFolders(*[Path("/nowhere")] * 4, None),
         volumes=ScratchVolumes("", "", ""),
         gpu=None,
+        uid=65534,
     )
     command = ["python3", "-u", "-c", f"{joined(TRY, CALL, script)}\nprint('READY')\ntime.sleep(300)"]
     name = f"corpus-neighbour-{time.time_ns():x}"

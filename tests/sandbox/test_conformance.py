@@ -36,6 +36,13 @@ def test_docker_runner(docker_runner, behaviour):
     behaviour.check(docker_runner)
 
 
+@EVERY
+def test_docker_runner_with_crun(crun_runner, behaviour):
+    """And so it does with a second OCI runtime."""
+    behaviour.check(crun_runner)
+    assert crun_runner.facts.oci_runtime == "crun"
+
+
 def test_runs_beside_each_other(runner):
     """Three at once, while somebody sweeps all the time: each sees its own files only, and has its own end."""
     stop = threading.Event()

@@ -39,7 +39,7 @@ ALWAYS = {
     "image": "sha256:abc",
     "command": ["python3", "-P", "-s", "-B", "-u", f"{GUEST_CODE}/grader_guest/boot.py", "learner.main"],
     "entrypoint": [],
-    "user": "65534:65534",
+    "user": "60706:65534",
     "hostname": "pod",
     "stdin_open": False,
     "network_mode": "none",
@@ -73,6 +73,7 @@ def options(spec=SPEC, *, gpu="none", folders=FOLDERS):
         folders=folders,
         volumes=VOLUMES,
         gpu=GPUS[gpu],
+        uid=60706,
     )
 
 
@@ -145,7 +146,7 @@ def test_a_lab_without_data():
 def test_a_pod_without_scratch_has_a_small_one_of_its_own():
     """Bounded in bytes and files; programs may run from it, since compilers' caches need that."""
     made = options()
-    assert made["tmpfs"] == {"/tmp": "rw,exec,nosuid,nodev,size=256m,nr_inodes=20000,mode=1777,uid=65534"}
+    assert made["tmpfs"] == {"/tmp": "rw,exec,nosuid,nodev,size=256m,nr_inodes=20000,mode=1777,uid=60706"}
     assert made["shm_size"] == 64 << 20
     assert made["working_dir"] == "/"
 
@@ -187,6 +188,7 @@ def test_the_environment_is_ours():
     assert guest_environment(spec, GPUS["runtime"]) == {
         "HOME": "/tmp",
         "TMPDIR": "/tmp",
+        "USER": "pod",
         "LANG": "C.UTF-8",
         "MPLBACKEND": "Agg",
         "XDG_CACHE_HOME": "/tmp/.cache",
@@ -212,14 +214,14 @@ def test_names_and_labels(role):
 
 def test_scratch_volumes_are_memory_of_a_fixed_size():
     """No set-id programs and no devices in them."""
-    made = scratch_volume_options(300, 5000, "v", labels={"a": "b"})
+    made = scratch_volume_options(300, 5000, "v", labels={"a": "b"}, uid=60706)
     assert made == {
         "name": "v",
         "driver": "local",
         "driver_opts": {
             "type": "tmpfs",
             "device": "tmpfs",
-            "o": "size=300m,nr_inodes=5000,mode=1777,uid=65534,gid=65534,nosuid,nodev",
+            "o": "size=300m,nr_inodes=5000,mode=1777,uid=60706,gid=65534,nosuid,nodev",
         },
         "labels": {"a": "b"},
     }

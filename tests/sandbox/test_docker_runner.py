@@ -13,6 +13,7 @@ from sandbox.api import Ending, PodRole, Scratch
 from sandbox.docker_options import GUEST_CODE
 from sandbox.docker_runner import DockerRunner, connect_engine
 from sandbox.gpu_access import GpuName
+from sandbox.pod_uids import PodUids
 from sandbox.seccomp import profile_text
 from tests.sandbox.owner import LIMITS, another_grader, ask, drill, talking
 from tests.service.bench import nothing_left
@@ -104,7 +105,9 @@ class TestPolicy:
     def test_process_settings(self, inspected):
         """User, command line, host name; no entry point of the image's."""
         config = inspected["Config"]
-        assert config["User"] == "65534:65534"
+        uid, gid = map(int, config["User"].split(":"))
+        assert PodUids().first <= uid <= PodUids().last
+        assert gid == 65534
         assert config["Hostname"] == "pod"
         assert not config["Entrypoint"]
         assert config["Cmd"] == ["python3", "-P", "-s", "-B", "-u", f"{GUEST_CODE}/grader_guest/boot.py", "drill"]

@@ -179,3 +179,18 @@ def test_no_device_nodes_for_an_instance(gpus):
     (gpus / "nvidia" / "lib64").mkdir(parents=True)
     assert choose({}, SECOND).name == "device-nodes"
     assert [reason.split(":")[0] for reason in reasons({}, MIG)] == ["CDI", "NVIDIA runtime", "device nodes"]
+
+
+def test_tracing_of_memory_is_not_handed_out(gpus):
+    """CUDA needs its other node only."""
+    (gpus / "dev" / "nvidia-uvm-tools").touch()
+    (gpus / "nvidia" / "lib64").mkdir(parents=True)
+    names = [device.rsplit("/", 1)[1] for device in choose({}, FIRST).devices]
+    assert names == ["nvidia0", "nvidiactl", "nvidia-uvm"]
+
+
+def test_another_oci_runtime_leaves_the_nvidia_runtime_out(gpus):
+    """A container has one runtime, and the setting says which."""
+    assert choose(RUNTIME, FIRST, "nvidia").name == "nvidia-runtime"
+    refusal = choose(RUNTIME, FIRST, "crun")
+    assert any("GRADER_OCI_RUNTIME names crun" in reason for reason in refusal.reasons)

@@ -30,6 +30,8 @@ NUMBERS = {
     "sysfs": 139, "_sysctl": 156, "vmsplice": 278, "remap_file_pages": 216, "modify_ldt": 154, "memfd_secret": 447,
     "mq_open": 240, "mq_unlink": 241, "mq_timedsend": 242, "mq_timedreceive": 243, "mq_notify": 244,
     "mq_getsetattr": 245, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71, "sched_setattr": 314,
+    "io_setup": 206, "io_submit": 209, "io_getevents": 208, "io_pgetevents": 333, "io_cancel": 210, "io_destroy": 207,
+    "inotify_init": 253, "inotify_init1": 294, "inotify_add_watch": 254, "inotify_rm_watch": 255,
     "setfsuid": 122, "setfsgid": 123,
 }  # fmt: skip
 """Of x86-64, where the calls themselves are made."""
@@ -74,6 +76,7 @@ def in_a_pod(engine, image, script, *arguments, profile=True):
         folders=PodFolders(*[Path("/nowhere")] * 4, None),
         volumes=ScratchVolumes("a", "b", "c"),
         gpu=None,
+        uid=65534,
     )
     options.pop("name")
     options["mounts"] = []

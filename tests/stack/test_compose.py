@@ -131,7 +131,7 @@ def test_the_stack_grades_the_reference_over_the_queue(verdict, stack):
     """A rehearsal passes with every check, in isolated pods of the host's engine, signed by the judge."""
     assert (verdict["status"], verdict["mode"]) == ("passed", "rehearsal")
     assert {check["outcome"] for check in verdict["checks"]} == {"passed"}
-    assert verdict["provenance"]["isolated"] is True
+    assert (verdict["provenance"]["isolated"], verdict["provenance"]["oci_runtime"]) == (True, "runc")
     assert signed_by(verdict) is not None
     state_dir = Path(stack.environment["GRADER_STATE_DIR"], "service")
     # Folders go once the verdict is on its way; what stays then is the next run, which is prepared.
