@@ -2,9 +2,10 @@
 
     python bench/gpu_memory_clean.py [--json FILE]
 
-A learner's pod fills all global memory with a mark and ends by itself, or holds it until its time is over and it is
-killed. The next pod takes all memory, unwritten, and counts marks. Shared memory of the multiprocessors is not
-looked at. Prints a table; exits 1 where a mark was found, or where a pod did not do its part.
+A learner's pod fills all global memory with a mark, and the shared memory of the multiprocessors, and ends by itself,
+or holds on until its time is over and it is killed. The next pod counts marks in shared memory, then takes all global
+memory, unwritten, and counts marks there. As a control, the first pod reads shared memory as the second does: marks of
+one's own stay there. Prints a table; exits 1 where another pod's mark was found, or a pod did not do its part.
 """
 
 import argparse
@@ -33,9 +34,38 @@ while True:
     except BaseException:
         pass
 """
-WAYS = {"ends": MARK, "killed": MARK + _SPIN}
+_KERNELS = """
+import torch
+_source = r'''
+extern "C" __global__ void mark() {
+  extern __shared__ volatile unsigned part[];
+  for (unsigned i = threadIdx.x; i < 11264; i += blockDim.x) part[i] = 0x5EC12E7u;
+}
+extern "C" __global__ void count(unsigned *found) {
+  extern __shared__ volatile unsigned part[];
+  for (unsigned i = threadIdx.x; i < 11264; i += blockDim.x) if (part[i] == 0x5EC12E7u) atomicAdd(found, 1u);
+}
+'''
+_shape = {"grid": (4096, 1, 1), "block": (256, 1, 1), "shared_mem": 45056}
+def marks_in_shared_memory():
+    found = torch.zeros(1, dtype=torch.int32, device="cuda")
+    torch.cuda._compile_kernel(_source, "count")(args=[found], **_shape)
+    torch.cuda.synchronize()
+    return int(found)
+"""
+_MARK_SHARED = """
+torch.cuda._compile_kernel(_source, "mark")(args=[], **_shape)
+torch.cuda.synchronize()
+print("RESULT own marks in shared memory:", marks_in_shared_memory())
+"""
+_FIRST = _KERNELS + _MARK_SHARED + MARK
+_SECOND = _KERNELS + 'print("RESULT marks in shared memory:", marks_in_shared_memory())\n' + READ_BACK
+"""Shared memory first: whatever runs before may overwrite it."""
+WAYS = {"ends": _FIRST, "killed": _FIRST + _SPIN}
 _LEFT = re.compile(r"RESULT left a mark in (\d+) GiB")
+_OWN = re.compile(r"RESULT own marks in shared memory: (\d+)")
 _FOUND = re.compile(r"RESULT marks found: (\d+) in (\d+) GiB")
+_SHARED = re.compile(r"RESULT marks in shared memory: (\d+)")
 
 
 def main() -> int:
@@ -50,25 +80,31 @@ def main() -> int:
         runner = open_runner("docker", lab.image, Settings(state_dir=Path(folder)), gpu)
         path = Path(folder, "submission.py")
         print(f"{gpu.model}, driver {gpu.driver}\n")
-        print("| first pod | GiB marked | GiB read | marks found |\n|---|---|---|---|")
+        print("| first pod | GiB marked | GiB read | marks found | own marks in shared memory | another's |")
+        print("|---|---|---|---|---|---|")
         for way, source in WAYS.items():
             said = []
-            for one in (source, READ_BACK):
+            for one in (source, _SECOND):
                 path.write_text(one)
                 said.append("\n".join(_said(_grade(path, runner, gpu, LEARNER_S))))
             left, found = _LEFT.search(said[0]), _FOUND.search(said[1])
+            own, shared = _OWN.search(said[0]), _SHARED.search(said[1])
             row = {
                 "first_pod": way,
                 "gib_marked": int(left[1]) if left else 0,
                 "gib_read": int(found[2]) if found else 0,
                 "marks_found": int(found[1]) if found else None,
+                "own_shared_marks": int(own[1]) if own else 0,
+                "shared_marks_found": int(shared[1]) if shared else None,
             }
             rows.append({**row, "said": said})
             print("|", " | ".join(map(str, row.values())), "|", flush=True)
     told = {"gpu": gpu.model, "driver": gpu.driver, "rows": rows}
     if options.json is not None:
         options.json.write_text(json.dumps(told, indent=1))
-    return 0 if all(row["marks_found"] == 0 and row["gib_marked"] and row["gib_read"] for row in rows) else 1
+    parts = ("gib_marked", "gib_read", "own_shared_marks")
+    clean = (row["marks_found"] == 0 and row["shared_marks_found"] == 0 for row in rows)
+    return 0 if all(clean) and all(row[part] for row in rows for part in parts) else 1
 
 
 if __name__ == "__main__":

@@ -48,14 +48,14 @@ def open_store(settings: Settings) -> Store:
 
 
 def ready_store(settings: Settings) -> Store:
-    """The database, with the schema of this version; the embedded one is brought there, others by an operator.
+    """The database, with a schema that fits this version; the embedded one is brought there, others by an operator.
 
     Raises:
         ConfigurationError: the schema is another version's.
         StoreUnavailable: the database does not answer.
     """
     store = open_store(settings)
-    if store.is_sqlite and store.schema() != SCHEMA:
+    if store.is_sqlite and (store.schema() or "") < SCHEMA:
         store.migrate()
     store.check_schema()
     return store

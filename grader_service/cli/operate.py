@@ -193,21 +193,23 @@ def _states(runs: Sequence["Place"]) -> str:
 
 @store_app.command("migrate")
 def migrate() -> None:
-    """Bring the database's schema to this version; safe to repeat."""
+    """Bring the database's schema to this version; safe to repeat, and beside workers."""
     from grader_service import wiring
+    from grader_service.logs import configure_logs
 
+    configure_logs("migrate")
     wiring.open_store(Settings()).migrate()
-    console().print("the schema is current")
+    console().print("the schema fits this version")
 
 
 @store_app.command("check")
 def check() -> None:
-    """Check that the database answers and has this version's schema. Exit code 2 or 3 when not."""
+    """Check that the database answers, with a schema that fits this version. Exit code 2 or 3 when not."""
     from grader_service import wiring
 
     store = wiring.open_store(Settings())
     store.check_schema()
-    console().print("the schema is current")
+    console().print("the schema fits this version")
 
 
 def metrics(

@@ -60,7 +60,7 @@ def state_folder_probe(state_dir: Path) -> Probe:
 
 
 def database_probe(store: Store) -> Probe:
-    """The database answers, and has this version's schema."""
+    """The database answers, with a schema that this version can work with."""
     return Probe(DATABASE, store.check_schema)
 
 

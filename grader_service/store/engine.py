@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect
 from sqlalchemy.engine import make_url
@@ -11,10 +11,7 @@ from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
 from grader_service.errors import ConfigurationError, InfrastructureError
 
-if TYPE_CHECKING:
-    from alembic.config import Config
-
-SCHEMA = "0013"
+SCHEMA = "0014"
 """The newest of the migrations; written here too, so that a command which only asks need not load them."""
 _BUSY_S = 30.0
 _OPTIONS = "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000 -c jit=off"
@@ -29,7 +26,7 @@ class StoreUnavailable(InfrastructureError):
 
 
 class Store:
-    """A database with the current schema.
+    """A database with a schema that this version can work with.
 
     Args:
         url: an SQLAlchemy URL: `sqlite:///path`, or `postgresql+psycopg://…`.
@@ -88,25 +85,22 @@ class Store:
             raise StoreUnavailable(f"the database failed: {str(error)[:500]}") from error
 
     def migrate(self, revision: str = "head") -> None:
-        """Brings the schema to this version; safe to call by several processes at once.
+        """Brings the schema to this version; safe to call by several processes at once, and beside workers.
+
+        A newer schema that this version can work with stays as it is.
 
         Args:
             revision: of the schema; an older one only for rows that were saved from it.
 
         Raises:
-            ConfigurationError: the schema is a newer one.
-            StoreUnavailable: the database does not answer.
+            ConfigurationError: the schema is a newer one, and no longer for this version.
+            StoreUnavailable: the database does not answer, or others held for too long what had to be locked.
         """
-        from alembic import command  # noqa: PLC0415 - few commands migrate, and all would wait for it
+        from grader_service.store import migrating  # noqa: PLC0415 - few commands migrate, and all would wait for it
 
         if (self.schema() or "") > SCHEMA:
-            self.check_schema()
-        with self.engine.begin() as connection:
-            if not self.is_sqlite:
-                connection.exec_driver_sql("select pg_advisory_xact_lock(728451)")
-            config = _alembic()
-            config.attributes["connection"] = connection
-            command.upgrade(config, revision)
+            return self.check_schema()
+        return migrating.upgrade(self.engine, revision)
 
     def schema(self) -> str | None:
         """Version of the schema that the database has; None when it has none of ours.
@@ -124,18 +118,27 @@ class Store:
             raise StoreUnavailable(f"the database does not answer: {str(error)[:300]}") from error
 
     def check_schema(self) -> None:
-        """Refuses to work on another version's schema.
+        """Refuses to work on a schema that this version was not made for.
+
+        Newer ones say what the oldest version is that can work with them.
 
         Raises:
-            ConfigurationError: the schema is older or newer; the message says what to run.
+            ConfigurationError: the schema is older, or too new; the message says what to do.
             StoreUnavailable: the database does not answer.
         """
         found = self.schema()
-        if found != SCHEMA:
-            newer = found is not None and found > SCHEMA
+        if found == SCHEMA:
+            return
+        if found is None or found < SCHEMA:
             raise ConfigurationError(
-                f"the database has schema {found or 'none'}, this grader needs {SCHEMA}: "
-                + ("this grader is the older one, install the version that the others have" if newer else _MIGRATE)
+                f"the database has schema {found or 'none'}, this grader needs {SCHEMA}: {_MIGRATE}"
+            )
+        with self.transaction() as connection:
+            oldest = oldest_version(connection)
+        if oldest > SCHEMA:
+            raise ConfigurationError(
+                f"the database has schema {found}, for graders of {oldest} or newer, and this one is of {SCHEMA}: "
+                "this grader is the older one, install the version that the others have"
             )
 
     def close(self) -> None:
@@ -143,13 +146,10 @@ class Store:
         self.engine.dispose()
 
 
-def _alembic() -> "Config":
-    from alembic.config import Config  # noqa: PLC0415 - as in `migrate`
-
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
-    config.set_main_option("path_separator", "os")
-    return config
+def oldest_version(connection: Connection) -> str:
+    """Schema of the oldest version that can work with the one that the database has; since 0014."""
+    oldest: str = connection.exec_driver_sql("select oldest from compatibility").scalar_one()
+    return oldest
 
 
 def _configure_sqlite(connection: Any, _: Any) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, or_
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import REFUSED, record_all
+from grader_service.store.noting import note_older
 from grader_service.store.regrade_items import hold_batches
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.removal import remove_submission
@@ -100,6 +101,8 @@ def erase(store: Store, learner: str, actor: str, noted: Callable[[Erasure], str
     Raises:
         StoreUnavailable: the database failed; do it again.
     """
+    while note_older(store):
+        pass
     row = _begin(store, learner)
     while _some_submissions(store, row.erasure_id, learner):
         pass

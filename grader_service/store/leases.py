@@ -12,7 +12,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 from grader_service.model.base import neutralise
 from grader_service.store import devices, regrade_items
 from grader_service.store.clock import db_now
-from grader_service.store.engine import Store
+from grader_service.store.engine import SCHEMA, Store, oldest_version
 from grader_service.store.events import record, record_all
 from grader_service.store.fairness import charge, next_share, stand_behind
 from grader_service.store.tables import RunRow, RunState, SubmissionRow, table_of, written
@@ -78,6 +78,8 @@ def claim(
     claiming = _claiming(stage, sqlite=store.is_sqlite, choosy=choosy)
     for _ in range(_LOOKS):
         with store.transaction() as connection:
+            if oldest_version(connection) > SCHEMA:
+                return None  # it went on without this version: newer workers claim
             if stage == "run" and not store.is_sqlite:
                 # One after another, or several would want the same learner's runs, whose turn it is.
                 connection.execute(_ONE_CLAIMS)

@@ -14,7 +14,7 @@ from grader_service.model.standing import Standing, standing_of
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Verdict
 from grader_service.store.clock import db_now
-from grader_service.store.engine import Store
+from grader_service.store.engine import SCHEMA, Store, oldest_version
 from grader_service.store.events import record
 from grader_service.store.one_by_one import one_by_one, tell
 from grader_service.store.regrade_items import differs, settle
@@ -85,6 +85,8 @@ def claim_chunk(store: Store, owner: str, lease_s: float, limit: int) -> Chunk |
     """
     token = f"{owner}/{uuid.uuid4().hex[:12]}"
     with store.transaction() as connection:
+        if oldest_version(connection) > SCHEMA:
+            return None  # as in `leases.claim`
         for batch_id in running(connection):
             jobs = _claim(connection, batch_id, token, lease_s, limit)
             if jobs:

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Select, delete, select
 from grader_service.store import event_totals
 from grader_service.store.clock import days_ago
 from grader_service.store.engine import Store
+from grader_service.store.noting import all_noted
 from grader_service.store.one_by_one import one_by_one, tell
 from grader_service.store.regrade_tables import open_items
 from grader_service.store.removal import empty_evidence, remove_submission
@@ -53,6 +54,7 @@ def remove_evidence(store: Store, days: float, most: int, leaving: Collection[st
             EvidenceRow.created_at < days_ago(days),
             EvidenceRow.run_id.not_in(leaving),
             RunRow.state.in_(ENDED),
+            all_noted(),
             ~open_items(RunRow.submission_id),
         )
         .order_by(EvidenceRow.created_at)
@@ -70,6 +72,7 @@ def remove_verdicts(store: Store, days: float, most: int, leaving: Collection[st
             VerdictRow.current,
             VerdictRow.created_at < days_ago(days),
             VerdictRow.submission_id.not_in(leaving),
+            all_noted(),
             ~unfinished.where(RunRow.state.not_in(ENDED)).exists(),
             ~open_items(VerdictRow.submission_id),
         )

@@ -162,7 +162,10 @@ class EvidenceRow(Base):
     """What a run found: the compressed document of `Evidence`, or of a rejection."""
 
     __tablename__ = "evidence"
-    __table_args__ = (partial_index("ix_evidence_kept", "created_at", where="removed_at is null"),)
+    __table_args__ = (
+        partial_index("ix_evidence_kept", "created_at", where="removed_at is null"),
+        partial_index("ix_evidence_not_noted", "run_id", where="noted_at is null"),
+    )
 
     run_id: Mapped[str] = mapped_column(ForeignKey("run.run_id"), primary_key=True)
     fence: Mapped[int]
@@ -176,6 +179,8 @@ class EvidenceRow(Base):
     removed_at: Mapped[float | None]
     """When its document had been kept for as long as evidence is, and was emptied; the row stays, since measured runs
     are a learner's attempts."""
+    noted_at: Mapped[float | None]
+    """When it was noted to which blobs it refers; null where an older version stored it; see `store.noting`."""
 
 
 class BlobRow(Base):
@@ -345,6 +350,17 @@ class DeadLetterRow(Base):
     """Its beginning, where it is larger than any message that is taken."""
     came_at: Mapped[float]
     """The last time."""
+
+
+class CompatibilityRow(Base):
+    """Which versions can work with this schema; one row. `Store.check_schema` reads it."""
+
+    __tablename__ = "compatibility"
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    """Always 1."""
+    oldest: Mapped[str] = mapped_column(String(32))
+    """Schema of the oldest of them; a migration that removes something raises it."""
 
 
 def written(state: RunState) -> ColumnElement[str]:

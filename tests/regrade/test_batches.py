@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import update
 
 from grader_service.errors import UsageError
 from grader_service.model.evidence import RunPlan
@@ -17,7 +18,7 @@ from grader_service.store import leases, regrade_apply, regrade_states, regrade_
 from grader_service.store.operations import whereabouts
 from grader_service.store.regrade_parked import parked
 from grader_service.store.regrade_tables import RegradeItemRow
-from grader_service.store.tables import EvidenceRow, VerdictRow
+from grader_service.store.tables import CompatibilityRow, EvidenceRow, VerdictRow
 from tests.regrade.desk import (
     COUNT,
     answers,
@@ -129,6 +130,14 @@ def test_a_worker_that_is_told_to_stop_gives_back(desk):
     assert judge_chunk(desk, lambda: next(asked), size=10) == 2
     assert counts(desk, batch_id) == {ItemState.DONE: 2, ItemState.WAITING: COUNT - 2}
     assert {row.attempts for row in read(desk.store, RegradeItemRow.attempts)} == {0}
+
+
+def test_a_version_that_the_schema_left_behind_claims_nothing(desk):
+    """Newer workers do."""
+    started(desk)
+    with desk.store.transaction() as connection:
+        connection.execute(update(CompatibilityRow).values(oldest="9998"))
+    assert regrade_work.claim_chunk(desk.store, "old", 60.0, 10) is None
 
 
 def test_a_worker_that_vanished_is_replaced(desk):

@@ -5,13 +5,12 @@ import zlib
 from contextlib import nullcontext
 
 import pytest
-from alembic import command
 from sqlalchemy import text
 
 from grader_service.model.evidence import Need, RunPlan
-from grader_service.store import canaries, devices
-from grader_service.store import engine as engine_module
+from grader_service.store import canaries, devices, migrating
 from grader_service.store.engine import Store
+from grader_service.store.noting import note_older
 from tests.conftest import fresh_database
 
 TABLES = ("submission", "run", "evidence", "verdict", "event")
@@ -25,10 +24,7 @@ def old_store(request, tmp_path):
         database = fresh_database(request.getfixturevalue("postgres"), template="template1")
     with database as url:
         opened = Store(url)
-        config = engine_module._alembic()
-        with opened.engine.begin() as connection:
-            config.attributes["connection"] = connection
-            command.upgrade(config, "0001")
+        migrating.upgrade(opened.engine, "0001")
         yield opened
         opened.close()
 
@@ -82,6 +78,8 @@ def test_a_filled_database_is_brought_to_this_version(old_store):
         )  # fmt: skip
     old_store.migrate()
     old_store.check_schema()
+    assert note_older(old_store, 1)
+    assert not note_older(old_store, 1)
     with old_store.transaction() as connection:
         for table in TABLES:
             count = connection.execute(text(f"select count(*) from {table}")).scalar_one()  # noqa: S608 - ours

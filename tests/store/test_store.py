@@ -26,7 +26,16 @@ from grader_service.store.acceptance import (
 )
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
-from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
+from grader_service.store.tables import (
+    CompatibilityRow,
+    EventRow,
+    EvidenceRow,
+    OutboxRow,
+    RunRow,
+    RunState,
+    SubmissionRow,
+    VerdictRow,
+)
 from tests.services.postgres_server import somebody_waits
 from tests.store.threads import at_once
 from tests.waiting import wait_for
@@ -90,17 +99,46 @@ def test_a_schema_of_a_newer_grader_is_left_alone(tmp_path):
     store.migrate()
     with store.transaction() as connection:
         connection.exec_driver_sql("update alembic_version set version_num = '9999'")
+        connection.exec_driver_sql("update compatibility set oldest = '9998'")
     for refused in (store.check_schema, store.migrate):
-        with pytest.raises(ConfigurationError, match=r"schema 9999, .* this grader is the older one"):
+        with pytest.raises(ConfigurationError, match=r"schema 9999, for graders of 9998 .* is the older one"):
             refused()
     assert store.schema() == "9999"
+
+
+def test_a_newer_schema_that_says_so_is_worked_on(store):
+    """Workers of the version before go on, and can be started, until the last of them is replaced."""
+    with store.transaction() as connection:
+        connection.exec_driver_sql("update alembic_version set version_num = '9999'")
+        connection.execute(update(CompatibilityRow).values(oldest=engine.SCHEMA))
+    store.check_schema()
+    store.migrate()
+    assert store.schema() == "9999"
+
+
+def test_a_version_that_the_schema_left_behind_finishes_and_claims_nothing(store):
+    """Its readiness says so; it is newer workers that claim."""
+    accept(store, a_submission(1))
+    accept(store, a_submission(2, learner="bob"))
+    running = leases.claim(store, "run", "r", 60)
+    with store.transaction() as connection:
+        connection.execute(update(CompatibilityRow).values(oldest="9998"))
+    assert leases.claim(store, "run", "r", 60) is None
+    assert results.store_evidence(store, running, "evidence", b"{}", {})
+    assert leases.claim(store, "judge", "j", 60) is None
+    with store.transaction() as connection:
+        connection.execute(update(CompatibilityRow).values(oldest=engine.SCHEMA))
+    assert leases.claim(store, "judge", "j", 60).submission_id == "s:1"
+    assert leases.claim(store, "run", "r", 60).submission_id == "s:2"
 
 
 def test_the_version_that_is_asked_for_is_that_of_the_newest_migration(store):
     """It is written down a second time, so that asking for it loads no migration."""
     from alembic.script import ScriptDirectory
 
-    assert ScriptDirectory.from_config(engine._alembic()).get_current_head() == engine.SCHEMA == store.schema()
+    from grader_service.store import migrating
+
+    assert ScriptDirectory.from_config(migrating.configuration()).get_current_head() == engine.SCHEMA == store.schema()
 
 
 def test_the_schema_is_that_of_the_tables(store):

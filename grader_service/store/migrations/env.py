@@ -6,8 +6,12 @@ from grader_service.store import regrade_tables, retention_tables  # noqa: F401 
 from grader_service.store.tables import Base
 
 connection = context.config.attributes["connection"]
+sqlite = connection.dialect.name == "sqlite"
 context.configure(
-    connection=connection, target_metadata=Base.metadata, render_as_batch=connection.dialect.name == "sqlite"
+    connection=connection,
+    target_metadata=Base.metadata,
+    render_as_batch=sqlite,
+    transaction_per_migration=not sqlite,
 )
 with context.begin_transaction():
     context.run_migrations()

@@ -106,7 +106,7 @@ async def alive(_: Request) -> Response:
 
 
 def ready(request: Request) -> Response:
-    """For health checks: the database answers, with this version's schema; else 503, and why for anybody to read."""
+    """For health checks: the database answers, with a schema that fits; else 503, and why for anybody to read."""
     try:
         site_of(request).store.check_schema()
     except StoreUnavailable as error:

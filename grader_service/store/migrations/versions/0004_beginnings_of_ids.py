@@ -2,6 +2,8 @@
 
 from alembic import op
 
+from grader_service.store.index_building import build_index
+
 revision = "0004"
 down_revision = "0003"
 TABLES = {"submission": "submission_id", "run": "run_id"}
@@ -10,7 +12,7 @@ TABLES = {"submission": "submission_id", "run": "run_id"}
 def upgrade() -> None:
     """In the order of bytes: where a language has its own, what begins with the same text need not stand together."""
     for table, column in TABLES.items():
-        op.create_index(f"ix_{table}_beginning", table, [column], postgresql_ops={column: "text_pattern_ops"})
+        build_index(f"ix_{table}_beginning", table, [column], postgresql_ops={column: "text_pattern_ops"})
 
 
 def downgrade() -> None:

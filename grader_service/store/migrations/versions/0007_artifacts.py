@@ -2,13 +2,15 @@
 
 from alembic import op
 
+from grader_service.store.index_building import build_index
+
 revision = "0007"
 down_revision = "0006"
 
 
 def upgrade() -> None:
     """An index."""
-    op.create_index("ix_submission_sha256", "submission", ["sha256"])
+    build_index("ix_submission_sha256", "submission", ["sha256"])
 
 
 def downgrade() -> None:

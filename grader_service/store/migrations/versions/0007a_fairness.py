@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0008"
+revision = "0007a"
 down_revision = "0007"
 
 
@@ -29,23 +29,10 @@ def upgrade() -> None:
         "(select cohort from submission where submission.submission_id = run.submission_id), '') "
         "where state not in ('done', 'cancelled')"
     )
-    queued, to_judge, held = "state = 'run_queued'", "state = 'judge_queued'", "held_until is not null"
-    _index("ix_run_queued", ["priority", "cohort", "turn", "created_at"], queued)
-    _index("ix_run_learner_queued", ["learner"], queued)
-    _index("ix_run_to_judge", ["priority", "created_at"], to_judge)
-    _index("ix_run_held", ["learner", "held_until"], held)
-    op.drop_index("ix_run_waiting", table_name="run")
 
 
 def downgrade() -> None:
-    """What waits is claimed in the order in which it came."""
-    _index("ix_run_waiting", ["state", "priority", "created_at"], "state in ('run_queued', 'judge_queued')")
-    for index in ("ix_run_held", "ix_run_to_judge", "ix_run_learner_queued", "ix_run_queued"):
-        op.drop_index(index, table_name="run")
+    """What is known of shares and turns is lost."""
     for column in ("cancelled", "held_until", "held_s", "virtual_start", "turn", "cohort"):
         op.drop_column("run", column)
     op.drop_table("share")
-
-
-def _index(name: str, columns: list[str], where: str) -> None:
-    op.create_index(name, "run", columns, sqlite_where=sa.text(where), postgresql_where=sa.text(where))

@@ -1,0 +1,139 @@
+"""A migration of PostgreSQL beside others: it never makes them wait for long, and nothing of it is ever half done."""
+
+import threading
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from grader_service.store import engine as engine_module
+from grader_service.store import migrating
+from grader_service.store.engine import SCHEMA, Store, StoreUnavailable
+from tests.conftest import fresh_database
+from tests.store.test_migrations import insert
+from tests.store.threads import at_once
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.integration
+INDEX = "ix_evidence_not_noted"
+VALID = text(f"select indisvalid from pg_index where indexrelid = to_regclass('{INDEX}')")  # noqa: S608 - ours
+
+
+@pytest.fixture
+def store(postgres, monkeypatch):
+    """A database of version 0011 with runs and evidence. Statements of the service may take half a second."""
+    monkeypatch.setattr(engine_module, "_OPTIONS", "-c statement_timeout=500")
+    monkeypatch.setattr(migrating, "_OPTIONS", migrating._OPTIONS.replace("lock_timeout=3s", "lock_timeout=100ms"))
+    with fresh_database(postgres, template="template1") as url:
+        opened = Store(url)
+        migrating.upgrade(opened.engine, "0011")
+        with opened.transaction() as connection:
+            insert(
+                connection, "submission", submission_id="s:1", lab="l", learner="ann", received_at=1.0, filename="f",
+                sha256="0" * 64, size_bytes=1, steps="[]", content_key="k", queue="live",
+            )  # fmt: skip
+            for run_id in ("a", "b", "c"):
+                insert(
+                    connection, "run", run_id=run_id, submission_id="s:1", purpose="live", priority=0, state="done",
+                    plan="{}", fence=1, attempts=0, not_before=1.0, created_at=1.0,
+                )  # fmt: skip
+        for run_id in ("a", "b"):
+            store_evidence(opened, run_id)
+        yield opened
+        opened.close()
+
+
+def store_evidence(store, run_id):
+    with store.transaction() as connection:
+        insert(
+            connection, "evidence", run_id=run_id, fence=1, kind="evidence", sha256="0" * 64, size_bytes=1,
+            document=b"x", created_at=1.0,
+        )  # fmt: skip
+
+
+@contextmanager
+def in_use(store):
+    """A transaction that has written to evidence and stays open; yields what ends it."""
+    with store.engine.connect() as connection:
+        connection.execute(text("update evidence set size_bytes = 2 where run_id = 'a'"))
+        yield connection.rollback
+
+
+def test_a_table_in_use_is_left_to_others_and_taken_later(store, monkeypatch):
+    """The migration lets go of its place in line, waits, and tries again."""
+    with in_use(store) as end:
+        paused = []
+
+        def pause(_):
+            paused.append(store.schema())
+            store_evidence(store, "c")  # nobody stands in line before it
+            end()
+
+        monkeypatch.setattr(migrating, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=pause))
+        store.migrate()
+    assert paused == ["0013"]
+    assert store.schema() == SCHEMA
+
+
+def test_what_cannot_be_locked_is_told_and_nothing_is_half_done(store, monkeypatch):
+    """With who is in the way, and the same command again once he is not."""
+    monkeypatch.setattr(migrating, "_PATIENCE_S", 0.0)
+    with in_use(store) as end:
+        with pytest.raises(
+            StoreUnavailable, match=r"pid \d+ \(idle in transaction.*pg_terminate_backend.*store migrate"
+        ):
+            store.migrate()
+        assert store.schema() == "0013", "what comes before it is done"
+        with store.transaction() as connection:
+            assert connection.execute(text("select to_regclass('compatibility')")).scalar_one() is None
+        end()
+    store.migrate()
+    store.check_schema()
+
+
+def test_writers_go_on_while_an_index_is_built(store):
+    """Its build waits for an older transaction, for longer than a statement of the service may take."""
+    migrating.upgrade(store.engine, "0013a")
+    building = threading.Thread(target=store.migrate)
+    long = text("select 1 from pg_stat_activity where query like 'CREATE INDEX%' and now() - query_start > '1 s'")
+    with in_use(store) as end:
+        building.start()
+        wait_for(lambda: seen(store, long), 20)
+        store_evidence(store, "c")
+        end()
+    building.join(60)
+    assert (store.schema(), seen(store, VALID)) == (SCHEMA, True)
+
+
+def test_an_index_whose_build_broke_off_is_built_again(store):
+    """PostgreSQL leaves one behind that finds nothing and costs each write."""
+    migrating.upgrade(store.engine, "0013a")
+    with (
+        store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
+        pytest.raises(DBAPIError, match="could not create unique index"),
+    ):
+        connection.execute(text(f"create unique index concurrently {INDEX} on evidence (fence)"))
+    assert seen(store, VALID) is False
+    store.migrate()
+    assert seen(store, VALID) is True
+    with store.transaction() as connection:
+        made = connection.execute(text(f"select pg_get_indexdef('{INDEX}'::regclass)")).scalar_one()
+    assert "(run_id) WHERE (noted_at IS NULL)" in made
+
+
+def test_several_may_migrate_at_once(postgres, monkeypatch):
+    """From nothing; one does it, the others wait for it and find it done."""
+    monkeypatch.setattr(migrating, "_PAUSE_S", 0.1)
+    with fresh_database(postgres, template="template1") as url:
+        stores = [Store(url) for _ in range(4)]
+        at_once(4, lambda number: stores[number].migrate())
+        for store in stores:
+            store.check_schema()
+            store.close()
+
+
+def seen(store, statement):
+    with store.transaction() as connection:
+        return connection.execute(statement).scalar()
