@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 export UV_SYSTEM_CERTS := 1
 
-.PHONY: help setup demo up down check test test-all corpus lint format lock schemas pages clean
+.PHONY: help setup demo up down check test test-all corpus lint format lock pin audit schemas pages clean
 
 help:
 	@echo "make demo     set up, then grade examples/reference_submission.ipynb without Docker, Redis or GPU"
@@ -17,6 +17,8 @@ help:
 	@echo "make test-all everything, or one shard of it: make test-all SHARD=2/6"
 	@echo "make lint     linter, formatter, types, import contracts"
 	@echo "make lock     resolve images/lock/*.txt anew"
+	@echo "make pin      ask registries for the digests of their images; compose and the manifests get them"
+	@echo "make audit    known vulnerabilities and licences of the locks; writes docs/supply-chain.md"
 	@echo "make schemas  write docs/schema/*.json from the models"
 	@echo "make pages    write docs/diagnosis.md, docs/checks.md and docs/corpus.md from the code"
 	@echo "make corpus   play all cheats and honest submissions, then with each defence switched off"
@@ -57,6 +59,12 @@ lock: setup
 	$(UV) pip compile -q -U --universal --generate-hashes --python-version 3.11 pyproject.toml --extra lab --extra s3 --extra parquet --extra kubernetes --extra dev -o images/lock/dev.txt
 	$(UV) pip compile -q --universal --generate-hashes --python-version 3.11 pyproject.toml --extra s3 --extra parquet --extra kubernetes -c images/lock/dev.txt -o images/lock/service.txt
 	$(UV) pip compile -q --universal --generate-hashes --python-version 3.11 images/lab/requirements.in -c images/lock/dev.txt -o images/lock/lab.txt
+
+pin: setup
+	@$(BIN)/python -m images.pins
+
+audit: setup
+	@$(BIN)/python -m images.audit
 
 corpus: setup
 	@$(BIN)/python -m tests.corpus && $(BIN)/python -m pytest -n auto --dist load tests/corpus/test_defences.py

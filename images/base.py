@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from grader_service.errors import ConfigurationError, InfrastructureError
+from images.pins import read_pins
 
-PUBLIC_BASE = "python:3.12-slim-bookworm"
 _REGISTRY = "https://registry-1.docker.io/v2/"
 _REGISTRY_S = 8
 _PACKAGES = "python3,libstdc++6,zlib1g,ca-certificates"
@@ -47,24 +47,26 @@ class Base:
     """Folder of its interpreter's own packages."""
 
 
-def choose_base(client: Any, kind: str, say: Say) -> Base:
+def choose_base(client: Any, kind: str, say: Say, *, rebuild: bool = False) -> Base:
     """The base image, pulled or bootstrapped, and what its interpreter is.
 
     Args:
         kind: `registry`, `debootstrap`, or `auto`: the first if a registry answers.
+        rebuild: whether to bootstrap one that is there anew.
 
     Raises:
         ConfigurationError: neither way works on this host; the message says what to install.
         InfrastructureError: a step failed.
     """
     if kind == "registry" or (kind == "auto" and registry_answers()):
-        say(f"pulling {PUBLIC_BASE}")
-        image = client.images.pull(PUBLIC_BASE)
-        return _inspect(client, image.id, f"{PUBLIC_BASE} {(image.attrs.get('RepoDigests') or [''])[0]}".strip())
+        public = read_pins()["python"].reference
+        say(f"pulling {public}")
+        image = client.images.pull(public)
+        return _inspect(client, image.id, f"{public} {(image.attrs.get('RepoDigests') or [''])[0]}".strip())
     release, mirror = host_release()
     tag = f"grader-base:{release}"
     existing = [image for image in client.images.list(name="grader-base") if tag in image.tags]
-    if existing:
+    if existing and not rebuild:
         return _inspect(client, existing[0].id, f"debootstrap {release}")
     say(f"bootstrapping {release} from {mirror} (no registry answers)")
     bootstrap(client, release, mirror, tag, _PACKAGES, say)
@@ -112,13 +114,15 @@ def _require_debootstrap() -> None:
 
 
 def _mirror(name: str) -> str:
-    """Where this host's own packages come from."""
+    """Where this host's own packages of an archive come from: `debian`, `debian-security` or `ubuntu`."""
     folder = APT_FOLDER / "sources.list.d"
     for path in (APT_FOLDER / "sources.list", *sorted(folder.glob("*.list")), *sorted(folder.glob("*.sources"))):
         for url in _source_urls(path):
             if re.search(rf"/{name}/?$", url):
                 return url.rstrip("/")
-    return {"debian": "http://deb.debian.org/debian", "ubuntu": "http://archive.ubuntu.com/ubuntu"}[name]
+    if name == "ubuntu":
+        return "http://archive.ubuntu.com/ubuntu"
+    return f"http://deb.debian.org/{name}"
 
 
 def _source_urls(path: Path) -> list[str]:
@@ -172,6 +176,7 @@ def bootstrap(
         )
         if run.returncode != 0:
             raise InfrastructureError(f"debootstrap failed: {(run.stdout + run.stderr)[-1500:]}")
+        _update(root, release, mirror)
         for path in _KEEP_OUT:
             shutil.rmtree(root / path, ignore_errors=True)
             (root / path).mkdir(parents=True, exist_ok=True)
@@ -185,6 +190,32 @@ def bootstrap(
             client.api.import_image_from_stream(tar.stdout, repository=repository, tag=version, changes=list(changes))
         if tar.returncode != 0:
             raise InfrastructureError(f"{tag} could not be packed: tar ended with {tar.returncode}")
+
+
+def _update(root: Path, release: str, mirror: str) -> None:
+    """Installs the release's security and stable updates, which debootstrap leaves out.
+
+    Raises:
+        InfrastructureError: they could not be had; an image without them is not made.
+    """
+    debian = "ubuntu" not in mirror
+    parts = "main" if debian else "main universe"
+    security = _mirror("debian-security") if debian else mirror
+    suites = [(mirror, release), (mirror, f"{release}-updates"), (security, f"{release}-security")]
+    sources = root / "etc" / "apt" / "sources.list"
+    sources.write_text("".join(f"deb {url} {suite} {parts}\n" for url, suite in suites))
+    # No server is started while it is installed here.
+    stopper = root / "usr" / "sbin" / "policy-rc.d"
+    stopper.write_text("#!/bin/sh\nexit 101\n")
+    stopper.chmod(0o755)
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
+    for arguments in (["update", "--error-on=any"], ["-y", "dist-upgrade"]):
+        command = ["chroot", str(root), "apt-get", "-q", *arguments]
+        run = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+        if run.returncode != 0:
+            told = (run.stdout + run.stderr)[-1500:]
+            raise InfrastructureError(f"security updates could not be installed from {security}: {told}")
+    stopper.unlink()
 
 
 def _inspect(client: Any, reference: str, origin: str) -> Base:

@@ -20,6 +20,7 @@ from docker.errors import DockerException, ImageNotFound
 from grader_service.errors import ConfigurationError, InfrastructureError
 from images.base import Base, Say, choose_base
 from images.bootstrap import PYPI, index_url
+from images.sbom import dpkg_status, write_sbom
 from images.standins.build import build_stand_ins
 
 HERE = Path(__file__).parent
@@ -58,7 +59,7 @@ def build(
         client: of the engine.
         names: keys of `RECIPES`.
         base_kind: see `choose_base`.
-        rebuild: whether to build those that are there as well.
+        rebuild: whether to build those that are there as well, on a base made anew: with the security updates of today.
         say: hears of each step.
         stand_ins: whether to build those of Redis and PostgreSQL that are not there, too.
 
@@ -78,9 +79,9 @@ def build(
             built[recipe.name] = existing
     try:
         with ThreadPoolExecutor() as pool:
-            beside = pool.submit(build_stand_ins, client, say) if stand_ins else None
+            beside = pool.submit(build_stand_ins, client, say, rebuild=rebuild) if stand_ins else None
             if missing:
-                base = choose_base(client, base_kind, say)
+                base = choose_base(client, base_kind, say, rebuild=rebuild)
                 ids = pool.map(lambda one: _build_one(client, one[0], base, one[1], say), missing)
                 built |= {recipe.name: image_id for (recipe, _), image_id in zip(missing, ids, strict=True)}
             return built if beside is None else built | beside.result()
@@ -113,6 +114,8 @@ def _build_one(client: Any, recipe: Recipe, base: Base, state: str, say: Say) ->
         pods = context / "pods"
         for name in ("workspace", "data/lab", "grader"):
             (pods / name).mkdir(parents=True)
+        sites = [site, context / "own"]
+        write_sbom(context / "sbom", recipe.name, dpkg_status(client, base.reference), sites, recipe.lock.read_text())
         shutil.copy(recipe.dockerfile, context / "Dockerfile")
         say(f"{recipe.name}: building on {base.origin}")
         labels = {LOCK_LABEL: state, BASE_LABEL: base.origin}

@@ -29,7 +29,7 @@ for name in redis_password postgres_password web_viewer_token web_operator_token
 done
 
 wanted=(all)
-if [ -z "${GRADER_REDIS_IMAGE:-}${GRADER_POSTGRES_IMAGE:-}" ] && ! timeout 15 docker pull -q redis:7.4.1-bookworm >/dev/null 2>&1; then
+if [ -z "${GRADER_REDIS_IMAGE:-}${GRADER_POSTGRES_IMAGE:-}" ] && ! timeout 15 docker pull -q "$(sed -n 's/.*{GRADER_REDIS_IMAGE:-\(.*\)}.*/\1/p' compose.yaml)" >/dev/null 2>&1; then
     wanted+=(stand-ins)
     export GRADER_REDIS_IMAGE=grader-redis:latest GRADER_POSTGRES_IMAGE=grader-postgres:latest
 fi

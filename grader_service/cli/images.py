@@ -10,7 +10,7 @@ import typer
 
 from grader_service.cli.output import ProgressDisplay, console, table_of
 
-app = typer.Typer(help="Images: build, list.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Images: build, list, SBOM.", no_args_is_help=True, rich_markup_mode=None)
 _BUILD_TIMEOUT_S = 3600.0
 
 
@@ -82,3 +82,14 @@ def list_images() -> None:
             base = (found.labels or {}).get(BASE_LABEL, "")
             table.add_row(recipe.name, found.short_id, base, f"{found.attrs['Size'] / 1e9:.1f} GB", current)
     console().print(table)
+
+
+@app.command("sbom")
+def show_sbom(
+    image: Annotated[str, typer.Argument(metavar="IMAGE", help="Such as grader-service:latest, or an id.")],
+) -> None:
+    """Print what an image holds: packages, versions, licences, as CycloneDX JSON that was made with the image."""
+    from images.sbom import read_sbom
+    from sandbox.docker_engine import connect_engine
+
+    typer.echo(read_sbom(connect_engine(), image), nl=False)

@@ -14,6 +14,7 @@ from docker.errors import DockerException
 
 from grader_service.errors import InfrastructureError
 from images.base import Say, bootstrap, host_release
+from images.sbom import write_sbom
 
 HERE = Path(__file__).parent
 _USER = 999
@@ -49,8 +50,8 @@ STAND_INS = {
 }
 
 
-def build_stand_ins(client: Any, say: Say) -> dict[str, str]:
-    """Builds what is not there yet, beside each other; returns name to image id.
+def build_stand_ins(client: Any, say: Say, *, rebuild: bool = False) -> dict[str, str]:
+    """Builds what is not there yet, or all with `rebuild`, beside each other; returns name to image id.
 
     Raises:
         ConfigurationError: this host cannot bootstrap; the message says what to install.
@@ -60,7 +61,7 @@ def build_stand_ins(client: Any, say: Say) -> dict[str, str]:
 
     def build(stand_in: StandIn) -> str:
         tag = f"{stand_in.name}:{release}"
-        if not [image for image in client.images.list(name=stand_in.name) if tag in image.tags]:
+        if rebuild or not [image for image in client.images.list(name=stand_in.name) if tag in image.tags]:
             say(f"bootstrapping {tag}")
             finish = _finisher(stand_in)
             bootstrap(client, release, mirror, tag, stand_in.package, say, finish=finish, changes=stand_in.changes)
@@ -91,5 +92,6 @@ def _finisher(stand_in: StandIn) -> Callable[[Path], None]:
             target = root / "usr" / "local" / "bin" / "docker-entrypoint.sh"
             shutil.copyfile(HERE / stand_in.entrypoint, target)
             target.chmod(0o755)
+        write_sbom(root, stand_in.name, (root / "var/lib/dpkg/status").read_text())
 
     return finish

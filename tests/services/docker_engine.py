@@ -19,6 +19,7 @@ _PACKAGES = {
     "debootstrap": "debootstrap",
     "redis-server": "redis-server",
     "docker-compose": "docker-compose",
+    "docker-registry": "docker-registry",
     "node": "nodejs",
     "npm": "npm",
     "php": "php-cli",
