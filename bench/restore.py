@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TypeVar
 
 from servers import Servers, servers
@@ -48,7 +49,7 @@ def main() -> None:
         what = making.What(store, keys, artifacts)
         manifest, first_s = timed(lambda: making.make(place, what))
         _, again_s = timed(lambda: making.make(place, what))
-        per_letter_s = answer_again(store, place, options.since)
+        per_letter_s = answer_again(store, place, keys, options.since)
         target = empty.store()
         where = restoring.Where(target, empty.folder / "keys", artifacts_of(empty), "bench")
         done, restore_s = timed(
@@ -90,13 +91,13 @@ def give_artifacts(store: Store, artifacts: ArtifactStore, kib: int) -> None:
             connection.execute(one.values(sha256=digest))
 
 
-def answer_again(store: Store, place: Place, count: int) -> float:
+def answer_again(store: Store, place: Place, keys: Path, count: int) -> float:
     """So many verdicts are asked for once more, and kept in the journal; seconds for each."""
     with store.transaction() as connection:
         ids = connection.execute(select(VerdictRow.verdict_id).where(VerdictRow.current).limit(count)).scalars().all()
         for number, verdict_id in enumerate(ids):
             outbox.enqueue(connection, verdict_id, f"task-{number}", None, None)
-    journal, spent = Journal(place, store), 0.0
+    journal, spent = Journal(place, store, keys), 0.0
     while letters := outbox.due(store):
         began = time.perf_counter()
         journal.keep(letters)

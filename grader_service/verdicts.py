@@ -64,7 +64,7 @@ def compose(
             image=run.image,
             image_digest=run.image_digest,
             engine=run.engine,
-            oci_runtime=run.oci_runtime,
+            oci_runtime=runtime if isinstance(runtime := run.host.get("oci_runtime"), str) else None,
             host=rubric.plain(run.host),
             gpu=rubric.plain(run.gpu),
             versions=dict(run.versions),

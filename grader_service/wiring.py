@@ -102,7 +102,7 @@ def open_journal(settings: Settings, store: Store) -> "Journal | None":
     """Where answers are kept before they are sent, if anywhere."""
     from grader_service.backup.journal import Journal  # noqa: PLC0415 - as above
 
-    return Journal(backup_place(settings), store) if settings.backup_store is not None else None
+    return Journal(backup_place(settings), store, settings.key_dir) if settings.backup_store is not None else None
 
 
 def open_redis(settings: Settings) -> "Redis":

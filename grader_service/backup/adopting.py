@@ -8,9 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, select, update
 
 from grader_service.backup.journal import Answer, Erased
-from grader_service.errors import ConfigurationError
 from grader_service.store import erasing
-from grader_service.store.engine import SCHEMA, Store
+from grader_service.store.engine import Store
 from grader_service.store.events import record
 from grader_service.store.outbox import enqueue
 from grader_service.store.regrade_tables import RegradeBatchRow
@@ -54,7 +53,6 @@ def adopt(store: Store, entries: Iterable[Answer | Erased], actor: str) -> Adopt
         actor: who does it, for the audit trail.
 
     Raises:
-        ConfigurationError: an entry is of a newer version of the grader.
         StoreUnavailable: the database failed.
     """
     done = Adopted()
@@ -76,11 +74,6 @@ def _same(note: str, _: erasing.Erasure) -> str:
 
 
 def _take_over(connection: Connection, entry: Answer, actor: str, done: Adopted) -> None:
-    if entry.schema > SCHEMA:
-        raise ConfigurationError(
-            f"the journal of answers has an entry of schema {entry.schema}, and this grader knows {SCHEMA}: restore "
-            "with the version of the grader that wrote it"
-        )
     verdict = entry.rows["verdict"]
     run = {**entry.rows["run"], "item_id": None}
     _insert(connection, SubmissionRow, entry.rows["submission"])

@@ -6,22 +6,26 @@ different verdict.
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
 
 from grader_service.backup.place import ANSWERS, ERASURES, Place, fresh_name, reaching, stamp
-from grader_service.errors import InfrastructureError
+from grader_service.errors import ConfigurationError, InfrastructureError
+from grader_service.signing import known_keys
 from grader_service.store import outbox
 from grader_service.store.clock import db_now
 from grader_service.store.engine import SCHEMA, Store
+from grader_service.store.files import ARRIVING
 from grader_service.store.outbox import Letter
 from grader_service.store.regrade_tables import RegradeBatchRow
 from grader_service.store.rows import line_of
 from grader_service.store.tables import Base, EvidenceRow, RunRow, SubmissionRow, VerdictRow, table_of
 
+_LEFT_BEHIND_S = 86_400.0
 KEPT: tuple[type[Base], ...] = (SubmissionRow, RegradeBatchRow, RunRow, EvidenceRow, VerdictRow)
 """The tables of which an entry has one row each, in the order in which they refer to one another."""
 
@@ -37,6 +41,8 @@ class Answer:
     """Rows as lines say them, by table; of evidence all but the document."""
     sent_to: Sequence[Mapping[str, str | None]]
     """`task_id`, `reply_queue` and `reply_task` of each answer."""
+    public_keys: Sequence[str]
+    """Those that the judge knew as its own, hexadecimal."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +60,13 @@ class Journal:
     Args:
         place: where backups lie.
         store: with the answers.
+        key_dir: of the signing keys, whose public parts each entry names.
     """
 
-    def __init__(self, place: Place, store: Store) -> None:
+    def __init__(self, place: Place, store: Store, key_dir: Path) -> None:
         self._place = place
         self._store = store
+        self._key_dir = key_dir
 
     def keep(self, letters: Sequence[Letter]) -> None:
         """Keeps the verdicts of these answers that are not kept yet; afterwards they may be sent.
@@ -71,9 +79,11 @@ class Journal:
             return
         found = self._read({str(letter.verdict_id) for letter in new})
         if found:
+            keys = known_keys(self._key_dir)
             entries = [
                 {
                     **entry,
+                    "public_keys": keys,
                     "sent_to": [
                         {"task_id": one.task_id, "reply_queue": one.reply_queue, "reply_task": one.reply_task}
                         for one in new
@@ -131,7 +141,9 @@ def entries(place: Place, since: float) -> Iterator[Answer | Erased]:
         InfrastructureError: the place failed, or a file of it is damaged.
     """
     with reaching(place.files.url):
-        found = [(name, folder) for folder in (ANSWERS, ERASURES) for name in place.files.names(folder)]
+        names = [(name, folder) for folder in (ANSWERS, ERASURES) for name in place.files.names(folder)]
+        # A file is named after its last entry; what is not whole was never sent.
+        found = [one for one in names if one[0] >= stamp(since) and not one[0].startswith(ARRIVING)]
         for name, folder in sorted(found):
             with place.files.opened(f"{folder}/{name}") as file:
                 data = file.read()
@@ -139,7 +151,25 @@ def entries(place: Place, since: float) -> Iterator[Answer | Erased]:
                 some = list(_parsed(folder, data))
             except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
                 raise InfrastructureError(f"{folder}/{name} in {place.files.url} is damaged: {error!r}") from error
-            yield from (one for one in some if one.at > since)
+            yield from (one for one in some if one.at >= since)
+
+
+def keys_of(entries: Iterable[Answer | Erased]) -> list[str]:
+    """Reads all entries before anything is made of them; the public keys that they name, hexadecimal.
+
+    Raises:
+        ConfigurationError: an entry is of a newer version of the grader.
+    """
+    keys: dict[str, None] = {}
+    for entry in entries:
+        if isinstance(entry, Answer):
+            if entry.schema > SCHEMA:
+                raise ConfigurationError(
+                    f"the journal of answers has an entry of schema {entry.schema}, and this grader knows {SCHEMA}: "
+                    "restore with the version of the grader that wrote it"
+                )
+            keys |= dict.fromkeys(entry.public_keys)
+    return list(keys)
 
 
 def forget(place: Place, before: float) -> None:
@@ -155,7 +185,8 @@ def forget(place: Place, before: float) -> None:
     with reaching(place.files.url):
         for folder in (ANSWERS, ERASURES):
             for name in place.files.names(folder):
-                if name < stamp(before):  # a file is named after its last entry
+                left_behind = name.startswith(ARRIVING) and place.files.age_s(f"{folder}/{name}") > _LEFT_BEHIND_S
+                if name < stamp(before) or left_behind:
                     place.files.remove(f"{folder}/{name}")
 
 

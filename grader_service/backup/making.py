@@ -49,17 +49,20 @@ class What:
 
 
 def make(place: Place, what: What, progress: Progress = lambda _: None) -> Manifest:
-    """Makes a backup. While it is made the service goes on working.
+    """Makes a backup, within `backups.alone`. While it is made the service goes on working.
 
     Raises:
+        ConfigurationError: there is no private key to take along.
         InfrastructureError: the place, the database or the artifact store failed; what was begun is removed by a later
             `prune`.
     """
+    key = private_key(what.key_dir) if what.with_private_key else None
     begun_at = backups.now(what.store)  # before the snapshot: what was committed until now is in it
     name = fresh_name(begun_at)
     files: dict[str, SavedFile] = {}
     with reaching(place.files.url):
         with what.store.snapshot() as connection:
+            schema = rows.schema(connection)  # the database may be migrated while this goes on
             for table in rows.tables(connection):
                 progress(f"table {table.name}")
                 files[file_of(table.name)] = place.save(name, file_of(table.name), rows.lines(connection, table))
@@ -73,14 +76,14 @@ def make(place: Place, what: What, progress: Progress = lambda _: None) -> Manif
             missing = _copy(place, what.artifacts, digests)
             kept = (f"{digest}\n".encode() for digest in digests)
             files[LISTED] = place.save(name, LISTED, kept)
-        if what.with_private_key:
-            files[PRIVATE_KEY] = place.save_key(name, private_key(what.key_dir))
+        if key is not None:
+            files[PRIVATE_KEY] = place.save_key(name, key)
         manifest = Manifest(
             name=name,
             begun_at=begun_at,
             finished_at=backups.now(what.store),
             grader_version=__version__,
-            database_schema=what.store.schema() or "",
+            database_schema=schema,
             files=files,
             missing_artifacts=tuple(missing),
             public_keys=tuple(known_keys(what.key_dir)),
@@ -92,7 +95,7 @@ def make(place: Place, what: What, progress: Progress = lambda _: None) -> Manif
 
 
 def prune(place: Place, keep: int) -> list[str]:
-    """Removes all but the newest backups, and what none of these needs; returns their names.
+    """Removes all but the newest backups, and what none of these needs, within `backups.alone`; returns their names.
 
     Raises:
         InfrastructureError: the place failed.
@@ -102,11 +105,11 @@ def prune(place: Place, keep: int) -> list[str]:
     with reaching(place.files.url):
         gone = [one.name for one in old]
         if kept:
-            # Begun earlier than one that is kept: nobody works on it any more.
             gone += [name for name in place.broken_off() if name < kept[-1].name]
-            journal.forget(place, kept[0].begun_at)
         for name in gone:
             place.remove(name)
+        if kept:
+            journal.forget(place, kept[0].begun_at)  # after the backups that need what goes
         needed = {digest for one in kept for digest in digests_of(place, one)}
         for shelf in _SHELVES if old else ():
             for digest in place.files.names(f"{ARTIFACTS}/{shelf}"):
@@ -131,8 +134,9 @@ def _copy(place: Place, artifacts: ArtifactStore, digests: list[str]) -> list[st
             continue
         try:
             with place.files.written(artifact_file(digest)) as target:
-                artifacts.copy_into(digest, target)
-        except InfrastructureError as error:
+                for piece in artifacts.pieces(digest):
+                    target.write(piece)
+        except InfrastructureError as error:  # of the artifact store; what the place fails with is none
             log.warning("artifact_not_saved", digest=digest, error=str(error))
             missing.append(digest)
     return missing

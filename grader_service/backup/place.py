@@ -17,11 +17,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Literal, cast
 
+import structlog
 from pydantic import Field, ValidationError
 
-from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
+from grader_service.errors import ConfigurationError, GraderError, InfrastructureError, UsageError
 from grader_service.model.base import Frozen
 from grader_service.store.files import Files
+
+log = structlog.get_logger(__name__)
 
 ANSWERS = "answers"
 ARTIFACTS = "artifacts"
@@ -95,7 +98,7 @@ class Place:
         """
         with reaching(self.files.url):
             whole = [name for name in self.files.names(_BACKUPS) if self.files.has(f"{_BACKUPS}/{name}/{_MANIFEST}")]
-            found = [self._manifest(name) for name in whole]
+            found = [manifest for name in whole if (manifest := self._manifest(name)) is not None]
         return sorted(found, key=lambda one: one.begun_at)
 
     def manifest(self, name: str) -> Manifest:
@@ -112,13 +115,15 @@ class Place:
         names = ", ".join(one.name for one in found[-5:]) or "none"
         raise UsageError(f"there is no whole backup {name!r} in {self.files.url}; the newest ones there: {names}")
 
-    def _manifest(self, name: str) -> Manifest:
+    def _manifest(self, name: str) -> Manifest | None:
+        """None where it cannot be read, which is said, and keeps nobody from the others."""
         with self.files.opened(f"{_BACKUPS}/{name}/{_MANIFEST}") as file:
             text = file.read()
         try:
             return Manifest.model_validate_json(text)
         except ValidationError as error:
-            raise InfrastructureError(f"the manifest of the backup {name} is damaged: {error}") from error
+            log.warning("backup_manifest_damaged", backup=name, error=str(error)[:300])
+            return None
 
     @contextmanager
     def opened(self, backup: str, name: str) -> Iterator[IO[bytes]]:
@@ -166,6 +171,9 @@ class Place:
 
     def remove(self, backup: str) -> None:
         """Deletes a backup; its artifacts stay, which others may share."""
+        manifest = f"{_BACKUPS}/{backup}/{_MANIFEST}"
+        if self.files.has(manifest):
+            self.files.remove(manifest)  # first: half of a backup is none
         self.files.remove_folder(f"{_BACKUPS}/{backup}")
 
     def broken_off(self) -> list[str]:
@@ -194,7 +202,7 @@ def reaching(url: str) -> Iterator[None]:
     """
     try:
         yield
-    except InfrastructureError:
+    except GraderError:
         raise
     except Exception as error:
         raise InfrastructureError(f"the backup store {url} failed: {type(error).__name__}: {error}") from error

@@ -1,6 +1,6 @@
 """Restores a backup into an empty database, and what platforms were told since."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,16 +9,17 @@ from sqlalchemy import select
 from grader_service import signing
 from grader_service.backup import verifying
 from grader_service.backup.adopting import Adopted, adopt
-from grader_service.backup.journal import entries
+from grader_service.backup.journal import entries, keys_of
 from grader_service.backup.making import digests_of
 from grader_service.backup.place import PRIVATE_KEY, Manifest, Place, artifact_file, reaching
 from grader_service.backup.verifying import Checked
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.store import rows, workers
-from grader_service.store.artifacts import ArtifactStore
+from grader_service.store.artifacts import ArtifactStore, DamagedArtifact
+from grader_service.store.clock import db_now
 from grader_service.store.engine import SCHEMA, Store
 from grader_service.store.events import record
-from grader_service.store.tables import EventRow, SubmissionRow
+from grader_service.store.tables import EventRow, SubmissionRow, WorkerRow, table_of
 
 Progress = Callable[[str], None]
 
@@ -77,7 +78,9 @@ def restore(place: Place, manifest: Manifest, where: Where, *, replace: bool, pr
             "(`grader backup list`)"
         )
     _require_unused(where.store, replace=replace)
-    private_key = _put_keys(place, manifest, where.key_dir)
+    # Read once before anything is touched: what is damaged, or of a newer version, is told now.
+    keys = [*manifest.public_keys, *keys_of(entries(place, manifest.begun_at))]
+    private_key = _put_keys(place, manifest, where.key_dir, keys)
     count = _fill(place, manifest, where.store, progress)
     progress("answers since")
     adopted = adopt(where.store, entries(place, manifest.begun_at), where.actor)
@@ -91,15 +94,14 @@ def restore(place: Place, manifest: Manifest, where: Where, *, replace: bool, pr
 
 
 def _require_unused(store: Store, *, replace: bool) -> None:
-    if store.schema() is None:
-        return
-    if store.schema() == SCHEMA:
-        if heard := [worker.worker_id for worker in workers.workers(store) if worker.state != "silent"]:
-            raise UsageError(f"workers are at work on this database: {', '.join(heard)}; stop them first")
-        with store.transaction() as connection:
-            used = any(connection.execute(select(table).limit(1)).first() for table in (SubmissionRow, EventRow))
-    else:
-        used = True
+    with store.transaction() as connection:
+        there = rows.there(connection)
+        if WorkerRow.__tablename__ in there:
+            seen = select(WorkerRow.worker_id).where(WorkerRow.seen_at > db_now() - workers.SILENT_S)
+            if heard := connection.execute(seen).scalars().all():
+                raise UsageError(f"workers are at work on this database: {', '.join(heard)}; stop them first")
+        content = [table for table in (SubmissionRow, EventRow) if table.__tablename__ in there]
+        used = any(connection.execute(select(table_of(table).c[0]).limit(1)).first() for table in content)
     if used and not replace:
         raise UsageError(
             f"the database {store.engine.url.render_as_string()} is not empty; restore into an empty one, or give "
@@ -118,16 +120,16 @@ def _fill(place: Place, manifest: Manifest, store: Store, progress: Progress) ->
             connection.exec_driver_sql("set local statement_timeout = 0")
         for table in rows.tables(connection):
             progress(f"table {table.name}")
-            connection.execute(table.delete())  # a migration may have put rows there
             if table.name in saved:
+                connection.execute(table.delete())  # a migration may have put rows there
                 with reaching(place.files.url), place.opened(manifest.name, saved[table.name]) as file:
                     count += rows.fill(connection, table, file)
     store.migrate()
     return count
 
 
-def _put_keys(place: Place, manifest: Manifest, key_dir: Path) -> bool:
-    """Verdicts of the backup's keys verify from now on; whether its private key is in use again."""
+def _put_keys(place: Place, manifest: Manifest, key_dir: Path, keys: Sequence[str]) -> bool:
+    """Verdicts of these keys verify from now on; whether its private key is in use again."""
     put = False
     try:
         if PRIVATE_KEY in manifest.files and not signing.has_key(key_dir):
@@ -135,24 +137,25 @@ def _put_keys(place: Place, manifest: Manifest, key_dir: Path) -> bool:
                 data = file.read()
             signing.put_key(key_dir, data)
             put = True
-        signing.retire(key_dir, manifest.public_keys)
+        signing.retire(key_dir, keys)
     except OSError as error:
         raise ConfigurationError(
             f"{error}; where {key_dir} cannot be written, put these public keys into its file retired-public-keys "
-            f"first, one in each line: {' '.join(manifest.public_keys)}"
+            f"first, one in each line: {' '.join(keys)}"
         ) from error
     return put
 
 
 def _copy_back(place: Place, manifest: Manifest, artifacts: ArtifactStore) -> tuple[int, tuple[str, ...]]:
     copied, lost = 0, []
-    for digest in digests_of(place, manifest):
-        if artifacts.has(digest):
-            continue
-        try:
-            with place.files.opened(artifact_file(digest)) as source:
-                artifacts.put_from(source, digest)
-            copied += 1
-        except (OSError, InfrastructureError):
-            lost.append(digest)
+    with reaching(place.files.url):
+        for digest in digests_of(place, manifest):
+            if artifacts.has(digest):
+                continue
+            try:
+                with place.files.opened(artifact_file(digest)) as source:
+                    artifacts.put_from(source, digest)
+                copied += 1
+            except (FileNotFoundError, DamagedArtifact):
+                lost.append(digest)
     return copied, tuple(lost)

@@ -70,15 +70,16 @@ def make(
                 time.sleep(min(due_s, _AGAIN_S))
             else:
                 _make(place, what, keep)
-        except InfrastructureError as error:
+        except (InfrastructureError, UsageError) as error:
             log.exception("backup_failed", error=str(error)[:500])
             time.sleep(_AGAIN_S)
 
 
 def _make(place: "Place", what: "What", keep: int) -> None:
     from grader_service.backup import making
+    from grader_service.store import backups
 
-    with ProgressDisplay() as progress:
+    with backups.alone(what.store), ProgressDisplay() as progress:
         made = making.make(place, what, progress.stage)
         gone = making.prune(place, keep)
     size = sum(file.size_bytes for file in made.files.values()) / 1e6

@@ -16,6 +16,8 @@ from grader_service.settings import Settings
 from grader_service.signing import Signer
 
 if TYPE_CHECKING:
+    from grader_service.backup.place import Place
+    from grader_service.store.engine import Store
     from grader_service.store.erasing import Erasure
 
 _SCHEMA = "grader.erasure/v1"
@@ -47,12 +49,14 @@ def erase(
         raise UsageError("nothing was removed; `--yes` removes without asking")
     by = operator()
     settings = Settings()
+    place = _backups(settings, store)
     signer = Signer.from_folder(settings.key_dir)
     text = erasing.erase(
         store, learner, by, lambda done: json.dumps(signer.sign_document(_note(done, by, reference)), indent=2)
     )
     typer.echo(text)
-    _note_for_backups(settings, json.loads(text))
+    if place is not None:
+        _note_for_backups(place, store, json.loads(text))
     if note is not None:
         try:
             note.write_text(f"{text}\n")
@@ -61,16 +65,29 @@ def erase(
             raise UsageError(text) from error
 
 
-def _note_for_backups(settings: Settings, note: dict[str, Any]) -> None:
-    """Whoever restores a backup of before has it followed again."""
-    if settings.backup_store is None:
-        return
+def _backups(settings: Settings, store: "Store") -> "Place | None":
+    """Where backups lie, in which the learner still is; None where none are made."""
     from grader_service import wiring
-    from grader_service.backup.journal import note_erasure
+    from grader_service.store import backups
 
-    at = datetime.fromisoformat(note["finished_at"]).timestamp()
+    if settings.backup_store is not None:
+        return wiring.backup_place(settings)
+    if backups.age_s(store) is not None:
+        raise UsageError(
+            "there are backups, and GRADER_BACKUP_STORE does not say here where: a restored one would bring the "
+            "learner back. Give the command where it is set, with compose in the container `judge`; nothing was removed"
+        )
+    return None
+
+
+def _note_for_backups(place: "Place", store: "Store", note: dict[str, Any]) -> None:
+    """Whoever restores a backup of before has it followed again."""
+    from grader_service.backup.journal import note_erasure
+    from grader_service.store import backups
+
     try:
-        note_erasure(wiring.backup_place(settings), note["learner_sha256"], at, json.dumps(note, indent=2))
+        # The time after it was done, by the database's clock: a backup that saw the learner is older.
+        note_erasure(place, note["learner_sha256"], backups.now(store), json.dumps(note, indent=2))
     except InfrastructureError as error:
         raise InfrastructureError(
             f"everything was removed, and the note is above; but a backup of before, restored, would bring it back: "

@@ -340,7 +340,6 @@ class RunRecord(Wire):
     image: ShortText | None = None
     image_digest: ShortText | None = None
     engine: ShortText | None = None
-    oci_runtime: ShortText | None = None
     entry_point: ShortText
     host: Mapping[str, object] = Field(default_factory=dict)
     gpu: Mapping[str, object] | None = None

@@ -25,6 +25,10 @@ _MAY_PASS = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MA
 """Answers of a web server that say: later. Others between 400 and 499 come again however often one asks."""
 
 
+class DamagedArtifact(InfrastructureError):
+    """Its bytes have another digest than they had."""
+
+
 class ArtifactStore:
     """Content-addressed bytes.
 
@@ -100,36 +104,44 @@ class ArtifactStore:
         Raises:
             InfrastructureError: they are missing or damaged.
         """
-        with target.open("wb") as out:
-            self.copy_into(digest, out)
+        try:
+            with target.open("wb") as out:
+                for piece in self.pieces(digest):
+                    out.write(piece)
+        except OSError as error:
+            raise InfrastructureError(f"artifact {digest} could not be written to {target}: {error}") from error
 
-    def copy_into(self, digest: str, target: IO[bytes]) -> None:
-        """Writes the bytes into an open file, checked against their digest.
+    def pieces(self, digest: str) -> Iterator[bytes]:
+        """The bytes, a piece at a time, checked against their digest at the end.
 
         Raises:
-            InfrastructureError: they are missing or damaged; some of them may have been written.
+            InfrastructureError: they are missing or damaged; some of them may have come.
         """
+        hasher = hashlib.sha256()
         try:
             with self._files.opened(_name(digest)) as source:
-                found, _ = _copied(source, target)
+                while piece := source.read(_CHUNK):
+                    hasher.update(piece)
+                    yield piece
         except Exception as error:
             raise InfrastructureError(f"artifact {digest} could not be read: {error}") from error
-        if found != digest:
-            raise InfrastructureError(f"artifact {digest} is damaged: its bytes have another digest")
+        _require(hasher.hexdigest(), digest)
 
     def put_from(self, source: IO[bytes], digest: str) -> None:
         """Keeps the bytes of an open file, a piece at a time.
 
         Raises:
-            InfrastructureError: they have another digest, or the store did not take them; nothing was kept.
+            DamagedArtifact: they have another digest; nothing was kept.
+            InfrastructureError: they could not be copied; nothing was kept.
         """
         try:
             with self._files.written(_name(digest)) as target:
                 found, _ = _copied(source, target)
-                if found != digest:
-                    raise InfrastructureError(f"artifact {digest} is damaged: its bytes have another digest")
-        except OSError as error:
-            raise InfrastructureError(f"the artifact store did not take {digest}: {error}") from error
+                _require(found, digest)
+        except InfrastructureError:
+            raise
+        except Exception as error:
+            raise InfrastructureError(f"artifact {digest} could not be copied: {error}") from error
 
     def kept(self, shelf: str) -> Iterator[tuple[str, float]]:
         """Names of files below one of the store's 256 folders, with the seconds since each was put here last.
@@ -199,6 +211,11 @@ class ArtifactStore:
                 "artifact.source_not_allowed",
                 f"{neutralise(uri[:200])} is not below an address that this grader fetches from ({allowed}).",
             )
+
+
+def _require(found: str, digest: str) -> None:
+    if found != digest:
+        raise DamagedArtifact(f"artifact {digest} is damaged: its bytes have another digest")
 
 
 def _name(digest: str) -> str:

@@ -1,10 +1,45 @@
-"""Which backups were made."""
+"""Which backups were made, and who makes one now."""
 
-from sqlalchemy import func, insert, select
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+from sqlalchemy import func, insert, select, text
+
+from grader_service.errors import UsageError
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.retention_tables import BackupRow
+
+_LOCK = 728452
+"""Of PostgreSQL's advisory locks: whoever makes a backup or removes old ones holds it."""
+
+
+@contextmanager
+def alone(store: Store) -> Iterator[None]:
+    """Nobody else makes a backup of this database, or removes old ones, until the block ends.
+
+    Raises:
+        UsageError: somebody does.
+        StoreUnavailable: the database failed.
+    """
+    taken = UsageError("another backup of this database is being made; wait until it is done")
+    if store.is_sqlite:
+        with Path(f"{store.engine.url.database}.backup-lock").open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise taken from None
+            yield
+        return
+    with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        if not connection.execute(text(f"select pg_try_advisory_lock({_LOCK})")).scalar_one():
+            raise taken
+        try:
+            yield
+        finally:
+            connection.execute(text(f"select pg_advisory_unlock({_LOCK})"))
 
 
 def made(store: Store, name: str, begun_at: float) -> None:

@@ -79,7 +79,11 @@ def learners_with(store: Store, digest: str) -> list[str]:
         StoreUnavailable: the database failed.
     """
     with store.transaction() as connection:
-        known = connection.execute(select(SubmissionRow.learner).distinct()).scalars().all()
+        known: set[str | None] = set(connection.execute(select(SubmissionRow.learner).distinct()).scalars())
+        refused = connection.execute(select(EventRow.detail).where(EventRow.kind == REFUSED)).scalars()
+        known |= {detail.get("learner") for detail in refused}
+        for selection in connection.execute(select(RegradeBatchRow.selection)).scalars():
+            known |= set(selection.get("learners") or ())
     return [learner for learner in known if learner is not None and digest_of(learner) == digest]
 
 

@@ -12,6 +12,8 @@ from grader_service.store.tables import RunRow, RunState, SubmissionRow, Verdict
 State = Literal["unknown", "differs", "waiting", "needs_attention", "answered"]
 """`unknown` never arrived, or was refused; `differs` was accepted with other bytes than the platform names."""
 _AT_ONCE = 500
+_LONGEST = 128
+"""Of ids; no other one was ever accepted."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,11 @@ def reconcile(store: Store, asked: Mapping[str, str | None]) -> list[Arrival]:
     Raises:
         StoreUnavailable: the database failed.
     """
-    ids = list(asked)
+    ids = [one for one in asked if len(one) <= _LONGEST and one.isprintable()]
     found: dict[str, Arrival] = {}
     for start in range(0, len(ids), _AT_ONCE):
         found |= _some(store, asked, ids[start : start + _AT_ONCE])
-    return [found.get(one) or Arrival(one, "unknown") for one in ids]
+    return [found.get(one) or Arrival(one, "unknown") for one in asked]
 
 
 def _some(store: Store, asked: Mapping[str, str | None], ids: Sequence[str]) -> dict[str, Arrival]:

@@ -6,17 +6,30 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import JSON, Connection, LargeBinary, MetaData, Table, func, insert, select
+from sqlalchemy import JSON, Connection, LargeBinary, MetaData, Table, func, insert, inspect, select
+
+from grader_service.store import regrade_tables, retention_tables  # noqa: F401 - their tables are ours, too
+from grader_service.store.tables import Base
 
 _AT_ONCE = 100
 _VERSION = "alembic_version"
 """Says which schema it is; the migrations write it."""
 
 
+def schema(connection: Connection) -> str:
+    """Version of the schema that the rows have."""
+    version: str = connection.exec_driver_sql("select version_num from alembic_version").scalar_one()
+    return version
+
+
+def there(connection: Connection) -> list[str]:
+    """Names of our tables that the database has; others in it are not ours."""
+    return sorted({*Base.metadata.tables, _VERSION} & set(inspect(connection).get_table_names()))
+
+
 def tables(connection: Connection) -> list[Table]:
-    """Every table as the database has it, in an order in which they can be filled."""
-    found = MetaData()
-    found.reflect(connection)
+    """Every table of ours as the database has it, in an order in which they can be filled."""
+    found = _found(connection)
     for table in found.tables.values():
         for column in table.columns:
             if isinstance(column.type, JSON):
@@ -57,10 +70,14 @@ def fill(connection: Connection, table: Table, rows: Iterable[bytes]) -> int:
 
 
 def drop_all(connection: Connection) -> None:
-    """Drops every table, with all that is in it."""
+    """Drops every table of ours, with all that is in it."""
+    _found(connection).drop_all(connection)
+
+
+def _found(connection: Connection) -> MetaData:
     found = MetaData()
-    found.reflect(connection)
-    found.drop_all(connection)
+    found.reflect(connection, only=there(connection))
+    return found
 
 
 def _text(value: object) -> str:

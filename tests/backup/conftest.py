@@ -71,7 +71,7 @@ class Owned:
     def answer(self) -> list[Letter]:
         """Keeps what is due in the journal, and takes it for sent."""
         letters = outbox.due(self.store)
-        Journal(self.place, self.store).keep(letters)
+        Journal(self.place, self.store, self.folder / "keys").keep(letters)
         outbox.delivered(self.store, [letter.id for letter in letters])
         return letters
 

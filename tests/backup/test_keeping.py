@@ -8,7 +8,7 @@ from sqlalchemy import update
 
 from grader_service.backup import checking, making
 from grader_service.backup.place import ANSWERS, ARTIFACTS, PRIVATE_KEY, Place
-from grader_service.errors import ConfigurationError
+from grader_service.errors import ConfigurationError, InfrastructureError
 from grader_service.service.metrics import StoreCollector
 from grader_service.signing import Signer, retired_keys
 from grader_service.store import backups
@@ -78,6 +78,42 @@ def test_what_no_backup_needs_goes(owned, tmp_path):
     assert files(tmp_path / "backups" / ARTIFACTS) == {digest(b"new")}
     assert len(owned.place.files.names(ANSWERS)) == 1
     assert entry not in owned.place.files.names(ANSWERS)
+
+
+def test_the_journal_is_cut_after_what_needs_it(owned, monkeypatch):
+    """A backup that could not be removed can still be restored with what came after it."""
+    first = owned.back_up()
+    owned.grade(1)
+    owned.answer()
+    owned.back_up()
+    monkeypatch.setattr(owned.place.files, "remove_folder", lambda _: (_ for _ in ()).throw(OSError(5, "I/O error")))
+    with pytest.raises(InfrastructureError, match="I/O error"):
+        making.prune(owned.place, 1)
+    assert len(owned.place.files.names(ANSWERS)) == 1
+    assert first.name not in [one.name for one in owned.place.manifests()]  # half of it is none
+
+
+def test_a_full_place_is_not_a_missing_artifact(owned, monkeypatch):
+    """The backup fails: it would lack what the artifact store has."""
+    owned.grade(1)
+    written = owned.place.files.written
+
+    def full(name):
+        if name.startswith(ARTIFACTS):
+            raise OSError(28, "No space left on device")
+        return written(name)
+
+    monkeypatch.setattr(owned.place.files, "written", full)
+    with pytest.raises(InfrastructureError, match=r"the backup store .* No space left on device"):
+        owned.back_up()
+    assert owned.place.manifests() == []
+
+
+def test_a_key_that_is_not_there_is_told_before_all_else(owned):
+    """As what it is."""
+    with pytest.raises(ConfigurationError, match="the signing key cannot be read"):
+        owned.back_up(with_private_key=True)
+    assert owned.place.broken_off() == []
 
 
 def test_verdicts_of_a_lost_key_verify(owned, empty):

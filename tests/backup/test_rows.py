@@ -5,6 +5,7 @@ import json
 import pytest
 from sqlalchemy import func, insert, select
 
+from grader_service.backup import making
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.store import backups, dead_letters, erasing, rows, workers
 from grader_service.store.engine import SCHEMA, Store
@@ -137,6 +138,67 @@ def test_a_database_with_anything_in_it_is_kept(owned, empty):
     workers.forget(empty.store, identity)
     empty.restore(replace=True)
     assert empty.in_force() == owned.in_force()
+
+
+def test_workers_of_another_version_are_not_disturbed(owned, empty):
+    """Whatever the schema is, `--replace` does not delete under them."""
+    owned.back_up()
+    empty.store.migrate("0011")
+    workers.say(empty.store, workers.Identity(workers.JUDGE, "host-1"), [])
+    with pytest.raises(UsageError, match="judge/host-1; stop them first"):
+        empty.restore(replace=True)
+
+
+def test_tables_of_others_stay(owned, empty):
+    """They are neither saved nor dropped."""
+    for one in (owned, empty):
+        with one.store.transaction() as connection:
+            connection.exec_driver_sql("create table theirs (x integer)")
+            connection.exec_driver_sql("insert into theirs values (7)")
+    owned.grade(1)
+    assert "theirs" not in owned.back_up().tables
+    empty.restore()
+    with empty.store.transaction() as connection:
+        assert connection.exec_driver_sql("select x from theirs").scalar_one() == 7
+
+
+def test_the_schema_is_that_of_the_rows(owned, empty, monkeypatch):
+    """Also where the database is migrated while artifacts are copied."""
+    old = Owned(empty.store, owned.folder, owned.place)
+    old.store.migrate("0013")
+    copy = making._copy
+
+    def slow(*arguments):
+        old.store.migrate()
+        return copy(*arguments)
+
+    monkeypatch.setattr(making, "_copy", slow)
+    assert old.back_up().database_schema == "0013"
+    owned.restore()
+    owned.grade(1)
+
+
+def test_a_manifest_that_is_damaged_hides_no_other(owned, empty, tmp_path):
+    """It is no whole backup."""
+    owned.grade(1)
+    older, newer = owned.back_up(), owned.back_up()
+    (tmp_path / "backups" / "backups" / older.name / "manifest.json").write_bytes(b"")
+    assert [one.name for one in owned.place.manifests()] == [newer.name]
+    empty.restore()
+    assert empty.in_force() == owned.in_force()
+
+
+def test_one_at_a_time(owned):
+    """Who makes one beside another would remove what that one needs."""
+    with backups.alone(owned.store):
+        assert owned.back_up()
+        with (
+            pytest.raises(UsageError, match="another backup of this database is being made"),
+            backups.alone(owned.store),
+        ):
+            pass
+    with backups.alone(owned.store):
+        pass
 
 
 def test_one_that_broke_off_is_none(owned, monkeypatch):

@@ -1,17 +1,22 @@
 """What platforms were told after a backup is in force again, and what was erased stays erased."""
 
 import json
+import os
 
 import pytest
-from sqlalchemy import insert, update
+from sqlalchemy import insert, select, update
 
+from grader_service.backup import making
 from grader_service.backup.journal import note_erasure
 from grader_service.errors import ConfigurationError, InfrastructureError
+from grader_service.signing import Signer
 from grader_service.store import attempts, backups, erasing, leases, operations, outbox, reconciling, results
 from grader_service.store.acceptance import Repeated, run_row
 from grader_service.store.clock import db_now
+from grader_service.store.events import REFUSED, record
+from grader_service.store.files import ARRIVING
 from grader_service.store.outbox import enqueue
-from grader_service.store.tables import RunRow, VerdictRow
+from grader_service.store.tables import EventRow, RunRow, VerdictRow
 from tests.store.test_store import PLAN, accept, count
 
 
@@ -151,10 +156,12 @@ def test_an_entry_of_a_newer_version_is_refused(owned, empty, monkeypatch):
     """Its rows may say what this version does not know."""
     owned.back_up()
     owned.grade(1)
-    monkeypatch.setattr("grader_service.backup.journal.SCHEMA", "9999")
-    owned.answer()
+    with monkeypatch.context() as newer:
+        newer.setattr("grader_service.backup.journal.SCHEMA", "9999")
+        owned.answer()
     with pytest.raises(ConfigurationError, match="an entry of schema 9999"):
         empty.restore()
+    assert empty.store.schema() is None
 
 
 def test_a_damaged_journal_is_not_passed_over(owned, empty, tmp_path):
@@ -166,3 +173,42 @@ def test_a_damaged_journal_is_not_passed_over(owned, empty, tmp_path):
     file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(InfrastructureError, match=f"answers/{file.name} in .* is damaged"):
         empty.restore()
+    assert empty.store.schema() is None  # told before anything was touched
+
+
+def test_what_a_judge_was_writing_when_it_died_is_passed_over(owned, empty, tmp_path):
+    """Its answer was not sent; a day later it goes with what no backup needs."""
+    owned.back_up()
+    owned.grade(1)
+    owned.answer()
+    left = tmp_path / "backups" / "answers" / f"{ARRIVING}x1y2"
+    left.write_bytes(b"half of")
+    assert empty.restore().adopted.verdicts == 1
+    making.prune(owned.place, 1)
+    assert left.exists()
+    os.utime(left, (1, 1))
+    making.prune(owned.place, 1)
+    assert not left.exists()
+
+
+def test_keys_that_came_since_are_known(owned, empty):
+    """A backup names those of its day; the journal those that signed later."""
+    owned.grade(1)
+    owned.back_up()
+    Signer.rotate(owned.folder / "keys")
+    owned.grade(2)
+    owned.answer()
+    done = empty.restore()
+    assert (done.checked.bad, len(done.checked.by_key)) == ([], 2)
+
+
+def test_a_learner_who_was_only_refused_is_erased_again(owned, empty):
+    """Events name them."""
+    with owned.store.transaction() as connection:
+        record(connection, REFUSED, "judge", learner="bob")
+    owned.back_up()
+    note_erasure(owned.place, erasing.digest_of("bob"), backups.now(owned.store), "{}")
+    assert empty.restore().adopted.erased == 1
+    with empty.store.transaction() as connection:
+        details = connection.execute(select(EventRow.detail).where(EventRow.kind == REFUSED)).scalars().all()
+    assert details == [{}]

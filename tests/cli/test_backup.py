@@ -121,6 +121,12 @@ def test_a_platform_learns_which_of_its_ids_never_arrived(store, typed, tmp_path
     assert (second["state"], second["status"]) == ("answered", "rejected")
 
 
+def test_what_was_never_an_id_is_unknown(typed):
+    """Whatever bytes it has."""
+    done = typed("reconcile", "-", "--json", given=f"s:\0\n{'x' * 500}\n", status=1)
+    assert [json.loads(line)["state"] for line in done.stdout.splitlines()] == ["unknown", "unknown"]
+
+
 @pytest.mark.parametrize("line", ["s:1 s:2 s:3", "s:1 abc"])
 def test_a_line_that_is_none_is_refused(typed, line):
     """With its number."""

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from grader_service.cli.app import app
 from grader_service.errors import InfrastructureError, UsageError
+from grader_service.store import backups
 from grader_service.store.engine import Store
 from grader_service.store.tables import SubmissionRow
 from tests.store.aged import graded
@@ -93,3 +94,10 @@ def test_a_restored_backup_will_follow_it(typed, tmp_path, monkeypatch):
     note = typed("erase", "--learner", ANN, "--yes").stdout
     (kept,) = (place / "erasures").iterdir()
     assert json.loads(json.loads(kept.read_text())["note"]) == json.loads(note)
+
+
+def test_where_backups_are_made_it_must_know_them(store, typed):
+    """Else a restored one would bring the learner back; nothing is removed."""
+    backups.made(store, "today", backups.now(store))
+    typed("erase", "--learner", ANN, "--yes", refused="GRADER_BACKUP_STORE does not say here where")
+    assert count(store, SubmissionRow, SubmissionRow.learner == ANN) == 1
