@@ -178,7 +178,7 @@ def test_processes_see_the_chosen_device_and_not_the_first(host, state_dir, monk
 def test_doctor_lists_instances(host, card):
     """One line for each device, and what is wrong with one that workers refuse."""
     card.instances[4] = InMemoryInstance("MIG-c", "1c.1g.18gb", gpu_instance=7, compute_instance=1)
-    found = [finding for finding in diagnosis._gpu(None) if finding.topic == "GPU"]
+    found = [finding for finding in diagnosis._gpu(None, None) if finding.topic == "GPU"]
     assert [(finding.level.value, finding.found.rpartition(" ")[2]) for finding in found] == [
         ("ok", "GPU-whole"),
         ("limited", "MIG-a"),
