@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import importlib.util
+import os
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ def examine(settings: Settings) -> list[Finding]:
     from sandbox.docker_runner import connect_engine  # noqa: PLC0415
 
     findings = [_cpus(), _memory(), _shm(), _disk(settings.state_dir), _state_folder(settings.state_dir)]
+    findings.append(_lock_folder(settings.lock_dir))
     client: Any = None
     try:
         client = connect_engine(10.0)
@@ -103,6 +105,14 @@ def _state_folder(state_dir: Path) -> Finding:
     if misfit is not None:
         return Finding("state folder", Level.MISSING, misfit, "as it says", required=True)
     return Finding("state folder", Level.OK, str(state_dir))
+
+
+def _lock_folder(lock_dir: Path) -> Finding:
+    if os.access(lock_dir, os.W_OK | os.X_OK):
+        return Finding("lock folder", Level.OK, str(lock_dir))
+    found = f"{lock_dir} is no folder that uid {os.geteuid()} can write to"
+    advice = "set GRADER_LOCK_DIR to one that every grader of this host can write to"
+    return Finding("lock folder", Level.MISSING, found, advice, required=True)
 
 
 def _engine(client: Any) -> list[Finding]:

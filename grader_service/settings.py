@@ -4,7 +4,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from grader_service import state_folder
@@ -138,6 +138,11 @@ class Settings(BaseSettings):
     """Values of that claim, separated by spaces, with one of which a person may act."""
     web_oidc_viewers: str = ""
     """Values of that claim with one of which a person may read."""
+
+    @field_validator("web_oidc_client_secret_file", mode="before")
+    @classmethod
+    def _no_file(cls, value: object) -> object:
+        return None if value == "" else value  # an empty path is the working directory
 
     def __init__(self, **values: Any) -> None:
         """Reads the environment.

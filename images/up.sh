@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export GRADER_STATE_DIR=${GRADER_STATE_DIR:-/var/lib/grader}
 export GRADER_BACKUP_DIR=${GRADER_BACKUP_DIR:-$GRADER_STATE_DIR/backups}
+export GRADER_LOCK_DIR=${GRADER_LOCK_DIR:-/run/lock}
 export GRADER_SECRETS_DIR=${GRADER_SECRETS_DIR:-$PWD/secrets}
 export GRADER_DOCKER_SOCKET=${GRADER_DOCKER_SOCKET:-/var/run/docker.sock}
 service=${GRADER_SERVICE_IMAGE:-grader-service:latest}
@@ -37,16 +38,30 @@ fi
 
 # Of the service alone: what `grader grade` leaves in the folder above belongs to whoever called it. The engine makes it, since
 # a user who may use Docker need not be root.
+new_locks=
+[ -e "$GRADER_LOCK_DIR" ] || new_locks=yes
 docker run --rm -i --network none --user 0 -v "$GRADER_STATE_DIR:$GRADER_STATE_DIR" -v "$GRADER_BACKUP_DIR:$GRADER_BACKUP_DIR" \
+    -v "$GRADER_LOCK_DIR:/run/lock" -e new_locks="$new_locks" -e locks="$GRADER_LOCK_DIR" -e docker_gid="$GRADER_DOCKER_GID" \
     --entrypoint sh "$service" -seu "$GRADER_STATE_DIR/service" "$GRADER_BACKUP_DIR" <<'END'
-for folder; do
-    [ -n "$(ls -A "$folder" 2>/dev/null)" ] || install -d -o 10001 -g 10001 -m 750 "$folder"
-    stranger=$(find "$folder" -maxdepth 1 ! -uid 10001 -print -quit)
-    if [ -n "$stranger" ]; then
-        echo "$stranger belongs to uid $(stat -c %u "$stranger"), and the service works as uid 10001; if nobody else uses $folder: chown -R 10001:10001 $folder" >&2
-        exit 2
-    fi
-done
+# Every grader of the host writes to this folder, whoever runs it; one that was there keeps its rights.
+[ -z "$new_locks" ] || chmod 1777 /run/lock
+if ! setpriv --reuid 10001 --regid 10001 --groups "$docker_gid" test -w /run/lock -a -x /run/lock; then
+    echo "the runner works as uid 10001 and cannot write to the lock folder $locks; let it (chmod 1777 $locks), or name another folder, the same for every grader of this host: GRADER_LOCK_DIR" >&2
+    exit 2
+fi
+[ -d "$1" ] || install -d -o 10001 -g 10001 -m 750 "$1"
+stranger=$(find "$1" -maxdepth 1 ! -uid 10001 -print -quit)
+if [ -n "$stranger" ]; then
+    echo "$stranger belongs to uid $(stat -c %u "$stranger"), and the runner works as uid 10001; if nobody else uses $1: chown -R 10001:10001 $1" >&2
+    exit 2
+fi
+# Perhaps another machine's disk, where root is nobody.
+writable="setpriv --reuid 10001 --regid 10001 --clear-groups test -w $2 -a -x $2"
+$writable || [ -n "$(ls -A "$2" 2>/dev/null)" ] || install -d -o 10001 -g 10001 -m 750 "$2" || true
+if ! $writable; then
+    echo "the judge works as uid 10001 and cannot write to the folder of backups $2: chown 10001:10001 $2, or name another one: GRADER_BACKUP_DIR" >&2
+    exit 2
+fi
 END
 
 images/compose.sh up -d "$@" && exit

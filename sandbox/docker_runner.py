@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -77,6 +78,7 @@ class DockerRunner:
             raise SandboxUnavailable(problem)
         self._runtime = runtime
         self._uids = uids or PodUids()
+        self._unsure: deque[_KeptUids] = deque()
         self.image_id: str = found.id
         self._image = image
         self._gpu: GpuAccess | None = None
@@ -128,7 +130,10 @@ class DockerRunner:
 
     def open_run(self, run_id: str, limits: SpaceLimits) -> "DockerRunSpace":
         """See `SandboxRunner.open_run`."""
-        ground = Ground(self._client, self._state_dir, self._lab_data, self._gpu, self._runtime, self._uids)
+        self._free_uids()
+        ground = Ground(
+            self._client, self._state_dir, self._lab_data, self._gpu, self._runtime, self._uids, self._unsure
+        )
         return DockerRunSpace(ground, self.image_id, run_id, limits)
 
     def sweep(self) -> int:
@@ -149,7 +154,38 @@ class DockerRunner:
                         removed += 1
         except ENGINE_ERRORS as error:
             raise unavailable("leftovers could not be removed", error) from error
+        self._free_uids()
         return removed + sum(remove_tree(folder) for folder in dead_runs(self._state_dir))
+
+    def _free_uids(self) -> None:
+        """Frees the users of ended runs of which the engine now says that no pod is left."""
+        for _ in range(len(self._unsure)):
+            try:
+                kept = self._unsure.popleft()
+            except IndexError:  # other threads open runs, too
+                return
+            try:
+                mine = {"label": f"{docker_options.LABEL}={kept.run_id}"}
+                left = self._client.containers.list(all=True, filters=mine, sparse=True)
+            except ENGINE_ERRORS:
+                self._unsure.append(kept)
+                return
+            if left:
+                self._unsure.append(kept)
+            else:
+                kept.free()
+
+
+@dataclass(frozen=True)
+class _KeptUids:
+    """Users of a run that ended, and whose pods may still run."""
+
+    run_id: str
+    uids: list[TakenUid]
+
+    def free(self) -> None:
+        for taken in self.uids:
+            taken.free()
 
 
 @dataclass(frozen=True)
@@ -162,6 +198,7 @@ class Ground:
     gpu: GpuAccess | None
     runtime: str | None
     uids: PodUids
+    unsure: deque[_KeptUids]
 
 
 class DockerRunSpace:
@@ -289,9 +326,11 @@ class DockerRunSpace:
             with contextlib.suppress(*ENGINE_ERRORS):
                 self._client.api.remove_volume(name, force=True)
         self._folder.remove()
-        if left is None:  # else a pod may still run: this process keeps its user
-            for taken in self._uids:
-                taken.free()
+        kept = _KeptUids(self._run_id, self._uids)
+        if left is None or self._started == 0:
+            kept.free()
+        else:
+            self._ground.unsure.append(kept)
         return left
 
     def _take_uid(self) -> int:

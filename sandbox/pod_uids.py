@@ -3,8 +3,10 @@
 Pipes, watches, pending signals and open queues are limited for each user, whatever container it is in.
 """
 
+import errno
 import fcntl
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +14,9 @@ from grader_service.errors import SandboxUnavailable
 
 _FIRST, _LAST = 60706, 61183
 """A range that systemd leaves unused, and below 65536: an engine with user namespaces maps no more."""
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_NO_FILE = {errno.EISDIR, errno.ELOOP, errno.ENXIO}
+"""Whoever may write to the folder may put a directory, a link or a socket in a lock's place: its id is not used."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +38,20 @@ class PodUids:
                 f"no user id for a pod can be taken: {self.folder} cannot be written to by uid {os.geteuid()}; set "
                 "GRADER_LOCK_DIR to a folder that every grader of this host can write to"
             )
+        strange = 0
         for uid in range(self.first, self.last + 1):
             try:
-                descriptor = os.open(
-                    self.folder / f"grader-uid-{uid}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-                )
+                descriptor = os.open(self.folder / f"grader-uid-{uid}.lock", _OPEN, 0o600)
             except PermissionError:
-                continue  # another user's grader made it, and may have it
+                strange += 1  # another user's grader made it, and may have it
+                continue
             except OSError as error:
+                if error.errno in _NO_FILE:
+                    continue
                 raise SandboxUnavailable(f"no user id for a pod can be taken in {self.folder}: {error}") from error
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                os.close(descriptor)
+                continue
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -51,6 +61,12 @@ class PodUids:
         raise SandboxUnavailable(
             f"every user id for pods from {self.first} to {self.last} is taken, by the locks in {self.folder}: run "
             "fewer graders on this host, or widen the range (GRADER_POD_UID_FIRST, GRADER_POD_UID_LAST)"
+            + (
+                f"; {strange} belong to graders of other users: remove their files grader-uid-*.lock or give each user "
+                "a range of its own"
+                if strange
+                else ""
+            )
         )
 
 
@@ -64,5 +80,7 @@ class TakenUid:
     def free(self) -> None:
         """Lets others take it; again, nothing."""
         if self._descriptor is not None:
+            # Closing alone leaves the lock to a process that was forked meanwhile.
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
             self._descriptor = None

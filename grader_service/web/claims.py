@@ -10,6 +10,9 @@ from grader_service.web.access import Role
 _LONGEST_NAME = 150
 """Characters; an actor in the audit trail has at most 200."""
 
+_LONGEST_SUBJECT = 255
+"""Characters, by OpenID Connect Core 1.0, section 2."""
+
 
 class SignInFailed(Exception):
     """A person could not be signed in through the provider.
@@ -50,8 +53,17 @@ class Rules:
         """The person of an ID token.
 
         Raises:
-            SignInFailed: it has no usable name, an address that nobody has verified, or neither role.
+            SignInFailed: it has no usable subject or name, an address that nobody has verified, or neither role.
         """
+        subject = claims.get("sub")
+        if not (isinstance(subject, str) and 0 < len(subject) <= _LONGEST_SUBJECT and subject.isprintable()):
+            raise SignInFailed(
+                502,
+                "The provider did not say who you are",
+                f"Its ID token needs a claim “sub” with at most {_LONGEST_SUBJECT} printable characters. Tell whoever "
+                "runs the grader.",
+                f"claim 'sub' is {str(subject)[:300]!r}",
+            )
         name = claims.get(self.name_claim)
         if not (isinstance(name, str) and _usable(name)):
             raise SignInFailed(
@@ -80,7 +92,7 @@ class Rules:
                 "somebody else, sign out at the provider first.",
                 f"{name!r} has no role by the claim {self.role_claim!r}: {str(claims.get(self.role_claim))[:500]}",
             )
-        return Person(role, name, str(claims["sub"]))
+        return Person(role, name, subject)
 
     def _role(self, claim: object) -> Role:
         values = {value for value in (claim if isinstance(claim, list) else [claim]) if isinstance(value, str)}

@@ -13,18 +13,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-import requests
 from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.base_client import OAuthError
 from authlib.integrations.base_client.sync_app import BaseApp, OAuth2Mixin
 from authlib.integrations.base_client.sync_openid import OpenIDMixin
-from authlib.integrations.requests_client import OAuth2Session
 from authlib.oidc.core import CodeIDToken
 from cryptography.fernet import Fernet, InvalidToken
 from joserfc.errors import ClaimError, JoseError, MissingClaimError
 
 from grader_service.errors import ConfigurationError
 from grader_service.settings import Settings
+from grader_service.web.bounded_session import BoundedSession
 from grader_service.web.claims import Person, Rules, SignInFailed
 from grader_service.web.hosts import is_loopback
 
@@ -32,7 +31,8 @@ PENDING_S = 600
 """Seconds that a person may take at the provider."""
 _LEEWAY_S = 60
 """How far the clocks of provider and page may be apart."""
-_ANSWER_S = 5.0
+_STALE_S = 10.0
+"""Age of the provider's description from which a failed sign-in has it and the keys fetched anew."""
 _MOST_AT_ONCE = 8
 """Sign-ins that ask the provider at the same time: one that hangs must not take the threads that make pages."""
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
@@ -64,7 +64,7 @@ class PendingSignIn:
 
 
 class _App(OAuth2Mixin, OpenIDMixin, BaseApp):  # type: ignore[misc] # Authlib has no types
-    client_cls = OAuth2Session
+    client_cls = BoundedSession
 
 
 class Provider:
@@ -82,6 +82,9 @@ class Provider:
         self._seal = Fernet(Fernet.generate_key())
         self._made: Any = None
         """Made when the provider is first needed, so that the page starts without it."""
+        self._made_at = 0.0
+        self._doubted = False
+        """Whether a sign-in failed by what was fetched: the provider may have other keys or addresses by now."""
         self._free = threading.BoundedSemaphore(_MOST_AT_ONCE)
 
     def begin(self, redirect_uri: str, target: str) -> tuple[str, str]:
@@ -148,7 +151,7 @@ class Provider:
             )
             if claims is None:
                 raise ValueError("the token endpoint sent no ID token; GRADER_WEB_OIDC_SCOPES needs `openid`")
-        return self._rules.person(claims)
+            return self._rules.person(claims)
 
     def _opened(self, sealed: str) -> PendingSignIn | None:
         try:
@@ -158,7 +161,8 @@ class Provider:
         return PendingSignIn(**json.loads(text))
 
     def _app(self) -> Any:
-        if self._made is None:
+        young = 0 <= self._clock() - self._made_at < _STALE_S  # not negative: clocks are set back
+        if self._made is None or (self._doubted and not young):
             self._made = _App(
                 None,
                 client_id=self._client.client_id,
@@ -166,10 +170,10 @@ class Provider:
                 client_kwargs={
                     "scope": self._client.scopes,
                     "code_challenge_method": "S256",
-                    "default_timeout": _ANSWER_S,
                 },
                 **_discovered(self.issuer),
             )
+            self._made_at, self._doubted = self._clock(), False
         return self._made
 
     @contextmanager
@@ -179,11 +183,15 @@ class Provider:
             raise self._silent(f"{_MOST_AT_ONCE} sign-ins wait for an answer")
         try:
             yield
+        except SignInFailed:
+            raise
         except OAuthError as error:
             raise _refused_to_us(error) from error
         except ClaimError as error:
+            self._doubted = True
             raise _bad_claim(error) from error
         except (JoseError, AuthlibBaseError) as error:
+            self._doubted = True
             raise SignInFailed(
                 502,
                 "The provider's answer cannot be trusted",
@@ -191,8 +199,9 @@ class Provider:
                 "grader.",
                 f"ID token refused: {type(error).__name__}: {error}",
             ) from error
-        except (requests.RequestException, ValueError, LookupError, TypeError) as error:
-            # The last three are what is made of answers in another form than a provider's.
+        except Exception as error:
+            # Whatever is made of answers in another form than a provider's.
+            self._doubted = True
             raise self._silent(f"{type(error).__name__}: {error}") from error
         finally:
             self._free.release()
@@ -223,8 +232,12 @@ def configured(settings: Settings) -> Provider | None:
             "GRADER_WEB_OIDC_CLIENT_SECRET_FILE, and GRADER_WEB_OIDC_OPERATORS or GRADER_WEB_OIDC_VIEWERS; "
             "set all of them or none: docs/web.md"
         )
-    where = urlsplit(issuer)
-    if where.scheme != "https" and not (where.scheme == "http" and is_loopback(where.hostname or "")):
+    try:
+        where = urlsplit(issuer)
+    except ValueError:
+        where = urlsplit("")
+    host = where.hostname or ""
+    if not host or (where.scheme != "https" and not (where.scheme == "http" and is_loopback(host))):
         raise ConfigurationError(
             f"GRADER_WEB_OIDC_ISSUER must be an address that begins with https://, got {issuer!r}; without TLS only a "
             "provider on this machine is asked"
@@ -240,7 +253,8 @@ def _discovered(issuer: str) -> dict[str, Any]:
         RequestException: it does not answer, or not in JSON.
         ValueError: it answers for another issuer, or with what cannot be used safely.
     """
-    answer = requests.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration", timeout=_ANSWER_S)
+    with BoundedSession() as session:
+        answer = session.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration", withhold_token=True)
     answer.raise_for_status()
     said = answer.json()
     if not isinstance(said, dict) or said.get("issuer") != issuer:

@@ -73,6 +73,19 @@ def test_a_full_or_missing_state_folder_is_no_crash(tmp_path):
     assert [finding for finding in found if finding.topic.startswith("disk at")]
 
 
+def test_a_lock_folder_that_cannot_be_written_to(tmp_path):
+    """No GPU can be held without it, and no user id be taken."""
+    found = {
+        folder: next(finding for finding in examine(Settings(lock_dir=folder)) if finding.topic == "lock folder")
+        for folder in (tmp_path, tmp_path / "nowhere")
+    }
+    assert [(finding.level, finding.required) for finding in found.values()] == [
+        (Level.OK, False),
+        (Level.MISSING, True),
+    ]
+    assert "GRADER_LOCK_DIR" in found[tmp_path / "nowhere"].advice
+
+
 @pytest.mark.parametrize(
     ("version", "level"),
     [

@@ -1,8 +1,15 @@
 """What the kernel counts for each user, or for the host: one pod cannot take it from another."""
 
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+import docker
 import pytest
 
 from grader_service.errors import SandboxUnavailable
+from sandbox import docker_engine
 from sandbox.api import PodRole, Scratch
 from sandbox.docker_runner import DockerRunner
 from sandbox.pod_uids import PodUids
@@ -32,6 +39,102 @@ def test_a_folder_that_is_not_there(tmp_path):
     """The setting is named."""
     with pytest.raises(SandboxUnavailable, match="GRADER_LOCK_DIR"):
         PodUids(tmp_path / "nowhere").take()
+
+
+def test_an_id_is_free_although_its_descriptor_lives_on(few):
+    """As in a process that was forked meanwhile."""
+    taken = few.take()
+    copy = os.dup(taken._descriptor)
+    taken.free()
+    assert few.take().uid == 70001
+    os.close(copy)
+
+
+def test_names_that_are_no_lock_files_are_passed_over(tmp_path):
+    """Whoever may write to the folder may have put them there."""
+    names = [tmp_path / f"grader-uid-{uid}.lock" for uid in range(70001, 70005)]
+    names[0].mkdir()
+    names[1].symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(names[2])
+    with socket.socket(socket.AF_UNIX) as planted:
+        planted.bind(str(names[3]))
+        assert PodUids(tmp_path, 70001, 70005).take().uid == 70005
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.fixture
+def shared():
+    """A folder that everybody may write to."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o1777)
+        yield Path(name)
+
+
+def test_files_of_other_users_are_counted(shared):
+    """They stay when their grader is gone, and say nothing of whether it is."""
+    (shared / "grader-uid-70001.lock").touch(0o000)
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        few = PodUids(shared, 70001, 70002)
+        taken = few.take()
+        assert taken.uid == 70002
+        with pytest.raises(
+            SandboxUnavailable, match=r"; 1 belong to graders of other users: remove .* range of its own"
+        ):
+            few.take()
+    finally:
+        os.seteuid(before)
+
+
+@pytest.fixture
+def one_id(tmp_path):
+    """One that the engine can map."""
+    return PodUids(tmp_path, 60900, 60900)
+
+
+@pytest.fixture
+def shaky_runner(proxy, lab_image, state_dir, one_id, monkeypatch):
+    """A runner with this id on an engine that can be made to fail."""
+    monkeypatch.setattr(docker_engine, "_REMOVE_S", 0.2)
+    monkeypatch.setattr(docker_engine, "_WAIT_S", 2)
+    client = docker.DockerClient(base_url=proxy.url, timeout=6)
+    yield DockerRunner(lab_image, state_dir, client=client, uids=one_id)
+    client.close()
+
+
+@pytest.mark.integration
+def test_a_run_without_pods_keeps_no_id(shaky_runner, docker_runner, proxy, one_id):
+    """Whether the engine can be reached at its end or not."""
+    with pytest.raises(SandboxUnavailable), shaky_runner.open_run("quota-5", LIMITS):
+        proxy.fail(".*", "refuse")
+    one_id.take().free()
+    with pytest.raises(SandboxUnavailable, match="scratch"), shaky_runner.open_run("quota-6", LIMITS):
+        pass
+    one_id.take().free()
+    docker_runner.sweep()
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("by_sweep", [True, False])
+def test_an_id_is_kept_until_no_pod_is_left(shaky_runner, docker_runner, proxy, one_id, by_sweep):
+    """Where the engine could not be asked at the end of a run, it is when the next begins, or at a sweep."""
+    with pytest.raises(SandboxUnavailable), shaky_runner.open_run("quota-7", LIMITS) as space:
+        space.start(drill())
+        proxy.fail("DELETE .*/containers", "refuse")
+    shaky_runner.open_run("quota-8", LIMITS)  # the pod is there
+    proxy.heal()
+    proxy.fail("GET .*/containers/json", "refuse", times=1)
+    shaky_runner.open_run("quota-8", LIMITS)  # the engine does not say
+    with pytest.raises(SandboxUnavailable, match="is taken"):
+        one_id.take()
+    if by_sweep:
+        shaky_runner.sweep()
+    else:
+        docker_runner.sweep()
+        shaky_runner.open_run("quota-8", LIMITS)
+    one_id.take().free()
 
 
 def uid(pod):

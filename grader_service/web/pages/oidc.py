@@ -36,28 +36,21 @@ def begin(request: Request) -> Response:
 
 def callback(request: Request) -> Response:
     """Opens a session for whom the provider vouches."""
-    site, provider, address = site_of(request), _provider(request), client_address(request)
+    site, provider = site_of(request), _provider(request)
     try:
         pending = provider.resume(request.cookies.get(_COOKIE, ""), request.query_params)
     except SignInFailed as failed:
-        # Neither counted nor forgotten: links of other sites and older tabs lead here, too.
+        # The cookie stays: links of other sites and older tabs lead here, too.
         return _failed(request, failed)
-    wait_s = site.patience.wait_s(address)
-    if wait_s:
-        text = f"Sign in again in {wait_s:.0f} s."
-        answer = _failed(request, SignInFailed(429, "Too many failed sign-ins", text, "too many failures"))
-        answer.headers["Retry-After"] = f"{wait_s:.0f}"
-        return answer
     try:
         person = provider.person(pending, request.query_params)
     except SignInFailed as failed:
-        site.patience.failed(address)
         return _forget(request, _failed(request, failed))
     visitor = Visitor(person.role, person.name, source=Source.PROVIDER)
     if visitor.operates:
         with site.store.transaction() as connection:
             known = {"issuer": provider.issuer, "subject": person.subject}
-            record(connection, "web_signed_in", visitor.actor, address=address, **known)
+            record(connection, "web_signed_in", visitor.actor, address=client_address(request), **known)
     # A page, not a redirect: on a way that began at another site browsers would not send the session's cookie.
     answer = page(request, "signed_in.html.j2", name=person.name, operates=visitor.operates, target=pending.target)
     set_session(request, answer, site.sessions.open(person.role, person.name, Source.PROVIDER))
