@@ -56,9 +56,9 @@ if [ -n "$stranger" ]; then
     exit 2
 fi
 # Perhaps another machine's disk, where root is nobody.
-writable="setpriv --reuid 10001 --regid 10001 --clear-groups test -w $2 -a -x $2"
-$writable || [ -n "$(ls -A "$2" 2>/dev/null)" ] || install -d -o 10001 -g 10001 -m 750 "$2" || true
-if ! $writable; then
+writable() { setpriv --reuid 10001 --regid 10001 --clear-groups test -w "$1" -a -x "$1"; }
+writable "$2" || [ -n "$(ls -A "$2" 2>/dev/null)" ] || install -d -o 10001 -g 10001 -m 750 "$2" || true
+if ! writable "$2"; then
     echo "the judge works as uid 10001 and cannot write to the folder of backups $2: chown 10001:10001 $2, or name another one: GRADER_BACKUP_DIR" >&2
     exit 2
 fi
