@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy
+import structlog
 from hypothesis import settings
 
 from grader_service.errors import SandboxUnavailable
@@ -54,6 +55,13 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[None]:
+    """What a command wrote its log to in one test is closed in the next."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(autouse=True)

@@ -59,7 +59,7 @@ def tell(result_url: str, verdict: Verdict, *, task_id: str | None = None, queue
     """Delivers an answer into this Redis as the service does: as the result of a task, to a queue, or both."""
     task = "lab.verdict_ready" if queue else None
     post = Post(Store("sqlite://"), make_answers_app(Settings(redis_url=result_url)), most_unread=100)
-    post.deliver(Letter(1, task_id, queue, task, verdict.model_dump_json(), 0))
+    post.deliver(Letter(1, verdict.verdict_id, task_id, queue, task, verdict.model_dump_json(), 0))
 
 
 @pytest.fixture(scope="session")
