@@ -57,7 +57,7 @@ def main() -> None:
         )
         for opened in (store, target):
             opened.close()
-    size = sum(file.size_bytes for file in manifest.files.values()) / 1e6
+    size = manifest.size_bytes / 1e6
     print(f"{options.database}: {options.submissions} verdicts, {done.rows} rows, {size:.0f} MB packed")
     print(f"backup, first    {first_s:7.1f} s, with {options.submissions} artifacts of {options.artifact_kib} KiB")
     print(f"backup, again    {again_s:7.1f} s, no new artifact")

@@ -10,7 +10,6 @@ all of them: then nothing is written, since no answer does not mean that there i
 import argparse
 import datetime as dt
 import json
-import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from grader_service.errors import InfrastructureError
 from images.licences import POLICY, licence_of, refusal
+from images.sbom import locked_hashes
 
 ROOT = Path(__file__).parent.parent
 LOCKS = {name: Path(__file__).parent / "lock" / f"{name}.txt" for name in ("service", "lab", "dev")}
@@ -38,7 +38,7 @@ class Finding:
 
 def pinned(lock: Path) -> dict[str, str]:
     """Version of each package of a lock, by its normalised name."""
-    return dict(re.findall(r"(?m)^([\w.-]+)==([^\s;\\]+)", lock.read_text()))
+    return dict(entry.split("==", 1) for entry in locked_hashes(lock.read_text()))
 
 
 def known_vulnerabilities(lock: Path, osv_url: str = OSV) -> list[Finding]:

@@ -46,7 +46,7 @@ def write_sbom(root: Path, name: str, status: str, sites: Iterable[Path] = (), l
         from cyclonedx.output.json import JsonV1Dot6  # noqa: PLC0415
     except ImportError as error:
         raise ConfigurationError(f"images are built with what `make setup` installs: {error}") from None
-    hashes = _locked_hashes(lock)
+    hashes = locked_hashes(lock)
     found = [*_debian(status)]
     found += [_python(one, hashes) for one in distributions(path=[str(site) for site in sites])]
     found.sort(key=lambda component: str(component.bom_ref.value))
@@ -137,7 +137,7 @@ def _python(distribution: Distribution, hashes: dict[str, list[str]]) -> Any:
     )
 
 
-def _locked_hashes(lock: str) -> dict[str, list[str]]:
+def locked_hashes(lock: str) -> dict[str, list[str]]:
     """By `name==version`, the SHA-256 of each file that a lock allows, hexadecimal."""
     found: dict[str, list[str]] = {}
     for entry in re.split(r"(?m)^(?=[A-Za-z0-9])", lock):

@@ -22,7 +22,7 @@ from grader_service.store.tables import (
     SubmissionRow,
     VerdictRow,
     WaiterRow,
-    table_of,
+    key_of,
 )
 from grader_service.store.upsert import insert_into
 
@@ -94,9 +94,8 @@ def _take_over(connection: Connection, entry: Answer, actor: str, done: Adopted)
 
 def _insert(connection: Connection, table: type[Base], row: Mapping[str, Any]) -> bool:
     """Whether it was not there."""
-    key = next(iter(table_of(table).primary_key.columns))
     adding = insert_into(connection, table).values(**row).on_conflict_do_nothing()
-    return connection.execute(adding.returning(key)).first() is not None
+    return connection.execute(adding.returning(key_of(table))).first() is not None
 
 
 def _end(connection: Connection, run: Mapping[str, Any]) -> bool:

@@ -23,11 +23,12 @@ from grader_service.store.files import ARRIVING
 from grader_service.store.outbox import Letter
 from grader_service.store.regrade_tables import RegradeBatchRow
 from grader_service.store.rows import line_of
-from grader_service.store.tables import Base, EvidenceRow, RunRow, SubmissionRow, VerdictRow, table_of
+from grader_service.store.tables import Base, EvidenceRow, RunRow, SubmissionRow, VerdictRow, key_of, table_of
 
 _LEFT_BEHIND_S = 86_400.0
 KEPT: tuple[type[Base], ...] = (SubmissionRow, RegradeBatchRow, RunRow, EvidenceRow, VerdictRow)
 """The tables of which an entry has one row each, in the order in which they refer to one another."""
+_KEYS = {row.__tablename__: key_of(row).name for row in KEPT}
 
 
 @dataclass(frozen=True)
@@ -202,5 +203,4 @@ def _by_table(columns: Sequence[Any], values: Sequence[Any]) -> dict[str, dict[s
     rows: dict[str, dict[str, Any]] = {}
     for column, value in zip(columns, values, strict=True):
         rows.setdefault(column.table.name, {})[column.name] = value
-    keys = {row.__tablename__: next(iter(table_of(row).primary_key.columns)).name for row in KEPT}
-    return {name: row for name, row in rows.items() if row[keys[name]] is not None}
+    return {name: row for name, row in rows.items() if row[_KEYS[name]] is not None}

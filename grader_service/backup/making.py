@@ -27,7 +27,7 @@ from grader_service.errors import InfrastructureError
 from grader_service.signing import known_keys, private_key
 from grader_service.store import backups, rows
 from grader_service.store.artifacts import ArtifactStore
-from grader_service.store.engine import Store
+from grader_service.store.engine import Store, schema_of
 from grader_service.store.tables import SubmissionRow
 
 log = structlog.get_logger(__name__)
@@ -62,7 +62,7 @@ def make(place: Place, what: What, progress: Progress = lambda _: None) -> Manif
     files: dict[str, SavedFile] = {}
     with reaching(place.files.url):
         with what.store.snapshot() as connection:
-            schema = rows.schema(connection)  # the database may be migrated while this goes on
+            schema = schema_of(connection) or ""  # the database may be migrated while this goes on
             for table in rows.tables(connection):
                 progress(f"table {table.name}")
                 files[file_of(table.name)] = place.save(name, file_of(table.name), rows.lines(connection, table))
@@ -90,7 +90,7 @@ def make(place: Place, what: What, progress: Progress = lambda _: None) -> Manif
         )
         place.finish(manifest)
     backups.made(what.store, name, begun_at)
-    log.info("backup_made", name=name, rows=sum(file.lines for file in files.values()), missing=len(missing))
+    log.info("backup_made", name=name, rows=manifest.rows, missing=len(missing))
     return manifest
 
 

@@ -15,7 +15,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO, Literal, cast
+from typing import IO, Any, Literal, cast
 
 import structlog
 from pydantic import Field, ValidationError
@@ -34,7 +34,6 @@ LISTED = "artifacts.txt.gz"
 NEWEST = "newest"
 _BACKUPS = "backups"
 _MANIFEST = "manifest.json"
-_PIECE = 1 << 20
 
 
 class SavedFile(Frozen):
@@ -62,6 +61,16 @@ class Manifest(Frozen):
     """Digests of those that the artifact store did not have."""
     public_keys: tuple[str, ...]
     """Hexadecimal; the one in use when it was made comes first."""
+
+    @property
+    def rows(self) -> int:
+        """Of all tables."""
+        return sum(self.files[name].lines for name in self.tables.values())
+
+    @property
+    def size_bytes(self) -> int:
+        """Of its files; artifacts belong to all backups."""
+        return sum(file.size_bytes for file in self.files.values())
 
     @property
     def tables(self) -> dict[str, str]:
@@ -97,7 +106,7 @@ class Place:
             InfrastructureError: the place did not say.
         """
         with reaching(self.files.url):
-            whole = [name for name in self.files.names(_BACKUPS) if self.files.has(f"{_BACKUPS}/{name}/{_MANIFEST}")]
+            whole = [name for name in self.files.names(_BACKUPS) if self._is_whole(name)]
             found = [manifest for name in whole if (manifest := self._manifest(name)) is not None]
         return sorted(found, key=lambda one: one.begun_at)
 
@@ -117,7 +126,7 @@ class Place:
 
     def _manifest(self, name: str) -> Manifest | None:
         """None where it cannot be read, which is said, and keeps nobody from the others."""
-        with self.files.opened(f"{_BACKUPS}/{name}/{_MANIFEST}") as file:
+        with self.files.opened(_file(name, _MANIFEST)) as file:
             text = file.read()
         try:
             return Manifest.model_validate_json(text)
@@ -128,7 +137,7 @@ class Place:
     @contextmanager
     def opened(self, backup: str, name: str) -> Iterator[IO[bytes]]:
         """A file of a backup, unpacked where it is packed."""
-        with self.files.opened(f"{_BACKUPS}/{backup}/{name}") as file:
+        with self.files.opened(_file(backup, name)) as file:
             if name.endswith(".gz"):
                 with gzip.open(file, "rb") as unpacked:
                     yield cast("IO[bytes]", unpacked)
@@ -138,7 +147,7 @@ class Place:
     def save(self, backup: str, name: str, lines: Iterable[bytes]) -> SavedFile:
         """Writes a file of a backup, packed."""
         count = 0
-        with self.files.written(f"{_BACKUPS}/{backup}/{name}") as file:
+        with self.files.written(_file(backup, name)) as file:
             counted = _Counted(file)
             with gzip.GzipFile(fileobj=counted, mode="wb", compresslevel=1, mtime=0) as packed:
                 for line in lines:
@@ -148,13 +157,13 @@ class Place:
 
     def save_key(self, backup: str, data: bytes) -> SavedFile:
         """Writes a private key into a backup."""
-        self.files.put(f"{_BACKUPS}/{backup}/{PRIVATE_KEY}", data)
+        self.files.put(_file(backup, PRIVATE_KEY), data)
         return SavedFile(sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data), lines=0)
 
     def finish(self, manifest: Manifest) -> None:
         """Makes a backup whole."""
         text = manifest.model_dump_json(by_alias=True, indent=2)
-        self.files.put(f"{_BACKUPS}/{manifest.name}/{_MANIFEST}", text.encode())
+        self.files.put(_file(manifest.name, _MANIFEST), text.encode())
 
     def damaged(self, manifest: Manifest) -> list[str]:
         """Files of a backup that are gone, or not what was written.
@@ -166,31 +175,29 @@ class Place:
             return [
                 name
                 for name, saved in manifest.files.items()
-                if self.digest(f"{_BACKUPS}/{manifest.name}/{name}") != saved.sha256
+                if self.digest(_file(manifest.name, name)) != saved.sha256
             ]
 
     def remove(self, backup: str) -> None:
         """Deletes a backup; its artifacts stay, which others may share."""
-        manifest = f"{_BACKUPS}/{backup}/{_MANIFEST}"
-        if self.files.has(manifest):
-            self.files.remove(manifest)  # first: half of a backup is none
+        if self._is_whole(backup):
+            self.files.remove(_file(backup, _MANIFEST))  # first: half of a backup is none
         self.files.remove_folder(f"{_BACKUPS}/{backup}")
 
     def broken_off(self) -> list[str]:
         """Names of backups that were begun and are not whole, among them one that is being made."""
-        names = self.files.names(_BACKUPS)
-        return [name for name in names if not self.files.has(f"{_BACKUPS}/{name}/{_MANIFEST}")]
+        return [name for name in self.files.names(_BACKUPS) if not self._is_whole(name)]
 
     def digest(self, name: str) -> str | None:
         """SHA-256 of a file, hexadecimal; None where it is not."""
-        hasher = hashlib.sha256()
         try:
             with self.files.opened(name) as file:
-                while piece := file.read(_PIECE):
-                    hasher.update(piece)
+                return hashlib.file_digest(cast("Any", file), "sha256").hexdigest()
         except FileNotFoundError:
             return None
-        return hasher.hexdigest()
+
+    def _is_whole(self, backup: str) -> bool:
+        return self.files.has(_file(backup, _MANIFEST))
 
 
 @contextmanager
@@ -206,6 +213,10 @@ def reaching(url: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise InfrastructureError(f"the backup store {url} failed: {type(error).__name__}: {error}") from error
+
+
+def _file(backup: str, name: str) -> str:
+    return f"{_BACKUPS}/{backup}/{name}"
 
 
 def stamp(seconds: float) -> str:

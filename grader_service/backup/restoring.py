@@ -133,7 +133,7 @@ def _put_keys(place: Place, manifest: Manifest, key_dir: Path, keys: Sequence[st
     put = False
     try:
         if PRIVATE_KEY in manifest.files and not signing.has_key(key_dir):
-            with place.opened(manifest.name, PRIVATE_KEY) as file:
+            with reaching(place.files.url), place.opened(manifest.name, PRIVATE_KEY) as file:
                 data = file.read()
             signing.put_key(key_dir, data)
             put = True

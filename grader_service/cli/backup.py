@@ -8,7 +8,7 @@ import typer
 
 from grader_service.cli.arguments import operator
 from grader_service.cli.database import service_store
-from grader_service.cli.output import ProgressDisplay, console, error_console, table_of, when
+from grader_service.cli.output import ProgressDisplay, console, table_of, tell, when
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.logs import configure_logs
 from grader_service.settings import Settings
@@ -82,12 +82,11 @@ def _make(place: "Place", what: "What", keep: int) -> None:
     with backups.alone(what.store), ProgressDisplay() as progress:
         made = making.make(place, what, progress.stage)
         gone = making.prune(place, keep)
-    size = sum(file.size_bytes for file in made.files.values()) / 1e6
-    _say(f"{made.name}: {_rows(made)} rows, {size:.1f} MB, in {place.files.url}")
+    tell(f"{made.name}: {made.rows} rows, {made.size_bytes / 1e6:.1f} MB, in {place.files.url}")
     if gone:
-        _say(f"removed: {', '.join(gone)}")
+        tell(f"removed: {', '.join(gone)}")
     if made.missing_artifacts:
-        _say(f"{len(made.missing_artifacts)} artifacts are not in it, which the artifact store could not give")
+        tell(f"{len(made.missing_artifacts)} artifacts are not in it, which the artifact store could not give")
 
 
 @app.command("list")
@@ -97,11 +96,11 @@ def list_backups() -> None:
 
     table = table_of("name", "begun", "schema", "rows", "MB", "artifacts", "signing key")
     for one in _place().manifests():
-        size = f"{sum(file.size_bytes for file in one.files.values()) / 1e6:.1f}"
+        size = f"{one.size_bytes / 1e6:.1f}"
         artifacts = one.files.get(LISTED)
         key = "in it" if PRIVATE_KEY in one.files else "not in it"
         listed = "not in it" if artifacts is None else str(artifacts.lines)
-        table.add_row(one.name, when(one.begun_at), one.database_schema, str(_rows(one)), size, listed, key)
+        table.add_row(one.name, when(one.begun_at), one.database_schema, str(one.rows), size, listed, key)
     console().print(table if table.row_count else "none")
 
 
@@ -115,11 +114,11 @@ def check(name: Name = "newest") -> None:
     with ProgressDisplay() as progress:
         damaged = checking.damaged(place, manifest, progress.stage)
     for one in damaged[:_SHOWN]:
-        _say(f"damaged: {one}")
+        tell(f"damaged: {one}")
     if damaged:
-        _say(f"{manifest.name}: {len(damaged)} files are gone or damaged")
+        tell(f"{manifest.name}: {len(damaged)} files are gone or damaged")
         raise typer.Exit(1)
-    _say(f"{manifest.name}: all {len(manifest.files)} files and the artifacts are what was written")
+    tell(f"{manifest.name}: all {len(manifest.files)} files and the artifacts are what was written")
 
 
 @app.command("restore")
@@ -152,22 +151,22 @@ def restore(
 def _told(manifest: "Manifest", done: "Restored") -> int:
     """Says what was restored; the exit code."""
     adopted, checked = done.adopted, done.checked
-    _say(f"{manifest.name}: {done.rows} rows, {done.artifacts} artifacts")
+    tell(f"{manifest.name}: {done.rows} rows, {done.artifacts} artifacts")
     until = f", the last of {when(adopted.last_at)}" if adopted.last_at is not None else ""
-    _say(
+    tell(
         f"since {when(manifest.begun_at)}, by the journal{until}: {adopted.verdicts} verdicts taken over, "
         f"{adopted.answers} answers to send again, {adopted.erased} learners erased again"
     )
-    _say(f"{sum(checked.by_key.values())} signatures hold, {len(checked.bad)} do not")
+    tell(f"{sum(checked.by_key.values())} signatures hold, {len(checked.bad)} do not")
     for key, number in checked.by_key.items():
-        _say(f"  {key}: {number}")
+        tell(f"  {key}: {number}")
     for verdict_id in checked.bad[:_SHOWN]:
-        _say(f"  does not hold: verdict {verdict_id}")
+        tell(f"  does not hold: verdict {verdict_id}")
     for digest in done.lost_artifacts[:_SHOWN]:
-        _say(f"lost: artifact {digest}")
+        tell(f"lost: artifact {digest}")
     if done.private_key:
-        _say("the signing key of the backup is in use again")
-    _say(
+        tell("the signing key of the backup is in use again")
+    tell(
         "what was accepted since and not answered is not known here: platforms post it again. "
         "`grader reconcile FILE` says which of their ids never arrived"
     )
@@ -178,11 +177,3 @@ def _place() -> "Place":
     from grader_service import wiring
 
     return wiring.backup_place(Settings())
-
-
-def _rows(manifest: "Manifest") -> int:
-    return sum(manifest.files[name].lines for name in manifest.tables.values())
-
-
-def _say(text: str) -> None:
-    error_console().print(text, markup=False, soft_wrap=True)

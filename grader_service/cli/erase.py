@@ -10,7 +10,7 @@ import typer
 
 from grader_service.cli.arguments import operator
 from grader_service.cli.database import service_store
-from grader_service.cli.output import error_console
+from grader_service.cli.output import tell
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.settings import Settings
 from grader_service.signing import Signer
@@ -42,9 +42,9 @@ def erase(
     store = service_store()
     there = erasing.submissions_of(store, learner)
     earlier = erasing.notes_about(store, learner)
-    _say(f"submissions of this learner: {there}")
+    tell(f"submissions of this learner: {there}")
     for one in earlier:
-        _say(f"erased before: {one['erasure_id']}, at {one['finished_at']}")
+        tell(f"erased before: {one['erasure_id']}, at {one['finished_at']}")
     if not yes and not _confirmed():
         raise UsageError("nothing was removed; `--yes` removes without asking")
     by = operator()
@@ -114,7 +114,3 @@ def _time(seconds: float) -> str:
 
 def _confirmed() -> bool:
     return sys.stdin.isatty() and typer.confirm("Remove everything about this learner, for ever?", err=True)
-
-
-def _say(text: str) -> None:
-    error_console().print(text, markup=False, soft_wrap=True)

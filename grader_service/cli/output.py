@@ -25,6 +25,11 @@ def error_console() -> Console:
     return Console(stderr=True, highlight=False)
 
 
+def tell(text: str) -> None:
+    """One line on standard error, as it is."""
+    error_console().print(text, markup=False, soft_wrap=True)
+
+
 def table_of(*headings: str, overflow: OverflowMethod = "fold") -> Table:
     """A table without lines, to be filled row by row.
 

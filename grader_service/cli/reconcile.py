@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from grader_service.cli.database import service_store
-from grader_service.cli.output import console, error_console, table_of
+from grader_service.cli.output import console, table_of, tell
 from grader_service.errors import UsageError
 
 _SHOWN = ("unknown", "differs", "needs_attention")
@@ -43,7 +43,7 @@ def reconcile(
         if table.row_count:
             console().print(table)
     said = ", ".join(f"{number} {state.replace('_', ' ')}" for state, number in sorted(counts.items()))
-    error_console().print(f"{len(found)} submissions: {said or 'none'}", markup=False, soft_wrap=True)
+    tell(f"{len(found)} submissions: {said or 'none'}")
     raise typer.Exit(1 if counts["unknown"] + counts["differs"] else 0)
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import func, insert, select, text
 
 from grader_service.errors import UsageError
 from grader_service.store.clock import db_now
-from grader_service.store.engine import Store
+from grader_service.store.engine import Store, answering
 from grader_service.store.retention_tables import BackupRow
 
 _LOCK = 728452
@@ -33,7 +33,7 @@ def alone(store: Store) -> Iterator[None]:
                 raise taken from None
             yield
         return
-    with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with answering(), store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         if not connection.execute(text(f"select pg_try_advisory_lock({_LOCK})")).scalar_one():
             raise taken
         try:

@@ -59,13 +59,8 @@ class Store:
         Raises:
             StoreUnavailable: the database failed; nothing of the block was kept.
         """
-        try:
-            with self.engine.begin() as connection:
-                yield connection
-        except SQLAlchemyError as error:
-            if isinstance(error, (IntegrityError, DataError)):
-                raise  # not the database's fault, and no better the next time
-            raise StoreUnavailable(f"the database failed: {str(error)[:500]}") from error
+        with answering(), self.engine.begin() as connection:
+            yield connection
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -75,14 +70,11 @@ class Store:
             StoreUnavailable: the database failed.
         """
         options: dict[str, Any] = {_SNAPSHOT: True} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
-        try:
-            with self.engine.connect().execution_options(**options) as connection:
-                if not self.is_sqlite:
-                    for patience in ("statement_timeout", "idle_in_transaction_session_timeout"):
-                        connection.exec_driver_sql(f"set local {patience} = 0")
-                yield connection
-        except SQLAlchemyError as error:
-            raise StoreUnavailable(f"the database failed: {str(error)[:500]}") from error
+        with answering(), self.engine.connect().execution_options(**options) as connection:
+            if not self.is_sqlite:
+                for patience in ("statement_timeout", "idle_in_transaction_session_timeout"):
+                    connection.exec_driver_sql(f"set local {patience} = 0")
+            yield connection
 
     def migrate(self, revision: str = "head") -> None:
         """Brings the schema to this version; safe to call by several processes at once, and beside workers.
@@ -110,10 +102,7 @@ class Store:
         """
         try:
             with self.engine.connect() as connection:
-                if not inspect(connection).has_table("alembic_version"):
-                    return None
-                found: str | None = connection.exec_driver_sql("select version_num from alembic_version").scalar()
-                return found
+                return schema_of(connection) if inspect(connection).has_table("alembic_version") else None
         except SQLAlchemyError as error:
             raise StoreUnavailable(f"the database does not answer: {str(error)[:300]}") from error
 
@@ -144,6 +133,27 @@ class Store:
     def close(self) -> None:
         """Closes every connection."""
         self.engine.dispose()
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Around what asks the database.
+
+    Raises:
+        StoreUnavailable: it failed.
+    """
+    try:
+        yield
+    except (IntegrityError, DataError):
+        raise  # not the database's fault, and no better the next time
+    except SQLAlchemyError as error:
+        raise StoreUnavailable(f"the database failed: {str(error)[:500]}") from error
+
+
+def schema_of(connection: Connection) -> str | None:
+    """Version of the schema of a database that was migrated; None where that broke off before the first one."""
+    found: str | None = connection.exec_driver_sql("select version_num from alembic_version").scalar()
+    return found
 
 
 def oldest_version(connection: Connection) -> str:

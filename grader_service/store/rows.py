@@ -16,12 +16,6 @@ _VERSION = "alembic_version"
 """Says which schema it is; the migrations write it."""
 
 
-def schema(connection: Connection) -> str:
-    """Version of the schema that the rows have."""
-    version: str = connection.exec_driver_sql("select version_num from alembic_version").scalar_one()
-    return version
-
-
 def there(connection: Connection) -> list[str]:
     """Names of our tables that the database has; others in it are not ours."""
     return sorted({*Base.metadata.tables, _VERSION} & set(inspect(connection).get_table_names()))

@@ -6,6 +6,7 @@ from typing import Any, Literal, cast
 from sqlalchemy import (
     JSON,
     Boolean,
+    Column,
     ColumnElement,
     Float,
     ForeignKey,
@@ -371,3 +372,8 @@ def written(state: RunState) -> ColumnElement[str]:
 def table_of(row: type[Base]) -> Table:
     """The bare table, for statements over many rows: what the mapping adds costs as much as the statement."""
     return cast("Table", row.__table__)
+
+
+def key_of(row: type[Base]) -> Column[Any]:
+    """The column that tells the rows of a table apart, where it is one."""
+    return next(iter(table_of(row).primary_key.columns))
