@@ -1,5 +1,6 @@
 """Every setting, read from the environment once; names start with `GRADER_`."""
 
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -34,6 +35,14 @@ class Settings(BaseSettings):
     """SQLAlchemy URL; SQLite in the state folder when unset."""
     database_password_file: Path | None = None
     """File whose first line is put into the database URL as its password."""
+    operator_database_url: str | None = None
+    """The same database, in the role in which operators act: by commands and by forms of the admin page. That of
+    `database_url` when unset."""
+    operator_database_password_file: Path | None = None
+    """File whose first line is put into that URL as its password."""
+    database_roles_dir: Path | None = None
+    """Folder with the password of each service's role of PostgreSQL, in a file `postgres_ROLE`; `grader store migrate`
+    makes these roles."""
     redis_url: str = "redis://127.0.0.1:6379/0"
     """Broker: where messages come in, and where runs are announced to workers."""
     redis_password_file: Path | None = None
@@ -175,6 +184,16 @@ class Settings(BaseSettings):
     def database_password(self) -> str | None:
         """The password of the database, if it is kept in a file."""
         return _secret(self.database_password_file)
+
+    def operator_database_password(self) -> str | None:
+        """The password of the operators' role, if it is kept in a file."""
+        return _secret(self.operator_database_password_file)
+
+    def role_passwords(self, roles: Iterable[str]) -> dict[str, str]:
+        """The password of each of these roles of the database; none where no folder has them."""
+        if self.database_roles_dir is None:
+            return {}
+        return {role: _secret(self.database_roles_dir / f"postgres_{role}") or "" for role in roles}
 
     def web_oidc_client_secret(self) -> str | None:
         """The admin page's secret at the OpenID provider."""

@@ -40,11 +40,33 @@ def open_store(settings: Settings) -> Store:
     """The database that the settings name; SQLite in the state folder when they name none."""
     if settings.database_url is None:
         return Store(f"sqlite:///{settings.state_dir / 'grader.db'}")
-    url = make_url(settings.database_url)
-    password = settings.database_password()
+    return _opened(settings.database_url, settings.database_password())
+
+
+def _opened(named: str, password: str | None) -> Store:
+    url = make_url(named)
     if password is not None:
         url = url.set(password=password)
     return Store(url.render_as_string(hide_password=False), pool_size=10)
+
+
+def migrate(settings: Settings) -> list[str]:
+    """Brings the database's schema to this version, and gives the services' roles their rights in it.
+
+    Returns:
+        Names of the roles that have rights now.
+
+    Raises:
+        ConfigurationError: the schema is too new for this version, or the settings are not those of the tables' owner.
+        StoreUnavailable: the database failed.
+    """
+    from grader_service.store import rights, roles  # noqa: PLC0415 - few commands migrate
+
+    store = open_store(settings)
+    store.migrate()
+    if store.schema() != SCHEMA:
+        return []  # a newer version's, which knows better what its services need
+    return roles.apply(store.engine, settings.role_passwords(rights.RIGHTS))
 
 
 def ready_store(settings: Settings) -> Store:
@@ -54,7 +76,22 @@ def ready_store(settings: Settings) -> Store:
         ConfigurationError: the schema is another version's.
         StoreUnavailable: the database does not answer.
     """
-    store = open_store(settings)
+    return _fitting(open_store(settings))
+
+
+def operator_store(settings: Settings) -> Store:
+    """The same, in the role in which operators act.
+
+    Raises:
+        ConfigurationError: the schema is another version's.
+        StoreUnavailable: the database does not answer.
+    """
+    if settings.operator_database_url is None:
+        return ready_store(settings)
+    return _fitting(_opened(settings.operator_database_url, settings.operator_database_password()))
+
+
+def _fitting(store: Store) -> Store:
     if store.is_sqlite and (store.schema() or "") < SCHEMA:
         store.migrate()
     store.check_schema()

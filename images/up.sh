@@ -24,7 +24,8 @@ fi
 
 # The folder is closed; the files in it must be readable by the uids of the containers that they are mounted into.
 install -d -m 700 "$GRADER_SECRETS_DIR"
-for name in redis_password postgres_password web_viewer_token web_operator_token; do
+roles=(judge regrade runner backup metrics web operator)
+for name in redis_password postgres_password "${roles[@]/#/postgres_}" web_viewer_token web_operator_token; do
     [ -s "$GRADER_SECRETS_DIR/$name" ] || (umask 077; head -c 24 /dev/urandom | base64 | tr '+/' '-_' >"$GRADER_SECRETS_DIR/$name")
     chmod 444 "$GRADER_SECRETS_DIR/$name"
 done

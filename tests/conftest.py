@@ -15,6 +15,7 @@ import structlog
 from hypothesis import settings
 
 from grader_service.errors import SandboxUnavailable
+from grader_service.store import roles
 from grader_service.store.engine import Store
 from sandbox.docker_runner import DockerRunner, connect_engine
 from sandbox.process_runner import ProcessRunner
@@ -26,6 +27,7 @@ from tests.sandbox.engine_proxy import EngineProxy
 from tests.services.forked_runner import ForkedRunner
 from tests.services.postgres_server import binaries, postgres_server
 from tests.services.redis_server import redis_server
+from tests.services.roles import PASSWORDS
 
 LAB_IMAGE = "grader-lab"
 settings.register_profile("grader", deadline=None)  # machines are shared: how long an example takes says nothing
@@ -171,6 +173,7 @@ def postgres():
             connection.exec_driver_sql("create database template_grader")
         template = Store(url.format(name="template_grader"))
         template.migrate()
+        roles.apply(template.engine, PASSWORDS)
         template.close()
         yield url, admin
         admin.dispose()

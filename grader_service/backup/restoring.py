@@ -14,7 +14,7 @@ from grader_service.backup.making import digests_of
 from grader_service.backup.place import PRIVATE_KEY, Manifest, Place, artifact_file, reaching
 from grader_service.backup.verifying import Checked
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
-from grader_service.store import rows, workers
+from grader_service.store import roles, rows, workers
 from grader_service.store.artifacts import ArtifactStore, DamagedArtifact
 from grader_service.store.clock import db_now
 from grader_service.store.engine import SCHEMA, Store
@@ -62,10 +62,12 @@ def restore(place: Place, manifest: Manifest, where: Where, *, replace: bool, pr
 
     Raises:
         UsageError: the database is in use or not empty.
-        ConfigurationError: the backup or the journal is of a newer version of the grader.
+        ConfigurationError: the backup or the journal is of a newer version of the grader, or the store is not opened as
+            the owner of its tables.
         InfrastructureError: the backup is damaged, or its place, the database or the artifact store failed; what was
             restored so far is not whole: do it again with `replace`.
     """
+    roles.require_owner(where.store)
     if manifest.database_schema > SCHEMA:
         raise ConfigurationError(
             f"the backup {manifest.name} has schema {manifest.database_schema}, and this grader knows {SCHEMA}: "

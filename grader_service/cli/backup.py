@@ -7,7 +7,6 @@ import structlog
 import typer
 
 from grader_service.cli.arguments import operator
-from grader_service.cli.database import service_store
 from grader_service.cli.output import ProgressDisplay, console, table_of, tell, when
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.logs import configure_logs
@@ -53,7 +52,7 @@ def make(
     settings = Settings()
     place = wiring.backup_place(settings)
     what = What(
-        service_store(),
+        wiring.ready_store(settings),
         settings.key_dir,
         None if without_artifacts else wiring.open_artifacts(settings),
         with_private_key=with_private_key,
@@ -145,6 +144,7 @@ def restore(
     where = restoring.Where(store, settings.key_dir, wiring.open_artifacts(settings), operator())
     with ProgressDisplay() as progress:
         done = restoring.restore(place, manifest, where, replace=replace, progress=progress.stage)
+    wiring.migrate(settings)  # tables that were made anew know nothing of the services' roles
     raise typer.Exit(_told(manifest, done))
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def service_store() -> "Store":
-    """Opens it.
+    """Opens it, in the role in which operators act.
 
     Raises:
         ConfigurationError: its schema is another version's.
@@ -17,4 +17,4 @@ def service_store() -> "Store":
     """
     from grader_service import wiring  # noqa: PLC0415 - commands that need no database should not wait for its driver
 
-    return wiring.ready_store(Settings())
+    return wiring.operator_store(Settings())

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grader_service.cli.arguments import operator
-from grader_service.cli.database import service_store
 from grader_service.cli.output import tell
 from grader_service.errors import InfrastructureError, UsageError
 from grader_service.settings import Settings
@@ -37,9 +36,13 @@ def erase(
     Submissions, runs, evidence, verdicts and answers go, also those that are under way; events stay for the figures and
     name nothing of it. Artifacts follow within two days. The note has the SHA-256 of ID in place of ID.
     """
+    from grader_service import wiring
     from grader_service.store import erasing
 
-    store = service_store()
+    settings = Settings()
+    store = wiring.ready_store(
+        settings
+    )  # as the judge, which removes what is old enough: operators remove nothing else
     there = erasing.submissions_of(store, learner)
     earlier = erasing.notes_about(store, learner)
     tell(f"submissions of this learner: {there}")
@@ -48,7 +51,6 @@ def erase(
     if not yes and not _confirmed():
         raise UsageError("nothing was removed; `--yes` removes without asking")
     by = operator()
-    settings = Settings()
     place = _backups(settings, store)
     signer = Signer.from_folder(settings.key_dir)
     text = erasing.erase(

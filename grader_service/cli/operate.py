@@ -193,13 +193,23 @@ def _states(runs: Sequence["Place"]) -> str:
 
 @store_app.command("migrate")
 def migrate() -> None:
-    """Bring the database's schema to this version; safe to repeat, and beside workers."""
+    """Bring the database's schema to this version; safe to repeat, and beside workers.
+
+    With PostgreSQL it gives the roles of the services their rights, and makes them where GRADER_DATABASE_ROLES_DIR has
+    their passwords.
+    """
     from grader_service import wiring
     from grader_service.logs import configure_logs
 
     configure_logs("migrate")
-    wiring.open_store(Settings()).migrate()
+    settings = Settings()
+    roles = wiring.migrate(settings)
     console().print("the schema fits this version")
+    if roles:
+        console().print(f"roles with rights of their own: {', '.join(roles)}", markup=False, soft_wrap=True)
+    elif settings.database_roles_dir is not None:
+        why = "SQLite has none, and those of a newer schema are its own version's business"
+        console().print(f"no role was touched: {why}", markup=False, soft_wrap=True)
 
 
 @store_app.command("check")

@@ -36,6 +36,6 @@ def web(
     port = port if port is not None else settings.web_port
     tokens = read_tokens(settings.web_viewer_token_file, settings.web_operator_token_file)
     provider, proxies = oidc.configured(settings), trusted_proxies(settings.web_trusted_proxies)
-    site = make_site(wiring.ready_store(settings), tokens, host, name or (), provider)
+    site = make_site(wiring.ready_store(settings), tokens, host, name or (), provider, wiring.operator_store(settings))
     look_seldom()  # its pages of a cohort or a batch read thousands of verdicts
     serve(site, host, port, lambda address: console().print(address, markup=False, soft_wrap=True), proxies)

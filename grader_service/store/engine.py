@@ -19,6 +19,11 @@ _OPTIONS = "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60
 statement of ours takes as long as compiling it would."""
 _SNAPSHOT = "grader_snapshot"
 _MIGRATE = "run `grader store migrate`"
+NOT_PERMITTED = "42501"
+"""Of PostgreSQL's errors: the role has no right to do this."""
+_RIGHTS = (
+    "; each service has its own role: `grader store migrate`, as the owner, gives it its rights, and others it lacks"
+)
 
 
 class StoreUnavailable(InfrastructureError):
@@ -147,7 +152,8 @@ def answering() -> Iterator[None]:
     except (IntegrityError, DataError):
         raise  # not the database's fault, and no better the next time
     except SQLAlchemyError as error:
-        raise StoreUnavailable(f"the database failed: {str(error)[:500]}") from error
+        denied = getattr(getattr(error, "orig", None), "sqlstate", None) == NOT_PERMITTED
+        raise StoreUnavailable(f"the database failed: {str(error)[:500]}{_RIGHTS if denied else ''}") from error
 
 
 def schema_of(connection: Connection) -> str | None:

@@ -50,12 +50,24 @@ def upgrade(engine: Engine, target: str = "head") -> None:
         with engine.begin() as connection:
             _upgrade(connection, target)
         return
+    with alone(engine) as connection:
+        until = time.monotonic() + _PATIENCE_S
+        while not _tried(connection, target):
+            _wait(until, connection, "a table that must be changed is in use")
+
+
+@contextmanager
+def alone(engine: Engine) -> Iterator[Connection]:
+    """A connection to PostgreSQL on which nobody else migrates until the block ends.
+
+    Raises:
+        StoreUnavailable: the database does not answer, or somebody else migrates for too long.
+    """
     until = time.monotonic() + _PATIENCE_S
     with _own_connection(engine) as connection:
         while not _alone(connection):
             _wait(until, connection, "another process migrates this database")
-        while not _tried(connection, target):
-            _wait(until, connection, "a table that must be changed is in use")
+        yield connection
 
 
 def configuration() -> Config:

@@ -21,9 +21,22 @@ _STOP_S = 5
 
 
 def make_site(
-    store: Store, tokens: Tokens, host: str, names: Sequence[str] = (), provider: Provider | None = None
+    store: Store,
+    tokens: Tokens,
+    host: str,
+    names: Sequence[str] = (),
+    provider: Provider | None = None,
+    acting: Store | None = None,
 ) -> Site:
     """What the page works with when it is served on this host.
+
+    Args:
+        store: pages are read from it.
+        tokens: that open the page.
+        host: on which it listens.
+        names: of hosts under which proxies serve it.
+        provider: of people who sign in as themselves.
+        acting: the same store in the role in which operators act; `store` where there is none.
 
     Raises:
         ConfigurationError: others than this machine's users could read without signing in.
@@ -35,7 +48,7 @@ def make_site(
             "GRADER_WEB_VIEWER_TOKEN_FILE to a file with a token, or GRADER_WEB_OIDC_ISSUER and what belongs to it, or "
             "use GRADER_WEB_HOST=127.0.0.1 without --name"
         )
-    return Site(store, Registry(), tokens, allowed_names(host, names), provider=provider)
+    return Site(store, acting or store, Registry(), tokens, allowed_names(host, names), provider=provider)
 
 
 def serve(site: Site, host: str, port: int, announce: Callable[[str], None], proxies: Sequence[str] = ()) -> None:

@@ -93,6 +93,9 @@ class Site:
     """The service behind the page."""
 
     store: Store
+    """For pages, which only read."""
+    acting: Store
+    """The same, for what operators do."""
     registry: Registry
     tokens: Tokens
     names: frozenset[str] | None

@@ -7,6 +7,7 @@ import copy
 import json
 import re
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import jsonschema
@@ -14,13 +15,15 @@ import kubernetes_validate
 import pytest
 import typer
 import yaml
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 
 from grader_service import health
 from grader_service.cli.app import app
 from grader_service.settings import Settings
 from grader_service.signing import _KEY_FILE
 from grader_service.store import devices, leases, results, workers
+from grader_service.store.engine import Store
+from grader_service.store.rights import RIGHTS
 from sandbox.docker_options import GUEST_UID
 from sandbox.kubernetes_runner import denies_all
 from tests.deploy.keda_schema import SCHEMAS
@@ -37,6 +40,7 @@ DOCUMENTS = [(path, one) for path in FILES for one in yaml.safe_load_all(path.re
 OBJECTS = [document for _, document in DOCUMENTS]
 SECRETS = {
     "grader-postgres": {"password"},
+    **{f"grader-postgres-{role}": {"password"} for role in RIGHTS},
     "grader-redis": {"password"},
     "grader-web": {"viewer", "operator"},
     "grader-artifacts": {"access-key-id", "secret-access-key"},
@@ -144,6 +148,9 @@ def test_what_pods_refer_to_exists():
         volumes = {volume["name"] for volume in pod.get("volumes", ())}
         volumes |= {claim["metadata"]["name"] for claim in one["spec"].get("volumeClaimTemplates", ())}
         assert {volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume} <= SECRETS.keys()
+        for volume in pod["volumes"]:
+            for source in volume.get("projected", {}).get("sources", ()):
+                assert {item["key"] for item in source["secret"]["items"]} <= SECRETS[source["secret"]["name"]]
         used = set()
         for container in (*pod.get("initContainers", ()), *pod["containers"]):
             used |= {mount["name"] for mount in container.get("volumeMounts", ())}
@@ -159,7 +166,8 @@ def test_secrets_are_told():
     """The page that tells how to begin makes every Secret, and no manifest holds one."""
     page = (ROOT / "docs" / "scaling.md").read_text()
     for name, keys in SECRETS.items():
-        assert name in page
+        of_role = name.startswith("grader-postgres-")
+        assert ("grader-postgres-$role" if of_role else name) in page
         assert all(key in page for key in keys)
     assert names("Secret", "grader") | names("Secret", "grader-runners") == set()
 
@@ -175,6 +183,24 @@ def test_a_secret_is_mounted_where_its_settings_say():
             ):
                 folder, _, key = value.rpartition("/")
                 assert key in SECRETS[mounts[folder]], name
+
+
+def test_each_service_has_its_own_role_of_the_database():
+    """And no other one's Secret, but for the operators' where they act; the owner's is where tables are made."""
+    for one, namespace, pod, container in containers():
+        told = environment(namespace, container)
+        if not container["image"].startswith("grader-service") or "GRADER_DATABASE_URL" not in told:
+            continue
+        name = one["metadata"]["name"]
+        users = {make_url(value).username for key, value in told.items() if key.endswith("DATABASE_URL")}
+        secrets = {volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume}
+        held = {secret.replace("-postgres", "").replace("-", "_") for secret in secrets if "postgres" in secret}
+        own = {"grader"} if name == "migrate" else {f"grader_{name}"}
+        assert held == users == own | ({"grader_operator"} if name in {"judge", "web"} else set())
+    (job,) = of_kind("Job")
+    (projected,) = (v["projected"]["sources"] for v in job["spec"]["template"]["spec"]["volumes"] if "projected" in v)
+    paths = {source["secret"]["name"]: source["secret"]["items"][0]["path"] for source in projected}
+    assert paths == {f"grader-postgres-{role}": f"postgres_{role}" for role in RIGHTS}
 
 
 def test_variables_are_settings():
@@ -405,13 +431,14 @@ class TestScaling:
 
     @staticmethod
     def value(store, target):
-        """What the query says that scales this Deployment."""
+        """What the query says that scales this Deployment, in the role that asks it."""
         (trigger,) = next(
             one["spec"]["triggers"]
             for one in of_kind("ScaledObject")
             if one["spec"]["scaleTargetRef"]["name"] == target
         )
-        with store.transaction() as connection:
+        url = store.engine.url.set(username=trigger["metadata"]["userName"])
+        with closing(Store(url.render_as_string())) as opened, opened.transaction() as connection:
             return connection.execute(text(trigger["metadata"]["query"])).scalar_one()
 
     def test_runners(self, store):

@@ -37,6 +37,7 @@ def test_docker_runner(docker_runner, behaviour):
 
 
 @EVERY
+@pytest.mark.slow
 def test_docker_runner_with_crun(crun_runner, behaviour):
     """And so it does with a second OCI runtime."""
     behaviour.check(crun_runner)

@@ -24,6 +24,7 @@ from grader_service.store.engine import Store
 from grader_service.store.tables import EventRow, OutboxRow, RunRow, VerdictRow
 from tests.corpus.parts_texts import lists
 from tests.factories import message
+from tests.services import roles
 from tests.services.redis_server import RedisServer
 from tests.waiting import PATIENCE, wait_for
 
@@ -148,13 +149,18 @@ class Service:
         """The same, for code in this process."""
         return Settings(state_dir=self.state_dir, redis_url=self.redis.url, database_url=self.database_url)
 
+    def env_of(self, command: tuple[str, ...], **changes: str) -> dict[str, str]:
+        """The same for one command of the service, in the role of the database that it has with compose."""
+        env = self.env(**changes)
+        return env | roles.environment(env["GRADER_DATABASE_URL"], command)
+
     def start(self, *command: str, program: str = GRADER, **environment: str) -> Worker:
-        """Starts `grader …`, or another program in its place, with its log in a file."""
+        """Starts `grader …`, or another runner in its place, with its log in a file."""
         log = self.logs / f"{'-'.join([Path(program).name, *command])}-{len(self.workers)}.log".replace("/", "_")
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [program, *command],
-                env=self.env(**environment),
+                env=self.env_of(command if program == GRADER else ("worker", "run"), **environment),
                 stdout=output,
                 stderr=output,
                 stdin=subprocess.DEVNULL,
@@ -166,7 +172,7 @@ class Service:
 
     def command(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Runs `grader …` to its end, as an operator types it."""
-        env = self.env(COLUMNS="160", **environment)
+        env = self.env_of(words, COLUMNS="160", **environment)
         return subprocess.run([GRADER, *words], env=env, check=False, capture_output=True, text=True, timeout=240)
 
     def judge(self, **environment: str) -> Worker:

@@ -74,6 +74,12 @@ class Upgrade(Service):
         done = self.command("store", "migrate")
         assert done.returncode == 0, done.stderr
 
+    def env_of(self, command: tuple[str, ...], **changes: str) -> dict[str, str]:
+        """A version that knows of no roles works as the owner, beside one whose services have theirs."""
+        env = self.env(**changes)
+        knows = (Path(env["PYTHONPATH"]) / "grader_service/store/rights.py").exists()
+        return super().env_of(command, **changes) if knows else env
+
 
 def slots_of(service: Service, submission_id: str) -> list[str]:
     """On which slots its runs were claimed."""

@@ -5,8 +5,10 @@ import textwrap
 
 import pytest
 import yaml
+from sqlalchemy import make_url
 
 from grader_service.settings import Settings
+from grader_service.store.rights import RIGHTS
 from tests.levels.parts import ROOT
 
 FILE = yaml.safe_load((ROOT / "compose.yaml").read_text())
@@ -26,6 +28,7 @@ def test_networks():
         "metrics": {"database", "monitoring"},
         "web": {"database", "monitoring"},
         "backup": {"database"},
+        "restore": {"database"},
     }
     assert {name for name, network in FILE["networks"].items() if network.get("internal")} == {
         "broker", "results", "database"
@@ -85,6 +88,32 @@ def test_the_judge_alone_knows_where_answers_go():
     assert judge["depends_on"]["results"] == {"condition": "service_healthy"}
     for name in ("judge", "runner"):
         assert SERVICES[name]["depends_on"].keys() >= {"redis", "postgres", "migrate"}
+
+
+def test_each_service_has_its_own_role_of_the_database():
+    """And no other one's password, but for the operators' where they act; the owner's is where tables are made."""
+    roles = {}
+    for name, service in SERVICES.items():
+        told = service.get("environment", {})
+        for kind in ("DATABASE", "OPERATOR_DATABASE"):
+            if (url := told.get(f"GRADER_{kind}_URL")) is None:
+                continue
+            user = make_url(url).username
+            roles.setdefault(name, set()).add(user)
+            secret = "postgres_password" if user == "grader" else user.replace("grader", "postgres")
+            assert told[f"GRADER_{kind}_PASSWORD_FILE"] == f"/run/secrets/{secret}"
+    owners, of_all = {"migrate", "restore"}, {f"postgres_{role}" for role in RIGHTS}
+    for name in roles.keys() - owners:
+        assert roles[name] == {f"grader_{name}"} | ({"grader_operator"} if name in {"judge", "web"} else set())
+        mounted = {secret for secret in SERVICES[name]["secrets"] if secret.startswith("postgres")}
+        assert mounted == {role.replace("grader", "postgres") for role in roles[name]}
+    for name in owners:
+        assert roles[name] == {"grader"}
+        assert set(SERVICES[name]["secrets"]) == of_all | {"postgres_password"}
+        assert SERVICES[name]["environment"]["GRADER_DATABASE_ROLES_DIR"] == "/run/secrets"
+    assert set().union(*roles.values()) == {"grader", *(f"grader_{role}" for role in RIGHTS)}
+    made = re.search(r"^roles=\((.*)\)$", (ROOT / "images" / "up.sh").read_text(), re.MULTILINE)
+    assert set(made[1].split()) == set(RIGHTS)
 
 
 def test_settings_of_services_are_settings():

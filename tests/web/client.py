@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
+from grader_service.store.engine import Store
 from grader_service.web.access import Tokens
 from grader_service.web.app import make_app
 from grader_service.web.hosts import trusted_proxies
 from grader_service.web.serving import listen, make_server, make_site
+from tests.services.roles import as_role
 from tests.waiting import wait_for
 
 VIEWER_TOKEN = "viewer-token-of-the-tests"  # noqa: S105
@@ -88,8 +90,10 @@ class Client:
 
 @contextmanager
 def served(store, tokens=OPERATOR_ONLY, proxies=(), **site_values):
-    """The page on a free port, behind proxies of these networks; gives the port."""
-    site = replace(make_site(store, tokens, "127.0.0.1"), **site_values)
+    """The page on a free port, behind proxies of these networks, in its roles of the database; gives the port."""
+    url = store.engine.url.render_as_string(hide_password=False)
+    stores = [store if store.is_sqlite else Store(as_role(url, role)) for role in ("web", "operator")]
+    site = replace(make_site(stores[0], tokens, "127.0.0.1", acting=stores[1]), **site_values)
     listening = listen("127.0.0.1", 0)
     server = make_server(make_app(site), trusted_proxies(" ".join(proxies)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
@@ -101,4 +105,7 @@ def served(store, tokens=OPERATOR_ONLY, proxies=(), **site_values):
         server.should_exit = True
         thread.join(20)
         listening.close()
+        for opened in stores:
+            if opened is not store:
+                opened.close()
         assert not thread.is_alive()

@@ -1,7 +1,7 @@
 """What an operator says when something is done with a batch, and what its pages cost; on both databases."""
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import Engine, event
 
 from grader_service.model.regrade import BatchState, ItemState
 from grader_service.regrade.bulk import judge_chunk
@@ -128,16 +128,16 @@ def test_running_the_undecided_can_have_a_budget(operator, store, desk, tmp_path
 
 
 @pytest.fixture
-def statements(store):
-    """What the database is asked."""
+def statements():
+    """What the database is asked, in whatever role."""
     asked = []
 
-    @event.listens_for(store.engine, "before_cursor_execute")
+    @event.listens_for(Engine, "before_cursor_execute")
     def look(connection, cursor, statement, *_):
         asked.append(statement)
 
     yield asked
-    event.remove(store.engine, "before_cursor_execute", look)
+    event.remove(Engine, "before_cursor_execute", look)
 
 
 @pytest.mark.parametrize(

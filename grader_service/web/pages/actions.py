@@ -180,7 +180,7 @@ def act(request: Request) -> Response:
         )
     if action.asks and fields.one("confirmed") != "yes":
         raise BadForm(f"{action.name} asks first: open the batch and choose it there")
-    action.run(site.store, batch.batch_id, visitor_of(request).actor, fields)
+    action.run(site.acting, batch.batch_id, visitor_of(request).actor, fields)
     return RedirectResponse(f"/batches/{batch.batch_id}", 303)
 
 

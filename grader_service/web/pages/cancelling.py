@@ -47,7 +47,7 @@ def act(request: Request) -> Response:
     if fields.one("confirmed") != "yes":
         raise BadForm("cancelling asks first: open the submission and choose it there")
     named = Named(str(found.submission["submission_id"]))
-    if not cancelling.cancel(site_of(request).store, named, reason_of(fields), visitor_of(request).actor):
+    if not cancelling.cancel(site_of(request).acting, named, reason_of(fields), visitor_of(request).actor):
         raise BadForm("nothing was left to cancel: it was done, or cancelled, before you confirmed")
     return _back(found)
 

@@ -48,7 +48,7 @@ def callback(request: Request) -> Response:
         return _forget(request, _failed(request, failed))
     visitor = Visitor(person.role, person.name, source=Source.PROVIDER)
     if visitor.operates:
-        with site.store.transaction() as connection:
+        with site.acting.transaction() as connection:
             known = {"issuer": provider.issuer, "subject": person.subject}
             record(connection, "web_signed_in", visitor.actor, address=client_address(request), **known)
     # A page, not a redirect: on a way that began at another site browsers would not send the session's cookie.

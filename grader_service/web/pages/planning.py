@@ -43,7 +43,7 @@ def plan(request: Request) -> Response:
     try:
         wanted = request_of(fields)
         dry = fields.one("do") != "create"
-        batch = plan_batch(site.store, site.registry, wanted, visitor_of(request).actor, dry_run=dry)
+        batch = plan_batch(site.acting, site.registry, wanted, visitor_of(request).actor, dry_run=dry)
     except UsageError as error:
         return _form(request, fields, problem=str(error), status=400)
     if dry:

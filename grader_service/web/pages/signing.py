@@ -41,7 +41,7 @@ def sign_in(request: Request) -> Response:
         text = f"Operators sign in with a name of at most {LONGEST_NAME} characters; it stands in the audit log."
         return _form(request, target, text, status=400)
     if role is Role.OPERATOR:
-        with site.store.transaction() as connection:
+        with site.acting.transaction() as connection:
             record(connection, "web_signed_in", f"web:{name}", address=address)
     cookie = site.sessions.open(role, name[:LONGEST_NAME] or "viewer")
     answer = RedirectResponse(local(target), 303)
