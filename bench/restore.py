@@ -46,7 +46,7 @@ def main() -> None:
         store = made.store()
         fill(store, options.submissions, signer=Signer.from_folder(keys))
         give_artifacts(store, artifacts, options.artifact_kib)
-        what = making.What(store, keys, artifacts)
+        what = making.What(store, Signer.from_folder(keys), artifacts)
         manifest, first_s = timed(lambda: making.make(place, what))
         _, again_s = timed(lambda: making.make(place, what))
         per_letter_s = answer_again(store, place, keys, options.since)
@@ -97,7 +97,7 @@ def answer_again(store: Store, place: Place, keys: Path, count: int) -> float:
         ids = connection.execute(select(VerdictRow.verdict_id).where(VerdictRow.current).limit(count)).scalars().all()
         for number, verdict_id in enumerate(ids):
             outbox.enqueue(connection, verdict_id, f"task-{number}", None, None)
-    journal, spent = Journal(place, store, keys), 0.0
+    journal, spent = Journal(place, store, Signer.from_folder(keys)), 0.0
     while letters := outbox.due(store):
         began = time.perf_counter()
         journal.keep(letters)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from grader_service import known_holes, state_folder
+from grader_service.confinement import reads_are_confined
 from grader_service.errors import SandboxUnavailable
 from grader_service.host import Gpu, find_gpus, total_memory_mib, usable_cpus
 from grader_service.sandboxes import gpu_name
@@ -54,6 +55,7 @@ def examine(settings: Settings) -> list[Finding]:
 
     findings = [_cpus(), _memory(), _shm(), _disk(settings.state_dir), _state_folder(settings.state_dir)]
     findings.append(_lock_folder(settings.lock_dir))
+    findings.append(_checks_reads())
     client: Any = None
     try:
         client = connect_engine(10.0)
@@ -105,6 +107,17 @@ def _state_folder(state_dir: Path) -> Finding:
     if misfit is not None:
         return Finding("state folder", Level.MISSING, misfit, "as it says", required=True)
     return Finding("state folder", Level.OK, str(state_dir))
+
+
+def _checks_reads() -> Finding:
+    if reads_are_confined():
+        return Finding("files of checks", Level.OK, "checks read only what they import from (Landlock)")
+    return Finding(
+        "files of checks",
+        Level.LIMITED,
+        "this kernel has no Landlock, or it may not be used here: a check reads what its judge's user can read",
+        "Linux 5.13 or later, with Docker 20.10.24 or later; keep the signing key with `grader signer`",
+    )
 
 
 def _lock_folder(lock_dir: Path) -> Finding:

@@ -1,5 +1,7 @@
 """The process in which checks judge: bounded in memory, time and files, and told nothing but evidence and parameters.
 
+It has the user of the process that started it, and walls of its own before a check is imported: see `confinement`.
+
 judge_child.py FD [CHECK_FILE …]        FD is one end of a socket pair; see `judge_process` for the messages
 """
 
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from checks.registry import Registry
+from grader_service.confinement import confine
 from grader_service.errors import GraderError, JudgeFailed
 from grader_service.garbage import look_seldom
 from grader_service.judging import judge_one
@@ -31,7 +34,9 @@ _GRACE_S = 5.0
 def main() -> None:
     """Answers requests until the other end closes."""
     connection = socket.socket(fileno=int(sys.argv[1]))
-    registry = Registry(files=[Path(name) for name in sys.argv[2:]])
+    files = [Path(name) for name in sys.argv[2:]]
+    confine(files)
+    registry = Registry(files=files)
     faulthandler.enable()
     os.set_blocking(2, False)  # who writes there without end is not waited for
     errors = sys.stderr

@@ -189,7 +189,8 @@ class _Child:
         self._connection, theirs = socket.socketpair()
         environment = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
         environment |= {"PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "grader_service.judge_child", str(theirs.fileno()), *map(str, files)]
+        child = [sys.executable, "-P", "-m", "grader_service.judge_child"]  # it may read only what it imports from
+        command = [*child, str(theirs.fileno()), *map(str, files)]
         try:
             self._process = subprocess.Popen(
                 command,

@@ -30,7 +30,8 @@ class Settings(BaseSettings):
     operator: str | None = Field(default=None, max_length=60)
     """Who gives the commands of this shell, for the audit trail; the user's name when unset."""
     production: bool = False
-    """Refuse to start on an unsafe Redis, and submissions that name no learner; otherwise warn, and take them."""
+    """Refuse to start on an unsafe Redis, to make a signing key in silence, and submissions that name no learner;
+    otherwise warn, make one, and take them."""
     database_url: str | None = None
     """SQLAlchemy URL; SQLite in the state folder when unset."""
     database_password_file: Path | None = None
@@ -43,6 +44,8 @@ class Settings(BaseSettings):
     database_roles_dir: Path | None = None
     """Folder with the password of each service's role of PostgreSQL, in a file `postgres_ROLE`; `grader store migrate`
     makes these roles."""
+    signer: Path | None = None
+    """Socket of `grader signer`, which signs in another process; the key in the state folder when unset."""
     redis_url: str = "redis://127.0.0.1:6379/0"
     """Broker: where messages come in, and where runs are announced to workers."""
     redis_password_file: Path | None = None

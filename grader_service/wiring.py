@@ -17,6 +17,7 @@ from grader_service.queue.address import redis_url, result_url
 from grader_service.service.device_lock import Hold, hold_device
 from grader_service.service.retry import RetryPolicy
 from grader_service.settings import Settings
+from grader_service.signer.chosen import signer_of
 from grader_service.store.admission import IntakeLimits
 from grader_service.store.engine import SCHEMA, Store
 
@@ -139,7 +140,9 @@ def open_journal(settings: Settings, store: Store) -> "Journal | None":
     """Where answers are kept before they are sent, if anywhere."""
     from grader_service.backup.journal import Journal  # noqa: PLC0415 - as above
 
-    return Journal(backup_place(settings), store, settings.key_dir) if settings.backup_store is not None else None
+    if settings.backup_store is None:
+        return None
+    return Journal(backup_place(settings), store, signer_of(settings))
 
 
 def open_redis(settings: Settings) -> "Redis":

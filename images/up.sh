@@ -12,8 +12,11 @@ export GRADER_DOCKER_SOCKET=${GRADER_DOCKER_SOCKET:-/var/run/docker.sock}
 service=${GRADER_SERVICE_IMAGE:-grader-service:latest}
 export GRADER_DOCKER_GID=${GRADER_DOCKER_GID:-$(stat -c %g "$GRADER_DOCKER_SOCKET")}
 
-volume=${GRADER_PROJECT:-grader}_postgres-data
-if [ ! -s "$GRADER_SECRETS_DIR/postgres_password" ] && docker volume inspect "$volume" >/dev/null 2>&1; then
+project=${GRADER_PROJECT:-grader}
+volume=${project}_postgres-data
+old_database=
+if docker volume inspect "$volume" >/dev/null 2>&1; then old_database=$volume; fi
+if [ ! -s "$GRADER_SECRETS_DIR/postgres_password" ] && [ -n "$old_database" ]; then
     cat >&2 <<END
 the database in the volume $volume has a password that is not in $GRADER_SECRETS_DIR; a new one would not open it.
 Bring back the folder with which it was made (or name it: GRADER_SECRETS_DIR), or give up what the service has stored:
@@ -65,8 +68,45 @@ if ! writable "$2"; then
 fi
 END
 
-images/compose.sh up -d "$@" && exit
-status=$?
+# The one place where a signing key is made in silence: for a database that is made now. Versions before had it in the judge's volume.
+for name in signer-keys judge-state; do
+    docker volume create --label com.docker.compose.project="$project" --label com.docker.compose.volume="$name" "${project}_$name" >/dev/null
+done
+docker run --rm -i --network none --user 0 -v "${project}_judge-state:/judge" -v "${project}_signer-keys:/var/lib/grader-signer" \
+    -e old_database="$old_database" -e volume="${project}_signer-keys" --entrypoint sh "$service" -seu <<'END'
+own=/var/lib/grader-signer/keys/verdict-signing.pem
+before=/judge/keys/verdict-signing.pem
+signer() { setpriv --reuid 10002 --regid 10001 --clear-groups env GRADER_STATE_DIR=/var/lib/grader-signer python3 -m grader_service keys "$@"; }
+if [ -s "$before" ]; then
+    known=
+    [ ! -s "$own" ] || known=$(signer show)
+    theirs=$(GRADER_STATE_DIR=/judge python3 -m grader_service keys show --hex) # the one in use comes first
+    theirs=${theirs%% *}
+    GRADER_STATE_DIR=/judge python3 -m grader_service keys list --json | signer add - >/dev/null
+    if [ -z "$known" ]; then
+        signer make --key - <"$before" >/dev/null
+    elif [ "${known#*"$theirs"}" = "$known" ]; then # a version before ran again meanwhile, and made another one
+        signer rotate --key - <"$before" >/dev/null
+    fi
+elif [ ! -s "$own" ] && [ -n "$old_database" ]; then
+    cat >&2 <<MESSAGE
+there is a database in the volume $old_database, and the key that signed its verdicts is not in the volume $volume.
+Bring back that volume, or the private key from where you keep secrets: images/compose.sh run --rm -T signer keys make --key - <FILE
+A new key, which platforms must be told: images/compose.sh run --rm signer keys make
+MESSAGE
+    exit 2
+elif [ ! -s "$own" ]; then
+    signer make >/dev/null
+fi
+END
+
+status=0
+images/compose.sh up -d "$@" || status=$?
+if [ "$status" = 0 ]; then
+    # Only now, with all services new: a judge of a version before that found no key there would make another one.
+    [ $# != 0 ] || docker run --rm --network none --user 0 -v "${project}_judge-state:/judge" --entrypoint rm "$service" -rf /judge/keys
+    exit
+fi
 echo "the services did not start; the last lines of migrate, for which the workers wait:" >&2
 images/compose.sh logs --no-color --tail 3 migrate >&2
 exit "$status"

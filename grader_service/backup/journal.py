@@ -8,14 +8,13 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
 
 from grader_service.backup.place import ANSWERS, ERASURES, Place, fresh_name, reaching, stamp
 from grader_service.errors import ConfigurationError, InfrastructureError
-from grader_service.signing import known_keys
+from grader_service.signing import Signer
 from grader_service.store import outbox
 from grader_service.store.clock import db_now
 from grader_service.store.engine import SCHEMA, Store
@@ -61,13 +60,13 @@ class Journal:
     Args:
         place: where backups lie.
         store: with the answers.
-        key_dir: of the signing keys, whose public parts each entry names.
+        signer: whose public keys each entry names.
     """
 
-    def __init__(self, place: Place, store: Store, key_dir: Path) -> None:
+    def __init__(self, place: Place, store: Store, signer: Signer) -> None:
         self._place = place
         self._store = store
-        self._key_dir = key_dir
+        self._signer = signer
 
     def keep(self, letters: Sequence[Letter]) -> None:
         """Keeps the verdicts of these answers that are not kept yet; afterwards they may be sent.
@@ -80,7 +79,7 @@ class Journal:
             return
         found = self._read({str(letter.verdict_id) for letter in new})
         if found:
-            keys = known_keys(self._key_dir)
+            keys = [one.public_key for one in self._signer.keys().keys]
             entries = [
                 {
                     **entry,

@@ -4,7 +4,6 @@ import itertools
 import string
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import structlog
 from sqlalchemy import select
@@ -24,7 +23,7 @@ from grader_service.backup.place import (
     reaching,
 )
 from grader_service.errors import InfrastructureError
-from grader_service.signing import known_keys, private_key
+from grader_service.signing import Signer
 from grader_service.store import backups, rows
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store, schema_of
@@ -42,21 +41,22 @@ class What:
     """What a backup is made of."""
 
     store: Store
-    key_dir: Path
+    signer: Signer
+    """Whose public keys it has."""
     artifacts: ArtifactStore | None
     """None leaves them out: where their store has backups of its own."""
-    with_private_key: bool = False
+    private_key: bytes | None = None
+    """Taken along, in PEM form."""
 
 
 def make(place: Place, what: What, progress: Progress = lambda _: None) -> Manifest:
     """Makes a backup, within `backups.alone`. While it is made the service goes on working.
 
     Raises:
-        ConfigurationError: there is no private key to take along.
         InfrastructureError: the place, the database or the artifact store failed; what was begun is removed by a later
             `prune`.
     """
-    key = private_key(what.key_dir) if what.with_private_key else None
+    keys = what.signer.keys()
     begun_at = backups.now(what.store)  # before the snapshot: what was committed until now is in it
     name = fresh_name(begun_at)
     files: dict[str, SavedFile] = {}
@@ -76,8 +76,8 @@ def make(place: Place, what: What, progress: Progress = lambda _: None) -> Manif
             missing = _copy(place, what.artifacts, digests)
             kept = (f"{digest}\n".encode() for digest in digests)
             files[LISTED] = place.save(name, LISTED, kept)
-        if key is not None:
-            files[PRIVATE_KEY] = place.save_key(name, key)
+        if what.private_key is not None:
+            files[PRIVATE_KEY] = place.save_key(name, what.private_key)
         manifest = Manifest(
             name=name,
             begun_at=begun_at,
@@ -86,7 +86,8 @@ def make(place: Place, what: What, progress: Progress = lambda _: None) -> Manif
             database_schema=schema,
             files=files,
             missing_artifacts=tuple(missing),
-            public_keys=tuple(known_keys(what.key_dir)),
+            public_keys=tuple(one.public_key for one in keys.keys),
+            keys=keys,
         )
         place.finish(manifest)
     backups.made(what.store, name, begun_at)

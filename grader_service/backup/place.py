@@ -22,6 +22,7 @@ from pydantic import Field, ValidationError
 
 from grader_service.errors import ConfigurationError, GraderError, InfrastructureError, UsageError
 from grader_service.model.base import Frozen
+from grader_service.model.keys import KeyList
 from grader_service.store.files import Files
 
 log = structlog.get_logger(__name__)
@@ -61,6 +62,8 @@ class Manifest(Frozen):
     """Digests of those that the artifact store did not have."""
     public_keys: tuple[str, ...]
     """Hexadecimal; the one in use when it was made comes first."""
+    keys: KeyList | None = None
+    """The same with their times; None in a backup of a version before."""
 
     @property
     def rows(self) -> int:

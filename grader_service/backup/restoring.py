@@ -1,12 +1,12 @@
 """Restores a backup into an empty database, and what platforms were told since."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import select
 
-from grader_service import signing
+from grader_service import key_folder
 from grader_service.backup import verifying
 from grader_service.backup.adopting import Adopted, adopt
 from grader_service.backup.journal import entries, keys_of
@@ -14,6 +14,8 @@ from grader_service.backup.making import digests_of
 from grader_service.backup.place import PRIVATE_KEY, Manifest, Place, artifact_file, reaching
 from grader_service.backup.verifying import Checked
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
+from grader_service.model.keys import KeyList, PublicKey
+from grader_service.signing import Signer
 from grader_service.store import roles, rows, workers
 from grader_service.store.artifacts import ArtifactStore, DamagedArtifact
 from grader_service.store.clock import db_now
@@ -29,7 +31,8 @@ class Where:
     """Into what a backup is restored."""
 
     store: Store
-    key_dir: Path
+    keys: Path | Signer
+    """The folder of the signing keys, which takes those of the backup; or who has them, whom an operator tells."""
     artifacts: ArtifactStore
     actor: str
     """Who does it, for the audit trail."""
@@ -48,6 +51,8 @@ class Restored:
     """Digests of those that neither the backup nor the artifact store has, or that are damaged."""
     private_key: bool
     """Whether the key of the backup was put in place, to sign on with."""
+    unknown_keys: tuple[str, ...]
+    """Public keys of the backup and the journal that this service does not know as its own, hexadecimal."""
 
 
 def restore(place: Place, manifest: Manifest, where: Where, *, replace: bool, progress: Progress) -> Restored:
@@ -81,18 +86,39 @@ def restore(place: Place, manifest: Manifest, where: Where, *, replace: bool, pr
         )
     _require_unused(where.store, replace=replace)
     # Read once before anything is touched: what is damaged, or of a newer version, is told now.
-    keys = [*manifest.public_keys, *keys_of(entries(place, manifest.begun_at))]
-    private_key = _put_keys(place, manifest, where.key_dir, keys)
+    keys = saved_keys(place, manifest)
+    private_key = isinstance(where.keys, Path) and _put_keys(place, manifest, where.keys, keys)
+    known = {one.public_key for one in _known(where.keys).keys}
     count = _fill(place, manifest, where.store, progress)
     progress("answers since")
     adopted = adopt(where.store, entries(place, manifest.begun_at), where.actor)
     progress("artifacts")
     copied, lost = _copy_back(place, manifest, where.artifacts)
     progress("signatures")
-    checked = verifying.check(where.store, signing.known_keys(where.key_dir))
+    theirs = [one.public_key for one in keys.keys]
+    checked = verifying.check(where.store, known.union(theirs))
     with where.store.transaction() as connection:
         record(connection, "restored", where.actor, backup=manifest.name, adopted=adopted.verdicts)
-    return Restored(count, adopted, checked, copied, lost, private_key)
+    unknown = tuple(key for key in theirs if key not in known)
+    return Restored(count, adopted, checked, copied, lost, private_key, unknown)
+
+
+def _known(keys: Path | Signer) -> KeyList:
+    return key_folder.key_list(keys) if isinstance(keys, Path) else keys.keys()
+
+
+def saved_keys(place: Place, manifest: Manifest) -> KeyList:
+    """Public keys of a backup, and of the journal of answers since.
+
+    Raises:
+        ConfigurationError: an entry of the journal is of a newer version of the grader.
+        InfrastructureError: the place did not give it.
+    """
+    keys = manifest.keys or KeyList.of(manifest.public_keys)
+    for name in keys_of(entries(place, manifest.begun_at)):
+        if keys.get(name) is None:
+            keys = keys.with_key(PublicKey(public_key=name))
+    return keys
 
 
 def _require_unused(store: Store, *, replace: bool) -> None:
@@ -130,21 +156,15 @@ def _fill(place: Place, manifest: Manifest, store: Store, progress: Progress) ->
     return count
 
 
-def _put_keys(place: Place, manifest: Manifest, key_dir: Path, keys: Sequence[str]) -> bool:
+def _put_keys(place: Place, manifest: Manifest, key_dir: Path, keys: KeyList) -> bool:
     """Verdicts of these keys verify from now on; whether its private key is in use again."""
-    put = False
-    try:
-        if PRIVATE_KEY in manifest.files and not signing.has_key(key_dir):
-            with reaching(place.files.url), place.opened(manifest.name, PRIVATE_KEY) as file:
-                data = file.read()
-            signing.put_key(key_dir, data)
-            put = True
-        signing.retire(key_dir, keys)
-    except OSError as error:
-        raise ConfigurationError(
-            f"{error}; where {key_dir} cannot be written, put these public keys into its file retired-public-keys "
-            f"first, one in each line: {' '.join(keys)}"
-        ) from error
+    put = PRIVATE_KEY in manifest.files and not key_folder.has_key(key_dir)
+    if set(keys.keys) - set(key_folder.key_list(key_dir).keys):  # the folder may be one that cannot be written to
+        key_folder.add(key_dir, keys)
+    if put:
+        with reaching(place.files.url), place.opened(manifest.name, PRIVATE_KEY) as file:
+            data = file.read()
+        key_folder.make(key_dir, data)
     return put
 
 

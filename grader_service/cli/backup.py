@@ -36,7 +36,11 @@ def make(
         bool, typer.Option("--without-artifacts", help="Leave out what was handed in: its store is safe by itself.")
     ] = False,
     with_private_key: Annotated[
-        bool, typer.Option("--with-private-key", help="Take the signing key along: who reads it can forge verdicts.")
+        bool,
+        typer.Option(
+            "--with-private-key",
+            help="Take the signing key along: who reads it can forge verdicts. Only where GRADER_SIGNER is not set.",
+        ),
     ] = False,
     every_hours: Annotated[
         float | None, typer.Option(min=0.1, help="Go on, and make one whenever the newest is so old.")
@@ -48,14 +52,18 @@ def make(
     """
     from grader_service import wiring
     from grader_service.backup.making import What
+    from grader_service.key_folder import pem
+    from grader_service.signer.chosen import own_keys_only, signer_of
 
     settings = Settings()
     place = wiring.backup_place(settings)
+    if with_private_key:
+        own_keys_only(settings)
     what = What(
         wiring.ready_store(settings),
-        settings.key_dir,
+        signer_of(settings),
         None if without_artifacts else wiring.open_artifacts(settings),
-        with_private_key=with_private_key,
+        pem(settings.key_dir) if with_private_key else None,
     )
     if every_hours is None:
         _make(place, what, keep)
@@ -134,6 +142,7 @@ def restore(
     """
     from grader_service import wiring
     from grader_service.backup import restoring
+    from grader_service.signer.chosen import signer_of
 
     settings = Settings()
     place = wiring.backup_place(settings)
@@ -141,11 +150,21 @@ def restore(
     if replace and not yes and not typer.confirm("Delete all that the database holds, for ever?", err=True):
         raise UsageError("nothing was restored; `--yes` does not ask")
     store = wiring.open_store(settings)
-    where = restoring.Where(store, settings.key_dir, wiring.open_artifacts(settings), operator())
+    keys = settings.key_dir if settings.signer is None else signer_of(settings)
+    where = restoring.Where(store, keys, wiring.open_artifacts(settings), operator())
     with ProgressDisplay() as progress:
         done = restoring.restore(place, manifest, where, replace=replace, progress=progress.stage)
     wiring.migrate(settings)  # tables that were made anew know nothing of the services' roles
     raise typer.Exit(_told(manifest, done))
+
+
+@app.command("keys")
+def keys(name: Name = "newest") -> None:
+    """Print the public keys of a backup, and of the journal since, as JSON: for `grader keys add -`."""
+    from grader_service.backup.restoring import saved_keys
+
+    place = _place()
+    typer.echo(saved_keys(place, place.manifest(name)).model_dump_json(indent=2))
 
 
 def _told(manifest: "Manifest", done: "Restored") -> int:
@@ -164,6 +183,11 @@ def _told(manifest: "Manifest", done: "Restored") -> int:
         tell(f"  does not hold: verdict {verdict_id}")
     for digest in done.lost_artifacts[:_SHOWN]:
         tell(f"lost: artifact {digest}")
+    if done.unknown_keys:
+        tell(
+            f"the signer does not know these public keys of before: {', '.join(done.unknown_keys)}. What they "
+            "signed is refused until `grader backup keys` is given to `grader keys add -` where the signer runs"
+        )
     if done.private_key:
         tell("the signing key of the backup is in use again")
     tell(

@@ -11,15 +11,17 @@ import typer
 from grader_service.cli.arguments import operator
 from grader_service.cli.output import tell
 from grader_service.errors import InfrastructureError, UsageError
+from grader_service.model.erasure import ErasureNote
 from grader_service.settings import Settings
-from grader_service.signing import Signer
+from grader_service.signer.chosen import signer_of
 
 if TYPE_CHECKING:
     from grader_service.backup.place import Place
     from grader_service.store.engine import Store
     from grader_service.store.erasing import Erasure
 
-_SCHEMA = "grader.erasure/v1"
+_LONGEST = 8192
+"""Of a reference, in characters."""
 
 
 def erase(
@@ -39,10 +41,10 @@ def erase(
     from grader_service import wiring
     from grader_service.store import erasing
 
+    if len(reference) > _LONGEST:
+        raise UsageError(f"a reference has at most {_LONGEST} characters, got {len(reference)}; nothing was removed")
     settings = Settings()
-    store = wiring.ready_store(
-        settings
-    )  # as the judge, which removes what is old enough: operators remove nothing else
+    store = wiring.ready_store(settings)  # as the judge, which removes what is old enough: operators remove nothing else
     there = erasing.submissions_of(store, learner)
     earlier = erasing.notes_about(store, learner)
     tell(f"submissions of this learner: {there}")
@@ -52,7 +54,8 @@ def erase(
         raise UsageError("nothing was removed; `--yes` removes without asking")
     by = operator()
     place = _backups(settings, store)
-    signer = Signer.from_folder(settings.key_dir)
+    signer = signer_of(settings)
+    signer.keys()  # nothing is removed while nobody signs
     text = erasing.erase(
         store, learner, by, lambda done: json.dumps(signer.sign_document(_note(done, by, reference)), indent=2)
     )
@@ -98,20 +101,20 @@ def _note_for_backups(place: "Place", store: "Store", note: dict[str, Any]) -> N
 
 
 def _note(done: "Erasure", by: str, reference: str) -> dict[str, Any]:
-    return {
-        "schema": _SCHEMA,
-        "erasure_id": done.erasure_id,
-        "learner_sha256": done.learner_sha256,
-        "begun_at": _time(done.begun_at),
-        "finished_at": _time(done.finished_at),
-        "removed": dict(done.removed),
-        "by": by,
-        "reference": reference,
-    }
+    note = ErasureNote(
+        erasure_id=done.erasure_id,
+        learner_sha256=done.learner_sha256,
+        begun_at=_time(done.begun_at),
+        finished_at=_time(done.finished_at),
+        removed=done.removed,
+        by=by,
+        reference=reference,
+    )
+    return note.model_dump(mode="json", exclude={"signature"})
 
 
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(int(seconds), UTC)
 
 
 def _confirmed() -> bool:

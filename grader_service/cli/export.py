@@ -17,8 +17,8 @@ from grader_service.interchange.junit import junit
 from grader_service.interchange.prairielearn import prairielearn
 from grader_service.interchange.reading import MOST_BYTES, Found, Refused, read
 from grader_service.model.base import IDENTIFIER
+from grader_service.model.keys import public_key
 from grader_service.model.verdict import Verdict
-from grader_service.signing import public_key
 
 if TYPE_CHECKING:
     from grader_service.store.engine import Store

@@ -24,7 +24,7 @@ from grader_service.model.lab import LabSpec
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Status
 from grader_service.settings import Settings
-from grader_service.signing import Signer
+from grader_service.signer.chosen import signer_of
 
 if TYPE_CHECKING:
     from grader_service.grading.crew import Device
@@ -124,7 +124,7 @@ def grade(  # noqa: PLR0917 - one parameter per option
         registry,
         runner,
         chosen,
-        Signer.from_folder(settings.key_dir),
+        signer_of(settings),
         gpu,
         ProbeFiles(folders=() if check is None else probe_folders(check)),
         () if check is None else (check.resolve(),),

@@ -1,37 +1,127 @@
-"""`grader keys`: what signs verdicts."""
+"""`grader keys`: what signs verdicts, and what signed them."""
 
+import sys
+from datetime import datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from grader_service import key_folder
+from grader_service.cli.output import console, table_of
+from grader_service.errors import UsageError
+from grader_service.model.keys import KeyList, PublicKey, key_id
 from grader_service.settings import Settings
-from grader_service.signing import Signer, key_id, retired_keys
+from grader_service.signer.chosen import own_keys_only, signer_of
 
-app = typer.Typer(help="Signing keys: show, rotate.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Signing keys: list, show, make, rotate, revoke, add.", no_args_is_help=True, rich_markup_mode=None
+)
+GivenKey = Annotated[
+    str | None,
+    typer.Option("--key", metavar="FILE|-", help="Sign with this private key, in PEM form, in place of a new one."),
+]
+
+
+@app.command("list")
+def list_keys(
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="As it is published for platforms.")] = False,
+) -> None:
+    """List the public keys, the one in use first, with the times in which they signed, and those that are revoked."""
+    keys = signer_of(Settings()).keys()
+    if as_json:
+        typer.echo(keys.model_dump_json(indent=2))
+        return
+    table = table_of("id", "public key", "from", "until", "state")
+    for number, one in enumerate(keys.keys):
+        table.add_row(key_id(one.public_key), one.public_key, _time(one.from_), _time(one.until), _state(one, number))
+    console().print(table)
 
 
 @app.command("show")
 def show(
     *,
-    bare: Annotated[bool, typer.Option("--hex", help="Only the keys, in one line: GRADER_PUBLIC_KEYS.")] = False,
+    bare: Annotated[
+        bool, typer.Option("--hex", help="Only the keys, in one line, without revoked ones: GRADER_PUBLIC_KEYS.")
+    ] = False,
 ) -> None:
     """Print the public keys, the one in use first: id and 64 hexadecimal digits each."""
-    folder = Settings().key_dir
-    current, *retired = [Signer.from_folder(folder).public_key, *retired_keys(folder)]
+    keys = signer_of(Settings()).keys()
     if bare:
-        typer.echo(" ".join([current, *retired]))
+        typer.echo(" ".join(keys.trusted))
         return
-    typer.echo(f"{key_id(current)} {current} in use")
-    for key in retired:
-        typer.echo(f"{key_id(key)} {key} retired")
+    for number, one in enumerate(keys.keys):
+        typer.echo(f"{key_id(one.public_key)} {one.public_key} {_state(one, number)}")
+
+
+@app.command("make")
+def make(key: GivenKey = None) -> None:
+    """Make the first key of a new service. Where there is one, nothing is done, and the exit code is 2."""
+    made = key_folder.make(_own_folder(), _given(key))
+    typer.echo(f"{key_id(made)} {made} in use")
 
 
 @app.command("rotate")
-def rotate() -> None:
-    """Sign with a new key from the next start of judges and `worker regrade` on; old verdicts stay verifiable."""
-    folder = Settings().key_dir
-    before = Signer.from_folder(folder).public_key
-    after = Signer.rotate(folder).public_key
-    typer.echo(
-        f"{key_id(before)} {before} retired\n{key_id(after)} {after} in use; restart judges and `grader worker regrade`"
-    )
+def rotate(key: GivenKey = None) -> None:
+    """Sign with a new key from now on; what the old one signed stays verifiable."""
+    before, after = key_folder.rotate(_own_folder(), _given(key))
+    typer.echo(f"{key_id(before)} {before} retired\n{key_id(after)} {after} in use")
+
+
+@app.command("revoke")
+def revoke(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Its id, or its 64 hexadecimal digits.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="For everybody who reads the list.")],
+    since: Annotated[
+        datetime | None,
+        typer.Option(
+            metavar="TIME",
+            formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d"],
+            help="Believe what is dated before, such as 2026-11-28T10:00:00Z. Who has the key can date so: without it, "
+            "nothing of it is believed.",
+        ),
+    ] = None,
+) -> None:
+    """Say that a key was stolen: nothing that it signed is believed any more. `grader keys rotate` first."""
+    if len(reason) > 200:
+        raise UsageError(f"a reason has at most 200 characters, got {len(reason)}")
+    gone = key_folder.revoke(_own_folder(), key.lower(), reason, None if since is None else since.astimezone())
+    typer.echo(f"{key_id(gone.public_key)} {gone.public_key} {_state(gone, 1)}; give platforms the list anew")
+
+
+@app.command("add")
+def add(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="As `list --json` or `grader backup keys` prints it.")],
+) -> None:
+    """Know public keys of before as this service's own, such as those of a backup; print those that are new."""
+    for one in key_folder.add(_own_folder(), KeyList.read(_read(file), file)):
+        typer.echo(f"{key_id(one)} {one}")
+
+
+def _own_folder() -> Path:
+    settings = Settings()
+    own_keys_only(settings)
+    return settings.key_dir
+
+
+def _given(key: str | None) -> bytes | None:
+    return None if key is None else _read(key)
+
+
+def _read(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error}") from error
+
+
+def _state(key: PublicKey, number: int) -> str:
+    if key.revoked is not None:
+        since = f" since {_time(key.revoked.since)}" if key.revoked.since is not None else ""
+        return f"revoked{since}: {key.revoked.reason}"
+    return "retired" if number else "in use"
+
+
+def _time(time: datetime | None) -> str:
+    return "" if time is None else time.astimezone().isoformat(timespec="seconds")

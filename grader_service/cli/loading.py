@@ -23,6 +23,7 @@ _WHERE = {
     "metrics": "operate:metrics",
     "web": "web:web",
     "worker": "worker:app",
+    "signer": "signer:signer",
     "regrade": "regrade:app",
     "cohort": "cohorts:app",
     "devices": "devices:app",

@@ -1,40 +1,80 @@
-"""`grader verify`: does the signature of a verdict, or of a note of an erasure, hold?"""
+"""`grader verify`: does the signature of a verdict, or of a note of an erasure, hold, and is its key believed?"""
 
 import json
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from grader_service.errors import UsageError
+from grader_service.model.keys import KeyList, public_key
 from grader_service.settings import Settings
-from grader_service.signing import Signer, public_key, retired_keys, signed_by
+from grader_service.signer.chosen import signer_of
+from grader_service.signing import doubt, signed_by
 
 
 def verify(
-    path: Annotated[Path, typer.Argument(help="A verdict as JSON, or the note of an erasure.")],
+    path: Annotated[str, typer.Argument(metavar="FILE|-", help="A verdict as JSON, or the note of an erasure.")],
     key: Annotated[
         str | None,
         typer.Option(
             help="Public key to expect, 64 hexadecimal digits; this grader's own, retired ones too, when not given."
         ),
     ] = None,
+    keys: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keys to expect, as `grader keys list --json` prints them.")
+    ] = None,
+    *,
+    stored: Annotated[
+        bool,
+        typer.Option(
+            "--stored", help="Ask the database, too: a verdict that it holds unchanged is confirmed whatever its key."
+        ),
+    ] = False,
 ) -> None:
-    """Check the signature of a verdict, or of a note of an erasure. Exit code 0 when it holds, 1 when it does not."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path} cannot be read as JSON: {error}") from error
-    if key is not None:
-        expected = [public_key(key)]
-    else:
-        folder = Settings().key_dir
-        expected = [Signer.from_folder(folder).public_key, *retired_keys(folder)]
+    """Check the signature of a verdict, or of a note of an erasure. Exit code 0 when it holds, 1 when it does not.
+
+    Nor does it where the key was revoked, or was not in use at the time that the verdict has in it.
+    """
+    document = _document(path)
     actual = signed_by(document) if isinstance(document, dict) else None
+    expected = _expected(key, keys)
     if actual is None:
         typer.echo(f"{path}: the signature does not hold: it was changed, or was never signed")
         raise typer.Exit(1)
-    if actual not in expected:
-        typer.echo(f"{path}: signed by another key, {actual}; expected {' or '.join(expected)}")
+    reason = doubt(document, actual, expected)
+    if reason is not None and stored and _held(document):
+        typer.echo(f"{path}: the database holds it as it is; but its key {actual} {reason}")
+        return
+    if reason is not None:
+        typer.echo(f"{path}: not believed: it is signed by {actual}, which {reason}")
         raise typer.Exit(1)
     typer.echo(f"{path}: signed by {actual}")
+
+
+def _document(path: str) -> Any:
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        return json.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path} cannot be read as JSON: {error}") from error
+
+
+def _expected(key: str | None, file: Path | None) -> KeyList:
+    if key is not None:
+        return KeyList.of([public_key(key)])
+    if file is None:
+        return signer_of(Settings()).keys()
+    try:
+        return KeyList.read(file.read_bytes(), str(file))
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error}") from error
+
+
+def _held(document: dict[str, Any]) -> bool:
+    from grader_service.cli.database import service_store
+    from grader_service.store.results import verdict_document
+
+    text = verdict_document(service_store(), str(document.get("verdict_id")))
+    return text is not None and json.loads(text) == document

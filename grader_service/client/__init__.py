@@ -20,6 +20,7 @@ from grader_service.client.errors import (
 )
 from grader_service.client.received import ReceivedVerdict
 from grader_service.client.signatures import verify
+from grader_service.model.keys import KeyList
 from grader_service.model.verdict import Mode, Outcome, Status, Verdict
 from grader_service.service.message import ArtifactMessage, ReplyTo
 
@@ -29,6 +30,7 @@ __all__ = [
     "Client",
     "ClientError",
     "InvalidRequest",
+    "KeyList",
     "MessageRejected",
     "Mode",
     "Outcome",

@@ -21,8 +21,9 @@ from grader_service.client.errors import (
 )
 from grader_service.client.received import ReceivedVerdict
 from grader_service.client.server import Server
-from grader_service.client.signatures import verify
+from grader_service.client.signatures import known_keys, verify
 from grader_service.client.wire import celery_message, result_key, result_of
+from grader_service.model.keys import KeyList
 from grader_service.model.verdict import Status
 from grader_service.service.message import MAX_INLINE_BYTES, ArtifactMessage, Malformed, ReplyTo, parse_message
 
@@ -44,14 +45,18 @@ class Client:
         result_url: of the Redis where the service keeps results (its GRADER_RESULT_URL), in the same form; with
             `compose.yaml` it is another one than the broker, on port 6380. None where the broker keeps them.
         public_keys: keys of the service. When there are any, `wait` returns verdicts that one of them signed, and
-            raises on others; without them no signature is checked.
+            raises on others; without them no signature is checked. Either 64 hexadecimal digits each, or the list
+            with their times that `grader keys list --json` prints (`KeyList.read`).
 
     Raises:
-        InvalidRequest: one of the two is no Redis URL; the text says which.
+        InvalidRequest: one of the two is no Redis URL, or a key is none; the text says which.
     """
 
-    def __init__(self, broker_url: str, *, result_url: str | None = None, public_keys: Iterable[str] = ()) -> None:
-        self._keys = tuple(public_keys)
+    def __init__(
+        self, broker_url: str, *, result_url: str | None = None, public_keys: Iterable[str] | KeyList = ()
+    ) -> None:
+        keys = known_keys(public_keys)
+        self._keys = keys if isinstance(public_keys, KeyList) or keys.keys else None
         self._broker = self._results = Server(broker_url, "the broker", "the service's Redis")
         if result_url is not None and result_url != broker_url:
             expected = "the Redis that the service's GRADER_RESULT_URL names"
@@ -146,7 +151,7 @@ class Client:
             TimedOut: it did not come in time.
             TryLater: the service did not take the submission for now.
             MessageRejected: the service cannot use the message.
-            SignatureInvalid: none of `public_keys` signed it.
+            SignatureInvalid: none of `public_keys` signed it, or one that is not believed for its time.
             UnexpectedAnswer: what came is no verdict.
             BrokerUnreachable: the results' Redis does not answer; a moment's absence while it waits is passed over.
         """
@@ -212,7 +217,7 @@ class Client:
                 f"the result of task {submission_id} is no verdict: {str(error)[:500]}. Is {self._results.shown} "
                 "where the service keeps results, and do no other workers take messages from its queues?"
             ) from None
-        if self._keys:
+        if self._keys is not None:
             verify(verdict, self._keys)
         if verdict.status is Status.REJECTED and verdict.code.startswith(_LATER):
             raise TryLater(verdict)

@@ -12,6 +12,7 @@ from celery import Celery
 
 from checks.registry import Registry
 from grader_service import wiring
+from grader_service.confinement import hide_this_process
 from grader_service.errors import InfrastructureError
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.verdict import Verdict
@@ -30,11 +31,19 @@ from grader_service.service import collecting, pulse
 from grader_service.service.collecting import Collector
 from grader_service.service.intake import IntakeDesk, receive_all, refuse_unreadable
 from grader_service.service.judge import JudgeDesk, judge_next
-from grader_service.service.readiness import BROKER, RESULTS, Probe, Readiness, database_probe, state_folder_probe
+from grader_service.service.readiness import (
+    BROKER,
+    RESULTS,
+    Probe,
+    Readiness,
+    database_probe,
+    signer_probe,
+    state_folder_probe,
+)
 from grader_service.service.retaining import Retention
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
-from grader_service.signing import Signer
+from grader_service.signer.chosen import signer_of
 from grader_service.state_folder import require_own
 from grader_service.store import dead_letters, workers
 from grader_service.store.engine import Store
@@ -51,6 +60,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     Raises:
         ConfigurationError: a lab, plugin or setting is wrong.
     """
+    hide_this_process()
     require_own(settings.state_dir)
     store = wiring.ready_store(settings)
     servers = {BROKER: wiring.open_redis(settings), RESULTS: wiring.open_results(settings)}
@@ -63,7 +73,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
         store=store,
         artifacts=wiring.open_artifacts(settings),
         registry=Registry(),
-        signer=Signer.from_folder(settings.key_dir),
+        signer=signer_of(settings),
         limits=wiring.intake_limits(settings),
         actor=owner,
     )
@@ -77,6 +87,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
         [
             state_folder_probe(settings.state_dir),
             database_probe(store),
+            signer_probe(desk.signer),
             *(Probe(name, partial(require_answer, redis, name)) for name, redis in servers.items()),
         ],
         # One that is away was waited for already.
@@ -127,7 +138,7 @@ class Child:
             self._desk = JudgeDesk(
                 store=wiring.open_store(self._settings),
                 registry=Registry(),
-                signer=Signer.from_folder(self._settings.key_dir),
+                signer=signer_of(self._settings),
                 owner=f"{self._owner}/{os.getpid()}",
                 lease_s=self._settings.lease_s,
                 retry=wiring.retry_policy(self._settings),

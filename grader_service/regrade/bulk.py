@@ -17,7 +17,7 @@ from grader_service.model.lab import LabSpec
 from grader_service.regrade.kept_labs import kept_lab
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.verdict_making import verdict_on
-from grader_service.signing import Signer
+from grader_service.signing import Signer, SignerAway
 from grader_service.store import regrades
 from grader_service.store.engine import Store, StoreUnavailable
 from grader_service.store.regrade_work import Answer, Chunk, Job, claim_chunk, give_back, renew_chunk, store_answers
@@ -59,7 +59,9 @@ def judge_chunk(desk: BulkDesk, stopped: Callable[[], bool] = lambda: False, *, 
     Raises:
         StoreUnavailable: the database failed; the lease will run out.
         LabNotHere: it cost one item a try, so that an operator sees it, and no other item anything.
+        SignerAway: nobody signs now; nothing was claimed.
     """
+    desk.signer.keys()
     chunk = claim_chunk(desk.store, desk.owner, desk.lease_s, size)
     if chunk is None:
         return None
@@ -69,7 +71,11 @@ def judge_chunk(desk: BulkDesk, stopped: Callable[[], bool] = lambda: False, *, 
         for job in chunk.jobs:
             if stopped():
                 break
-            answers.append(_answer(desk, chunk, job))
+            try:
+                answers.append(_answer(desk, chunk, job))
+            except SignerAway as error:  # which the next chunk is not begun without
+                log.warning("signer_away", batch=chunk.batch_id, error=str(error))
+                break
         policy = desk.retry
         kept = store_answers(desk.store, chunk, answers, max_attempts=policy.max_attempts, delay_s=policy.delay_s)
         if len(answers) < len(chunk.jobs):
@@ -103,7 +109,7 @@ def _answer(desk: BulkDesk, chunk: Chunk, job: Job) -> Answer:
         lab = _labs(desk, chunk.batch_id)[job.submission.lab]
         verdict = verdict_on(job.submission, lab, job.run_id, kind, document, desk.registry, desk.judging)
         return Answer(job, desk.signer.sign(verdict))
-    except StoreUnavailable:
+    except (StoreUnavailable, SignerAway):
         raise
     except GraderError as error:
         log.warning("item_failed", batch=chunk.batch_id, submission_id=job.submission.submission_id, error=str(error))

@@ -14,6 +14,7 @@ import structlog
 
 from checks.registry import Registry
 from grader_service import wiring
+from grader_service.confinement import hide_this_process
 from grader_service.errors import InfrastructureError
 from grader_service.garbage import look_seldom
 from grader_service.judge_process import JudgeProcess
@@ -21,7 +22,7 @@ from grader_service.logs import configure_logs
 from grader_service.regrade.bulk import BulkDesk, LabNotHere, judge_chunk
 from grader_service.regrade.yielding import LiveWatch, lower_priority
 from grader_service.settings import Settings
-from grader_service.signing import Signer
+from grader_service.signer.chosen import signer_of
 
 log = structlog.get_logger(__name__)
 
@@ -37,12 +38,13 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     threading.Thread(target=_watch, args=(stop,), name="parent", daemon=True).start()
-    lower_priority()
+    lower_priority()  # before the next line, after which what it writes to is root's
+    hide_this_process()
     settings = Settings()
     desk = BulkDesk(
         store=wiring.open_store(settings),
         registry=Registry(),
-        signer=Signer.from_folder(settings.key_dir),
+        signer=signer_of(settings),
         owner=sys.argv[1],
         judging=JudgeProcess(),
         lease_s=settings.lease_s,

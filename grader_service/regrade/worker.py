@@ -13,12 +13,13 @@ import structlog
 
 from checks.registry import Registry
 from grader_service import wiring
+from grader_service.confinement import hide_this_process
 from grader_service.regrade.releasing import ReleaseDesk, release_due
 from grader_service.service import pulse
-from grader_service.service.readiness import Readiness, database_probe, state_folder_probe
+from grader_service.service.readiness import Readiness, database_probe, signer_probe, state_folder_probe
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
-from grader_service.signing import Signer
+from grader_service.signer.chosen import signer_of
 from grader_service.state_folder import require_own
 from grader_service.store import workers
 from grader_service.store.regrade_work import expire_items, settle_all
@@ -39,13 +40,14 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
     Raises:
         ConfigurationError: a lab, plugin or setting is wrong.
     """
+    hide_this_process()
     require_own(settings.state_dir)
     store = wiring.ready_store(settings)
     owner = f"{socket.gethostname()}/regrade/{uuid.uuid4().hex[:8]}"
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    Signer.from_folder(settings.key_dir)  # makes the key where there is none, before several processes would
+    signer = signer_of(settings)
     policy = wiring.retry_policy(settings)
     releasing = ReleaseDesk(store, wiring.open_artifacts(settings), Registry(), owner)
     readiness = Readiness(
@@ -53,7 +55,7 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
         store,
         settings.state_dir,
         (pulse.REGRADE,),
-        [state_folder_probe(settings.state_dir), database_probe(store)],
+        [state_folder_probe(settings.state_dir), database_probe(store), signer_probe(signer)],
         chores=lambda: sweeper.failing,
     )
     sweeper = Sweeper(

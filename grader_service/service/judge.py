@@ -14,7 +14,7 @@ from grader_service.regrade.kept_labs import kept_lab
 from grader_service.service.keeper import Keeper
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.verdict_making import cancelled, verdict_on
-from grader_service.signing import Signer
+from grader_service.signing import Signer, SignerAway
 from grader_service.store import leases, results
 from grader_service.store.engine import Store
 from grader_service.store.leases import Claim
@@ -40,9 +40,16 @@ class JudgeDesk:
 def judge_next(desk: JudgeDesk) -> Verdict | None:
     """Judges the run that should come next; None when there is none, or when it failed or was lost.
 
+    While nobody signs it claims none, and a run that it had claimed goes back uncounted.
+
     Raises:
         StoreUnavailable: the database failed.
     """
+    try:
+        desk.signer.keys()
+    except SignerAway as error:
+        log.warning("signer_away", error=str(error))
+        return None
     claim = leases.claim(desk.store, "judge", desk.owner, desk.lease_s)
     if claim is None:
         return None
@@ -52,6 +59,10 @@ def judge_next(desk: JudgeDesk) -> Verdict | None:
     ):
         try:
             verdict = desk.signer.sign(_verdict(desk, claim))
+        except SignerAway as error:
+            leases.give_back(desk.store, claim, str(error))
+            log.warning("signer_away", error=str(error))
+            return None
         except GraderError as error:
             state = leases.fail(
                 desk.store,

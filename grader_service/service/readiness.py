@@ -17,6 +17,7 @@ from grader_service import state_folder
 from grader_service.errors import GraderError, InfrastructureError
 from grader_service.service import pulse
 from grader_service.service.disk_use import disk_use
+from grader_service.signing import Signer
 from grader_service.store import canaries, devices, workers
 from grader_service.store.engine import Store, StoreUnavailable
 
@@ -62,6 +63,11 @@ def state_folder_probe(state_dir: Path) -> Probe:
 def database_probe(store: Store) -> Probe:
     """The database answers, with a schema that this version can work with."""
     return Probe(DATABASE, store.check_schema)
+
+
+def signer_probe(signer: Signer) -> Probe:
+    """Somebody signs verdicts."""
+    return Probe("signer", signer.keys)
 
 
 def device_probe(store: Store, device_id: str, *, canary: bool = False) -> Probe:

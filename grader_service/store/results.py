@@ -155,6 +155,13 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
         return True
 
 
+def verdict_document(store: Store, verdict_id: str) -> str | None:
+    """A verdict as it is stored, in force or not, as JSON; None where there is none of this id."""
+    statement = select(VerdictRow.document).where(VerdictRow.verdict_id == verdict_id)
+    with store.transaction() as connection:
+        return connection.execute(statement).scalar()
+
+
 def store_blob(connection: Connection, digest: str, data: bytes) -> None:
     """Keeps bytes under their digest; twice changes nothing."""
     values = {"sha256": digest, "size_bytes": len(data), "data": zlib.compress(data, 6)}

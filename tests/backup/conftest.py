@@ -71,13 +71,13 @@ class Owned:
     def answer(self) -> list[Letter]:
         """Keeps what is due in the journal, and takes it for sent."""
         letters = outbox.due(self.store)
-        Journal(self.place, self.store, self.folder / "keys").keep(letters)
+        Journal(self.place, self.store, self.signer).keep(letters)
         outbox.delivered(self.store, [letter.id for letter in letters])
         return letters
 
     def back_up(self, **options):
         """Makes a backup; its manifest."""
-        return making.make(self.place, What(self.store, self.folder / "keys", self.artifacts, **options))
+        return making.make(self.place, What(self.store, self.signer, self.artifacts, **options))
 
     def restore(self, name=NEWEST, *, replace=False):
         """Restores a backup into this one."""

@@ -40,7 +40,7 @@ def kept(place):
 def test_an_answer_is_kept_once_before_it_is_sent(owned, place, app):
     """Also where it cannot be sent, and is tried again; without the bytes of what the run found."""
     verdict_id = owned.grade(1)
-    post = Post(owned.store, app, 100, Journal(place, owned.store, owned.folder / "keys"))
+    post = Post(owned.store, app, 100, Journal(place, owned.store, owned.signer))
     broken = Post(owned.store, make_answers_app(Settings(redis_url="redis://127.0.0.1:1/0")), 100, post._journal)
     assert broken.deliver_due() == 0
     (entry,) = kept(place)
@@ -61,7 +61,7 @@ def test_nothing_is_sent_while_the_journal_cannot_be_written(owned, tmp_path, ap
         enqueue(connection, None, "task-9", None, None, document=json.dumps({"verdict_id": "v"}))
     (tmp_path / "backups").write_text("a file where the folder should be")
     place = Place(f"file://{tmp_path}/backups")
-    post = Post(owned.store, app, 100, Journal(place, owned.store, owned.folder / "keys"))
+    post = Post(owned.store, app, 100, Journal(place, owned.store, owned.signer))
     with pytest.raises(InfrastructureError, match=r"the backup store .*/backups failed"):
         post.deliver_all()
     assert not app.AsyncResult("task-1").ready()
@@ -77,7 +77,7 @@ def test_many_answers_are_one_file(owned, place, app):
     for number in range(5):
         owned.grade(number, learner=f"l{number}")
         owned.accept(number, learner=f"l{number}")  # posted again: a second answer
-    assert Post(owned.store, app, 100, Journal(place, owned.store, owned.folder / "keys")).deliver_all() == 10
+    assert Post(owned.store, app, 100, Journal(place, owned.store, owned.signer)).deliver_all() == 10
     assert len(place.files.names(ANSWERS)) == 1
     entries = kept(place)
     assert {entry["rows"]["submission"]["submission_id"] for entry in entries} == {f"s:{n}" for n in range(5)}

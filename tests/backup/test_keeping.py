@@ -6,11 +6,13 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import update
 
-from grader_service.backup import checking, making
+from grader_service.backup import checking, making, restoring
 from grader_service.backup.place import ANSWERS, ARTIFACTS, PRIVATE_KEY, Place
+from grader_service.backup.restoring import Where
 from grader_service.errors import ConfigurationError, InfrastructureError
+from grader_service.key_folder import add, key_list, pem, revoke, rotate
 from grader_service.service.metrics import StoreCollector
-from grader_service.signing import Signer, retired_keys
+from grader_service.signing import Signer
 from grader_service.store import backups
 from grader_service.store.clock import db_now
 from grader_service.store.retention_tables import BackupRow
@@ -112,7 +114,7 @@ def test_a_full_place_is_not_a_missing_artifact(owned, monkeypatch):
 def test_a_key_that_is_not_there_is_told_before_all_else(owned):
     """As what it is."""
     with pytest.raises(ConfigurationError, match="the signing key cannot be read"):
-        owned.back_up(with_private_key=True)
+        owned.back_up(private_key=pem(owned.folder / "keys"))
     assert owned.place.broken_off() == []
 
 
@@ -122,14 +124,39 @@ def test_verdicts_of_a_lost_key_verify(owned, empty):
     owned.back_up()
     done = empty.restore()
     assert (done.private_key, done.checked.bad) == (False, [])
-    assert retired_keys(empty.folder / "keys") == [owned.signer.public_key]
+    assert [one.public_key for one in key_list(empty.folder / "keys").keys] == [owned.signer.public_key]
     assert empty.signer.public_key != owned.signer.public_key
+
+
+def test_the_list_of_keys_comes_back(owned, empty):
+    """With the times in which they signed, and what is revoked."""
+    owned.grade(1)
+    stolen = owned.signer.public_key
+    rotate(owned.folder / "keys")
+    revoke(owned.folder / "keys", stolen, "stolen", None)
+    owned.back_up()
+    done = empty.restore()
+    assert done.checked.bad == []
+    assert key_list(empty.folder / "keys") == owned.signer.keys()
+    assert [one.revoked is not None for one in owned.signer.keys().keys] == [False, True]
+
+
+def test_keys_of_a_signer_elsewhere_are_left_to_it(owned, empty, tmp_path):
+    """What it does not know is named, with the list to tell it; signatures are checked with both."""
+    owned.grade(1)
+    manifest = owned.back_up()
+    signer = Signer.from_folder(tmp_path / "signer")
+    where = Where(empty.store, signer, empty.artifacts, "operator:eve")
+    done = restoring.restore(owned.place, manifest, where, replace=False, progress=lambda _: None)
+    assert (done.unknown_keys, done.private_key, done.checked.bad) == ((owned.signer.public_key,), False, [])
+    assert add(tmp_path / "signer", restoring.saved_keys(owned.place, manifest)) == [owned.signer.public_key]
+    assert restoring.restore(owned.place, manifest, where, replace=True, progress=lambda _: None).unknown_keys == ()
 
 
 def test_a_private_key_that_was_taken_along_signs_on(owned, empty):
     """Unless there is one already."""
     owned.grade(1)
-    assert PRIVATE_KEY in owned.back_up(with_private_key=True).files
+    assert PRIVATE_KEY in owned.back_up(private_key=pem(owned.folder / "keys")).files
     assert empty.restore().private_key
     assert empty.signer.public_key == owned.signer.public_key
     assert (empty.folder / "keys" / PRIVATE_KEY).stat().st_mode & 0o777 == 0o600

@@ -9,7 +9,7 @@ from sqlalchemy import insert, select, update
 from grader_service.backup import making
 from grader_service.backup.journal import note_erasure
 from grader_service.errors import ConfigurationError, InfrastructureError
-from grader_service.signing import Signer
+from grader_service.key_folder import rotate
 from grader_service.store import attempts, backups, erasing, leases, operations, outbox, reconciling, results
 from grader_service.store.acceptance import Repeated, run_row
 from grader_service.store.clock import db_now
@@ -195,7 +195,7 @@ def test_keys_that_came_since_are_known(owned, empty):
     """A backup names those of its day; the journal those that signed later."""
     owned.grade(1)
     owned.back_up()
-    Signer.rotate(owned.folder / "keys")
+    rotate(owned.folder / "keys")
     owned.grade(2)
     owned.answer()
     done = empty.restore()

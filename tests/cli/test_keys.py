@@ -3,13 +3,19 @@
 import json
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import pytest
 
-from grader_service import verdicts
+from grader_service import key_folder, verdicts, wiring
 from grader_service.errors import ConfigurationError, UsageError
-from grader_service.signing import Signer, retired_keys, signed_by
+from grader_service.key_folder import private_key
+from grader_service.model.keys import key_id
+from grader_service.settings import Settings
+from grader_service.signing import KeySigner, Signer, signed_by
+from grader_service.store import leases, results
 from tests.command_line import grader, invoked, typed
+from tests.store.test_store import a_submission, a_verdict, accept
 
 
 def test_a_key_is_made_once_and_is_its_owners(tmp_path):
@@ -27,7 +33,10 @@ def test_after_a_rotation_both_keys_are_accepted(tmp_path):
     assert grader("keys", "rotate", state_dir=tmp_path).returncode == 0
     new = Signer.from_folder(folder).sign(verdicts.refused("s:2", "lab", "archive.link", "no"))
     stranger = Signer.from_folder(tmp_path / "other").sign(verdicts.refused("s:3", "lab", "archive.link", "no"))
-    assert signed_by(old.model_dump(mode="json")) == retired_keys(folder)[0]
+    assert [one.public_key for one in key_folder.key_list(folder).keys] == [
+        new.signature.public_key,
+        signed_by(old.model_dump(mode="json")),
+    ]
     for name, verdict, expected in (("old", old, 0), ("new", new, 0), ("stranger", stranger, 1)):
         path = tmp_path / f"{name}.json"
         path.write_text(verdict.model_dump_json())
@@ -64,3 +73,102 @@ def test_a_signature_survives_another_language(tmp_path):
     shuffled = json.loads(text, object_pairs_hook=lambda pairs: dict(reversed(pairs)))
     assert signed_by(shuffled) is not None
     assert signed_by({**shuffled, "score": 99}) is None
+
+
+def listed(state_dir):
+    """The list as JSON has it."""
+    return json.loads(grader("keys", "list", "--json", state_dir=state_dir).stdout)["keys"]
+
+
+def test_a_key_has_a_time_in_which_it_signs(tmp_path):
+    """From when it is made until it is rotated; one from before the list was kept has no bounds."""
+    folder = tmp_path / "keys"
+    first = Signer.from_folder(folder).public_key
+    (folder / "public-keys.json").unlink()  # as a version before left it
+    (folder / "retired-public-keys").write_text(f"{'ab' * 32}\n")
+    assert [(one["public_key"], one["from"], one["until"]) for one in listed(tmp_path)] == [
+        (first, None, None), ("ab" * 32, None, None)
+    ]  # fmt: skip
+    began = datetime.now(UTC).replace(microsecond=0)
+    assert grader("keys", "rotate", state_dir=tmp_path).returncode == 0
+    second, old, oldest = listed(tmp_path)
+    assert (old["public_key"], oldest["public_key"]) == (first, "ab" * 32)
+    assert began <= datetime.fromisoformat(second["from"]) == datetime.fromisoformat(old["until"])
+    assert second["until"] is None
+
+
+def test_a_revoked_key_is_not_believed(tmp_path):
+    """Nothing of it, or nothing that is dated since; the database confirms what it holds unchanged."""
+    settings = Settings(state_dir=tmp_path)
+    key = Signer.from_folder(settings.key_dir).public_key
+    store = wiring.ready_store(settings)
+    accept(store, a_submission(1))
+    results.store_evidence(store, leases.claim(store, "run", "r", 60), "rejection", b"{}", {})
+    claim = leases.claim(store, "judge", "j", 60)
+    verdict = Signer.from_folder(settings.key_dir).sign(a_verdict(claim.submission_id))
+    assert results.store_verdict(store, claim, verdict)
+    store.close()
+    path = tmp_path / "verdict.json"
+    path.write_text(verdict.model_dump_json(indent=2))
+    environment = {"GRADER_STATE_DIR": str(tmp_path)}
+    with pytest.raises(UsageError, match="is the key that signs: `grader keys rotate` first"):
+        invoked("keys", "revoke", key, "--reason", "stolen", **environment)
+    invoked("keys", "rotate", **environment)
+    invoked("keys", "revoke", key_id(key), "--reason", "stolen", "--since", "2999-01-01T00:00:00Z", **environment)
+    assert invoked("verify", str(path), **environment).stdout.endswith(f"signed by {key}\n")
+    invoked("keys", "revoke", key.upper(), "--reason", "stolen", **environment)
+    assert "which is revoked: stolen" in invoked("verify", str(path), status=1, **environment).stdout
+    assert key not in invoked("keys", "show", "--hex", **environment).stdout
+    assert "revoked: stolen" in invoked("keys", "show", **environment).stdout
+    published = tmp_path / "published.json"
+    published.write_text(invoked("keys", "list", "--json", **environment).stdout)
+    invoked("verify", str(path), "--keys", str(published), status=1, GRADER_STATE_DIR=str(tmp_path / "nobody"))
+    assert "the database holds it as it is" in invoked("verify", str(path), "--stored", **environment).stdout
+    with pytest.raises(UsageError, match="is no key of this service"):
+        invoked("keys", "revoke", "0" * 16, "--reason", "x", **environment)
+
+
+def test_what_a_stolen_key_forges_is_not_in_the_database(tmp_path):
+    """However it is dated."""
+    settings = Settings(state_dir=tmp_path)
+    thief = Signer.from_folder(settings.key_dir)
+    stolen = KeySigner(private_key(settings.key_dir))
+    wiring.ready_store(settings).close()
+    path = tmp_path / "verdict.json"
+    path.write_text(stolen.sign(verdicts.refused("s:1", "lab", "archive.link", "no")).model_dump_json())
+    environment = {"GRADER_STATE_DIR": str(tmp_path)}
+    key = thief.public_key
+    invoked("keys", "rotate", **environment)
+    invoked("keys", "revoke", key, "--reason", "stolen", **environment)
+    invoked("verify", str(path), "--stored", status=1, **environment)
+
+
+def test_a_first_key_is_made_once_and_may_be_given(tmp_path):
+    """From where its owner keeps secrets; it is not put in the place of another one in silence."""
+    other = tmp_path / "other"
+    assert grader("keys", "make", state_dir=other).returncode == 0
+    pem = (other / "keys" / "verdict-signing.pem").read_text()
+    assert grader("keys", "make", "--key", "-", state_dir=tmp_path, text_in=pem).returncode == 0
+    assert Signer.from_folder(tmp_path / "keys").public_key == Signer.from_folder(other / "keys").public_key
+    done = grader("keys", "make", state_dir=tmp_path)
+    assert (done.returncode, "`grader keys rotate` puts another in its place" in done.stderr) == (2, True)
+    done = grader("keys", "rotate", "--key", "-", state_dir=tmp_path, text_in="nonsense")
+    assert (done.returncode, "not a private key in PEM form" in done.stderr) == (2, True)
+
+
+def test_keys_of_before_are_added(tmp_path):
+    """With their times, and with what was revoked, which is not taken back and does not sign again."""
+    other = tmp_path / "other"
+    stolen = Signer.from_folder(other / "keys").public_key
+    pem = (other / "keys" / "verdict-signing.pem").read_bytes()
+    (tmp_path / "stolen.pem").write_bytes(pem)
+    for words in (["rotate"], ["revoke", stolen, "--reason", "stolen"]):
+        invoked("keys", *words, GRADER_STATE_DIR=str(other))
+    (tmp_path / "list.json").write_text(grader("keys", "list", "--json", state_dir=other).stdout)
+    environment = {"GRADER_STATE_DIR": str(tmp_path)}
+    invoked("keys", "make", **environment)
+    assert len(invoked("keys", "add", str(tmp_path / "list.json"), **environment).stdout.splitlines()) == 2
+    assert invoked("keys", "add", str(tmp_path / "list.json"), **environment).stdout == ""
+    assert listed(tmp_path)[1:] == listed(other)
+    with pytest.raises(UsageError, match="is revoked: stolen; it must not sign again"):
+        invoked("keys", "rotate", "--key", str(tmp_path / "stolen.pem"), **environment)

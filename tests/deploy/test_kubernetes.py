@@ -19,8 +19,8 @@ from sqlalchemy import make_url, text
 
 from grader_service import health
 from grader_service.cli.app import app
+from grader_service.key_folder import KEY_FILE
 from grader_service.settings import Settings
-from grader_service.signing import _KEY_FILE
 from grader_service.store import devices, leases, results, workers
 from grader_service.store.engine import Store
 from grader_service.store.rights import RIGHTS
@@ -38,13 +38,14 @@ KEDA = yaml.safe_load((FOLDER / "keda" / "kustomization.yaml").read_text())["res
 FILES = [FOLDER / name for name in CORE] + [FOLDER / "keda" / name for name in KEDA]
 DOCUMENTS = [(path, one) for path in FILES for one in yaml.safe_load_all(path.read_text())]
 OBJECTS = [document for _, document in DOCUMENTS]
+KEYS = "grader-signing-key"
 SECRETS = {
     "grader-postgres": {"password"},
     **{f"grader-postgres-{role}": {"password"} for role in RIGHTS},
     "grader-redis": {"password"},
     "grader-web": {"viewer", "operator"},
     "grader-artifacts": {"access-key-id", "secret-access-key"},
-    "grader-signing-key": {_KEY_FILE},
+    KEYS: {KEY_FILE},
 }
 """Made by hand, as docs/scaling.md tells; each with its keys."""
 
@@ -201,6 +202,23 @@ def test_each_service_has_its_own_role_of_the_database():
     (projected,) = (v["projected"]["sources"] for v in job["spec"]["template"]["spec"]["volumes"] if "projected" in v)
     paths = {source["secret"]["name"]: source["secret"]["items"][0]["path"] for source in projected}
     assert paths == {f"grader-postgres-{role}": f"postgres_{role}" for role in RIGHTS}
+def test_signers_alone_have_the_signing_key():
+    """As a user of their own, beside who asks them; so it is in the CronJob."""
+    pods = [template["spec"] for _, _, template in workloads()]
+    pods += [one["spec"]["jobTemplate"]["spec"]["template"]["spec"] for one in of_kind("CronJob")]
+    found = 0
+    for pod in pods:
+        keys = [volume["name"] for volume in pod["volumes"] if volume.get("secret", {}).get("secretName") == KEYS]
+        signers = [one for one in pod.get("initContainers", ()) if one["name"] == "signer"]
+        assert len(keys) == len(signers)
+        assert not {mount["name"] for one in pod["containers"] for mount in one["volumeMounts"]} & set(keys)
+        for signer in signers:
+            assert signer["securityContext"]["runAsUser"] != pod["securityContext"]["runAsUser"]
+            assert "envFrom" not in signer
+            told = {variable["name"]: variable.get("value") for variable in pod["containers"][0]["env"]}
+            assert told["GRADER_SIGNER"] == signer["args"][-1]
+            found += 1
+    assert found == 3
 
 
 def test_variables_are_settings():
@@ -230,7 +248,7 @@ def test_commands_exist():
         for word in line.split():
             if word.startswith("-"):
                 assert any(word in option.opts for option in command.params), line
-            else:
+            elif not word.startswith("/"):
                 command = command.commands[word]
         assert not hasattr(command, "commands"), line
         checked += 1

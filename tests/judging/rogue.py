@@ -1,8 +1,10 @@
 """A check that does what its file is named after; the tests copy this file under the name of each of `ROGUES`."""
 
 import contextlib
+import ctypes
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
@@ -61,6 +63,46 @@ def raises():
     return str(1 / 0)
 
 
+def listens():
+    """Makes a socket in a roundabout way."""
+    return str(socket.socketpair())
+
+
+def looks():
+    """Reads what it should not, by every way; says which of them are open, and which file of its own it may read."""
+    parent = os.getppid()
+    return ",".join(name for name, look in _ways(parent).items() if _open(look))
+
+
+def _ways(parent):
+    secret = Path(__file__).parents[1] / "secrets"
+    return {
+        "own code": Path(__file__).read_bytes,
+        "key": (secret / "verdict-signing.pem").read_bytes,
+        "signer": lambda: socket.socket(socket.AF_UNIX).connect(str(secret / "socket")),
+        "network": lambda: socket.socket().connect(("127.0.0.1", 9)),
+        "environment": Path(f"/proc/{parent}/environ").read_bytes,
+        "memory": lambda: Path(f"/proc/{parent}/mem").open("rb"),
+        "open files": lambda: os.readlink(f"/proc/{parent}/fd/0"),
+        "ptrace": lambda: _call(101, 16, parent, 0, 0),  # PTRACE_ATTACH
+        "read memory": lambda: _call(310, parent, 0, 0, 0, 0, 0),  # process_vm_readv
+        "uring": lambda: _call(425, 1, 0),
+    }
+
+
+def _open(look):
+    try:
+        look()
+    except OSError:
+        return False
+    return True
+
+
+def _call(*arguments):
+    if ctypes.CDLL(None, use_errno=True).syscall(*map(ctypes.c_long, arguments)) < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+
+
 def shouts():
     """Writes to the standard error of the process without end."""
     for _ in range(64):
@@ -81,7 +123,7 @@ def writes():
 
 ROGUES = {
     rogue.__name__: rogue
-    for rogue in (chats, counts, crashes, details, exits, hangs, hoards, raises, shouts, spins, writes)
+    for rogue in (chats, counts, crashes, details, exits, hangs, hoards, listens, looks, raises, shouts, spins, writes)
 }
 
 

@@ -65,6 +65,7 @@ def process(files, request):
         ("crashes", "status -11"),
         ("raises", "ZeroDivisionError"),
         ("writes", "File too large"),
+        ("listens", "PermissionError"),
         ("exits", "status 3"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import pytest
 
@@ -12,6 +13,7 @@ from grader_service.client import (
     BrokerUnreachable,
     Client,
     InvalidRequest,
+    KeyList,
     MessageRejected,
     ReceivedVerdict,
     ReplyTo,
@@ -22,6 +24,7 @@ from grader_service.client import (
     UnexpectedAnswer,
     verify,
 )
+from grader_service.model.keys import Revocation
 from grader_service.queue.envelope import open_envelope
 from grader_service.service.message import MAX_INLINE_BYTES, parse_message
 from grader_service.signing import Signer
@@ -190,15 +193,28 @@ def test_only_the_services_verdicts_are_taken(client, results, signer, tmp_path)
     assert client.wait("lms:1", 5).document == good.model_dump(mode="json")
 
 
+def test_a_key_is_believed_for_its_time(signer):
+    """With the list that the service's owner publishes: not when it is revoked, nor for another time than its own."""
+    verdict = refusal(signer, "archive.link")
+    (key,) = signer.keys().keys
+    verify(verdict, KeyList(keys=(key,)))
+    past = datetime(2026, 1, 1, tzinfo=UTC)
+    stolen = Revocation(at=past, since=None, reason="stolen")
+    for changes, said in (({"revoked": stolen}, "is revoked: stolen"), ({"until": past}, "was not in use at")):
+        with pytest.raises(SignatureInvalid, match=f"signed by {signer.public_key}, which {said}"):
+            verify(verdict, KeyList(keys=(key.model_copy(update=changes),)))
+    with pytest.raises(InvalidRequest, match="64 hexadecimal digits"):
+        verify(verdict, ["x"])
+    with pytest.raises(SignatureInvalid, match="and none was given"):
+        verify(verdict, KeyList(keys=()))
+
+
 def test_verdicts_of_other_versions_are_read_and_verified(signer):
     """An older one lacks fields of ours, a newer one has others; both are typed, and signed as they came."""
     older = json.loads((ROOT / "docs" / "gpu" / "verdict-h100.json").read_text())
     newer = refusal(signer, "archive.link").model_dump(mode="json", exclude={"signature"}) | {"later": {"of": "ours"}}
     newer["provenance"]["later"] = 1
-    newer["signature"] = {
-        **refusal(signer, "archive.link").model_dump(mode="json")["signature"],
-        "value": signer._key.sign(canonical_json(newer)).hex(),
-    }
+    newer["signature"] = signer.signature(canonical_json(newer)).model_dump(mode="json")
     for document, key in ((older, older["signature"]["public_key"]), (newer, signer.public_key)):
         verdict = ReceivedVerdict.read(document)
         verify(verdict, [key])

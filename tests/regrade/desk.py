@@ -9,7 +9,7 @@ from grader_service.model.verdict import Outcome
 from grader_service.regrade.bulk import CHUNK, BulkDesk, judge_chunk
 from grader_service.regrade.diff import diff_of
 from grader_service.regrade.planning import PlanRequest, plan
-from grader_service.signing import Signer
+from grader_service.signing import KeySigner
 from grader_service.store import regrade_states, regrades
 from grader_service.store.tables import EvidenceRow, OutboxRow, VerdictRow, WaiterRow, table_of
 
@@ -17,7 +17,7 @@ COUNT = 40
 
 
 def a_desk(store, **changes):
-    return BulkDesk(store, Registry(), Signer(Ed25519PrivateKey.generate()), "worker", **changes)
+    return BulkDesk(store, Registry(), KeySigner(Ed25519PrivateKey.generate()), "worker", **changes)
 
 
 def planned(desk, *labs, reason="because", level="auto", repeats=1, gpu_budget_s=None, **selection):

@@ -36,7 +36,7 @@ from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Signature, Verdict
 from grader_service.probe_plan import wanted_probes
 from grader_service.service.judge import JudgeDesk, judge_next
-from grader_service.signing import Signer, canonical, key_id
+from grader_service.signing import KeySigner, Signer, canonical
 from grader_service.store import leases, results
 from grader_service.store.acceptance import Accepted, Arrival, Content, IntakeLimits, Waiter, accept_all
 from grader_service.store.engine import Store
@@ -111,7 +111,7 @@ def fill(
         ratios: true ratios, taken in turn, of submissions that are good in every other way; the mixture when absent.
         signer: of the service; a key of its own when absent.
     """
-    maker = Maker(signer or Signer(Ed25519PrivateKey.generate()))
+    maker = Maker(signer or KeySigner(Ed25519PrivateKey.generate()))
     now = time.time() - 600.0
     rows = _Rows()
     ids = []
@@ -300,9 +300,7 @@ class _Rows:
             "created_s": json.dumps(judged.timestamp()),
         }
         # The shared judgement with this submission's own names in it, signed as it stands.
-        seal = maker.signer._key.sign(_filled(shared.canonical, values).encode()).hex()
-        public = maker.signer.public_key
-        signature = Signature(key_id=key_id(public), public_key=public, value=seal)
+        signature = maker.signer.signature(_filled(shared.canonical, values).encode())
         verdict = shared.verdict
         self._row(
             SubmissionRow,

@@ -31,9 +31,10 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(1800)  # images, the stack's start and gradings of the reference, on a slow machine
 ROOT = Path(__file__).resolve().parents[2]
-WATCHED = ("redis", "results", "postgres", "judge", "regrade", "runner", "metrics", "web")
+WATCHED = ("redis", "results", "postgres", "signer", "judge", "regrade", "runner", "metrics", "web")
 """Services with a health check."""
 SERVICES = (*WATCHED, "backup")
+GRADER = ("python3", "-m", "grader_service")
 
 
 class Stack:
@@ -119,7 +120,7 @@ def stack(engine, ports):
 def verdict(stack, node_platform):  # noqa: F811 - the fixture
     """The reference submission, posted by a platform in JavaScript; measuring it is tested without the stack."""
     url, results = stack.redis_url("REDIS"), stack.redis_url("RESULT")
-    shown = stack.container("judge").exec_run(["python3", "-m", "grader_service", "keys", "show", "--hex"], demux=True)
+    shown = stack.container("signer").exec_run(["python3", "-m", "grader_service", "keys", "show", "--hex"], demux=True)
     assert shown.exit_code == 0, shown.output
     key = shown.output[0].decode()
     reference = str(ROOT / "examples" / "reference_submission.ipynb")
@@ -182,6 +183,7 @@ def test_broker_and_database_are_apart(stack):
         "redis": {"broker", "platform"},
         "results": {"results", "platform"},
         "postgres": {"database"},
+        "signer": {""},
         "judge": {"broker", "results", "database"},
         "regrade": {"database"},
         "runner": {"broker", "database"},
@@ -197,6 +199,18 @@ def test_broker_and_database_are_apart(stack):
         assert all(member["Name"].startswith(stack.name) for member in network.attrs["Containers"].values())
 
 
+def test_the_signer_alone_has_the_key(stack):
+    """No other container has the file, and those that ask for signatures cannot put another signer in its place."""
+    look = [
+        "sh",
+        "-c",
+        "find / -name '*.pem' -path '*/keys/*' 2>/dev/null; touch /run/grader-signer/x && echo x",
+    ]
+    found = {service: stack.container(service).exec_run(look).output for service in ("signer", "judge", "regrade")}
+    assert found.pop("signer") != b""
+    assert set(found.values()) == {b""}
+
+
 def test_who_has_the_engine_and_the_secrets(stack):
     """Only the runner has the engine's socket, nobody has secrets in the environment, and none runs as root."""
     sockets = []
@@ -208,7 +222,7 @@ def test_who_has_the_engine_and_the_secrets(stack):
             sockets.append(service)
         told = json.dumps([attrs["Config"]["Env"], attrs["Config"]["Cmd"], container.top()["Processes"]])
         assert not [password for password in passwords if password in told]
-        assert attrs["Config"]["User"] in {"999:999", "10001:10001"}
+        assert attrs["Config"]["User"] in {"999:999", "10001:10001", "10002:10001"}
         assert attrs["HostConfig"]["CapDrop"] == ["ALL"]
         assert "no-new-privileges:true" in attrs["HostConfig"]["SecurityOpt"]
         assert attrs["HostConfig"]["ReadonlyRootfs"] is (service != "postgres")
@@ -307,7 +321,7 @@ def test_a_stack_that_was_lost_is_restored(stack, node_platform):  # noqa: F811 
     """
 
     def ask(submission_id: str) -> dict[str, Any]:
-        shown = stack.container("judge").exec_run(
+        shown = stack.container("signer").exec_run(
             ["python3", "-m", "grader_service", "keys", "show", "--hex"], demux=True
         )
         url, results = stack.redis_url("REDIS"), stack.redis_url("RESULT")
@@ -324,12 +338,15 @@ def test_a_stack_that_was_lost_is_restored(stack, node_platform):  # noqa: F811 
     assert "rows" in backup("make")
     second = ask("stack:since")
     stack.compose("down", "-v", "-t", "5")
-    stack.start("postgres")
+    stack.start("postgres", "signer")
     began = time.monotonic()
     said = backup("restore")
     assert time.monotonic() - began < 60
     assert "1 verdicts taken over" in said
     assert ", 0 do not" in said
+    assert "the signer does not know these public keys of before" in said
+    known = stack.compose("run", "--rm", "-T", "backup", "backup", "keys", capture_output=True).stdout
+    stack.compose("exec", "signer", *GRADER, "keys", "add", "-", input=known, capture_output=True)
     stack.start()
     assert [ask("stack:since"), ask("stack:before")] == [second, first]
     ids = Path(stack.environment["GRADER_STATE_DIR"]) / "ids"

@@ -17,11 +17,12 @@ SERVICES = FILE["services"]
 
 def test_networks():
     """The judge alone of our workers reaches the Redis of the answers; networks of what is stored have no way out."""
-    assert {name: set(service["networks"]) for name, service in SERVICES.items()} == {
+    assert {name: set(service.get("networks", ())) for name, service in SERVICES.items()} == {
         "redis": {"broker", "platform"},
         "results": {"results", "platform"},
         "postgres": {"database"},
         "migrate": {"database"},
+        "signer": set(),
         "judge": {"broker", "results", "database"},
         "regrade": {"database"},
         "runner": {"broker", "database"},
@@ -66,7 +67,7 @@ def test_both_instances_of_redis_are_alike():
 
 
 def test_volumes_are_used_and_declared():
-    """A volume of one service only, but for keys and artifacts."""
+    """A volume of one service only, but for artifacts, what judges share, and the signer's socket."""
     named = [
         volume.partition(":")[0]
         for service in SERVICES.values()
@@ -74,7 +75,24 @@ def test_volumes_are_used_and_declared():
         if re.match("[a-z]", volume)
     ]
     assert set(named) == set(FILE["volumes"])
-    assert {name for name in named if named.count(name) > 1} == {"judge-state", "artifacts"}
+    assert {name for name in named if named.count(name) > 1} == {"judge-state", "artifacts", "signer-socket"}
+
+
+def test_the_signer_alone_has_the_keys():
+    """As a user of its own, on no network, and with no password; judges reach its socket, and cannot replace it."""
+    signer = SERVICES["signer"]
+    assert (signer["user"], signer["network_mode"]) == ("10002:10001", "none")
+    assert signer["user"].partition(":")[0] != SERVICES["judge"]["user"].partition(":")[0]
+    assert "secrets" not in signer
+    socket = signer["command"][-1]
+    mounts = {name: service.get("volumes", ()) for name, service in SERVICES.items()}
+    assert {name for name, found in mounts.items() if any("signer-keys:" in one for one in found)} == {"signer"}
+    asked = {name for name, service in SERVICES.items() if "GRADER_SIGNER" in service.get("environment", {})}
+    assert asked == {"judge", "regrade", "backup"}
+    for name in asked:
+        assert SERVICES[name]["environment"]["GRADER_SIGNER"] == socket
+        assert f"signer-socket:{socket.rpartition('/')[0]}:ro" in mounts[name]
+        assert SERVICES[name]["depends_on"]["signer"] == {"condition": "service_healthy"}
 
 
 def test_the_judge_alone_knows_where_answers_go():

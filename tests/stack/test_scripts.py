@@ -12,6 +12,7 @@ from tests.levels.parts import ROOT
 from tests.sandbox.engine_proxy import ENGINE
 
 pytestmark = pytest.mark.usefixtures("engine")
+IMAGE = "grader-service:latest"
 
 
 @pytest.fixture
@@ -42,9 +43,9 @@ def test_a_new_password_is_not_made_for_an_old_database(engine, project, tmp_pat
 
 
 @pytest.fixture
-def up(tmp_path, engine):
+def up(tmp_path, engine, project):
     """`up.sh` beside a command line and a compose that do nothing, with a lock folder: how it ended."""
-    if not engine.images.list(name="grader-service"):
+    if not engine.images.list(name=IMAGE):
         missing("the service image is not built (`grader images build service`)")
     (tmp_path / "images").mkdir()
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
@@ -53,20 +54,81 @@ def up(tmp_path, engine):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
 
-    def run(locks):
+    def run(locks=tmp_path / "locks"):
         environment = {
             "GRADER_DOCKER_SOCKET": ENGINE,
             "GRADER_REDIS_IMAGE": "none",
             "GRADER_STATE_DIR": str(tmp_path / "state"),
+            "GRADER_SECRETS_DIR": str(tmp_path / "secrets"),
             "GRADER_LOCK_DIR": str(locks),
-            "GRADER_PROJECT": f"gradertest{secrets.token_hex(3)}",
+            "GRADER_PROJECT": project,
+            "GRADER_SERVICE_IMAGE": IMAGE,
         }
         return subprocess.run(
             [str(tmp_path / "images" / "up.sh")], env={**os.environ, **environment},
             check=False, capture_output=True, text=True, timeout=60,
         )  # fmt: skip
 
+    yield run
+    for volume in engine.volumes.list(filters={"name": f"{project}_"}):
+        volume.remove()
+
+
+@pytest.fixture
+def inside(engine, project):
+    """What a shell prints that sees the volumes of judge and signer, as the user of `judge`, or another one."""
+    volumes = {f"{project}_{name}": {"bind": f"/{name}"} for name in ("judge-state", "signer-keys")}
+
+    def run(script, user="0"):
+        said = engine.containers.run(IMAGE, ["-euc", script], entrypoint="sh", user=user, volumes=volumes, remove=True)
+        return said.decode().split()
+
     return run
+
+
+def grader_keys(folder, words):
+    return f"GRADER_STATE_DIR=/{folder} python3 -m grader_service keys {words}\n"
+
+
+def test_the_signing_key_is_made_once_and_is_the_signers(up, inside):
+    """At the first start; nobody else may read it, nor look where it lies."""
+    assert [up().returncode for _ in range(2)] == [0, 0]
+    assert len(inside(grader_keys("signer-keys", "show --hex"), user="10002")) == 1
+    assert inside("stat -c '%u:%g %a' /signer-keys /signer-keys/keys/*.pem") == [
+        "10002:10001", "700", "10002:10001", "600"
+    ]  # fmt: skip
+
+
+def test_the_key_of_a_version_before_is_carried_over(up, inside):
+    """From the judge's volume, with those that it retired, and then it is nowhere else; so is one that came later."""
+    inside("chown 10001:10001 /judge-state")
+    inside(grader_keys("judge-state", "make") + f"echo {'ab' * 32} >/judge-state/keys/retired-public-keys", "10001")
+    (first,) = set(inside(grader_keys("judge-state", "show --hex"), "10001")) - {"ab" * 32}
+    for _ in range(2):
+        done = up()
+        assert (done.returncode, done.stderr) == (0, "")
+        assert inside(grader_keys("signer-keys", "show --hex"), "10002") == [first, "ab" * 32]
+        assert inside("ls /judge-state") == []
+    inside(grader_keys("judge-state", "make"), "10001")  # by a version before, that somebody went back to
+    (second,) = inside(grader_keys("judge-state", "show --hex"), "10001")
+    assert up().returncode == 0
+    assert inside(grader_keys("signer-keys", "show --hex"), "10002") == [second, first, "ab" * 32]
+
+
+def test_no_second_key_is_made_for_an_old_database(up, inside, engine, project, tmp_path):
+    """Whose verdicts another one signed; what to do instead is said."""
+    engine.volumes.create(f"{project}_postgres-data")
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "postgres_password").write_text("known\n")
+    done = up()
+    assert done.returncode == 2
+    assert all(
+        word in done.stderr for word in (f"{project}_postgres-data", f"{project}_signer-keys", "keys make --key")
+    )
+    assert inside("ls /signer-keys") == []
+    inside("chown 10002:10001 /signer-keys\n")
+    inside(grader_keys("signer-keys", "make"), "10002")
+    assert up().returncode == 0
 
 
 def test_a_lock_folder_that_the_runner_cannot_write_to(up, tmp_path):

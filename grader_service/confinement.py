@@ -1,0 +1,131 @@
+"""Walls that a process puts up around itself, by the kernel's own means; Linux on x86-64.
+
+`confine` is for the process in which checks judge. From then on it makes no socket and looks into no other process
+(seccomp), and opens files for reading only where code is imported from (Landlock, where the kernel has it).
+`hide_this_process` is for those that know secrets: nobody of the same user reads their memory or environment.
+"""
+
+import ctypes
+import errno
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import struct
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from grader_service.errors import ConfigurationError
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 4, 22, 38
+_SECCOMP_MODE_FILTER = 2
+
+_REFUSED = {
+    "socket": 41,
+    "connect": 42,
+    "bind": 49,
+    "socketpair": 53,
+    "ptrace": 101,
+    "process_vm_readv": 310,
+    "process_vm_writev": 311,
+    "io_uring_setup": 425,  # would do all of the others unseen
+    "pidfd_getfd": 438,
+}
+"""System calls by their numbers on x86-64: to the signer's socket, and into the process that has asked it."""
+_X86_64 = 0xC000003E
+_X32 = 0x40000000
+"""Calls of the other numbering that an x86-64 kernel may know begin here."""
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_READ_FILE = 4
+_PATH_BENEATH = 1
+_SYSTEM = ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")
+
+
+def hide_this_process() -> None:
+    """Keeps memory, environment and open files of this process, and of those that it forks, from others of its user."""
+    _required(_prctl(_PR_SET_DUMPABLE, 0), "be hidden from others of its user")
+
+
+def confine(files: Iterable[Path] = ()) -> None:
+    """Gives up, for ever, what judging does not need; before a check is imported, and before a thread is started.
+
+    Args:
+        files: checks that will be read, beside those that are installed.
+
+    Raises:
+        ConfigurationError: the kernel cannot do it, but for the part on files, of which `reads_are_confined` tells.
+    """
+    if platform.machine() != "x86_64":
+        raise ConfigurationError(f"checks judge on Linux on x86-64 only; this is {platform.machine()}")
+    _required(_prctl(_PR_SET_NO_NEW_PRIVS, 1), "give up new rights")
+    if reads_are_confined():
+        _confine_reads(_imported_from(files))
+    _refuse_calls()
+
+
+def reads_are_confined() -> bool:
+    """Whether this kernel has Landlock, and this container may use it."""
+    return platform.machine() == "x86_64" and int(_LIBC.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)) > 0
+
+
+def _imported_from(files: Iterable[Path]) -> set[Path]:
+    """Folders below which code lies, of checks that are installed for editing, too; and what any program reads."""
+    found = {Path(one) for one in (*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path)}
+    found |= {path.parent for file in files for path in (file.absolute(), file.resolve())}
+    packages = {entry.module.partition(".")[0] for entry in importlib.metadata.entry_points(group="grader.checks")}
+    found |= set(_places(packages))
+    return {path for path in found if path.is_absolute() and path != Path("/") and path.exists()}
+
+
+def _places(packages: Iterable[str]) -> Iterator[Path]:
+    for package in packages:
+        with suppress(ImportError, ValueError):  # said when the check is loaded
+            if (spec := importlib.util.find_spec(package)) is not None:
+                yield from map(Path, spec.submodule_search_locations or ())
+                if spec.origin is not None:
+                    yield Path(spec.origin)
+
+
+def _confine_reads(allowed: Iterable[Path]) -> None:
+    attributes = struct.pack("=Q", _READ_FILE)
+    ruleset = _LIBC.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
+    _required(ruleset, "make rules on files")
+    try:
+        for path in allowed:
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            try:
+                rule = struct.pack("=Qi", _READ_FILE, descriptor)
+                added = _LIBC.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, ctypes.c_uint32(0))
+                _required(added, f"allow reading below {path}")
+            finally:
+                os.close(descriptor)
+        _required(_LIBC.syscall(_RESTRICT_SELF, ruleset, ctypes.c_uint32(0)), "keep to rules on files")
+    finally:
+        os.close(ruleset)
+
+
+def _refuse_calls() -> None:
+    numbers = sorted(_REFUSED.values())
+    refuse = len(numbers) + 5  # where the last line stands
+    lines = [(_LOAD, 0, 0, 4), (_EQUAL, 0, refuse - 2, _X86_64), (_LOAD, 0, 0, 0), (_AT_LEAST, refuse - 4, 0, _X32)]
+    lines += [(_EQUAL, refuse - 1 - place, 0, number) for place, number in enumerate(numbers, len(lines))]
+    lines += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE)]
+    program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
+    filter_ = struct.pack("@HP", len(lines), ctypes.addressof(program))
+    address = ctypes.cast(ctypes.c_char_p(filter_), ctypes.c_void_p).value or 0
+    _required(_prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, address), "have system calls refused")
+
+
+def _prctl(*arguments: int) -> int:
+    return int(_LIBC.prctl(*(ctypes.c_ulong(one) for one in (*arguments, 0, 0, 0, 0)[:5])))
+
+
+def _required(answer: int, what: str) -> None:
+    if answer < 0:
+        raise ConfigurationError(f"the kernel does not let this process {what}: {os.strerror(ctypes.get_errno())}")

@@ -1,0 +1,1 @@
+"""The process that signs, and the keys."""
