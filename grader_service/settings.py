@@ -55,6 +55,12 @@ class Settings(BaseSettings):
     its own keeps answers that nobody reads from filling the broker."""
     result_password_file: Path | None = None
     """File whose first line is put into that URL as its password."""
+    redis_admin_password_file: Path | None = None
+    """File whose first line is the password of the user `admin` of both Redis, for `grader platforms` alone."""
+    platform_redis_url: str | None = None
+    """The broker as platforms reach it, which `grader platforms add` tells them; the same URL when unset."""
+    platform_result_url: str | None = None
+    """The same of the answers' Redis."""
     artifact_store: str | None = None
     """Where submissions are kept, as fsspec names it (`file:///…`, `s3://…`); the state folder when unset."""
     artifact_sources: str = ""
@@ -183,6 +189,10 @@ class Settings(BaseSettings):
     def result_password(self) -> str | None:
         """The password of the answers' Redis, if it is kept in a file."""
         return _secret(self.result_password_file)
+
+    def redis_admin_password(self) -> str | None:
+        """The password of the user `admin` of both Redis."""
+        return _secret(self.redis_admin_password_file)
 
     def database_password(self) -> str | None:
         """The password of the database, if it is kept in a file."""

@@ -8,6 +8,8 @@ if [ "${GRADER_GPU:-none}" != none ] && [ -z "${COMPOSE_FILE:-}" ]; then
     export COMPOSE_FILE
 fi
 project=${GRADER_PROJECT:-grader}
+GRADER_REDIS_USERS=$(sha256sum deploy/kubernetes/redis-start.sh | cut -c 1-12)
+export GRADER_REDIS_USERS # another one where the users of Redis have other rights: both are started anew
 export GRADER_BACKUP_DIR=${GRADER_BACKUP_DIR:-${GRADER_STATE_DIR:-/var/lib/grader}/backups}
 if [ "${1:-}" = exec ]; then
     label=label=com.docker.compose

@@ -4,8 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 secrets=${GRADER_SECRETS_DIR:-secrets}
-export GRADER_REDIS_URL=redis://127.0.0.1:${GRADER_REDIS_PORT:-6379}/0 GRADER_REDIS_PASSWORD_FILE=$secrets/redis_password
-export GRADER_RESULT_URL=redis://127.0.0.1:${GRADER_RESULT_PORT:-6380}/0 GRADER_RESULT_PASSWORD_FILE=$secrets/redis_password
+broker=127.0.0.1:${GRADER_REDIS_PORT:-6379}/0 results=127.0.0.1:${GRADER_RESULT_PORT:-6380}/0
 
 echo "waiting until every worker can do its work …"
 until said=$(images/compose.sh exec judge python3 -m grader_service doctor --service </dev/null 2>&1); do
@@ -16,15 +15,18 @@ until said=$(images/compose.sh exec judge python3 -m grader_service doctor --ser
     sleep 1
 done
 echo "$said"
-.venv/bin/grader submit examples/first_step.py --steps baseline --cohort proof --wait 600
+# As the administrator, since the platform without a name may have been removed.
+GRADER_REDIS_URL=redis://admin@$broker GRADER_REDIS_PASSWORD_FILE=$secrets/redis_admin_password \
+    GRADER_RESULT_URL=redis://admin@$results GRADER_RESULT_PASSWORD_FILE=$secrets/redis_admin_password \
+    .venv/bin/grader submit examples/first_step.py --steps baseline --cohort proof --wait 600
 
 cat <<END
 
 The service grades.
   admin page  http://127.0.0.1:${GRADER_WEB_PORT:-8350}, with the token in $secrets/web_viewer_token, or $secrets/web_operator_token to act
   metrics     http://127.0.0.1:${GRADER_METRICS_PORT:-9464}/metrics
-  post        export GRADER_REDIS_PASSWORD_FILE=$GRADER_REDIS_PASSWORD_FILE GRADER_REDIS_URL=$GRADER_REDIS_URL
-              export GRADER_RESULT_PASSWORD_FILE=$GRADER_RESULT_PASSWORD_FILE GRADER_RESULT_URL=$GRADER_RESULT_URL
+  post        export GRADER_REDIS_PASSWORD_FILE=$secrets/redis_password GRADER_REDIS_URL=redis://$broker
+              export GRADER_RESULT_PASSWORD_FILE=$secrets/redis_password GRADER_RESULT_URL=redis://$results
               .venv/bin/grader submit PATH --wait 300          # from a program: docs/platforms.md
   workers     images/compose.sh exec judge python3 -m grader_service doctor --service
   end         make down                                        # keeps the database, artifacts and keys

@@ -28,10 +28,11 @@ fi
 # The folder is closed; the files in it must be readable by the uids of the containers that they are mounted into.
 install -d -m 700 "$GRADER_SECRETS_DIR"
 roles=(judge regrade runner backup metrics web operator)
-for name in redis_password postgres_password "${roles[@]/#/postgres_}" web_viewer_token web_operator_token; do
+for name in redis_password redis_{admin,judge,runner}_password postgres_password "${roles[@]/#/postgres_}" web_viewer_token web_operator_token; do
     [ -s "$GRADER_SECRETS_DIR/$name" ] || (umask 077; head -c 24 /dev/urandom | base64 | tr '+/' '-_' >"$GRADER_SECRETS_DIR/$name")
     chmod 444 "$GRADER_SECRETS_DIR/$name"
 done
+find deploy/kubernetes/redis-start.sh ! -perm -o=r -exec chmod a+r {} + # mounted, too
 
 wanted=(all)
 if [ -z "${GRADER_REDIS_IMAGE:-}${GRADER_POSTGRES_IMAGE:-}" ] && ! timeout 15 docker pull -q "$(sed -n 's/.*{GRADER_REDIS_IMAGE:-\(.*\)}.*/\1/p' compose.yaml)" >/dev/null 2>&1; then

@@ -1,7 +1,9 @@
 """A lab platform with Celery, without the grader's package: posts submissions, and is told verdicts as tasks.
 
-celery -A celery_platform worker -Q lab-platform       # stores what comes as verdicts/SUBMISSION_ID.json
-python3 celery_platform.py PATH SUBMISSION_ID [STEP…]  # posts one submission
+celery -A celery_platform worker -Q lab-platform --without-gossip --without-mingle --without-heartbeat
+    stores what comes as verdicts/SUBMISSION_ID.json
+python3 celery_platform.py PATH SUBMISSION_ID [STEP…]
+    posts one submission
 Both need GRADER_REDIS_URL=redis://:PASSWORD@HOST:6379/0 and GRADER_PUBLIC_KEYS="KEY …", several with spaces between,
 and GRADER_RESULT_URL=redis://:PASSWORD@HOST:6380/0 where the service keeps answers in another Redis.
 """
@@ -27,6 +29,9 @@ grader = Celery("grader", broker=URL)  # posts submissions to the service's brok
 app = Celery("lab-platform", broker=RESULT_URL)
 for one in (grader, app):
     one.conf.update(task_serializer="json", accept_content=["json"])
+# What Celery keeps beside the queue, too, under names of our own: a platform that was given a name may use no others.
+lists = {f"{name}_key": f"lab-platform:{name}" for name in ("unacked", "unacked_index", "unacked_mutex")}
+app.conf.update(broker_transport_options=lists, worker_enable_remote_control=False)
 
 
 @app.task(name="lab.verdict_ready", ignore_result=True)

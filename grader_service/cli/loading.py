@@ -28,6 +28,7 @@ _WHERE = {
     "cohort": "cohorts:app",
     "devices": "devices:app",
     "dead-letters": "dead_letters:app",
+    "platforms": "platforms:app",
     "store": "operate:store_app",
     "backup": "backup:app",
     "reconcile": "reconcile:reconcile",

@@ -110,7 +110,7 @@ class Client:
         """
         if queue not in _QUEUES:
             raise InvalidRequest(f"queue {queue!r} is nobody's; expected {' or '.join(_QUEUES)}")
-        name = submission_id or f"client:{secrets.token_hex(8)}"
+        name = submission_id or f"{self._results.platform or 'client'}:{secrets.token_hex(8)}"
         message = {
             "submission_id": name,
             "lab": lab,

@@ -17,10 +17,12 @@ def result_url(settings: Settings) -> str:
     return _with_password(settings.result_url, settings.result_password())
 
 
-def _with_password(url: str, password: str | None) -> str:
-    if password is None:
-        return url
+def as_user(url: str, user: str, password: str) -> str:
+    """This URL with that user and password in it."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
-    user = parts.username or ""
     return urlunsplit(parts._replace(netloc=f"{user}:{quote(password, safe='')}@{host}"))
+
+
+def _with_password(url: str, password: str | None) -> str:
+    return url if password is None else as_user(url, urlsplit(url).username or "", password)

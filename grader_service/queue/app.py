@@ -61,6 +61,7 @@ def _app(broker: str, **options: Any) -> Celery:
         "queue_order_strategy": "priority",
         "unacked_restore_interval": 10,
         "unacked_restore_throttle": 1,
+        "unacked_mutex_expire": 5,  # before the next look, since it is not released
         "socket_timeout": _SILENT_S,
         "socket_connect_timeout": _SILENT_S,
         "socket_keepalive": True,

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 from redis import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import NoPermissionError, RedisError
 
 from grader_service.errors import ConfigurationError, InfrastructureError
+from grader_service.queue.app import JUDGE_QUEUES
 from grader_service.service.readiness import BROKER, RESULTS
 
 OLDEST = (6, 2)
@@ -14,13 +15,18 @@ SETTINGS: Mapping[str, str] = {BROKER: "GRADER_REDIS_URL", RESULTS: "GRADER_RESU
 
 
 def require_answer(redis: "Redis", name: str = BROKER) -> None:
-    """Asks whether it is there.
+    """Asks whether it is there, and lets this worker do its work.
 
     Raises:
-        InfrastructureError: it does not answer.
+        InfrastructureError: it does not, or it does not answer.
     """
     try:
-        redis.ping()
+        redis.llen(JUDGE_QUEUES[0])  # which a platform may not ask of the broker
+    except NoPermissionError as error:
+        raise InfrastructureError(
+            f"the Redis for {name} does not let this worker work: {error}; expected its own user in {SETTINGS[name]}, "
+            "such as redis://judge@HOST:6379/0, and that user's password (docs/operations.md, users of Redis)"
+        ) from error
     except RedisError as error:
         raise InfrastructureError(
             f"the Redis for {name} does not answer: {error}; start it, or correct {SETTINGS[name]}"

@@ -5,6 +5,8 @@ from typing import Any
 
 import structlog
 from kombu.transport import redis, virtual
+from redis import Redis
+from redis.lock import Lock
 
 log = structlog.get_logger(__name__)
 
@@ -27,10 +29,26 @@ class QoS(redis.QoS):  # type: ignore[misc]
         super().reject(delivery_tag, requeue)
 
 
+class Client(Redis):
+    """Runs no script: the users of our workers in Redis may not."""
+
+    def lock(self, *arguments: Any, **options: Any) -> Any:
+        """A lock that runs out, and is not released by redis-py's script; Kombu restores messages under one."""
+        return super().lock(*arguments, **options | {"lock_class": _RunsOut})
+
+
+class _RunsOut(Lock):
+    def do_release(self, expected_token: Any) -> None:
+        pass
+
+
 class Channel(redis.Channel):  # type: ignore[misc]
     """Drops what cannot be read: on our own queues it is no hint, and hints may be lost."""
 
     QoS = QoS
+
+    def _get_client(self) -> type[Redis]:
+        return Client
 
     def _brpop_read(self, **options: Any) -> Any:
         try:

@@ -43,6 +43,9 @@ SECRETS = {
     "grader-postgres": {"password"},
     **{f"grader-postgres-{role}": {"password"} for role in RIGHTS},
     "grader-redis": {"password"},
+    "grader-redis-admin": {"password"},
+    "grader-redis-judge": {"password"},
+    "grader-redis-runner": {"password"},
     "grader-web": {"viewer", "operator"},
     "grader-artifacts": {"access-key-id", "secret-access-key"},
     KEYS: {KEY_FILE},
@@ -149,9 +152,10 @@ def test_what_pods_refer_to_exists():
         volumes = {volume["name"] for volume in pod.get("volumes", ())}
         volumes |= {claim["metadata"]["name"] for claim in one["spec"].get("volumeClaimTemplates", ())}
         assert {volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume} <= SECRETS.keys()
-        for volume in pod["volumes"]:
-            for source in volume.get("projected", {}).get("sources", ()):
-                assert {item["key"] for item in source["secret"]["items"]} <= SECRETS[source["secret"]["name"]]
+        for secret in (
+            source["secret"] for volume in pod["volumes"] for source in volume.get("projected", {}).get("sources", ())
+        ):
+            assert {item["key"] for item in secret["items"]} <= SECRETS[secret["name"]]
         used = set()
         for container in (*pod.get("initContainers", ()), *pod["containers"]):
             used |= {mount["name"] for mount in container.get("volumeMounts", ())}
@@ -180,7 +184,8 @@ def test_a_secret_is_mounted_where_its_settings_say():
         mounts = {m["mountPath"]: secrets[m["name"]] for m in container.get("volumeMounts", ()) if m["name"] in secrets}
         for name, value in environment(namespace, container).items():
             if name.endswith("_FILE") and not (
-                name.startswith(("GRADER_REDIS", "GRADER_RESULT")) and "grader-redis" not in mounts.values()
+                name.startswith(("GRADER_REDIS", "GRADER_RESULT"))
+                and not any(secret.startswith("grader-redis") for secret in mounts.values())
             ):
                 folder, _, key = value.rpartition("/")
                 assert key in SECRETS[mounts[folder]], name
@@ -342,26 +347,54 @@ def test_who_reaches_which_redis():
     (judge,) = the("Deployment", "judge")["spec"]["template"]["spec"]["containers"]
     values = environment("grader", judge)
     assert [values[f"GRADER_{name}_URL"] for name in ("REDIS", "RESULT")] == [
-        f"redis://{name}.grader.svc:6379/0" for name in ("redis", "results")
+        f"redis://judge@{name}.grader.svc:6379/0" for name in ("redis", "results")
     ]
 
 
 def test_both_instances_of_redis_are_alike_and_apart():
-    """The same but for the name, each with its own volume and limit of memory, below what the pod may have."""
+    """The same but for name and users, each with its own volume and limit of memory, below what the pod may have."""
     broker, results = (json.dumps(the("StatefulSet", name)) for name in ("redis", "results"))
-    renamed = broker
+    renamed = broker.replace('redis-start.sh", "broker"', 'redis-start.sh", "results"')
     for old in ('"name": "redis"', '"app": "redis"', '"serviceName": "redis"'):
         renamed = renamed.replace(old, old.replace('"redis"', '"results"'))
+    runner = {"name": "grader-redis-runner", "items": [{"key": "password", "path": "redis_runner_password"}]}
+    renamed = renamed.replace(f", {json.dumps({'secret': runner})}", "")
     # The port's name is not the instance's.
     assert renamed.replace('"name": "results", "containerPort"', '"name": "redis", "containerPort"') == results
     for name in ("redis", "results"):
         one = the("StatefulSet", name)
         (container,) = one["spec"]["template"]["spec"]["containers"]
-        script = container["command"][-1]
-        assert all(option in script for option in ("--maxmemory-policy noeviction", "--appendonly yes", "requirepass"))
-        (limit,) = re.findall(r"--maxmemory ([0-9]+)mb", script)
+        (limit,) = re.findall(r"([0-9]+)mb", environment("grader", container)["MAXMEMORY"])
         assert int(limit) < int(container["resources"]["limits"]["memory"].removesuffix("Mi"))
         assert [claim["metadata"]["name"] for claim in one["spec"]["volumeClaimTemplates"]] == ["data"]
+
+
+def test_each_redis_starts_with_its_users():
+    """The script is in the ConfigMap that is mounted, and every password that it reads beside it."""
+    (made,) = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["configMapGenerator"]
+    assert (made["namespace"], made["files"]) == ("grader", ["redis-start.sh"])
+    for name, server in (("redis", "broker"), ("results", "results")):
+        pod = the("StatefulSet", name)["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        volumes = {volume["name"]: volume for volume in pod["volumes"]}
+        assert volumes["start"]["configMap"] == {"name": made["name"]}
+        assert container["command"] == ["/bin/sh", f"{mounts['start']}/redis-start.sh", server]
+        assert environment("grader", container)["SECRETS"] == mounts["redis-passwords"]
+        sources = volumes["redis-passwords"]["projected"]["sources"]
+        there = {item["path"] for source in sources for item in source["secret"]["items"]}
+        wanted = {"redis_password", "redis_admin_password", "redis_judge_password"}
+        assert there == wanted | ({"redis_runner_password"} if server == "broker" else set())
+
+
+def test_no_worker_has_anothers_user_of_redis():
+    """Nor that of platforms, nor the administrator's."""
+    found = {}
+    for one, _, template in workloads():
+        names = {volume["secret"]["secretName"] for volume in template["spec"]["volumes"] if "secret" in volume}
+        if ours := {name for name in names if name.startswith("grader-redis")}:
+            found[one["metadata"]["name"]] = ours
+    assert found == {"judge": {"grader-redis-judge"}, "runner": {"grader-redis-runner"}}
 
 
 def test_the_runners_role():
@@ -436,8 +469,11 @@ def test_learners_come_before_re_grades():
 
 def test_both_namespaces_have_the_same_configuration():
     """A runner that read another database than the judge would wait for ever."""
-    first, second = (one["data"] for one in of_kind("ConfigMap"))
-    assert first == second
+    judge, runner = (one["data"] for one in of_kind("ConfigMap"))
+    for name in ("GRADER_REDIS_URL", "GRADER_REDIS_PASSWORD_FILE"):
+        assert judge.pop(name).replace("judge", "runner") == runner.pop(name)
+    assert [judge.pop(name) for name in list(judge) if name.startswith("GRADER_RESULT")]  # answers are not a runner's
+    assert judge == runner
 
 
 class TestScaling:

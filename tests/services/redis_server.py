@@ -1,19 +1,26 @@
 """A private Redis of the tests' own: a password, append-only file, a port that nobody else has."""
 
+import os
 import secrets
 import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 import redis
 
+from tests.levels.parts import ROOT
 from tests.services.kept_port import kept_port
 
+START = ROOT / "deploy" / "kubernetes" / "redis-start.sh"
+USERS = ("admin", "judge", "runner")
+"""Of the service's own, in both servers; the platform without a name is `default`."""
+ServerT = TypeVar("ServerT", bound="RedisServer")
 _START_S = 15
 
 
@@ -39,14 +46,7 @@ class RedisServer:
     def start(self) -> None:
         """Starts it on its port with what its append-only file holds."""
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [
-                    "redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder),
-                    "--save", "", "--requirepass", self.password, *self.options,
-                ],
-                stdout=log,
-                stderr=log,
-            )  # fmt: skip
+            self.process = subprocess.Popen(self._command(), stdout=log, stderr=log, env=self._environment())
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
             try:
@@ -59,6 +59,15 @@ class RedisServer:
     def client(self) -> "redis.Redis":
         """A client with the password."""
         return redis.Redis.from_url(self.url, socket_timeout=5)
+
+    def _command(self) -> list[str]:
+        return [
+            "redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder),
+            "--save", "", "--requirepass", self.password, *self.options,
+        ]  # fmt: skip
+
+    def _environment(self) -> dict[str, str]:
+        return dict(os.environ)
 
     @contextmanager
     def full(self) -> Iterator[None]:
@@ -78,16 +87,60 @@ class RedisServer:
             self.process = None
 
 
-@contextmanager
-def redis_server(*options: str) -> Iterator[RedisServer]:
+@dataclass
+class RuledServer(RedisServer):
+    """One of the service's two, with its users, started as in production; a test's own client may do everything."""
+
+    role: str = "broker"
+    options: tuple[str, ...] = ("--appendfsync", "no")
+
+    def __post_init__(self) -> None:
+        """Makes its passwords."""
+        for user in USERS:
+            (self.folder / f"redis_{user}_password").write_text(f"{self.password}-{user}\n")
+        (self.folder / "redis_password").write_text(f"{self.password}\n")
+
+    def url_of(self, user: str) -> str:
+        """For a user of the service's own."""
+        return self.url.replace("//:", f"//{user}:").replace("@", f"-{user}@")
+
+    def client(self) -> "redis.Redis":
+        """The administrator's."""
+        return redis.Redis.from_url(self.url_of("admin"), socket_timeout=5)
+
+    def refused(self) -> list[dict[str, str]]:
+        """What users were not allowed, since the server was started."""
+        return self.client().acl_log()
+
+    def _command(self) -> list[str]:
+        return [str(START), self.role, "--bind", "127.0.0.1", *self.options]
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "DATA": str(self.folder), "SECRETS": str(self.folder), "PORT": str(self.port)}
+
+
+def redis_server(*options: str) -> AbstractContextManager[RedisServer]:
     """A running Redis; `options` replace the safe ones."""
+    return _running(RedisServer, **({"options": options} if options else {}))
+
+
+@contextmanager
+def ruled_servers() -> Iterator[tuple[RuledServer, RuledServer]]:
+    """The service's broker, and the Redis of its answers, with the same passwords."""
+    with (
+        _running(RuledServer, role="broker") as broker,
+        _running(RuledServer, role="results", password=broker.password) as results,
+    ):
+        yield broker, results
+
+
+@contextmanager
+def _running(kind: type[ServerT], **options: Any) -> Iterator[ServerT]:
     if shutil.which("redis-server") is None:
         raise FileNotFoundError("Redis is not installed: apt-get install redis-server")
     folder = Path(tempfile.mkdtemp(prefix="grader-redis-", dir="/var/tmp"))
     with kept_port() as port:
-        server = RedisServer(folder, port)
-        if options:
-            server.options = options
+        server = kind(folder, port, **options)
         try:
             server.start()
             yield server

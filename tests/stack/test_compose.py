@@ -72,10 +72,11 @@ class Stack:
     def healthy(self, service: str) -> bool:
         return self.container(service).attrs["State"].get("Health", {}).get("Status") == "healthy"
 
-    def redis_url(self, name: str, password: str | None = None) -> str:
-        """On this host: of `REDIS`, or of `RESULT`."""
-        known = Path(self.environment["GRADER_SECRETS_DIR"], "redis_password").read_text().strip()
-        return f"redis://:{password or known}@127.0.0.1:{self.environment[f'GRADER_{name}_PORT']}/0"
+    def redis_url(self, name: str, password: str | None = None, user: str = "") -> str:
+        """On this host: of `REDIS`, or of `RESULT`; for the platform without a name unless another user is named."""
+        file = f"redis_{user}_password" if user else "redis_password"
+        known = Path(self.environment["GRADER_SECRETS_DIR"], file).read_text().strip()
+        return f"redis://{user}:{password or known}@127.0.0.1:{self.environment[f'GRADER_{name}_PORT']}/0"
 
     def doctor(self):
         """What `grader doctor --service` says in the judge's container: exit code and text."""
@@ -154,7 +155,7 @@ def test_figures_are_served(stack):
 @pytest.mark.usefixtures("verdict")
 def test_answers_lie_apart_from_what_comes_in(stack):
     """The verdict is where platforms read it, and nothing of it fills the broker; each has its own limit of memory."""
-    broker, results = (redis.Redis.from_url(stack.redis_url(name)) for name in ("REDIS", "RESULT"))
+    broker, results = (redis.Redis.from_url(stack.redis_url(name, user="admin")) for name in ("REDIS", "RESULT"))
     with broker, results:
         stored, strayed = (
             [key for key in server.scan_iter(match="celery-task-meta-*") if b"stack:1" in server.get(key)]
@@ -265,6 +266,28 @@ def test_wrong_passwords_are_refused(stack, name):
     """Both instances of Redis ask for theirs."""
     with redis.Redis.from_url(stack.redis_url(name, "guess")) as client, pytest.raises(redis.AuthenticationError):
         client.ping()
+
+
+@pytest.mark.usefixtures("verdict")
+def test_workers_and_platforms_have_users_of_their_own(stack):
+    """None was refused anything so far; a platform that is added may post until it is removed."""
+    for name in ("REDIS", "RESULT"):
+        with redis.Redis.from_url(stack.redis_url(name, user="admin")) as server:
+            assert {client["user"] for client in server.client_list()} >= {"judge"}
+            refused = {(entry["username"], entry["object"]) for entry in server.acl_log() if entry["reason"] != "auth"}
+            assert refused == set()
+    said = stack.compose(
+        "run", "--rm", "platforms", "platforms", "add", "lms", "--json", stdout=subprocess.PIPE
+    ).stdout.splitlines()
+    told = json.loads(said[-1])
+    with redis.Redis.from_url(told["redis_url"]) as broker, redis.Redis.from_url(told["result_url"]) as results:
+        assert (broker.ping(), results.get("celery-task-meta-lms:1")) == (True, None)
+        stack.compose("restart", "-t", "5", "redis")
+        wait_for(lambda: stack.healthy("redis"), 60, every_s=1.0)
+        assert broker.ping()
+        stack.compose("run", "--rm", "platforms", "platforms", "remove", "lms")
+        with pytest.raises(redis.AuthenticationError):
+            broker.ping()
 
 
 def test_a_state_folder_of_another_user_is_refused(stack, tmp_path):

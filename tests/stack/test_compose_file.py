@@ -1,6 +1,9 @@
 """What `compose.yaml` says, read without an engine: which service is on which network, and how each Redis is kept."""
 
+import os
 import re
+import shutil
+import subprocess
 import textwrap
 
 import pytest
@@ -30,6 +33,7 @@ def test_networks():
         "web": {"database", "monitoring"},
         "backup": {"database"},
         "restore": {"database"},
+        "platforms": {"broker", "results", "database"},
     }
     assert {name for name, network in FILE["networks"].items() if network.get("internal")} == {
         "broker", "results", "database"
@@ -38,32 +42,64 @@ def test_networks():
     assert set(re.findall(r"^#   ([a-z]+)  ", header, re.MULTILINE)) == set(FILE["networks"])
 
 
-@pytest.mark.parametrize(("name", "variable", "port"), [("redis", "REDIS", 6379), ("results", "RESULT", 6380)])
-def test_an_instance_of_redis(name, variable, port):
-    """It throws nothing away and survives a restart, within a limit, a volume and a port of its own."""
+@pytest.mark.parametrize(
+    ("name", "server", "variable", "port"), [("redis", "broker", "REDIS", 6379), ("results", "results", "RESULT", 6380)]
+)
+def test_an_instance_of_redis(name, server, variable, port):
+    """The script for both starts it, with a limit, a volume and a port of its own."""
     service = SERVICES[name]
-    (script,) = service["command"]
-    for option in (
-        "--maxmemory-policy noeviction",
-        "--appendonly yes",
-        "--appendfsync always",
-        '--maxmemory "$$MAXMEMORY"',
-        "requirepass",
-    ):
-        assert option in script
-    assert service["environment"] == {"MAXMEMORY": f"${{GRADER_{variable}_MEMORY:-512mb}}"}
-    assert service["volumes"] == [f"{name}-data:/data"]
+    assert service["entrypoint"] == ["/bin/sh", "/opt/redis-start.sh", server]
+    assert service["environment"]["MAXMEMORY"] == f"${{GRADER_{variable}_MEMORY:-512mb}}"
+    assert service["volumes"] == [f"{name}-data:/data", "./deploy/kubernetes/redis-start.sh:/opt/redis-start.sh:ro"]
     assert service["ports"] == [f"127.0.0.1:${{GRADER_{variable}_PORT:-{port}}}:6379"]
-    assert service["secrets"] == ["redis_password"]
 
 
 def test_both_instances_of_redis_are_alike():
-    """But for what the test above says of each, and their networks."""
-    own = {"environment", "volumes", "ports", "networks"}
+    """But for what the test above says of each, their networks and their passwords."""
+    own = {"entrypoint", "environment", "volumes", "ports", "networks", "secrets"}
     first, second = (
         {key: value for key, value in SERVICES[name].items() if key not in own} for name in ("redis", "results")
     )
     assert first == second
+
+
+def test_a_worker_has_the_password_of_its_own_user_alone():
+    """Each Redis knows all that speak with it; nobody else has those of others, or the administrator's."""
+    found = {
+        name: {secret for secret in service.get("secrets", ()) if secret.startswith("redis")}
+        for name, service in SERVICES.items()
+    }
+    known = {"redis_password", "redis_admin_password", "redis_judge_password", "redis_runner_password"}
+    assert {name: secrets for name, secrets in found.items() if secrets} == {
+        "redis": known,
+        "results": known - {"redis_runner_password"},
+        "judge": {"redis_judge_password"},
+        "runner": {"redis_runner_password"},
+        "platforms": {"redis_admin_password"},
+    }
+    for name in ("judge", "runner"):
+        environment = SERVICES[name]["environment"]
+        assert environment["GRADER_REDIS_URL"] == f"redis://{name}@redis:6379/0"
+        assert environment["GRADER_REDIS_PASSWORD_FILE"] == f"/run/secrets/redis_{name}_password"
+
+
+def test_new_rights_make_both_instances_of_redis_anew(tmp_path):
+    """A file that is mounted would not: `images/compose.sh` names what is in it, and compose sees another container."""
+    said = []
+    (tmp_path / "docker-compose").write_text('#!/bin/sh\necho "$GRADER_REDIS_USERS"\n')
+    (tmp_path / "docker").write_text("#!/bin/sh\nexit 1\n")
+    shutil.copytree(ROOT / "images", tmp_path / "images", ignore=lambda _, names: {*names} - {"compose.sh"})
+    script = tmp_path / "deploy" / "kubernetes" / "redis-start.sh"
+    script.parent.mkdir(parents=True)
+    for name in ("docker", "docker-compose"):
+        (tmp_path / name).chmod(0o755)
+    for text in ("one", "one", "two"):
+        script.write_text(text)
+        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        said.append(subprocess.check_output([tmp_path / "images" / "compose.sh", "up"], env=environment, text=True))
+    assert said[0] == said[1] != said[2]
+    for name in ("redis", "results"):
+        assert SERVICES[name]["environment"]["USERS"] == "${GRADER_REDIS_USERS:-}"
 
 
 def test_volumes_are_used_and_declared():
@@ -96,11 +132,11 @@ def test_the_signer_alone_has_the_keys():
 
 
 def test_the_judge_alone_knows_where_answers_go():
-    """With the password's file among its secrets, and not before that Redis answers."""
+    """Of the workers; with the password's file among its secrets, and not before that Redis answers."""
     told = {name for name, service in SERVICES.items() if "GRADER_RESULT_URL" in service.get("environment", {})}
-    assert told == {"judge"}
+    assert told == {"judge", "platforms"}
     judge = SERVICES["judge"]
-    assert judge["environment"]["GRADER_RESULT_URL"] == "redis://results:6379/0"
+    assert judge["environment"]["GRADER_RESULT_URL"] == "redis://judge@results:6379/0"
     folder, _, secret = judge["environment"]["GRADER_RESULT_PASSWORD_FILE"].rpartition("/")
     assert (folder, secret in judge["secrets"]) == ("/run/secrets", True)
     assert judge["depends_on"]["results"] == {"condition": "service_healthy"}

@@ -49,7 +49,9 @@ def up(tmp_path, engine, project):
         missing("the service image is not built (`grader images build service`)")
     (tmp_path / "images").mkdir()
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
-    shutil.copy(ROOT / "images" / "up.sh", tmp_path / "images")
+    (tmp_path / "deploy" / "kubernetes").mkdir(parents=True)
+    for name in ("images/up.sh", "deploy/kubernetes/redis-start.sh"):
+        shutil.copy(ROOT / name, tmp_path / name)
     for name in ("images/compose.sh", ".venv/bin/grader"):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)

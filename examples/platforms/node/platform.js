@@ -17,10 +17,13 @@ process.on("uncaughtException", (error) => end(1, error.message));
 console.info = () => {}; // celery-node would print what it does, and every verdict as a whole
 
 const [path, submissionId, ...steps] = process.argv.slice(2);
-const { GRADER_REDIS_URL: url, GRADER_PUBLIC_KEYS: publicKeys } = process.env;
-const resultUrl = process.env.GRADER_RESULT_URL || url;
+const { GRADER_REDIS_URL: address, GRADER_PUBLIC_KEYS: publicKeys } = process.env;
 // A malformed id is answered under the name "unknown", for which nobody would wait.
-if (!url || !publicKeys?.trim() || !/^[\w.:-]{1,128}$/.test(submissionId ?? "")) end(2, USAGE);
+if (!address || !publicKeys?.trim() || !/^[\w.:-]{1,128}$/.test(submissionId ?? "")) end(2, USAGE);
+
+// The client leaves the user out of an address unless that asks for it.
+const named = (text) => (new URL(text).username ? `${text}?allowUsernameInURI=true` : text);
+const [url, resultUrl] = [address, process.env.GRADER_RESULT_URL || address].map(named);
 
 let bytes;
 try {

@@ -57,7 +57,8 @@ function connected(array $url): Redis
     try {
         $redis = new Redis();
         $redis->connect(($url['scheme'] === 'rediss' ? 'tls://' : '') . $url['host'], $port, 10);
-        $redis->auth(rawurldecode($url['pass'] ?? ''));
+        $user = rawurldecode($url['user'] ?? '') ?: 'default';
+        $redis->auth([$user, rawurldecode($url['pass'] ?? '')]);
         $redis->select((int) substr($url['path'] ?? '/0', 1));
     } catch (RedisException $error) {
         finish(1, "the Redis at {$url['host']}:$port cannot be used: {$error->getMessage()}");

@@ -1,0 +1,72 @@
+"""`grader platforms`: who may post submissions, each with a user of its own in both Redis."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from grader_service import wiring
+from grader_service.cli.arguments import operator
+from grader_service.cli.database import service_store
+from grader_service.cli.output import console, table_of, tell, when
+from grader_service.settings import Settings
+from grader_service.store.engine import Store
+from grader_service.store.events import record
+
+app = typer.Typer(help="Platforms that may post: list, add, remove.", no_args_is_help=True, rich_markup_mode=None)
+
+PlatformName = Annotated[str, typer.Argument(metavar="NAME", help="`default` is the platform without a name.")]
+
+
+@app.command("list")
+def list_platforms() -> None:
+    """List them, with the names of queues and beginnings of task ids that are their own."""
+    table = table_of("platform", "own names", "added", "connections", "state")
+    for platform in wiring.platform_users(Settings()).platforms():
+        added = "" if platform.made_at is None else when(platform.made_at)
+        state = "on" if platform.on else "off"
+        table.add_row(platform.name, " ".join(platform.owned), added, str(platform.connections), state)
+    console().print(table)
+
+
+@app.command("add")
+def add(
+    name: PlatformName,
+    *,
+    queues: Annotated[
+        list[str] | None,
+        typer.Option("--queue", metavar="QUEUE", help="One more name of its own, such as its queue; repeatable."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As a JSON object.")] = False,
+) -> None:
+    """Let a platform in, and print its two addresses, which nobody can see again. `default` is let in again."""
+    settings = Settings()
+    users = wiring.platform_users(settings)
+    store = service_store()  # before anything is done of which the audit trail could not tell
+    password = users.add(name, queues or ())
+    _record(store, "platform_added", name)
+    if password is None:
+        tell(f"{name} is let in again, with the password that it had")
+        return
+    urls = wiring.platform_urls(settings, name, password)
+    if as_json:
+        typer.echo(json.dumps({"name": name, **urls}))
+        return
+    tell(f"{name} is let in; this is shown once:")
+    for variable, url in urls.items():
+        typer.echo(f"GRADER_{variable.upper()}={url}")
+
+
+@app.command("remove")
+def remove(name: PlatformName) -> None:
+    """Let a platform in no more, and end its connections. What it was answered stays until its time is over."""
+    users = wiring.platform_users(Settings())
+    store = service_store()
+    users.remove(name)
+    _record(store, "platform_removed", name)
+    tell(f"{name} is let in no more")
+
+
+def _record(store: Store, kind: str, name: str) -> None:
+    with store.transaction() as connection:
+        record(connection, kind, operator(), platform=name)
