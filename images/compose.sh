@@ -2,10 +2,19 @@
 # Docker's compose for this service, under whichever name it has here: images/compose.sh ps
 set -euo pipefail
 cd "$(dirname "$0")/.."
-if [ "${GRADER_GPU:-none}" != none ] && [ -z "${COMPOSE_FILE:-}" ]; then
-    COMPOSE_FILE=compose.yaml:compose.gpu.yaml
-    [ ! -e compose.override.yaml ] || COMPOSE_FILE=$COMPOSE_FILE:compose.override.yaml # as compose does without the variable
-    export COMPOSE_FILE
+files=compose.yaml
+case ${GRADER_ROLE:-all} in
+all) ;;
+control | runner) files+=:compose.$GRADER_ROLE.yaml ;;
+*)
+    echo "GRADER_ROLE is '$GRADER_ROLE'; expected all (one host, the default), control or runner" >&2
+    exit 2
+    ;;
+esac
+[ "${GRADER_GPU:-none}" = none ] || files+=:compose.gpu.yaml
+if [ "$files" != compose.yaml ] && [ -z "${COMPOSE_FILE:-}" ]; then
+    [ ! -e compose.override.yaml ] || files+=:compose.override.yaml # as compose does without the variable
+    export COMPOSE_FILE=$files
 fi
 project=${GRADER_PROJECT:-grader}
 GRADER_REDIS_USERS=$(sha256sum deploy/kubernetes/redis-start.sh | cut -c 1-12)

@@ -2,6 +2,7 @@
 # Prepares what compose.yaml needs on this host and starts it: secrets, the runner's state folder, images. Repeating is safe.
 #   images/up.sh [arguments of `up`]      everything else through the environment that compose.yaml names
 #   GRADER_GPU=GPU-… images/up.sh         with a GPU
+#   GRADER_ROLE=control images/up.sh      without a runner; GRADER_ROLE=runner: the runner alone (docs/operations.md)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export GRADER_STATE_DIR=${GRADER_STATE_DIR:-/var/lib/grader}
@@ -11,6 +12,17 @@ export GRADER_SECRETS_DIR=${GRADER_SECRETS_DIR:-$PWD/secrets}
 export GRADER_DOCKER_SOCKET=${GRADER_DOCKER_SOCKET:-/var/run/docker.sock}
 service=${GRADER_SERVICE_IMAGE:-grader-service:latest}
 export GRADER_DOCKER_GID=${GRADER_DOCKER_GID:-$(stat -c %g "$GRADER_DOCKER_SOCKET")}
+
+role=${GRADER_ROLE:-all}
+[ "$role" = all ] || images/compose.sh config -q # what is wrong with these variables is said before anything is made
+if [ "$role" = runner ] && [ ! -s "$GRADER_SECRETS_DIR/hosts/host.key" ]; then
+    cat >&2 <<END
+$GRADER_SECRETS_DIR has nothing by which the control host knows this one. There, in the folder of the repository:
+.venv/bin/grader hosts add $GRADER_RUNNER_NAME > $GRADER_RUNNER_NAME.tar
+and here: install -d -m 700 $GRADER_SECRETS_DIR && tar -xp -C $GRADER_SECRETS_DIR -f $GRADER_RUNNER_NAME.tar
+END
+    exit 2
+fi
 
 project=${GRADER_PROJECT:-grader}
 volume=${project}_postgres-data
@@ -29,13 +41,24 @@ fi
 install -d -m 700 "$GRADER_SECRETS_DIR"
 roles=(judge regrade runner backup metrics web operator)
 for name in redis_password redis_{admin,judge,runner}_password postgres_password "${roles[@]/#/postgres_}" web_viewer_token web_operator_token; do
+    [ "$role" != runner ] || break # they came from the control host
     [ -s "$GRADER_SECRETS_DIR/$name" ] || (umask 077; head -c 24 /dev/urandom | base64 | tr '+/' '-_' >"$GRADER_SECRETS_DIR/$name")
     chmod 444 "$GRADER_SECRETS_DIR/$name"
 done
 find deploy/kubernetes/redis-start.sh ! -perm -o=r -exec chmod a+r {} + # mounted, too
 
+if [ "$role" = control ]; then
+    .venv/bin/grader hosts prepare
+    # Of a time when it was the only host; compose would leave it as it is.
+    for name in pods runner; do
+        docker ps -aq --filter "label=com.docker.compose.project=${GRADER_PROJECT:-grader}" --filter "label=com.docker.compose.service=$name" \
+            | xargs -r sh -c 'docker stop -t 60 "$@" && docker rm "$@"' stop >/dev/null
+    done
+fi
+
 wanted=(all)
-if [ -z "${GRADER_REDIS_IMAGE:-}${GRADER_POSTGRES_IMAGE:-}" ] && ! timeout 15 docker pull -q "$(sed -n 's/.*{GRADER_REDIS_IMAGE:-\(.*\)}.*/\1/p' compose.yaml)" >/dev/null 2>&1; then
+[ "$role" != control ] || wanted=(service)
+if [ "$role" != runner ] && [ -z "${GRADER_REDIS_IMAGE:-}${GRADER_POSTGRES_IMAGE:-}" ] && ! timeout 15 docker pull -q "$(sed -n 's/.*{GRADER_REDIS_IMAGE:-\(.*\)}.*/\1/p' compose.yaml)" >/dev/null 2>&1; then
     wanted+=(stand-ins)
     export GRADER_REDIS_IMAGE=grader-redis:latest GRADER_POSTGRES_IMAGE=grader-postgres:latest
 fi
@@ -69,45 +92,21 @@ if ! writable "$2"; then
 fi
 END
 
-# The one place where a signing key is made in silence: for a database that is made now. Versions before had it in the judge's volume.
-for name in signer-keys judge-state; do
-    docker volume create --label com.docker.compose.project="$project" --label com.docker.compose.volume="$name" "${project}_$name" >/dev/null
-done
-docker run --rm -i --network none --user 0 -v "${project}_judge-state:/judge" -v "${project}_signer-keys:/var/lib/grader-signer" \
-    -e old_database="$old_database" -e volume="${project}_signer-keys" --entrypoint sh "$service" -seu <<'END'
-own=/var/lib/grader-signer/keys/verdict-signing.pem
-before=/judge/keys/verdict-signing.pem
-signer() { setpriv --reuid 10002 --regid 10001 --clear-groups env GRADER_STATE_DIR=/var/lib/grader-signer python3 -m grader_service keys "$@"; }
-if [ -s "$before" ]; then
-    known=
-    [ ! -s "$own" ] || known=$(signer show)
-    theirs=$(GRADER_STATE_DIR=/judge python3 -m grader_service keys show --hex) # the one in use comes first
-    theirs=${theirs%% *}
-    GRADER_STATE_DIR=/judge python3 -m grader_service keys list --json | signer add - >/dev/null
-    if [ -z "$known" ]; then
-        signer make --key - <"$before" >/dev/null
-    elif [ "${known#*"$theirs"}" = "$known" ]; then # a version before ran again meanwhile, and made another one
-        signer rotate --key - <"$before" >/dev/null
-    fi
-elif [ ! -s "$own" ] && [ -n "$old_database" ]; then
-    cat >&2 <<MESSAGE
-there is a database in the volume $old_database, and the key that signed its verdicts is not in the volume $volume.
-Bring back that volume, or the private key from where you keep secrets: images/compose.sh run --rm -T signer keys make --key - <FILE
-A new key, which platforms must be told: images/compose.sh run --rm signer keys make
-MESSAGE
-    exit 2
-elif [ ! -s "$own" ]; then
-    signer make >/dev/null
-fi
-END
+[ "$role" = runner ] || images/signing_key.sh "$project" "$service" "$old_database"
 
+here=() first=migrate
+if [ "$role" = runner ]; then
+    # Of compose.yaml, what holds learners' pods; what it depends on there is on the control host here.
+    mapfile -t here < <(images/compose.sh config --services | grep -xE 'link|pods|runner')
+    here=(--no-deps "${here[@]}") first=link
+fi
 status=0
-images/compose.sh up -d "$@" || status=$?
+images/compose.sh up -d "$@" "${here[@]}" || status=$?
 if [ "$status" = 0 ]; then
     # Only now, with all services new: a judge of a version before that found no key there would make another one.
-    [ $# != 0 ] || docker run --rm --network none --user 0 -v "${project}_judge-state:/judge" --entrypoint rm "$service" -rf /judge/keys
+    [ $# != 0 ] || [ "$role" = runner ] || docker run --rm --network none --user 0 -v "${project}_judge-state:/judge" --entrypoint rm "$service" -rf /judge/keys
     exit
 fi
-echo "the services did not start; the last lines of migrate, for which the workers wait:" >&2
-images/compose.sh logs --no-color --tail 3 migrate >&2
+echo "the services did not start; the last lines of $first, for which the workers wait:" >&2
+images/compose.sh logs --no-color --tail 3 "$first" >&2
 exit "$status"

@@ -27,6 +27,7 @@ _WHERE = {
     "regrade": "regrade:app",
     "cohort": "cohorts:app",
     "devices": "devices:app",
+    "hosts": "hosts:app",
     "dead-letters": "dead_letters:app",
     "platforms": "platforms:app",
     "store": "operate:store_app",

@@ -351,6 +351,50 @@ def test_who_reaches_which_redis():
     ]
 
 
+def test_runners_are_on_nodes_of_their_own():
+    """On those with this label runners go, and nothing else of ours; by a taint of them nothing else of anybody's."""
+    key = "nvidia.com/gpu.present"
+    pods = [(namespace, template["spec"]) for _, namespace, template in workloads()]
+    (nightly,) = of_kind("CronJob")
+    pods.append((nightly["metadata"]["namespace"], nightly["spec"]["jobTemplate"]["spec"]["template"]["spec"]))
+    for namespace, pod in pods:
+        if namespace == "grader-runners":
+            assert pod["nodeSelector"] == {key: "true"}
+            assert pod["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+            continue
+        (term,) = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        assert term["matchExpressions"] == [{"key": key, "operator": "NotIn", "values": ["true"]}]
+        assert "tolerations" not in pod
+    page = (ROOT / "docs" / "scaling.md").read_text()
+    assert f"kubectl label node NODE {key}=true" in page
+    assert "kubectl taint node NODE nvidia.com/gpu=:NoSchedule" in page
+
+
+def test_a_runner_starts_pods_on_its_own_node_only():
+    """Of the account that may make Jobs, all are looked at; what cannot be looked at is refused."""
+    (policy,), (binding,) = of_kind("ValidatingAdmissionPolicy"), of_kind("ValidatingAdmissionPolicyBinding")
+    assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+    spec = policy["spec"]
+    assert spec["failurePolicy"] == "Fail"
+    (bound,) = of_kind("RoleBinding")
+    where = bound["metadata"]["namespace"]
+    assert spec["matchConstraints"]["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": where}}
+    (rule,) = spec["matchConstraints"]["resourceRules"]
+    assert ("batch" in rule["apiGroups"], "CREATE" in rule["operations"], rule["resources"]) == (True, True, ["jobs"])
+    (role,) = of_kind("Role")
+    made = {kind for one in role["rules"] if "create" in one["verbs"] for kind in one["resources"]}
+    assert made == {"jobs"}
+    (subject,) = bound["subjects"]
+    (condition,) = spec["matchConditions"]
+    account = f"system:serviceaccount:{subject['namespace']}:{subject['name']}"
+    assert condition["expression"] == f"request.userInfo.username == '{account}'"
+    (validation,) = spec["validations"]
+    assert "has(object.spec.template.spec.nodeName)" in validation["expression"]
+    # Every Job of ours says its node, so that none is refused.
+    runner = the("Deployment", "runner")["spec"]["template"]["spec"]["containers"][0]
+    assert {"name": "GRADER_NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}} in runner["env"]
+
+
 def test_both_instances_of_redis_are_alike_and_apart():
     """The same but for name and users, each with its own volume and limit of memory, below what the pod may have."""
     broker, results = (json.dumps(the("StatefulSet", name)) for name in ("redis", "results"))

@@ -148,6 +148,29 @@ def test_a_lock_folder_that_the_runner_cannot_write_to(up, tmp_path):
     assert fresh.stat().st_mode & 0o7777 == 0o1777
 
 
+@pytest.mark.parametrize(
+    ("role", "given", "told"),
+    [
+        ("runners", {}, "expected all (one host, the default), control or runner"),
+        ("control", {}, "set it to the address of"),
+        ("runner", {"GRADER_RUNNER_NAME": "gpu1"}, "set it to the address of"),
+        ("runner", {"GRADER_CONTROL_ADDRESS": "192.0.2.7"}, "set it to a name that no other runner host has"),
+        (
+            "runner",
+            {"GRADER_CONTROL_ADDRESS": "192.0.2.7", "GRADER_RUNNER_NAME": "gpu1"},
+            "grader hosts add gpu1 > gpu1.tar",
+        ),
+    ],
+)
+def test_a_host_that_is_told_too_little(project, tmp_path, role, given, told):
+    """Of what it should be is told what is missing, and nothing is made."""
+    folders = {f"GRADER_{name}_DIR": str(tmp_path / name.lower()) for name in ("SECRETS", "STATE", "LOCK")}
+    done = script("up.sh", GRADER_PROJECT=project, GRADER_ROLE=role, **folders, **given)
+    assert done.returncode != 0
+    assert told in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_service_that_does_not_run_is_named(project):
     """With its project, whichever compose there is."""
     done = script("compose.sh", "exec", "judge", "true", GRADER_PROJECT=project)

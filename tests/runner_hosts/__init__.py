@@ -1,0 +1,1 @@
+"""Runners on hosts of their own: certificates, the connections, and what a host is given."""
