@@ -64,15 +64,17 @@ class Lane:
     Args:
         folder: the lane's own, for its state, its key and the submission.
         warm_runs: how many runs are kept prepared; 0 for cold ones.
+        pod_broker: socket of the broker that starts pods; the engine itself if None.
     """
 
-    def __init__(self, folder: Path, warm_runs: int) -> None:
+    def __init__(self, folder: Path, warm_runs: int, pod_broker: Path | None = None) -> None:
         registry = Registry()
         self._lab = load_lab("dali-pipelines", registry)
         self._judging = JudgeProcess()
         self._engine = connect_engine()
         self._state_dir = folder / "state"
-        runner: SandboxRunner = open_runner("docker", self._lab.image, Settings(state_dir=self._state_dir), None)
+        settings = Settings(state_dir=self._state_dir, pod_broker=pod_broker)
+        runner: SandboxRunner = open_runner("docker", self._lab.image, settings, None)
         self.pool = WarmPool(warm_runs) if warm_runs else None
         if self.pool is not None:
             runner = WarmRunner(runner, self.pool)

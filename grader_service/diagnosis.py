@@ -13,9 +13,9 @@ from typing import Any
 
 from grader_service import known_holes, state_folder
 from grader_service.confinement import reads_are_confined
-from grader_service.errors import SandboxUnavailable
+from grader_service.errors import GraderError, SandboxUnavailable
 from grader_service.host import Gpu, find_gpus, total_memory_mib, usable_cpus
-from grader_service.sandboxes import gpu_name
+from grader_service.sandboxes import gpu_name, open_runner
 from grader_service.settings import Settings
 from sandbox.docker_options import missing_runtime
 from sandbox.gpu_access import GpuRefusal, choose
@@ -56,9 +56,11 @@ def examine(settings: Settings) -> list[Finding]:
     findings = [_cpus(), _memory(), _shm(), _disk(settings.state_dir), _state_folder(settings.state_dir)]
     findings.append(_lock_folder(settings.lock_dir))
     findings.append(_checks_reads())
+    findings.append(_starter(settings))
     client: Any = None
     try:
-        client = connect_engine(10.0)
+        if settings.pod_broker is None:
+            client = connect_engine(10.0)
     except SandboxUnavailable as error:
         findings.append(
             Finding("Docker engine", Level.MISSING, str(error), "install docker.io and start dockerd", required=True)
@@ -126,6 +128,21 @@ def _lock_folder(lock_dir: Path) -> Finding:
     found = f"{lock_dir} is no folder that uid {os.geteuid()} can write to"
     advice = "set GRADER_LOCK_DIR to one that every grader of this host can write to"
     return Finding("lock folder", Level.MISSING, found, advice, required=True)
+
+
+def _starter(settings: Settings) -> Finding:
+    """Who starts pods, and whether the broker does where it is one."""
+    topic = "pods"
+    if settings.pod_broker is None:
+        return Finding(topic, Level.OK, "started by this process, which talks to the Docker engine itself")
+    try:
+        runner = open_runner("docker", _LAB_IMAGE, settings, None)
+        runner.look()
+    except GraderError as error:
+        return Finding(topic, Level.MISSING, str(error), "start `grader pods`", required=True)
+    facts = runner.facts
+    found = f"started by the pod broker {settings.pod_broker}: {facts.engine}, {facts.oci_runtime}, {facts.image}"
+    return Finding(topic, Level.OK, f"{found}, GPU by {facts.gpu_access}" if facts.gpu_access else found)
 
 
 def _engine(client: Any) -> list[Finding]:

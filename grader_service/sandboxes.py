@@ -1,13 +1,19 @@
-"""Opens the sandbox that a command or a worker runs pods in."""
+"""Opens the sandbox that a command or a worker runs pods in, and the broker that starts them for it."""
 
-from typing import Literal
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 from grader_service.errors import ConfigurationError
-from grader_service.host import Gpu
+from grader_service.host import Gpu, total_memory_mib
 from grader_service.settings import Settings
 from grader_service.state_folder import require_own
 from sandbox.api import SandboxRunner
 from sandbox.gpu_access import GpuName
+
+if TYPE_CHECKING:
+    from sandbox.broker.server import PodBroker
+    from sandbox.docker_runner import DockerRunner
 
 
 def open_runner(
@@ -35,6 +41,55 @@ def open_runner(
         return ProcessRunner(settings.state_dir, lab_data=settings.lab_data, gpu=uuid)
     if kind == "kubernetes":
         return _on_kubernetes(image, settings, gpu)
+    if settings.pod_broker is not None:
+        from sandbox.broker.client import BrokerRunner  # noqa: PLC0415
+
+        chosen = settings.lab_image or image
+        any_lab = settings.lab_image is not None
+        runner = BrokerRunner(settings.pod_broker, chosen, settings.state_dir, any_lab=any_lab)
+        if settings.lab_data not in (None, runner.lab_data):
+            raise ConfigurationError(
+                f"GRADER_LAB_DATA: expected the pod broker's ({runner.lab_data}), which gives pods the lab's data, "
+                f"got {settings.lab_data}; set it there (with compose: GRADER_LAB_DATA={settings.lab_data} make up)"
+            )
+        return runner
+    return _on_docker(image, settings, gpu, shared=False)
+
+
+def open_broker(images: Sequence[str], settings: Settings, gpu: Gpu | None) -> "PodBroker":
+    """What starts pods for a runner that has no engine.
+
+    Args:
+        images: of the labs; where the settings name one, that one is taken for every lab.
+        settings: folders, image, bounds, and whom it serves beside this user.
+        gpu: the one that pods get; None for rehearsals.
+
+    Raises:
+        ConfigurationError: as `open_runner`.
+        SandboxUnavailable: as `open_runner`.
+    """
+    from sandbox.broker.rules import Bounds  # noqa: PLC0415
+    from sandbox.broker.server import PodBroker  # noqa: PLC0415
+
+    require_own(settings.state_dir)
+    bounds = Bounds(
+        memory_mib=settings.pod_most_memory_mib or total_memory_mib(),
+        pids=settings.pod_most_pids,
+        inodes=settings.pod_most_inodes,
+        pods=settings.pod_most_pods,
+        runs=settings.pod_most_runs,
+        cpus=frozenset(os.sched_getaffinity(0)),
+        gpu=gpu is not None,
+    )
+    allowed = images if settings.lab_image is None else (settings.lab_image,)
+    if not allowed:
+        raise ConfigurationError("no lab is installed that can be read, so that no image is known: `grader labs list`")
+    peers = {os.geteuid()} | ({settings.pod_runner_uid} if settings.pod_runner_uid is not None else set())
+    runner = _on_docker(allowed[0], settings, gpu, shared=True)
+    return PodBroker(runner, allowed, bounds, frozenset(peers))
+
+
+def _on_docker(image: str, settings: Settings, gpu: Gpu | None, *, shared: bool) -> "DockerRunner":
     from sandbox.docker_runner import DockerRunner  # noqa: PLC0415
     from sandbox.pod_uids import PodUids  # noqa: PLC0415
 
@@ -52,6 +107,7 @@ def open_runner(
         any_lab=settings.lab_image is not None,
         runtime=settings.oci_runtime or None,
         uids=PodUids(settings.lock_dir, settings.pod_uid_first, settings.pod_uid_last),
+        shared=shared,
     )
 
 

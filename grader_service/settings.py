@@ -77,6 +77,20 @@ class Settings(BaseSettings):
     """First user id of Docker pods: no two runs of a host have one of these at the same time."""
     pod_uid_last: int = Field(default=61183, ge=1000, le=65533)
     """The last one."""
+    pod_broker: Path | None = None
+    """Socket of the broker that starts Docker pods, for processes that have no engine; the engine itself if unset."""
+    pod_runner_uid: int | None = Field(default=None, ge=0)
+    """User whose processes `grader pods` starts pods for, beside its own."""
+    pod_most_memory_mib: int | None = Field(default=None, ge=1)
+    """The most MiB that `grader pods` gives a pod, its shared memory, and each scratch volume; the host's if unset."""
+    pod_most_pids: int = Field(default=4096, ge=1)
+    """The most processes that it gives a pod."""
+    pod_most_inodes: int = Field(default=2_000_000, ge=1)
+    """The most files and folders of a scratch volume of its."""
+    pod_most_pods: int = Field(default=64, ge=1)
+    """The most pods that it runs at once."""
+    pod_most_runs: int = Field(default=24, ge=1)
+    """The most run spaces that it keeps open at once."""
     kubernetes_namespace: str = "grader-sandbox"
     """Namespace of the pods, which holds nothing else."""
     kubernetes_runtime_class: str | None = None
@@ -157,7 +171,7 @@ class Settings(BaseSettings):
     web_oidc_viewers: str = ""
     """Values of that claim with one of which a person may read."""
 
-    @field_validator("web_oidc_client_secret_file", mode="before")
+    @field_validator("web_oidc_client_secret_file", "pod_broker", "lab_data", mode="before")
     @classmethod
     def _no_file(cls, value: object) -> object:
         return None if value == "" else value  # an empty path is the working directory

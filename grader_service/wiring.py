@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from grader_service.service.runner import RunnerDesk
     from grader_service.store.artifacts import ArtifactStore
     from sandbox.api import SandboxRunner
+    from sandbox.broker.server import PodBroker
 
 
 def open_store(settings: Settings) -> Store:
@@ -274,6 +275,19 @@ def open_sandbox(settings: Settings, gpu: Gpu | None) -> "SandboxRunner":
 
     image = read_lab(lab_text(lab_ids()[0]), "lab").image
     return open_runner(settings.sandbox, image, settings, gpu)
+
+
+def open_pod_broker(settings: Settings) -> "PodBroker":
+    """What starts pods for a runner that has no engine; of the images of the installed labs.
+
+    Raises:
+        ConfigurationError: the device is not there, or a setting does not fit.
+        SandboxUnavailable: the engine, an image or the GPU cannot be had.
+    """
+    from grader_service.sandboxes import open_broker  # noqa: PLC0415 - see above
+
+    images = tuple(dict.fromkeys(lab.image for lab in _installed_labs()))
+    return open_broker(images, settings, chosen_gpu(settings))
 
 
 def runner_desk(

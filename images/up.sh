@@ -64,25 +64,41 @@ if [ "$role" != runner ] && [ -z "${GRADER_REDIS_IMAGE:-}${GRADER_POSTGRES_IMAGE
 fi
 .venv/bin/grader images build "${wanted[@]}"
 
+# What an override of a version without the pod broker tells the runner about pods is the broker's to know.
+config=$(images/compose.sh config)
+for name in GRADER_LAB_DATA GRADER_POD_UID_FIRST GRADER_POD_UID_LAST; do
+    told=$(awk -v name="$name:" '/^  [^ ]/ { service = $1 } service == "runner:" && $1 == name { sub(/^[^:]*: */, ""); print }' <<<"$config" | tr -d "\"'")
+    [ -n "${!name:-}" ] || [ -z "$told" ] || export "$name=$told"
+done
+
 # Of the service alone: what `grader grade` leaves in the folder above belongs to whoever called it. The engine makes it, since
 # a user who may use Docker need not be root.
 new_locks=
 [ -e "$GRADER_LOCK_DIR" ] || new_locks=yes
+# Of a version without the pod broker: its runner's pods are labelled with its own folder, and go once it is replaced.
+old_pods=
+[ $# -gt 0 ] || [ -e "$GRADER_STATE_DIR/pods" ] || old_pods=label=org.grader.state=$GRADER_STATE_DIR/service
 docker run --rm -i --network none --user 0 -v "$GRADER_STATE_DIR:$GRADER_STATE_DIR" -v "$GRADER_BACKUP_DIR:$GRADER_BACKUP_DIR" \
     -v "$GRADER_LOCK_DIR:/run/lock" -e new_locks="$new_locks" -e locks="$GRADER_LOCK_DIR" -e docker_gid="$GRADER_DOCKER_GID" \
-    --entrypoint sh "$service" -seu "$GRADER_STATE_DIR/service" "$GRADER_BACKUP_DIR" <<'END'
+    --entrypoint sh "$service" -seu "$GRADER_STATE_DIR/service" "$GRADER_BACKUP_DIR" "$GRADER_STATE_DIR/pods" <<'END'
 # Every grader of the host writes to this folder, whoever runs it; one that was there keeps its rights.
 [ -z "$new_locks" ] || chmod 1777 /run/lock
-if ! setpriv --reuid 10001 --regid 10001 --groups "$docker_gid" test -w /run/lock -a -x /run/lock; then
-    echo "the runner works as uid 10001 and cannot write to the lock folder $locks; let it (chmod 1777 $locks), or name another folder, the same for every grader of this host: GRADER_LOCK_DIR" >&2
+locked() {
+    setpriv --reuid "$2" --regid "$2" --groups "$3" test -w /run/lock -a -x /run/lock && return
+    echo "$1 works as uid $2 and cannot write to the lock folder $locks; let it (chmod 1777 $locks), or name another folder, the same for every grader of this host: GRADER_LOCK_DIR" >&2
     exit 2
-fi
-[ -d "$1" ] || install -d -o 10001 -g 10001 -m 750 "$1"
-stranger=$(find "$1" -maxdepth 1 ! -uid 10001 -print -quit)
-if [ -n "$stranger" ]; then
-    echo "$stranger belongs to uid $(stat -c %u "$stranger"), and the runner works as uid 10001; if nobody else uses $1: chown -R 10001:10001 $1" >&2
+}
+locked "the runner" 10001 10003
+locked "the pod broker" 10003 "$docker_gid"
+own() {
+    [ -d "$3" ] || install -d -o "$2" -g "$2" -m 750 "$3"
+    stranger=$(find "$3" -maxdepth 1 ! -uid "$2" -print -quit)
+    [ -n "$stranger" ] || return 0
+    echo "$stranger belongs to uid $(stat -c %u "$stranger"), and $1 works as uid $2; if nobody else uses $3: chown -R $2:$2 $3" >&2
     exit 2
-fi
+}
+own "the runner" 10001 "$1"
+own "the pod broker" 10003 "$3"
 # Perhaps another machine's disk, where root is nobody.
 writable() { setpriv --reuid 10001 --regid 10001 --clear-groups test -w "$1" -a -x "$1"; }
 writable "$2" || [ -n "$(ls -A "$2" 2>/dev/null)" ] || install -d -o 10001 -g 10001 -m 750 "$2" || true
@@ -105,6 +121,8 @@ images/compose.sh up -d "$@" "${here[@]}" || status=$?
 if [ "$status" = 0 ]; then
     # Only now, with all services new: a judge of a version before that found no key there would make another one.
     [ $# != 0 ] || [ "$role" = runner ] || docker run --rm --network none --user 0 -v "${project}_judge-state:/judge" --entrypoint rm "$service" -rf /judge/keys
+    [ -z "$old_pods" ] || docker ps -aq --filter "$old_pods" | xargs -r docker rm -fv >/dev/null
+    [ -z "$old_pods" ] || docker volume ls -q --filter "$old_pods" | xargs -r docker volume rm >/dev/null
     exit
 fi
 echo "the services did not start; the last lines of $first, for which the workers wait:" >&2

@@ -3,10 +3,11 @@
 import contextlib
 import copy
 from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import docker
 from docker.errors import APIError
@@ -28,11 +29,18 @@ from sandbox.frames import FrameLimits
 from sandbox.gpu_access import GpuAccess, GpuName, GpuRefusal, choose
 from sandbox.pod import ConnectedPod
 from sandbox.pod_uids import PodUids, TakenUid
-from sandbox.run_folder import RunFolder, dead_runs, is_live, remove_tree
+from sandbox.run_folder import RunFolder, dead_runs, is_live, remove_own, remove_tree
 
 __all__ = ["DockerRunSpace", "DockerRunner", "connect_engine"]
 
 _UNUSABLE = "image {!r} cannot be used"
+
+
+class _Listening(Protocol):
+    def close(self) -> None: ...
+
+
+_L = TypeVar("_L", bound=_Listening)
 
 
 class DockerRunner:
@@ -46,6 +54,7 @@ class DockerRunner:
         any_lab: the image stands for that of every lab, so that `of_image` changes nothing.
         runtime: the OCI runtime of every pod, as the engine names it; the engine's default when None.
         uids: where pods' user ids come from.
+        shared: another process writes to the folders of runs, as `RunFolder` has it.
     """
 
     def __init__(
@@ -58,12 +67,13 @@ class DockerRunner:
         any_lab: bool = False,
         runtime: str | None = None,
         uids: PodUids | None = None,
+        shared: bool = False,
         client: docker.DockerClient | None = None,
     ) -> None:
         self._any_lab = any_lab
         self._client = client or connect_engine()
-        self._state_dir = state_dir.resolve()
-        self._lab_data = lab_data
+        self.state_dir = state_dir.resolve()
+        self.lab_data = lab_data
         try:
             found = self._client.images.get(image)
             info: dict[str, Any] = self._client.info()
@@ -78,6 +88,7 @@ class DockerRunner:
             raise SandboxUnavailable(problem)
         self._runtime = runtime
         self._uids = uids or PodUids()
+        self._shared = shared
         self._unsure: deque[_KeptUids] = deque()
         self.image_id: str = found.id
         self._image = image
@@ -132,30 +143,38 @@ class DockerRunner:
         """See `SandboxRunner.open_run`."""
         self._free_uids()
         ground = Ground(
-            self._client, self._state_dir, self._lab_data, self._gpu, self._runtime, self._uids, self._unsure
+            self._client,
+            self.state_dir,
+            self.lab_data,
+            self._gpu,
+            self._runtime,
+            self._uids,
+            self._unsure,
+            self._shared,
         )
         return DockerRunSpace(ground, self.image_id, run_id, limits)
 
     def sweep(self) -> int:
         """See `SandboxRunner.sweep`. Touches only runs of this state folder whose owner is gone."""
         removed = 0
-        mine = {"label": f"{docker_options.STATE_LABEL}={self._state_dir}"}
+        mine = {"label": f"{docker_options.STATE_LABEL}={self.state_dir}"}
         try:
             # Other runs end while this one looks: what is gone by then is no failure.
             for container in self._client.containers.list(all=True, filters=mine, ignore_removed=True):
-                if not is_live(self._state_dir, container.labels.get(docker_options.LABEL, "")):
+                if not is_live(self.state_dir, container.labels.get(docker_options.LABEL, "")):
                     remove_container(container)
                     removed += 1
             for volume in self._client.volumes.list(filters=mine):
                 labels = volume.attrs.get("Labels") or {}
-                if not is_live(self._state_dir, labels.get(docker_options.LABEL, "")):
+                if not is_live(self.state_dir, labels.get(docker_options.LABEL, "")):
                     with contextlib.suppress(APIError):
                         volume.remove(force=True)
                         removed += 1
         except ENGINE_ERRORS as error:
             raise unavailable("leftovers could not be removed", error) from error
         self._free_uids()
-        return removed + sum(remove_tree(folder) for folder in dead_runs(self._state_dir))
+        remove = remove_own if self._shared else remove_tree
+        return removed + sum(remove(folder) for folder in dead_runs(self.state_dir))
 
     def _free_uids(self) -> None:
         """Frees the users of ended runs of which the engine now says that no pod is left."""
@@ -165,7 +184,7 @@ class DockerRunner:
             except IndexError:  # other threads open runs, too
                 return
             try:
-                mine = {"label": f"{docker_options.LABEL}={kept.run_id}"}
+                mine = _labelled(docker_options.labels(kept.run_id, self.state_dir))
                 left = self._client.containers.list(all=True, filters=mine, sparse=True)
             except ENGINE_ERRORS:
                 self._unsure.append(kept)
@@ -199,6 +218,7 @@ class Ground:
     runtime: str | None
     uids: PodUids
     unsure: deque[_KeptUids]
+    shared: bool
 
 
 class DockerRunSpace:
@@ -217,14 +237,14 @@ class DockerRunSpace:
         self._client = ground.client
         self._image_id = image_id
         self._run_id = run_id
-        self._folder = RunFolder(ground.state_dir, run_id)
+        self._folder = RunFolder(ground.state_dir, run_id, shared=ground.shared)
         self._uids: list[TakenUid] = []
         self.submission_dir = self._folder.submission
         self.shards_dir = self._folder.shards
         self._pods: list[ConnectedPod] = []
         self._started = 0
         self._labels = docker_options.labels(run_id, ground.state_dir)
-        prefix = f"grader-{run_id[:24]}"
+        prefix = f"grader-{run_id}"
         self._volumes = docker_options.ScratchVolumes(f"{prefix}-workspace", f"{prefix}-tmp", f"{prefix}-shm")
         self._limits = limits
 
@@ -267,12 +287,27 @@ class DockerRunSpace:
 
     def start(self, spec: PodSpec) -> Pod:
         """See `RunSpace.start`."""
+        vessel, endpoint = self.launch(spec, lambda folder: Endpoint(folder, FrameLimits()))
+        pod = ConnectedPod(spec, vessel, endpoint)
+        self._pods.append(pod)
+        return pod
+
+    def launch(self, spec: PodSpec, listening: Callable[[Path], _L]) -> tuple[ContainerVessel, _L]:
+        """Starts a pod that somebody else talks with: its container, and what listens for its guest. One at a time.
+
+        Args:
+            spec: of the pod.
+            listening: begins to listen in the folder that is the pod's link; closed where the pod does not start.
+
+        Raises:
+            SandboxUnavailable: as `start`.
+        """
         number, self._started = self._started, self._started + 1
         # Pods that share the learner's files share its user; each of the others has one of its own.
         uid = self._take_uid() if spec.scratch is Scratch.NONE else self._uids[0].uid
         try:
             socket_dir = self._folder.link(f"{spec.role.value}-{number}")
-            endpoint = Endpoint(socket_dir, FrameLimits())
+            listener = listening(socket_dir)
         except OSError as error:
             raise SandboxUnavailable(f"the {spec.role.value} pod's socket could not be made: {error}") from error
         options = docker_options.container_options(
@@ -298,11 +333,9 @@ class DockerRunSpace:
             container: Container = self._client.containers.create(**options)
             container.start()
         except ENGINE_ERRORS as error:
-            endpoint.close()
+            listener.close()
             raise unavailable(f"the {spec.role.value} pod could not be started", error) from error
-        pod = ConnectedPod(spec, ContainerVessel(container), endpoint)
-        self._pods.append(pod)
-        return pod
+        return ContainerVessel(container), listener
 
     def quiet(self) -> contextlib.AbstractContextManager[None]:
         """See `RunSpace.quiet`; it never does anything else."""
@@ -315,8 +348,9 @@ class DockerRunSpace:
             with contextlib.suppress(SandboxUnavailable):
                 pod.end()
         try:
-            mine = {"label": f"{docker_options.LABEL}={self._run_id}"}
-            for container in self._client.containers.list(all=True, filters=mine, ignore_removed=True):
+            for container in self._client.containers.list(
+                all=True, filters=_labelled(self._labels), ignore_removed=True
+            ):
                 remove_container(container)
         except SandboxUnavailable as error:
             left = error
@@ -334,5 +368,11 @@ class DockerRunSpace:
         return left
 
     def _take_uid(self) -> int:
-        self._uids.append(self._ground.uids.take())
-        return self._uids[-1].uid
+        taken = self._ground.uids.take()
+        self._uids.append(taken)
+        return taken.uid
+
+
+def _labelled(labels: Mapping[str, str]) -> dict[str, list[str]]:
+    """What the engine lists by, so that only what has all of these labels is found."""
+    return {"label": [f"{name}={value}" for name, value in labels.items()]}

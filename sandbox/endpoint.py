@@ -1,7 +1,6 @@
 """The host's end of the one connection that a pod may have: a Unix socket that only this pod can reach."""
 
 import contextlib
-import os
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -9,6 +8,7 @@ from enum import Enum
 from pathlib import Path
 
 from sandbox.frames import HEADER, FrameError, FrameLimits, Message, decode_json, encode, lengths
+from sandbox.short_path import socket_address
 
 SOCKET_NAME = "host.sock"
 _POLL_S = 0.05
@@ -22,33 +22,42 @@ class Silence(Enum):
     DEADLINE = "deadline"
 
 
+def listen(folder: Path) -> socket.socket:
+    """The socket on which the guest that finds this folder as its link connects.
+
+    Raises:
+        OSError: the folder is not there or cannot be written to.
+    """
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    path = folder / SOCKET_NAME
+    try:
+        with socket_address(path) as address:
+            listener.bind(address)
+        path.chmod(0o666)  # the folder around the pod's folder is closed to others, the pod's uid is another one
+        listener.listen(1)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
 class Endpoint:
-    """Listens in `folder`, accepts exactly one connection and exchanges frames with it.
+    """Listens in a folder, accepts exactly one connection and exchanges frames with it.
 
     The first connection is ours: guest code connects before a line of the learner's runs. After that the listener is
-    closed and its name removed, so that nothing else in the pod can speak.
+    closed, so that nothing else in the pod can speak.
+
+    Args:
+        place: the folder, in which the name is removed as well; or what `listen` made for us in a folder of another
+            process, which removes it.
+        limits: of frames.
     """
 
-    def __init__(self, folder: Path, limits: FrameLimits) -> None:
+    def __init__(self, place: Path | socket.socket, limits: FrameLimits) -> None:
         self._limits = limits
         self._connection: socket.socket | None = None
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._path = folder / SOCKET_NAME
-        try:
-            self._listen(folder)
-        except OSError:
-            self._listener.close()
-            raise
-
-    def _listen(self, folder: Path) -> None:
-        # Through the folder's descriptor: a socket's path may have 107 bytes only, a state folder may be deeper.
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            self._listener.bind(f"/proc/self/fd/{descriptor}/{SOCKET_NAME}")
-        finally:
-            os.close(descriptor)
-        self._path.chmod(0o666)  # the folder around the pod's folder is 0700, the pod's uid is another one
-        self._listener.listen(1)
+        self._listener = listen(place) if isinstance(place, Path) else place
+        self._path = place / SOCKET_NAME if isinstance(place, Path) else None
 
     def connect(self, deadline: float, alive: Callable[[], bool]) -> Silence | None:
         """Waits for the guest until `deadline` (monotonic seconds); None when it is connected."""
@@ -68,7 +77,7 @@ class Endpoint:
                 return Silence.CLOSED
             else:
                 self._listener.close()
-                self._path.unlink(missing_ok=True)
+                self._forget_name()
                 return None
         return Silence.DEADLINE
 
@@ -110,7 +119,11 @@ class Endpoint:
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
                 end.close()
-        self._path.unlink(missing_ok=True)
+        self._forget_name()
+
+    def _forget_name(self) -> None:
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
 
     def _torn(self, silence: Silence) -> Silence:
         if silence is Silence.CLOSED:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from sandbox.guest_code import install_guest_code
 
+HIDDEN = "hidden-shards"
+"""Beside the shards, for what pods shall see later: on the same file system, and in none of their mounts."""
 _LOCK = "owner.lock"
 _CENSUS = "runs.lock"
 """Held while a run appears and while runs are counted: a folder is never seen without its owner's lock."""
@@ -47,20 +49,30 @@ class OwnedFolder:
     def remove(self) -> None:
         """Deletes everything that can be deleted and frees the lock; a folder that another one made is not touched."""
         if self._made:
-            remove_tree(self.root)
+            self._delete()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
+    def _delete(self) -> None:
+        remove_tree(self.root)
+
 
 class RunFolder(OwnedFolder):
-    """Code, submission, shards and links of one run."""
+    """Code, submission, shards, hidden shards and links of one run.
 
-    def __init__(self, state_dir: Path, run_id: str) -> None:
+    Args:
+        state_dir: around `runs`.
+        run_id: names the folder.
+        shared: members of our group, who may be other users, look into the folder and write to submission and shards of
+            both kinds. They can replace none of these, nor anything else in it, and remove what they wrote themselves.
+    """
+
+    def __init__(self, state_dir: Path, run_id: str, *, shared: bool = False) -> None:
         super().__init__(state_dir, run_id)
+        self._shared = shared
         self.code = self.root / "code"
-        self.submission = self.root / "submission"
-        self.shards = self.root / "shards"
+        self.submission, self.shards, _ = leaves(self.root)
 
     def create(self) -> None:
         """Makes the folders as well.
@@ -73,19 +85,47 @@ class RunFolder(OwnedFolder):
             for folder in (self.submission, self.shards):
                 self.open_folder(folder)
             install_guest_code(self.code)
+            if self._shared:
+                self.open_folder(self.root / HIDDEN)
+                for folder in leaves(self.root):
+                    folder.chmod(0o775)
+                self.root.chmod(0o750)
         except BaseException:
             self.remove()
             raise
 
     def link(self, name: str) -> Path:
-        """A fresh folder for one pod's socket."""
-        return self.open_folder(self.root / "links" / name)
+        """A fresh folder for one pod's socket; where the run is shared, its name leads nobody else there."""
+        links = self.root / "links"
+        links.mkdir(mode=0o700 if self._shared else 0o755, exist_ok=True)
+        return self.open_folder(links / name)
 
     def open_folder(self, folder: Path) -> Path:
         """A folder below the root that the pod's uid may read, whatever the umask says."""
         folder.mkdir(parents=True)
         folder.chmod(0o755)
         return folder
+
+    def _delete(self) -> None:
+        if self._shared:
+            remove_own(self.root)
+        else:
+            super()._delete()
+
+
+def remove_own(root: Path) -> bool:
+    """Deletes a shared run's folder, but for what others wrote, which is never read; says whether it is gone."""
+    for name in ("code", "links"):
+        shutil.rmtree(root / name, ignore_errors=True)
+    for remove in ((root / _LOCK).unlink, *(folder.rmdir for folder in leaves(root)), root.rmdir):
+        with contextlib.suppress(OSError):
+            remove()
+    return not root.exists()
+
+
+def leaves(root: Path) -> tuple[Path, Path, Path]:
+    """The folders of a run that others may write to where it is shared: submission, shards, hidden shards."""
+    return root / "submission", root / "shards", root / HIDDEN
 
 
 def remove_tree(root: Path) -> bool:

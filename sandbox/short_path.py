@@ -1,4 +1,4 @@
-"""A short way to a run's folder, where sockets below it would have paths that the kernel does not take.
+"""Short ways to sockets and folders, where paths are longer than the kernel takes for a socket.
 
 Workers of a DataLoader talk through sockets in TMPDIR. In a folder whose path is too long they wait for ever.
 """
@@ -6,6 +6,7 @@ Workers of a DataLoader talk through sockets in TMPDIR. In a folder whose path i
 import contextlib
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 MOST_BYTES = 107
@@ -14,6 +15,20 @@ BELOW_BYTES = len("/tmp-99/pymp-12345678/listener-12345678")  # noqa: S108 - onl
 """What a pod's TMPDIR and Python's `multiprocessing` put behind the folder."""
 _LINKS = Path("/tmp")  # noqa: S108 - short on every host, and a link says nothing
 _PREFIX = "grader-run-"
+
+
+@contextlib.contextmanager
+def socket_address(path: Path) -> Iterator[str]:
+    """An address of this socket, short enough whatever its path; through its folder's descriptor, while that is open.
+
+    Raises:
+        OSError: the folder cannot be opened.
+    """
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{path.name}"
+    finally:
+        os.close(descriptor)
 
 
 class ShortPath:

@@ -62,6 +62,16 @@ class PreparedRun:
         """Whether every pod is there."""
         return all(pod.alive() for _, pod in self.pods)
 
+    def wake(self) -> None:
+        """Lets them go on for a run.
+
+        Raises:
+            SandboxUnavailable: none of them is there any more; where all ended, their run space may have ended, too.
+        """
+        self.resume()
+        if self.pods and not any(pod.alive() for _, pod in self.pods):
+            raise SandboxUnavailable("all of its pods have ended")
+
     def pause(self) -> None:
         """Lets its pods stand still, in the middle of an import if need be."""
         if not self.still:
@@ -137,7 +147,7 @@ class WarmPool:
         with self._alone():
             for prepared in list(self._waiting):
                 serves = (prepared.recipe.image_digest, prepared.recipe.limits) == (image_digest, limits)
-                if serves and self._fresh(prepared) and self._does(prepared, prepared.resume):
+                if serves and self._fresh(prepared) and self._does(prepared, prepared.wake):
                     with self._changed:
                         self._waiting.remove(prepared)
                         self._changed.notify_all()

@@ -17,6 +17,7 @@ from hypothesis import settings
 from grader_service.errors import SandboxUnavailable
 from grader_service.store import roles
 from grader_service.store.engine import Store
+from sandbox.broker.client import BrokerRunner
 from sandbox.docker_runner import DockerRunner, connect_engine
 from sandbox.process_runner import ProcessRunner
 from tests.checks import declared_codes
@@ -24,6 +25,7 @@ from tests.kubernetes_api.cluster import OneNode
 from tests.levels.dealing import pytest_xdist_make_scheduler  # noqa: F401 - a hook
 from tests.levels.marking import pytest_collection_modifyitems  # noqa: F401 - a hook
 from tests.sandbox.engine_proxy import EngineProxy
+from tests.sandbox.pod_broker import serving
 from tests.services.forked_runner import ForkedRunner
 from tests.services.postgres_server import binaries, postgres_server
 from tests.services.redis_server import redis_server
@@ -108,6 +110,13 @@ def docker_runner(lab_image, state_dir) -> DockerRunner:
 
 
 @pytest.fixture
+def broker_runner(lab_image, state_dir, tmp_path) -> Iterator[BrokerRunner]:
+    """A runner without an engine, whose pods a broker with the state folder starts."""
+    with serving(lab_image, state_dir) as path:
+        yield BrokerRunner(path, lab_image, tmp_path)
+
+
+@pytest.fixture
 def crun_runner(engine, lab_image, state_dir) -> DockerRunner:
     """The same with another OCI runtime."""
     if "crun" not in engine.info()["Runtimes"]:
@@ -155,6 +164,7 @@ def forked_runner(state_dir) -> ForkedRunner:
     params=[
         pytest.param("process", id="process", marks=pytest.mark.integration),
         pytest.param("docker", id="docker", marks=pytest.mark.integration),
+        pytest.param("broker", id="broker", marks=pytest.mark.integration),
     ]
 )
 def runner(request):

@@ -24,6 +24,7 @@ _WHERE = {
     "web": "web:web",
     "worker": "worker:app",
     "signer": "signer:signer",
+    "pods": "pods:pods",
     "regrade": "regrade:app",
     "cohort": "cohorts:app",
     "devices": "devices:app",

@@ -15,6 +15,7 @@ from typing import Self
 from grader_service.held_out.plan import MAX_IMAGES, ShardPlan, plan_shard
 from grader_service.held_out.shards import begin_shard
 from grader_service.model.evidence import ImageSize
+from sandbox.run_folder import HIDDEN
 
 _LIVE = "live"
 
@@ -40,7 +41,7 @@ class TrialShards:
         """Newest part that a pod may have seen."""
         self._made = -1
         self._folder = folder
-        self._hidden = folder.parent / "hidden-shards"
+        self._hidden = folder.parent / HIDDEN
 
     def make_next(self) -> int | None:
         """Draws the next part out of sight; its number, or None when the plan is used up.

@@ -192,7 +192,8 @@ def _checked(output: bytes) -> Prepared:
 def _open_to_pods(into: Path) -> set[str]:
     """Lets the pod's uid read every file; returns their relative paths. Nothing but files and folders may be here."""
     files = set()
-    into.chmod(0o755)
+    if stat.S_IMODE(into.stat().st_mode) & 0o005 != 0o005:  # where a pod broker made it, it is open, and another's
+        into.chmod(0o755)
     for folder, names, file_names in os.walk(into):
         for name in [*names, *file_names]:
             path = Path(folder, name)

@@ -1,6 +1,6 @@
 """Another grader, as a process of its own that can be killed: opens a run, starts a pod, says so, and waits.
 
-python -m tests.sandbox.owner folder|process|docker|kubernetes STATE_DIR RUN_ID [IMAGE [URL NODE]]
+python -m tests.sandbox.owner folder|process|docker|broker|kubernetes STATE_DIR RUN_ID [IMAGE [URL NODE]]
 """
 
 import contextlib
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from sandbox.api import Ending, PodRole, PodSpec, Scratch, SpaceLimits
+from sandbox.broker.client import BrokerRunner
 from sandbox.docker_runner import DockerRunner
 from sandbox.kubernetes_manifests import Site
 from sandbox.kubernetes_runner import KubernetesRunner
@@ -68,6 +69,8 @@ def main() -> None:
 def _runner(kind, state_dir, image="", url="", node=""):
     if kind == "docker":
         return DockerRunner(image, state_dir)
+    if kind == "broker":
+        return BrokerRunner(Path(url), image, state_dir)
     if kind == "kubernetes":
         return KubernetesRunner(image, state_dir, Site(NAMESPACE, node), cluster=connect(url))
     return ProcessRunner(state_dir)

@@ -37,6 +37,12 @@ def test_docker_runner(docker_runner, behaviour):
 
 
 @EVERY
+def test_broker_runner(broker_runner, behaviour):
+    """A runner whose pods the broker starts does all of it, too."""
+    behaviour.check(broker_runner)
+
+
+@EVERY
 @pytest.mark.slow
 def test_docker_runner_with_crun(crun_runner, behaviour):
     """And so it does with a second OCI runtime."""

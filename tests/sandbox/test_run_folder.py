@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import run_folder
-from sandbox.run_folder import RunFolder, dead_runs, is_live, remove_tree
+from sandbox.run_folder import RunFolder, dead_runs, is_live, leaves, remove_own, remove_tree
 from tests.sandbox.owner import another_grader
 
 NOBODY = 65534
@@ -45,6 +45,30 @@ def run(state_dir):
     folder.create()
     yield folder
     folder.remove()
+
+
+@pytest.mark.parametrize("mask", [0o077, 0o022, 0o000])
+def test_a_shared_run_has_its_folders(umask, mask, state_dir):
+    """Its group looks in, writes to three folders alone, and finds no link; what it wrote is its own to remove."""
+    umask(mask)
+    run = RunFolder(state_dir, "run-1", shared=True)
+    run.create()
+    link = run.link("learner-0")
+    modes = {
+        run.root: 0o750,
+        **dict.fromkeys(leaves(run.root), 0o775),
+        run.code: 0o755,
+        link.parent: 0o700,
+        link: 0o755,
+    }
+    assert {folder: stat.S_IMODE(folder.stat().st_mode) for folder in modes} == modes
+    (run.shards / "0").mkdir()
+    run.remove()
+    assert sorted(path.relative_to(run.root) for path in run.root.rglob("*")) == [Path("shards"), Path("shards/0")]
+    assert [folder.name for folder in dead_runs(state_dir)] == ["run-1"]
+    assert not remove_own(run.root)
+    (run.shards / "0").rmdir()
+    assert remove_own(run.root)
 
 
 @pytest.mark.parametrize("mask", [0o077, 0o022, 0o000])

@@ -25,6 +25,13 @@ def test_containers_prepared_ahead(docker_runner, behaviour):
     shown_by_prepared(docker_runner, behaviour)
 
 
+@pytest.mark.slow
+@EVERY
+def test_pods_of_a_broker_prepared_ahead(broker_runner, behaviour):
+    """And through the broker."""
+    shown_by_prepared(broker_runner, behaviour)
+
+
 def test_a_prepared_run_serves_one_submission(runner, state_dir):
     """No file, no process and no folder of one run is in the next; a closed pool leaves nothing of what waits."""
     folders = []

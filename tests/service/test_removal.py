@@ -27,13 +27,13 @@ def test_it_goes_after_those_who_wait_are_told(docker_runner, bench, engine):
     submission_id, seen = bench.submit(), []
 
     def told(end):
-        left = (containers_of(engine, docker_runner._state_dir), volumes_of(engine, docker_runner._state_dir))
+        left = (containers_of(engine, docker_runner.state_dir), volumes_of(engine, docker_runner.state_dir))
         seen.append((end, bench.run(submission_id).state, bench.judge().status, *map(len, left)))
 
     turns = ReferenceKeeping(bench.desk(sandbox=docker_runner))
     assert turns.run_next(told) is RunEnd.STORED
     assert seen == [(RunEnd.STORED, "judge_queued", Status.PASSED, 0, 3)]
-    assert nothing_left(engine, docker_runner._state_dir)
+    assert nothing_left(engine, docker_runner.state_dir)
 
 
 def test_what_cannot_be_removed_is_no_failure_of_the_run(proxied, proxy, engine, bench, state_dir):

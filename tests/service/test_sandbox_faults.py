@@ -14,6 +14,7 @@ from grader_service.store.ids import Named
 from sandbox.docker_runner import DockerRunner
 from sandbox.process_runner import ProcessRunner
 from tests.conftest import missing
+from tests.sandbox.pod_broker import grader_pods
 from tests.service.bench import containers_of, nothing_left
 from tests.service.harness import SLOW
 from tests.waiting import wait_for
@@ -59,6 +60,29 @@ def test_a_container_that_was_made_in_silence(docker_service, proxy, engine):
     assert wait_for(lambda: nothing_left(engine, service.state_dir), 15)
 
 
+def test_a_pod_broker_that_is_killed_during_a_run(docker_service, lab_image, engine, tmp_path):
+    """The runner has no engine. It waits for the next broker, goes on by itself, and the run is executed again."""
+    service, pods = docker_service, tmp_path / "pods"
+    service.environment |= {
+        "GRADER_POD_BROKER": str(pods / "broker.sock"), "DOCKER_HOST": f"unix://{tmp_path}/none.sock",
+    }  # fmt: skip
+    with grader_pods(pods, lab_image) as broker:
+        _, worker = service.both()
+        submission_id, _ = service.post(service.message(source=SLOW.format(seconds=2)))
+        wait_for(lambda: [c for c in containers_of(engine, pods) if c.status == "running"], 30)
+        broker.kill()
+        wait_for(lambda: "failed_by_us" in service.events(submission_id), 40)
+        assert service.verdicts(submission_id) == []
+        assert "run_done" not in service.events(submission_id)
+    with grader_pods(pods, lab_image) as broker:
+        service.one_verdict(submission_id)
+        (run,) = service.runs(submission_id)
+        assert run["attempts"] == 1
+        assert "pod broker" in run["last_error"]
+        assert worker.process.poll() is None
+        assert wait_for(lambda: nothing_left(engine, pods), 15)
+
+
 def test_a_missing_image_is_an_operators_matter(docker_service, bench, lab_image, engine):
     """(C11) A worker does not start without it; one that loses it parks its runs, with what to do about it."""
     worker = docker_service.runner(GRADER_LAB_IMAGE="grader-nope")
@@ -94,7 +118,7 @@ def test_a_run_that_hangs_is_ended(docker_runner, bench, engine):
     run = bench.run(submission_id)
     assert (run.state, run.attempts) == ("run_queued", 1)
     assert "hung: it was not done within 2 s" in run.last_error
-    assert nothing_left(engine, docker_runner._state_dir)
+    assert nothing_left(engine, docker_runner.state_dir)
 
 
 @pytest.fixture

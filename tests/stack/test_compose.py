@@ -31,7 +31,7 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(1800)  # images, the stack's start and gradings of the reference, on a slow machine
 ROOT = Path(__file__).resolve().parents[2]
-WATCHED = ("redis", "results", "postgres", "signer", "judge", "regrade", "runner", "metrics", "web")
+WATCHED = ("redis", "results", "postgres", "signer", "judge", "regrade", "pods", "runner", "metrics", "web")
 """Services with a health check."""
 SERVICES = (*WATCHED, "backup")
 GRADER = ("python3", "-m", "grader_service")
@@ -135,7 +135,7 @@ def test_the_stack_grades_the_reference_over_the_queue(verdict, stack):
     assert {check["outcome"] for check in verdict["checks"]} == {"passed"}
     assert (verdict["provenance"]["isolated"], verdict["provenance"]["oci_runtime"]) == (True, "runc")
     assert signed_by(verdict) is not None
-    state_dir = Path(stack.environment["GRADER_STATE_DIR"], "service")
+    state_dir = Path(stack.environment["GRADER_STATE_DIR"], "pods")
     # Folders go once the verdict is on its way; what stays then is the next run, which is prepared.
     wait_for(lambda: len(list((state_dir / "runs").iterdir())) == 1, 15)
     (prepared,) = (state_dir / "runs").iterdir()
@@ -172,7 +172,8 @@ def test_answers_lie_apart_from_what_comes_in(stack):
 
 
 def networks(container) -> set[str]:
-    return {name.partition("_")[2] for name in container.attrs["NetworkSettings"]["Networks"]}
+    names = container.attrs["NetworkSettings"]["Networks"]
+    return {name.partition("_")[2] for name in names if name != "none"}
 
 
 def test_broker_and_database_are_apart(stack):
@@ -187,6 +188,7 @@ def test_broker_and_database_are_apart(stack):
         "signer": {""},
         "judge": {"broker", "results", "database"},
         "regrade": {"database"},
+        "pods": set(),
         "runner": {"broker", "database"},
         "metrics": {"database", "monitoring"},
         "web": {"database", "monitoring"},
@@ -213,21 +215,26 @@ def test_the_signer_alone_has_the_key(stack):
 
 
 def test_who_has_the_engine_and_the_secrets(stack):
-    """Only the runner has the engine's socket, nobody has secrets in the environment, and none runs as root."""
-    sockets = []
+    """Only the pod broker has the engine's socket, nobody has secrets in the environment, and none runs as root."""
+    sockets, groups = [], []
+    group = str(Path(ENGINE).stat().st_gid)
     passwords = [path.read_text().strip() for path in Path(stack.environment["GRADER_SECRETS_DIR"]).iterdir()]
     for service in SERVICES:
         container = stack.container(service)
         attrs = container.attrs
         if any(mount["Destination"] == "/var/run/docker.sock" for mount in attrs["Mounts"]):
             sockets.append(service)
+        if group in (attrs["HostConfig"]["GroupAdd"] or ()):
+            groups.append(service)
         told = json.dumps([attrs["Config"]["Env"], attrs["Config"]["Cmd"], container.top()["Processes"]])
         assert not [password for password in passwords if password in told]
-        assert attrs["Config"]["User"] in {"999:999", "10001:10001", "10002:10001"}
+        assert attrs["Config"]["User"] in {"999:999", "10001:10001", "10002:10001", "10003:10003"}
         assert attrs["HostConfig"]["CapDrop"] == ["ALL"]
         assert "no-new-privileges:true" in attrs["HostConfig"]["SecurityOpt"]
         assert attrs["HostConfig"]["ReadonlyRootfs"] is (service != "postgres")
-    assert sockets == ["runner"]
+    assert (sockets, groups) == (["pods"], ["pods"])
+    done = stack.container("runner").exec_run(["id", "-G"])
+    assert done.output.decode().split() == ["10001", "10003"]
 
 
 @pytest.mark.usefixtures("verdict")

@@ -28,6 +28,7 @@ def test_networks():
         "signer": set(),
         "judge": {"broker", "results", "database"},
         "regrade": {"database"},
+        "pods": set(),
         "runner": {"broker", "database"},
         "metrics": {"database", "monitoring"},
         "web": {"database", "monitoring"},
@@ -35,6 +36,7 @@ def test_networks():
         "restore": {"database"},
         "platforms": {"broker", "results", "database"},
     }
+    assert SERVICES["pods"]["network_mode"] == "none"
     assert {name for name, network in FILE["networks"].items() if network.get("internal")} == {
         "broker", "results", "database"
     }  # fmt: skip
@@ -170,6 +172,25 @@ def test_each_service_has_its_own_role_of_the_database():
     assert set(made[1].split()) == set(RIGHTS)
 
 
+def test_the_engine_is_the_pod_brokers_alone():
+    """Its socket and its group; runner and broker share a folder, a group, the image and the GPU, and no user."""
+    for name, service in SERVICES.items():
+        text = repr(service)
+        assert ("docker.sock" in text, "GRADER_DOCKER_GID" in text) == (name == "pods", name == "pods"), name
+    pods, runner = SERVICES["pods"], SERVICES["runner"]
+    uid, _, gid = pods["user"].partition(":")
+    assert runner["group_add"] == [gid]
+    assert pods["user"] != runner["user"]
+    assert pods["environment"]["GRADER_POD_RUNNER_UID"] == runner["user"].partition(":")[0] != uid
+    for variable in ("GRADER_POD_BROKER", "GRADER_LAB_IMAGE", "GRADER_GPU"):
+        assert pods["environment"][variable] == runner["environment"][variable]
+    folder = pods["environment"]["GRADER_STATE_DIR"]
+    assert pods["environment"]["GRADER_POD_BROKER"] == f"{folder}/broker.sock"
+    assert all(f"{folder}:{folder}" in service["volumes"] for service in (pods, runner))
+    assert not pods.get("secrets")
+    assert runner["depends_on"]["pods"] == {"condition": "service_healthy"}
+
+
 def test_settings_of_services_are_settings():
     """Every GRADER_ variable of a service of ours is one that the service reads."""
     for service in SERVICES.values():
@@ -191,11 +212,13 @@ def test_the_example_for_an_openid_provider_fits():
     assert not (FILE["networks"]["monitoring"] or {}).get("internal")
 
 
-def test_the_file_for_a_gpu_changes_the_runner_alone():
-    """And neither its networks nor what it is told of the other services."""
-    (added,) = yaml.safe_load((ROOT / "compose.gpu.yaml").read_text())["services"].items()
-    assert added[0] == "runner"
-    assert not {"networks", "environment", "depends_on", "secrets"} & added[1].keys()
+def test_the_file_for_a_gpu_changes_runner_and_pods_alone():
+    """And neither their networks nor what they are told of the other services."""
+    changed = yaml.safe_load((ROOT / "compose.gpu.yaml").read_text())["services"]
+    assert changed.keys() == {"runner", "pods"}
+    for added in changed.values():
+        assert not {"networks", "environment", "depends_on", "secrets"} & added.keys()
+    assert changed["runner"]["deploy"] == changed["pods"]["deploy"]
 
 
 @pytest.mark.parametrize("path", ["compose.yaml", "images/prove.sh"])

@@ -56,7 +56,7 @@ def up(tmp_path, engine, project):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
 
-    def run(locks=tmp_path / "locks"):
+    def run(locks=tmp_path / "locks", **changes):
         environment = {
             "GRADER_DOCKER_SOCKET": ENGINE,
             "GRADER_REDIS_IMAGE": "none",
@@ -67,7 +67,7 @@ def up(tmp_path, engine, project):
             "GRADER_SERVICE_IMAGE": IMAGE,
         }
         return subprocess.run(
-            [str(tmp_path / "images" / "up.sh")], env={**os.environ, **environment},
+            [str(tmp_path / "images" / "up.sh")], env={**os.environ, **environment, **changes},
             check=False, capture_output=True, text=True, timeout=60,
         )  # fmt: skip
 
@@ -169,6 +169,59 @@ def test_a_host_that_is_told_too_little(project, tmp_path, role, given, told):
     assert done.returncode != 0
     assert told in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_an_override_told_the_runner_about_pods_is_the_brokers(up, tmp_path):
+    """Lab data and user ids, from an override that is older than the pod broker; what the shell says comes first."""
+    (tmp_path / "locks").mkdir(mode=0o777)
+    (tmp_path / "locks").chmod(0o777)
+    config = """services:
+  pods:
+    environment:
+      GRADER_LAB_DATA: ''
+      GRADER_POD_UID_FIRST: '60706'
+  runner:
+    environment:
+      GRADER_LAB_DATA: /srv/lab data
+      GRADER_POD_UID_FIRST: '50000'
+"""
+    (tmp_path / "config").write_text(config)
+    (tmp_path / "images" / "compose.sh").write_text(
+        f'#!/bin/sh\n[ "$1" = config ] && exec cat {tmp_path}/config\n'
+        f'echo "$GRADER_LAB_DATA,$GRADER_POD_UID_FIRST,${{GRADER_POD_UID_LAST:-none}}" > {tmp_path}/told\n'
+    )
+    assert up(tmp_path / "locks").returncode == 0
+    assert (tmp_path / "told").read_text() == "/srv/lab data,50000,none\n"
+    assert up(tmp_path / "locks", GRADER_LAB_DATA="/mine").returncode == 0
+    assert (tmp_path / "told").read_text() == "/mine,50000,none\n"
+
+
+def test_pods_of_a_version_without_the_broker_go_once(up, tmp_path, engine):
+    """After the services were started, and never again: that folder's pods are then an operator's own."""
+    (tmp_path / "locks").mkdir(mode=0o777)
+    (tmp_path / "locks").chmod(0o777)
+    labels = {"org.grader.state": f"{tmp_path}/state/service"}
+
+    def leave():
+        volume = engine.volumes.create(labels=labels)
+        return volume, engine.containers.create(
+            "grader-service", labels=labels, volumes={volume.name: {"bind": "/mnt"}}
+        )
+
+    def left():
+        found = {"filters": {"label": f"org.grader.state={tmp_path}/state/service"}}
+        return engine.containers.list(all=True, **found), engine.volumes.list(**found)
+
+    leave()
+    assert up(tmp_path / "locks").returncode == 0
+    assert left() == ([], [])
+    volume, container = leave()
+    try:
+        assert up(tmp_path / "locks").returncode == 0
+        assert left() == ([container], [volume])
+    finally:
+        container.remove()
+        volume.remove()
 
 
 def test_a_service_that_does_not_run_is_named(project):

@@ -1,0 +1,370 @@
+"""What the pod broker refuses whoever has taken over a runner, and what such a one can touch."""
+
+import json
+import os
+import secrets
+import subprocess
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from grader_service.errors import SandboxUnavailable
+from sandbox.api import PodRole, Scratch
+from sandbox.broker import wire
+from sandbox.broker.client import BrokerRunner, Line
+from sandbox.broker.rules import programs
+from sandbox.docker_engine import ContainerVessel
+from tests.conftest import missing
+from tests.sandbox.owner import LIMITS, ask, drill
+from tests.sandbox.pod_broker import serving
+from tests.sandbox.test_docker_runner import gives_labs_their_images
+from tests.sandbox.test_run_folder import ANY_USERS_PYTHON
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.integration
+
+RUN = {"workspace_mib": 64, "workspace_inodes": 1000, "shm_mib": 16}
+POD = {
+    "role": "learner", "program": "drill", "memory_mib": 256, "pids": 64, "cpus": [0], "shm_mib": 64, "scratch": "none",
+    "submission": True, "shards": True, "gpu": False, "environment": {},
+}  # fmt: skip
+
+
+class Hostile:
+    """A runner that sends what it likes."""
+
+    def __init__(self, path):
+        self.connection = wire.make_socket()
+        self.connection.settimeout(60)
+        self.connection.connect(str(path))
+
+    def asks(self, **request):
+        """The answer."""
+        self.connection.send(json.dumps(request).encode())
+        return self.hears()
+
+    def hears(self):
+        answer, given = wire.receive_answer(self.connection)
+        if given is not None:
+            given.close()
+        return answer
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.connection.close()
+
+
+@pytest.fixture
+def served(broker_runner, engine):
+    """A broker that started nothing by the end that was refused."""
+    yield broker_runner
+    assert started(engine, broker_runner) == []
+
+
+def own(name):
+    """A run id of this test's: containers and volumes are named by it, and tests of other files use the same engine."""
+    return f"{name}-{secrets.token_hex(4)}"
+
+
+def started(engine, runner):
+    return engine.containers.list(all=True, filters={"label": f"org.grader.state={runner._path.parent}"})
+
+
+@contextmanager
+def opened(runner, **changes):
+    """A hostile runner with a run space, and what it needs to start pods in it."""
+    with Hostile(runner._path) as hostile:
+        request = {"run_id": own("hostile"), "image_id": runner.facts.image_digest, "limits": RUN}
+        yield hostile, hostile.asks(ask="open", **{**request, **changes})
+
+
+OTHER_PODS = {
+    "an unknown field": {"privileged": True},
+    "another field of the engine's": {"mounts": ["/:/host"]},
+    "a program that is not there": {"program": "nothing"},
+    "a module that is no program": {"program": "boot"},
+    "a path as the program": {"program": "../../etc/passwd"},
+    "an option as the program": {"program": "-c"},
+    "a program with a line end": {"program": "drill\n"},
+    "a variable of the loader's": {"environment": {"LD_PRELOAD": "/grader/submission/x.so"}},
+    "a variable of ours": {"environment": {"GRADER_LINK": "/grader/submission/x"}},
+    "no modules": {"environment": {"GRADER_AHEAD": "os; import x"}},
+    "many modules": {"environment": {"GRADER_AHEAD": "a" * 501}},
+    "processors that are not there": {"cpus": [99999]},
+    "no processors": {"cpus": []},
+    "processors as text": {"cpus": "0-7"},
+    "a GPU where there is none": {"gpu": True},
+    "a GPU for the scanner": {"gpu": True, "role": "scanner"},
+    "an unknown role": {"role": "root"},
+    "too much memory": {"memory_mib": 4097},
+    "negative memory": {"memory_mib": -1},
+    "too many processes": {"pids": 4097},
+    "processes without end": {"pids": -1},
+    "too much shared memory": {"shm_mib": 4097},
+    "scratch of a volume": {"scratch": "/"},
+    "a number as text": {"pids": "64"},
+}
+
+
+@pytest.mark.parametrize("changes", OTHER_PODS.values(), ids=OTHER_PODS)
+def test_a_pod_that_none_of_our_code_asks_for(served, changes):
+    """Is refused in words, and so is everything after it on that connection; the space goes on."""
+    with opened(served) as (holder, space), Hostile(served._path) as hostile:
+        refused = hostile.asks(ask="start", space=space.space, pod={**POD, **changes})
+        assert isinstance(refused, wire.Refused)
+        assert any(name.split(".")[0] in refused.why for name in changes)
+        assert hostile.hears() is None
+        assert isinstance(holder.asks(ask="close"), wire.Done)
+
+
+OTHER_RUNS = {
+    "a folder above": {"run_id": "../x"},
+    "an absolute path": {"run_id": "/etc"},
+    "slashes": {"run_id": "a/b"},
+    "a dot": {"run_id": "."},
+    "a long id": {"run_id": "a" * 129},
+    "a line end": {"run_id": "a\n"},
+    "another image": {"image_id": "sha256:" + "0" * 64},
+    "an image by its name": {"image_id": "grader-service"},
+    "a large workspace": {"limits": {**RUN, "workspace_mib": 4097}},
+    "a large shared memory": {"limits": {**RUN, "shm_mib": 4097}},
+    "many files": {"limits": {**RUN, "workspace_inodes": 100_001}},
+    "options of a mount": {"limits": {**RUN, "o": "bind"}},
+    "a volume of a folder": {"device": "/"},
+}
+
+
+@pytest.mark.parametrize("changes", OTHER_RUNS.values(), ids=OTHER_RUNS)
+def test_a_run_space_that_none_of_our_code_asks_for(served, changes):
+    """Is refused, and nothing of it is left."""
+    with opened(served, **changes) as (_, refused):
+        assert isinstance(refused, wire.Refused)
+    runs = served._path.parent / "runs"
+    assert not runs.exists() or list(runs.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"ask": "destroy"},
+        {"ask": "alive"},
+        {"ask": "close"},
+        {"ask": "start", "space": "0" * 32, "pod": POD},
+        {"ask": "start", "space": "../../x", "pod": POD},
+        {"ask": "facts", "image": "debian"},
+        {"ask": "exec"},
+        {"containers": "all"},
+        [],
+    ],
+    ids=str,
+)
+def test_what_is_not_this_connections(served, request_):
+    """No pod, no run space but its own, and no image but the lab's."""
+    with Hostile(served._path) as hostile:
+        hostile.connection.send(json.dumps(request_).encode())
+        assert isinstance(hostile.hears(), wire.Refused)
+
+
+def test_bytes_that_are_no_request(served):
+    """Neither broken JSON nor a packet of more than we read ends the broker."""
+    for packet in (b"{", b"\xff\xfe", b"[" * 100_000, b'{"ask": "look", "image_id": "' + b"a" * 140_000 + b'"}'):
+        with Hostile(served._path) as hostile:
+            hostile.connection.send(packet)
+            assert isinstance(hostile.hears(), wire.Refused)
+    served.look()
+
+
+def test_a_pod_asks_for_nothing_of_a_run_space(broker_runner):
+    """And a run space for nothing of a pod."""
+    with opened(broker_runner) as (holder, space), Hostile(broker_runner._path) as hostile:
+        assert isinstance(hostile.asks(ask="start", space=space.space, pod=POD), wire.Started)
+        assert isinstance(hostile.asks(ask="sweep"), wire.Refused)
+        assert isinstance(holder.asks(ask="destroy"), wire.Refused)
+
+
+def test_no_more_than_allowed(lab_image, state_dir, tmp_path):
+    """Of run spaces and of pods; who gives one back may have another one."""
+    with serving(lab_image, state_dir, runs=1, pods=1) as path:
+        runner = BrokerRunner(path, lab_image, tmp_path)
+        for _ in range(2):
+            with runner.open_run(own("one"), LIMITS) as space:
+                with pytest.raises(SandboxUnavailable, match="at most 1 run spaces"):
+                    runner.open_run(own("two"), LIMITS).__enter__()
+                for _ in range(2):
+                    pod = space.start(drill())
+                    with pytest.raises(SandboxUnavailable, match="at most 1 pods"):
+                        space.start(drill())
+                    pod.end()
+
+
+def test_bounds_are_said(broker_runner):
+    """As the runner says it: what was expected, what came, and the setting."""
+    with broker_runner.open_run(own("bounds"), LIMITS) as space:
+        with pytest.raises(SandboxUnavailable, match=r"expected at most 4096, got 5000.*GRADER_POD_MOST_MEMORY_MIB"):
+            space.start(drill(memory_mib=5000))
+        with pytest.raises(SandboxUnavailable, match="starts a pod like this"):
+            space.start(drill(environment={"LD_PRELOAD": "x"}))
+        ask(space.start(drill(environment={"GRADER_AHEAD": "wave,colorsys"})), kind="echo", value=1)
+
+
+def test_programs_are_those_that_boot_runs():
+    """Found in the guest's code, so that a new one needs no list."""
+    trusted = {f"trusted.{name}" for name in ("scanner", "clean_room", "reference", "probe_room")}
+    assert programs() == {"drill", "learner.main"} | trusted
+
+
+STRANGER = """
+import json, socket, sys
+connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+connection.connect(sys.argv[1])
+connection.send(json.dumps({"ask": "sweep"}).encode())
+print(connection.recv(10000).decode())
+"""
+
+
+def as_user(groups, program, *arguments, uid=10001):
+    """What a program of another user printed, standard library only."""
+    if os.geteuid() != 0:
+        missing("only root may be another user")
+    who = {"user": uid, "group": uid, "extra_groups": groups}
+    command = [ANY_USERS_PYTHON, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, cwd="/", **who)
+
+
+def test_another_user_is_refused(broker_runner):
+    """By the kernel where its group is another one, and else by its user id."""
+    broker_runner._path.parent.chmod(0o755)
+    assert "PermissionError" in as_user([], STRANGER, broker_runner._path).stderr
+    told = json.loads(as_user([os.getegid()], STRANGER, broker_runner._path).stdout)
+    assert (told["answer"], "got 10001" in told["why"]) == ("refused", True)
+
+
+def test_the_runners_user_is_served(lab_image, state_dir):
+    """Whom the setting names."""
+    state_dir.chmod(0o755)
+    with serving(lab_image, state_dir, peers=frozenset({10001})) as path:
+        assert json.loads(as_user([os.getegid()], STRANGER, path).stdout)["answer"] == "swept"
+
+
+ATTACKS = """
+import os, sys, socket
+root = sys.argv[1]
+os.chdir(root)
+attacks = {
+    "rename": lambda: os.rename("submission", "elsewhere"),
+    "replace": lambda: os.rename(f"{root}/shards/mine", f"{root}/submission"),
+    "rmdir": lambda: os.rmdir("submission"),
+    "symlink": lambda: os.symlink("/etc", "new"),
+    "mkdir": lambda: os.mkdir("new"),
+    "rename the run": lambda: os.rename(root, root + "-mine"),
+    "another run": lambda: os.mkdir(os.path.dirname(root) + "/other"),
+    "chmod": lambda: os.chmod("submission", 0o777),
+    "code": lambda: open("code/grader_guest/boot.py", "w"),
+    "new code": lambda: open("code/grader_guest/new.py", "w"),
+    "link": lambda: open("links/learner-0/new", "w"),
+    "unlink its socket": lambda: os.unlink("links/learner-0/host.sock"),
+    "lock": lambda: open("owner.lock"),
+    "device": lambda: os.mknod("shards/device", 0o60666, os.makedev(8, 0)),
+}
+for name, attack in attacks.items():
+    try:
+        attack()
+    except OSError as error:
+        continue
+    print("succeeded:", name)
+os.mkdir("shards/class_0")
+open("shards/class_0/a.jpg", "w").write("1234")
+os.symlink("/etc/passwd", "shards/passwd")
+os.symlink(root, "shards/up")
+os.chmod("shards/class_0", 0)
+open("submission/s.py", "w").write("12")
+os.chmod("submission/s.py", 0o6755)
+os.mkdir("hidden-shards/0")
+os.rename("hidden-shards/0", "shards/class_1")
+print("wrote")
+"""
+
+
+def test_a_runners_user_writes_to_three_folders_and_moves_none(broker_runner, engine):
+    """What the engine mounts stays where it is; links of the runner's lead a pod nowhere; the broker follows none."""
+    parent = broker_runner._path.parent
+    parent.chmod(0o755)
+    space = broker_runner.open_run(own("attacked"), LIMITS)
+    space.__enter__()
+    try:
+        (parent / "runs").chmod(0o755)
+        pod = space.start(drill(submission=True, shards=True, scratch=Scratch.NONE))
+        done = as_user([os.getegid()], ATTACKS, space.shards_dir.parent)
+        assert (done.stdout, done.stderr) == ("wrote\n", "")
+        assert ask(pod, kind="size", path=f"{space.paths.submission}/s.py").body["value"] == 2
+        inside = ask(pod, kind="size", path=f"{space.paths.shards}/passwd").body["value"]
+        of_image = ask(pod, kind="size", path="/etc/passwd").body["value"]
+        assert inside == of_image
+        assert ask(pod, kind="size", path=f"{space.paths.shards}/up/owner.lock").body["value"] == -1
+    finally:
+        for _, line in space._pods:
+            line.close()
+        space._line.close()  # as one that dies: nobody removes what was written
+    wait_for(lambda: not (space.shards_dir.parent / "code").exists(), 20)
+    left = {"submission", "s.py", "shards", "class_0", "a.jpg", "class_1", "passwd", "up"}
+    assert {path.name for path in space.shards_dir.parent.rglob("*")} == left
+    assert os.path.exists("/etc/passwd")
+    assert broker_runner.sweep() >= 1
+    assert not space.shards_dir.parent.exists()
+    assert started(engine, broker_runner) == []
+
+
+def test_a_slow_call_holds_up_no_other(broker_runner, monkeypatch):
+    """Neither those about other pods, nor of other run spaces."""
+    slowly, asked, freeze = threading.Event(), threading.Event(), ContainerVessel.pause
+
+    def freeze_slowly(vessel):
+        asked.set()
+        slowly.wait(60)
+        freeze(vessel)
+
+    with broker_runner.open_run(own("slow"), LIMITS) as space:
+        slow, other = space.start(drill()), space.start(drill(PodRole.SCANNER, scratch=Scratch.READ_ONLY))
+        monkeypatch.setattr(ContainerVessel, "pause", freeze_slowly)
+        stuck = threading.Thread(target=slow.pause)
+        stuck.start()
+        try:
+            assert asked.wait(30)
+            monkeypatch.undo()
+            other.pause()
+            other.resume()
+            assert ask(other, kind="echo", value=1).body["value"] == 1
+            with broker_runner.open_run(own("meanwhile"), LIMITS) as another:
+                ask(another.start(drill()), kind="echo", value=1)
+            assert stuck.is_alive()
+        finally:
+            slowly.set()
+            stuck.join()
+
+
+def test_images_of_labs(lab_image, state_dir, tmp_path, engine):
+    """Those that the broker knows, each by what its name meant when it was asked for."""
+    with serving(lab_image, state_dir, images=[lab_image, "grader-test-broker"]) as path:
+        runner = BrokerRunner(path, lab_image, tmp_path)
+        fixed = BrokerRunner(path, lab_image, tmp_path, any_lab=True)
+        gives_labs_their_images(runner, fixed, engine, "grader-test-broker", "expected one of grader-lab, grader-test")
+
+
+def test_a_broker_that_is_not_there(tmp_path):
+    """Is said with the remedy."""
+    with pytest.raises(SandboxUnavailable, match="see that `grader pods` runs"):
+        BrokerRunner(tmp_path / "broker.sock", "grader-lab", tmp_path)
+
+
+def test_a_broker_that_never_answers(tmp_path, monkeypatch):
+    """Is given up, in time."""
+    monkeypatch.setattr("sandbox.broker.client._CALL_S", 0.3)
+    with wire.make_socket() as silent:
+        silent.bind(str(tmp_path / "broker.sock"))
+        silent.listen()
+        with Line(tmp_path / "broker.sock") as line, pytest.raises(SandboxUnavailable, match="timed out"):
+            line.call(wire.Look(), wire.Done)
+        assert line.lost
