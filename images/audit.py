@@ -23,6 +23,8 @@ from images.sbom import locked_hashes
 ROOT = Path(__file__).parent.parent
 LOCKS = {name: Path(__file__).parent / "lock" / f"{name}.txt" for name in ("service", "lab", "dev")}
 REPORT = ROOT / "docs" / "supply-chain.md"
+VERSIONS = Path(__file__).parent / "lab" / "versions.md"
+"""Why the lab's versions are what they are, and how to have others; part of the page."""
 OSV = "https://api.osv.dev/v1/query"
 
 
@@ -92,6 +94,7 @@ def report(checked: dict[str, list[Finding]] | None, today: str) -> str:
     lines = [
         "# Supply chain", "",
         "Written by `make audit` (`images/audit.py`); do not edit.", "",
+        VERSIONS.read_text(),
         "## Known vulnerabilities", "",
     ]  # fmt: skip
     if checked is None:

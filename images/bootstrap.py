@@ -29,15 +29,15 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-UV_VERSION = "0.13.8"
+UV_VERSION = "0.13.9"
 UV_WHEELS = {
     "x86_64": (
         f"uv-{UV_VERSION}-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
-        "e18a57b8b352eb7c8feb317b9f6f533c8f0ad9673fd6cf34bbe3cf1a9f6a8984",
+        "d7f459fe4fd247d830351c75686d3996ace3c6f3f728eb0e85a30b7ada0cef19",
     ),
     "aarch64": (
         f"uv-{UV_VERSION}-py3-none-manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64.whl",
-        "0b3e8b1a4f5e405e31e2ff33de8af4744831e9f7338539671efbd8c3c94e791d",
+        "5435c5ce14a56431208ca0996416d310f1598e8c2c8ba707688985a16bb82dbe",
     ),
 }
 PYPI = "https://pypi.org/simple"

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import IO, Any
@@ -20,7 +21,7 @@ from docker.errors import DockerException, ImageNotFound
 from grader_service.errors import ConfigurationError, InfrastructureError
 from images.base import Base, Say, choose_base
 from images.bootstrap import PYPI, index_url
-from images.sbom import dpkg_status, write_sbom
+from images.sbom import dpkg_status, locked_hashes, write_sbom
 from images.standins.build import build_stand_ins
 
 HERE = Path(__file__).parent
@@ -40,6 +41,8 @@ class Recipe:
     lock: Path
     with_service: bool
     """Whether our own packages go in beside the locked ones."""
+    latest: bool = True
+    """Whether it becomes `NAME:latest`, which labs and compose.yaml name."""
 
 
 RECIPES = {
@@ -48,16 +51,36 @@ RECIPES = {
         "grader-service", HERE / "service" / "Dockerfile", HERE / "lock" / "service.txt", with_service=True
     ),
 }
+_OF_A_LAB = ("torch", "torchvision", "nvidia-dali")
+"""What the grader's own code in pods imports; DALI's package has its CUDA version behind its name."""
+
+
+def lab_with(lock: Path) -> Recipe:
+    """The lab image with the packages of another lock, under a tag of its own, which GRADER_LAB_IMAGE takes.
+
+    Raises:
+        ConfigurationError: the lock does not pin, with hashes, what a lab image needs.
+    """
+    hashed = (entry.partition("==")[0] for entry, hashes in locked_hashes(lock.read_text()).items() if hashes)
+    pinned = {re.sub(r"-cuda\d+$", "", name) for name in hashed}
+    if lacking := [name for name in _OF_A_LAB if name not in pinned]:
+        raise ConfigurationError(
+            f"{lock} is no lock of a lab image: it should pin {', '.join(_OF_A_LAB)} with hashes, and lacks "
+            f"{', '.join(lacking)}. docs/supply-chain.md says how one is made of images/lab/requirements.in."
+        )
+    return replace(RECIPES["lab"], lock=lock, latest=False)
 
 
 def build(
-    client: Any, names: Sequence[str], *, base_kind: str, rebuild: bool, say: Say, stand_ins: bool = False
+    client: Any, recipes: Sequence[Recipe], *, base_kind: str, rebuild: bool, say: Say, stand_ins: bool = False
 ) -> dict[str, str]:
     """Builds images beside each other, unless one of the same lock file and recipe is there; returns name to id.
 
+    The name of one that does not become `NAME:latest` is its tag.
+
     Args:
         client: of the engine.
-        names: keys of `RECIPES`.
+        recipes: of `RECIPES`, or `lab_with` another lock.
         base_kind: see `choose_base`.
         rebuild: whether to build those that are there as well, on a base made anew: with the security updates of today.
         say: hears of each step.
@@ -69,21 +92,21 @@ def build(
     """
     built: dict[str, str] = {}
     missing: list[tuple[Recipe, str]] = []
-    for recipe in (RECIPES[name] for name in names):
+    for recipe in recipes:
         state = recipe_digest(recipe)
-        existing = None if rebuild else _find(client, recipe.name, state)
+        existing = None if rebuild else _find(client, recipe, state)
         if existing is None:
             missing.append((recipe, state))
         else:
             say(f"{recipe.name} is up to date")
-            built[recipe.name] = existing
+            built[_name_of(recipe, state)] = existing
     try:
         with ThreadPoolExecutor() as pool:
             beside = pool.submit(build_stand_ins, client, say, rebuild=rebuild) if stand_ins else None
             if missing:
                 base = choose_base(client, base_kind, say, rebuild=rebuild)
                 ids = pool.map(lambda one: _build_one(client, one[0], base, one[1], say), missing)
-                built |= {recipe.name: image_id for (recipe, _), image_id in zip(missing, ids, strict=True)}
+                built |= {_name_of(*one): image_id for one, image_id in zip(missing, ids, strict=True)}
             return built if beside is None else built | beside.result()
     except (DockerException, OSError) as error:  # the connection's own errors are OSErrors
         raise InfrastructureError(f"an image could not be built: {error}") from error
@@ -96,7 +119,8 @@ def recipe_digest(recipe: Recipe) -> str:
     if recipe.with_service:
         paths += [path for package in _FIRST_PARTY for path in _package_files(HERE.parent / package)]
     for path in paths:
-        digest.update(str(path.relative_to(HERE.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
+        name = "lock" if path == recipe.lock else str(path.relative_to(HERE.parent))  # a lock may lie anywhere
+        digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     if recipe.with_service:
         for name, text in _metadata().items():
             digest.update(f"{name}\0{text}\0".encode())
@@ -124,7 +148,7 @@ def _build_one(client: Any, recipe: Recipe, base: Base, state: str, say: Say) ->
                 fileobj=stream,
                 custom_context=True,
                 dockerfile="Dockerfile",
-                tag=f"{recipe.name}:{state[:12]}",
+                tag=_tag_of(recipe, state),
                 buildargs={"BASE": base.reference, "SITE": base.site},
                 labels=labels,
                 network_mode="none",
@@ -135,9 +159,7 @@ def _build_one(client: Any, recipe: Recipe, base: Base, state: str, say: Say) ->
             for line in log:
                 if "error" in line:
                     raise InfrastructureError(f"{recipe.name} could not be built: {line['error']}")
-    image = client.images.get(f"{recipe.name}:{state[:12]}")
-    image.tag(recipe.name, "latest")
-    return str(image.id)
+    return _take(client, recipe, state)
 
 
 def install_locked(lock: Path, target: Path, python: tuple[int, int]) -> None:
@@ -232,10 +254,24 @@ def _tar_stream(context: Path) -> Iterator[IO[bytes]]:
         raise InfrastructureError(f"the build context could not be packed: tar ended with {tar.returncode}: {told}")
 
 
-def _find(client: Any, name: str, state: str) -> str | None:
+def _find(client: Any, recipe: Recipe, state: str) -> str | None:
     try:
-        image = client.images.get(f"{name}:{state[:12]}")
+        return _take(client, recipe, state)
     except ImageNotFound:
         return None
-    image.tag(name, "latest")
+
+
+def _take(client: Any, recipe: Recipe, state: str) -> str:
+    """The id of an image that is there, which is the latest from now on if its recipe says so."""
+    image = client.images.get(_tag_of(recipe, state))
+    if recipe.latest:
+        image.tag(recipe.name, "latest")
     return str(image.id)
+
+
+def _tag_of(recipe: Recipe, state: str) -> str:
+    return f"{recipe.name}:{state[:12]}"
+
+
+def _name_of(recipe: Recipe, state: str) -> str:
+    return recipe.name if recipe.latest else _tag_of(recipe, state)

@@ -31,14 +31,14 @@ from tests.services.postgres_server import binaries, postgres_server
 from tests.services.redis_server import redis_server
 from tests.services.roles import PASSWORDS
 
-LAB_IMAGE = "grader-lab"
+LAB_IMAGE = os.environ.get("GRADER_LAB_IMAGE", "grader-lab")
 settings.register_profile("grader", deadline=None)  # machines are shared: how long an example takes says nothing
 settings.load_profile("grader")
 _numbers = itertools.count()
 declared_codes.watch()
 
-# Nothing of the machine's own configuration reaches a test.
-for _name in [name for name in os.environ if name.startswith("GRADER_")]:
+# Nothing of the machine's own configuration reaches a test, but the lab image that somebody asks for.
+for _name in [name for name in os.environ if name.startswith("GRADER_") and name != "GRADER_LAB_IMAGE"]:
     del os.environ[_name]
 os.environ["GRADER_CONFORMANCE_SECRET"] = "must not reach a pod"  # noqa: S105
 

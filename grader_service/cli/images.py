@@ -4,6 +4,7 @@ Each command imports what it uses: no other command should wait for Docker's cli
 """
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -39,6 +40,16 @@ def build_images(
     base: Annotated[
         BaseChoice, typer.Option(help="auto: a public base where a registry answers, else Debian packages.")
     ] = BaseChoice.AUTO,
+    lab_lock: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="Build the lab image with the packages of this lock. GRADER_LAB_IMAGE takes the tag that is printed.",
+        ),
+    ] = None,
     *,
     rebuild: Annotated[bool, typer.Option(help="Build even when the image is up to date.")] = False,
 ) -> None:
@@ -47,16 +58,20 @@ def build_images(
     `all`, which is what is built where none is named, are `lab` and `service`. `stand-ins` are Redis and PostgreSQL for
     compose.yaml where no registry answers.
     """
-    from images.build import RECIPES, build
+    from images.build import RECIPES, build, lab_with
     from sandbox.docker_engine import connect_engine
 
     wanted = set(images or [ImageChoice.ALL])
-    names = [name for name in RECIPES if wanted & {ImageChoice.ALL, ImageChoice(name)}]
+    recipes = {name: recipe for name, recipe in RECIPES.items() if wanted & {ImageChoice.ALL, ImageChoice(name)}}
+    if lab_lock is not None:
+        if "lab" not in recipes:
+            raise typer.BadParameter("only the lab image is built of it; name `lab` or `all`", param_hint="--lab-lock")
+        recipes["lab"] = lab_with(lab_lock)
     client = connect_engine(_BUILD_TIMEOUT_S)
     with ProgressDisplay() as progress:
         built = build(
             client,
-            names,
+            list(recipes.values()),
             base_kind=base.value,
             rebuild=rebuild,
             say=progress.note,

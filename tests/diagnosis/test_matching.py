@@ -78,6 +78,18 @@ def test_an_honest_exception_has_no_diagnosis(name, message, source):
     assert diagnose(an_exception(name, message, source)) is None
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "ProcessGroupNCCL is only supported with GPUs, no GPUs found!",  # torch 2.11
+        "nccl2 requires at least one CUDA device",  # torch 2.15
+    ],
+)
+def test_a_mistake_is_known_in_the_words_of_each_torch(message):
+    """The shipped one, and the newest that a lab image can be built with."""
+    assert diagnose(an_exception("RuntimeError", message)).id == "nccl_without_gpu"
+
+
 def test_what_the_learner_raises_is_the_learners():
     """The words of a library in an exception of one's own explain nothing, unless a library's report is passed on."""
     words = "Assert failed: No files found."

@@ -15,7 +15,12 @@ from grader_service.model.measurement import ContentKind
 from tests.held_out import loaders
 from tests.held_out.factories import SEED
 
-pytestmark = [pytest.mark.slow, pytest.mark.integration]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.integration,
+    # torchvision 0.29 says so of its decoders, which learners' loaders use all the same.
+    pytest.mark.filterwarnings("ignore:The image decoding and encoding capabilities of TorchVision are deprecated"),
+]
 
 IMAGES = 64
 AUDITED = 12

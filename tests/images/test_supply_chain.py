@@ -202,3 +202,11 @@ def test_a_database_that_does_not_answer_is_no_clean_result(tmp_path, capsys):
     assert audit.main(["--osv-url", "http://127.0.0.1:9/v1/query", "--report", str(tmp_path / "page.md")]) == 3
     assert "not checked" in capsys.readouterr().err
     assert not (tmp_path / "page.md").exists()
+
+
+def test_the_page_says_why_these_versions():
+    """It names those that are pinned; `make audit` writes the text from `images/lab/versions.md`."""
+    text = audit.VERSIONS.read_text()
+    assert text in audit.REPORT.read_text()
+    for name in ("torch", "torchvision", "nvidia-dali-cuda120"):
+        assert f"{name} {audit.pinned(audit.LOCKS['lab'])[name]}" in text
