@@ -22,11 +22,12 @@ from grader_service.store.engine import Store
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.services.postgres_server import postgres_server
+from tests.services.postgres_server import PostgresServer, running_postgres
 from tests.services.redis_server import RedisServer, redis_server
 
 GRADER = str(Path(sys.executable).with_name("grader"))
 _names = itertools.count()
+_HERE = "/var/tmp"  # noqa: S108 - each server makes a folder of its own there
 
 
 @dataclass
@@ -39,6 +40,7 @@ class Servers:
     """Where answers lie."""
     database_url: str
     folder: Path
+    postgres: PostgresServer | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -102,23 +104,36 @@ def submission(submission_id: str, source: str, **other: object) -> dict[str, An
     return {"submission_id": submission_id, "lab": "dali-pipelines", "artifact": artifact, **other}
 
 
+@dataclass(frozen=True)
+class Folders:
+    """Below which the servers of one measurement keep what they keep."""
+
+    state: str = _HERE
+    redis: str = _HERE
+    results: str = _HERE
+    postgres: str = _HERE
+
+
 @contextlib.contextmanager
-def servers(database: str, appendfsync: str = "always") -> Iterator[Servers]:
+def servers(database: str, appendfsync: str = "always", below: Folders | None = None) -> Iterator[Servers]:
     """Fresh servers; `database` is `postgresql` or `sqlite`, `appendfsync` when Redis waits for the disk."""
+    below = below or Folders()
     with contextlib.ExitStack() as stack:
-        folder = Path(tempfile.mkdtemp(prefix="grader-bench-", dir="/var/tmp"))
+        folder = Path(tempfile.mkdtemp(prefix="grader-bench-", dir=below.state))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         options = ("--appendonly", "yes", "--appendfsync", appendfsync, "--maxmemory-policy", "noeviction")
-        redis, results = (stack.enter_context(redis_server(*options)) for _ in range(2))
-        url = f"sqlite:///{folder / 'grader.db'}"
+        redis, results = (
+            stack.enter_context(redis_server(*options, below=place)) for place in (below.redis, below.results)
+        )
+        url, postgres = f"sqlite:///{folder / 'grader.db'}", None
         if database == "postgresql":
-            pattern = stack.enter_context(postgres_server())
-            engine = sqlalchemy.create_engine(pattern.format(name="postgres"), isolation_level="AUTOCOMMIT")
+            postgres = stack.enter_context(running_postgres(below.postgres))
+            engine = sqlalchemy.create_engine(postgres.url.format(name="postgres"), isolation_level="AUTOCOMMIT")
             with engine.connect() as connection:
                 connection.exec_driver_sql("create database bench")
             engine.dispose()
-            url = pattern.format(name="bench")
-        made = Servers(redis, results, url, folder)
+            url = postgres.url.format(name="bench")
+        made = Servers(redis, results, url, folder, postgres)
         store = made.store()
         store.migrate()
         store.close()

@@ -1,7 +1,9 @@
 """What benchmarks count and conclude; what they measure is not looked at."""
 
 import sys
+from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +14,14 @@ import fleet
 import gate
 import peers
 import scaling
+import soak_checks
+import soak_faults
 import warm
+
+from grader_service.store import leases, results
+from grader_service.store.engine import Store
+from tests.factories import a_measurement
+from tests.store.test_store import a_submission, a_verdict, accept
 
 
 def small(load=0.8, gpus=20, **kind):
@@ -109,3 +118,33 @@ def test_a_phase_counts_what_ended_while_all_worked():
     assert phase.ends_s == {"GPU 0": [20, 40, 60, 80], "GPU 1": [30, 60, 90]}
     assert phase.per_hour == {"GPU 0": 180.0, "GPU 1": 120.0}
     assert phase.passed == phase.graded == 8
+
+
+def test_every_fault_of_the_soak_has_its_turn():
+    """Each kind once before any comes again, in an order that the seed decides; the long outage comes by itself."""
+    servers = SimpleNamespace(redis=None, results=None)
+
+    def plan(seed, count):
+        return list(islice(soak_faults.Nemesis(servers, None, {"the services": None}, seed).plan(), count))
+
+    kinds = set(plan(1, 100))
+    first, second = plan(1, len(kinds)), plan(1, 2 * len(kinds))[len(kinds) :]
+    assert set(first) == set(second) == kinds
+    assert first == plan(1, len(kinds)) != plan(2, len(kinds))
+    assert "fill the disk of the services" in kinds
+    assert soak_faults.OUTAGE not in kinds
+
+
+@pytest.mark.parametrize(("attempt", "wrong"), [(2, False), (3, True)])
+def test_the_soak_sees_an_attempt_that_was_charged(tmp_path, attempt, wrong):
+    """A learner's second submission, judged as the second attempt, or as the third."""
+    store = Store(f"sqlite:///{tmp_path / 'grader.db'}")
+    store.migrate()
+    for number, judged_as in ((1, 1), (2, attempt)):
+        accept(store, a_submission(number, sha=str(number)))
+        results.store_evidence(store, leases.claim(store, "run", "r", 60), "measured", b"{}", {})
+        verdict = a_verdict(f"s:{number}").model_copy(update={"measurement": a_measurement(attempt=judged_as)})
+        results.store_verdict(store, leases.claim(store, "judge", "j", 60), verdict)
+    said = soak_checks.charged(store, soak_checks.look(store))
+    store.close()
+    assert bool(said) is wrong

@@ -31,8 +31,12 @@ from sandbox.api import RunSpace, SandboxRunner
 
 
 @contextlib.contextmanager
-def _beginning() -> Iterator[None]:
-    """What fails in here fails before any code of the learner's was started: its pod waits for a first message."""
+def beginning() -> Iterator[None]:
+    """What fails in here fails before any code of the learner's was started: its pod waits for a first message.
+
+    Raises:
+        NotBegun: our side failed.
+    """
     try:
         yield
     except InfrastructureError as error:
@@ -91,7 +95,7 @@ def execute(
     clock = StageClock(progress)
     # A space of its own for every try: what an earlier one left behind is never in the way.
     with ExitStack() as leaving:
-        with _beginning():
+        with beginning():
             space = leaving.enter_context(runner.open_run(secrets.token_hex(16), space_limits(lab.limits)))
             clock.start("unpack", "unpacking the submission")
             prepared = prepare(artifact, space.submission_dir)

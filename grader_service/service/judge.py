@@ -12,11 +12,12 @@ from grader_service.model.evidence import RunPlan
 from grader_service.model.verdict import Verdict
 from grader_service.regrade.kept_labs import kept_lab
 from grader_service.service.keeper import Keeper
+from grader_service.service.patience import patiently
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.verdict_making import cancelled, verdict_on
 from grader_service.signing import Signer, SignerAway
 from grader_service.store import leases, results
-from grader_service.store.engine import Store
+from grader_service.store.engine import Store, StoreUnavailable
 from grader_service.store.leases import Claim
 from grader_service.store.submissions import load_submission
 
@@ -38,12 +39,12 @@ class JudgeDesk:
 
 
 def judge_next(desk: JudgeDesk) -> Verdict | None:
-    """Judges the run that should come next; None when there is none, or when it failed or was lost.
+    """Judges the run that should come next; None when there is none, or when it failed, was lost or was given back.
 
     While nobody signs it claims none, and a run that it had claimed goes back uncounted.
 
     Raises:
-        StoreUnavailable: the database failed.
+        StoreUnavailable: the database failed, at the claim or for ten minutes; a lease will run out.
     """
     try:
         desk.signer.keys()
@@ -59,9 +60,10 @@ def judge_next(desk: JudgeDesk) -> Verdict | None:
     ):
         try:
             verdict = desk.signer.sign(_verdict(desk, claim))
-        except SignerAway as error:
-            leases.give_back(desk.store, claim, str(error))
-            log.warning("signer_away", error=str(error))
+        except (SignerAway, StoreUnavailable) as error:
+            log.warning("judging_given_back", error=str(error)[:500])
+            why = f"it could not be judged yet: {error}"
+            patiently(lambda: leases.give_back(desk.store, claim, why))
             return None
         except GraderError as error:
             state = leases.fail(
@@ -73,7 +75,7 @@ def judge_next(desk: JudgeDesk) -> Verdict | None:
             )
             log.exception("judging_failed", state=state)
             return None
-        if not results.store_verdict(desk.store, claim, verdict):
+        if not patiently(lambda: results.store_verdict(desk.store, claim, verdict)):
             log.warning("verdict_fenced_off", fence=claim.fence)
             return None
         log.info("verdict", status=verdict.status.value, code=verdict.code, score=verdict.score)

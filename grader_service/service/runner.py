@@ -2,7 +2,6 @@
 
 import contextlib
 import secrets
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -15,16 +14,19 @@ from grader_service.gpu.steward import Health
 from grader_service.grading.crew import Device
 from grader_service.grading.kept_references import KeptReferences
 from grader_service.grading.progress import Progress, Silent
-from grader_service.grading.run import execute
+from grader_service.grading.run import beginning, execute
 from grader_service.host import Gpu
 from grader_service.ingest.artifact import Artifact
 from grader_service.labs.specs import lab_text, read_lab
 from grader_service.model.evidence import Evidence, ProbeRef, RunPlan
+from grader_service.model.lab import LabSpec
 from grader_service.model.probe import ProbeTask
 from grader_service.model.rejection import Rejection
+from grader_service.model.submission import Submission
 from grader_service.regrade.lab_texts import kept_text
 from grader_service.service.gate import Gate
 from grader_service.service.keeper import Keeper
+from grader_service.service.patience import patiently
 from grader_service.service.readiness import Host, UnwatchedHost
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.reuse import as_own, evidence_of_twin
@@ -41,9 +43,6 @@ from sandbox.run_folder import OwnedFolder
 
 log = structlog.get_logger(__name__)
 
-_DATABASE_S = 600.0
-"""How long a result waits in hand for a database that is away."""
-
 
 class RunEnd(StrEnum):
     """What became of a claim."""
@@ -58,7 +57,8 @@ class RunEnd(StrEnum):
     CLOSED = "closed"
     """The device may not be used now, or the host is not fit; nothing was claimed."""
     GIVEN_BACK = "given_back"
-    """The host turned out not to be fit before the learner's code was started; it is as if nothing was claimed."""
+    """The host turned out not to be fit, or the database failed, before the learner's code was started; it is as if
+    nothing was claimed."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def run_next(desk: RunnerDesk, afterwards: contextlib.ExitStack | None = None) -
             before the run is stored, and say it when that fails.
 
     Raises:
-        StoreUnavailable: the database failed; the lease will run out.
+        StoreUnavailable: the database failed, at the claim or for ten minutes; a lease will run out.
         BaseException: a signal to stop; the run was given back before it goes on.
     """
     if not desk.host.fit() or not desk.gate.open():
@@ -112,7 +112,11 @@ def run_next(desk: RunnerDesk, afterwards: contextlib.ExitStack | None = None) -
     ):
         log.info("run_claimed", fence=claim.fence, attempts=claim.attempts)
         try:
-            return _run(desk, claim, sandbox, afterwards)
+            try:
+                work = _work(desk, claim, sandbox)
+            except StoreUnavailable as error:
+                return _give_back(desk, claim, f"the database failed before it was begun: {error}")
+            return _run(desk, claim, work, sandbox, afterwards)
         except GraderError as error:
             if keeper.lost:
                 return RunEnd.LOST
@@ -141,7 +145,18 @@ def removal() -> Iterator[contextlib.ExitStack]:
             log.warning("run_not_removed", error=str(error)[:500])
 
 
-def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable, afterwards: contextlib.ExitStack | None) -> RunEnd:
+@dataclass(frozen=True)
+class _Work:
+    """What a run needs from the database before any code of the learner's is started."""
+
+    submission: Submission
+    plan: RunPlan
+    lab: LabSpec
+    found: Evidence | None
+    """What was measured of the same bytes before, if that shall do."""
+
+
+def _work(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> _Work:
     submission = load_submission(desk.store, claim.submission_id)
     # Counted only now: one run of a learner comes at a time, so that all before it have been measured.
     attempt = attempt_number(desk.store, claim.submission_id)
@@ -149,17 +164,27 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable, afterwards: context
     text = lab_text(submission.lab) if plan.lab is None else kept_text(desk.store, plan.lab)
     lab = read_lab(text, f"lab {submission.lab}")
     sandbox.use_image(lab.image)
+    found = None
     if desk.reuse_days and claim.item_id is None:
         twins = measured_twins(desk.store, claim, days=desk.reuse_days)
         found = evidence_of_twin(desk.store, twins, lab, sandbox.facts, desk.device, desk.gpu)
-        if found is not None:
-            # No attempt of the learner: nothing was measured, so noise got no new chance.
-            document = as_own(found, claim.run_id).model_dump_json().encode()
-            log.info("run_spared", reused_from=found.run.run_id)
-            return _ended(claim, kept=_store(desk, claim, "evidence", document, {}))
+    return _Work(submission, plan, lab, found)
+
+
+def _run(
+    desk: RunnerDesk, claim: Claim, work: _Work, sandbox: Abortable, afterwards: contextlib.ExitStack | None
+) -> RunEnd:
+    submission, plan, lab = work.submission, work.plan, work.lab
+    if work.found is not None:
+        # No attempt of the learner: nothing was measured, so noise got no new chance.
+        document = as_own(work.found, claim.run_id).model_dump_json().encode()
+        log.info("run_spared", reused_from=work.found.run.run_id)
+        return _ended(claim, kept=_store(desk, claim, "evidence", document, {}))
     with _fetching(desk, claim) as folder:
         path = folder / "artifact"
-        desk.artifacts.copy_to(submission.sha256, path)
+        with beginning():
+            desk.artifacts.copy_to(submission.sha256, path)
+            probes = tuple(_probe_task(desk, ref, folder) for ref in plan.probes)
         artifact = Artifact(submission.filename, path, submission.sha256, submission.size_bytes)
         try:
             outcome = execute(
@@ -173,7 +198,7 @@ def _run(desk: RunnerDesk, claim: Claim, sandbox: Abortable, afterwards: context
                 gpu=desk.gpu,
                 threshold=plan.threshold,
                 attempt=plan.attempt,
-                probes=tuple(_probe_task(desk, ref, folder) for ref in plan.probes),
+                probes=probes,
                 submitter=submission.learner or submission.submission_id,
                 references=desk.references,
                 afterwards=afterwards,
@@ -244,18 +269,7 @@ def _probe_task(desk: RunnerDesk, ref: ProbeRef, folder: Path) -> ProbeTask:
 def _store(
     desk: RunnerDesk, claim: Claim, kind: results.EvidenceKind, document: bytes, blobs: Mapping[str, bytes]
 ) -> bool:
-    """Waits for a database that is away: what a GPU worked out in minutes is not thrown away for that."""
-    deadline = time.monotonic() + _DATABASE_S
-    wait_s = 0.2
-    while True:
-        try:
-            return results.store_evidence(desk.store, claim, kind, document, blobs)
-        except StoreUnavailable as error:
-            if time.monotonic() > deadline:
-                raise
-            log.warning("result_waits_for_the_database", error=str(error)[:200])
-            time.sleep(wait_s)
-            wait_s = min(wait_s * 2, 5.0)
+    return patiently(lambda: results.store_evidence(desk.store, claim, kind, document, blobs))
 
 
 def _tested(evidence: Evidence) -> bool:
@@ -279,8 +293,7 @@ def _fail(desk: RunnerDesk, claim: Claim, error: GraderError) -> RunEnd:
     """Counts a failure of ours, but for that of a host on which no run can be begun: no run burns its tries there."""
     if isinstance(error, NotBegun) and (misfit := desk.host.misfit()) is not None:
         log.error("host_not_fit", error=str(error)[:500], found=misfit[:500])
-        kept = leases.give_back(desk.store, claim, f"its host is not fit: {misfit[:500]}")
-        return RunEnd.GIVEN_BACK if kept else RunEnd.LOST
+        return _give_back(desk, claim, f"its host is not fit: {misfit[:500]}")
     state = leases.fail(
         desk.store,
         claim,
@@ -290,3 +303,10 @@ def _fail(desk: RunnerDesk, claim: Claim, error: GraderError) -> RunEnd:
     )
     log.error("run_failed", error=str(error)[:500], state=state)
     return RunEnd.FAILED if state is not None else RunEnd.LOST
+
+
+def _give_back(desk: RunnerDesk, claim: Claim, why: str) -> RunEnd:
+    """Uncounted: no code of the learner's was started."""
+    log.warning("run_given_back", why=why[:500])
+    kept = patiently(lambda: leases.give_back(desk.store, claim, why))
+    return RunEnd.GIVEN_BACK if kept else RunEnd.LOST

@@ -1,16 +1,24 @@
-"""The database is away for longer than a lease: what was worked on meanwhile is stored, and nobody's try is used up."""
+"""The database goes away, or a disk is full: what was worked on is stored afterwards, and nobody's try is used up."""
 
+import os
 from types import SimpleNamespace
 
 import pytest
 
+from grader_service.service import judge, runner
 from grader_service.service.expiring import Expiry
 from grader_service.service.readiness import DATABASE
 from grader_service.service.retry import RetryPolicy
+from grader_service.service.run_spaces import HostWord, WatchedHost
+from grader_service.service.runner import RunEnd
 from grader_service.store import leases
+from grader_service.store.engine import StoreUnavailable
 from grader_service.store.tables import RunState
+from sandbox.process_runner import ProcessRunner
 from tests.hand_clock import HandClock
-from tests.service.faults import explained
+from tests.service.faults import explained, no_writes, writer_waits
+from tests.service.harness import QUICK
+from tests.services.disk import disk
 from tests.services.stream_proxy import before_postgres
 from tests.waiting import wait_for
 
@@ -74,25 +82,105 @@ class TestExpiry:
         assert self.state(bench) == (RunState.RUNNING, 0)
 
 
-def test_a_run_outlives_a_database_that_is_away_for_longer_than_its_lease(service, tmp_path):
-    """It ends meanwhile, and its result is stored when the database is back: the same claim, and no try used up."""
+@pytest.fixture
+def database(service, tmp_path):
+    """Stands before the service's database."""
     folder = tmp_path / "pg"
     folder.mkdir()
-    database, url = before_postgres(service.database_url, folder)
-    service.environment |= {"GRADER_DATABASE_URL": url, "GRADER_LEASE_S": "3"}
-    try:
-        service.judge()
-        runners = [service.runner(slot=slot) for slot in range(2)]  # one that could take it over
-        gate, submission_id, task_id = service.gated()
-        database.go_away()
-        gate.open()
-        # The sixth try comes seconds after the fifth; by then others have long looked for leases that have ended.
-        wait_for(lambda: any(len(runner.said("result_waits_for_the_database")) == 5 for runner in runners), 20)
-        database.come_back()
-        service.one_verdict(submission_id)
-    finally:
-        database.close()
+    made, url = before_postgres(service.database_url, folder)
+    service.environment |= {"GRADER_DATABASE_URL": url}
+    yield made
+    made.close()
+
+
+def test_a_run_outlives_a_database_that_is_away_for_longer_than_its_lease(service, database):
+    """It ends meanwhile, and its result is stored when the database is back: the same claim, and no try used up."""
+    service.environment["GRADER_LEASE_S"] = "3"
+    service.judge()
+    runners = [service.runner(slot=slot) for slot in range(2)]  # one that could take it over
+    gate, submission_id, task_id = service.gated()
+    database.go_away()
+    gate.open()
+    # The sixth try comes seconds after the fifth; by then others have long looked for leases that have ended.
+    wait_for(lambda: any(len(runner.said("result_waits_for_the_database")) == 5 for runner in runners), 20)
+    database.come_back()
+    service.one_verdict(submission_id)
     (run,) = service.runs(submission_id)
     assert (run["attempts"], run["fence"]) == (0, 2)
     assert explained(service, submission_id) == ["accepted", "run_claimed", "run_done", "judge_claimed", "verdict"]
     assert service.result(task_id)["status"] == "passed"
+
+
+def test_a_verdict_outlives_a_database_that_is_away_for_longer_than_its_lease(service, database):
+    """Judged once: the verdict is stored when the database is back, by the same claim, and no try is used up."""
+    service.environment["GRADER_LEASE_S"] = "3"
+    judges = [service.judge() for _ in range(2)]  # one that could take it over
+    service.runner()
+    with no_writes(service, "verdict"):
+        submission_id, task_id = service.post()
+        writer_waits(service, "verdict")
+        database.go_away()
+    wait_for(lambda: any(len(one.said("result_waits_for_the_database")) == 5 for one in judges), 20)
+    database.come_back()
+    service.one_verdict(submission_id)
+    (run,) = service.runs(submission_id)
+    assert (run["attempts"], run["fence"]) == (0, 2)
+    assert not {"failed_by_us", "given_back"} & set(explained(service, submission_id))
+    assert service.result(task_id)["status"] == "passed"
+
+
+class Away:
+    """In place of a function that asks the database: it is away for some calls, and then there again."""
+
+    def __init__(self, monkeypatch, module, name, calls):
+        self._real, self._left = getattr(module, name), calls
+        monkeypatch.setattr(module, name, self)
+
+    def __call__(self, *args, **options):
+        if self._left:
+            self._left -= 1
+            raise StoreUnavailable("the database failed: the server closed the connection unexpectedly")
+        return self._real(*args, **options)
+
+
+def test_a_run_for_which_the_database_failed_before_it_was_begun_costs_no_try(bench, monkeypatch):
+    """Four times, more often than tries are allowed; it is given back once the database takes that."""
+    Away(monkeypatch, runner, "load_submission", 4)
+    Away(monkeypatch, leases, "give_back", 2)
+    submission_id = bench.submit()
+    assert bench.run_all(bench.desk()) == [RunEnd.GIVEN_BACK] * 4 + [RunEnd.STORED]
+    assert bench.run(submission_id).attempts == 0
+    events = bench.events(submission_id)
+    assert [kind for kind, _ in events].count("given_back") == 4
+    assert "the database failed before it was begun" in next(
+        told["why"] for kind, told in events if kind == "given_back"
+    )
+
+
+def test_nor_does_a_judging(bench, monkeypatch):
+    """What is to be judged is read again when the database is back."""
+    submission_id = bench.submit()
+    bench.run_all(bench.desk())
+    Away(monkeypatch, judge, "load_submission", 4)
+    Away(monkeypatch, leases, "give_back", 2)
+    assert [bench.judge() for _ in range(4)] == [None] * 4
+    assert bench.judge().status == "passed"
+    assert bench.run(submission_id).attempts == 0
+    assert [kind for kind, _ in bench.events(submission_id)].count("given_back") == 4
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a disk of its own")
+def test_a_disk_without_room_for_the_artifact_costs_no_try(bench):
+    """There is room for a folder, none for what was handed in: the host is found unfit, and the run waits for room."""
+    submission_id = bench.submit(source=f"{QUICK}# {'x' * 500_000}\n")
+    with disk("host", 64) as host:
+        sandbox, word = ProcessRunner(host.folder), HostWord()
+        desk = bench.desk(sandbox=sandbox, state_dir=host.folder, host=WatchedHost(word, sandbox, host.folder))
+        word.trust()
+        with host.nearly_full(100_000):
+            assert bench.run_all(desk) == [RunEnd.GIVEN_BACK]
+            assert bench.run_all(desk) == []
+        run = bench.run(submission_id)
+        assert (run.state, run.attempts, run.failed_host) == ("run_queued", 0, None)
+        word.trust()
+        assert bench.run_all(desk) == [RunEnd.STORED]

@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -26,46 +27,82 @@ def binaries() -> Path | None:
     return Path(found).resolve().parent if found else None
 
 
-@contextmanager
-def postgres_server() -> Iterator[str]:
-    """Yields an SQLAlchemy URL prefix that ends before the database's name: `…:///`-style with the socket as host."""
-    folder = binaries()
-    if folder is None:
-        raise FileNotFoundError("PostgreSQL is not installed: apt-get install postgresql")
-    root = Path(tempfile.mkdtemp(prefix="grader-pg-", dir="/var/tmp"))
-    data = root / "data"
-    prefix: list[str] = []
-    if os.geteuid() == 0:
-        user = _unprivileged_user()
-        shutil.chown(root, user)
-        prefix = ["setpriv", "--reuid", user, "--regid", user, "--init-groups"]
-    try:
-        options = [f"--pgdata={data}", "--username=grader", "--auth=trust", "--encoding=UTF8", "--no-locale"]
-        subprocess.run([*prefix, str(folder / "initdb"), *options], check=True, capture_output=True, cwd=root)
-        with (root / "log").open("wb") as log:
-            process = subprocess.Popen(
+class PostgresServer:
+    """A PostgreSQL that may be stopped and started again.
+
+    Args:
+        root: an empty folder, for its data, its log and its socket.
+    """
+
+    def __init__(self, root: Path) -> None:
+        folder = binaries()
+        if folder is None:
+            raise FileNotFoundError("PostgreSQL is not installed: apt-get install postgresql")
+        self._binaries = folder
+        self._root = root
+        self._prefix: list[str] = []
+        self.process: subprocess.Popen[bytes] | None = None
+        if os.geteuid() == 0:
+            user = _unprivileged_user()
+            shutil.chown(root, user)
+            self._prefix = ["setpriv", "--reuid", user, "--regid", user, "--init-groups"]
+        options = [f"--pgdata={root / 'data'}", "--username=grader", "--auth=trust", "--encoding=UTF8", "--no-locale"]
+        subprocess.run([*self._prefix, str(folder / "initdb"), *options], check=True, capture_output=True, cwd=root)
+
+    @property
+    def url(self) -> str:
+        """An SQLAlchemy URL with `{name}` for the database and the socket as host."""
+        return f"postgresql+psycopg://grader@/{{name}}?host={self._root}"
+
+    def start(self) -> None:
+        """Starts it with what its data folder holds, and waits until it answers."""
+        with (self._root / "log").open("ab") as log:
+            self.process = subprocess.Popen(
                 [
-                    *prefix, str(folder / "postgres"), "-D", str(data), "-k", str(root), "-c", "listen_addresses=",
+                    *self._prefix, str(self._binaries / "postgres"), "-D", str(self._root / "data"),
+                    "-k", str(self._root), "-c", "listen_addresses=",
                     "-c", "max_connections=200", "-c", "shared_buffers=256MB",
                     # No test takes the machine's power away; waiting for a busy disk would let leases run out.
                     "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
                 ],
                 stdout=log,
                 stderr=log,
-                cwd=root,
+                cwd=self._root,
             )  # fmt: skip
-        try:
-            _await(folder, root, process)
-            yield f"postgresql+psycopg://grader@/{{name}}?host={root}"
-        finally:
-            process.terminate()
+        _await(self._binaries, self._root, self.process)
+
+    def stop(self) -> None:
+        """Ends it as an operator would: sessions are cut, what was committed is there at the next start."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGINT)
             try:
-                process.wait(20)
+                self.process.wait(20)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                self.process.kill()
+                self.process.wait()
+            self.process = None
+
+
+@contextmanager
+def running_postgres(below: str = "/var/tmp") -> Iterator[PostgresServer]:
+    """A running PostgreSQL with its folder below this one."""
+    root = Path(tempfile.mkdtemp(prefix="grader-pg-", dir=below))
+    try:
+        server = PostgresServer(root)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+@contextmanager
+def postgres_server() -> Iterator[str]:
+    """Yields an SQLAlchemy URL prefix that ends before the database's name: `…:///`-style with the socket as host."""
+    with running_postgres() as server:
+        yield server.url
 
 
 def somebody_waits(engine: Engine) -> bool:

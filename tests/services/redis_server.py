@@ -119,26 +119,26 @@ class RuledServer(RedisServer):
         return {**os.environ, "DATA": str(self.folder), "SECRETS": str(self.folder), "PORT": str(self.port)}
 
 
-def redis_server(*options: str) -> AbstractContextManager[RedisServer]:
-    """A running Redis; `options` replace the safe ones."""
-    return _running(RedisServer, **({"options": options} if options else {}))
+def redis_server(*options: str, below: str = "/var/tmp") -> AbstractContextManager[RedisServer]:
+    """A running Redis with its folder below this one; `options` replace the safe ones."""
+    return _running(RedisServer, below, **({"options": options} if options else {}))
 
 
 @contextmanager
 def ruled_servers() -> Iterator[tuple[RuledServer, RuledServer]]:
     """The service's broker, and the Redis of its answers, with the same passwords."""
     with (
-        _running(RuledServer, role="broker") as broker,
-        _running(RuledServer, role="results", password=broker.password) as results,
+        _running(RuledServer, "/var/tmp", role="broker") as broker,
+        _running(RuledServer, "/var/tmp", role="results", password=broker.password) as results,
     ):
         yield broker, results
 
 
 @contextmanager
-def _running(kind: type[ServerT], **options: Any) -> Iterator[ServerT]:
+def _running(kind: type[ServerT], below: str, **options: Any) -> Iterator[ServerT]:
     if shutil.which("redis-server") is None:
         raise FileNotFoundError("Redis is not installed: apt-get install redis-server")
-    folder = Path(tempfile.mkdtemp(prefix="grader-redis-", dir="/var/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="grader-redis-", dir=below))
     with kept_port() as port:
         server = kind(folder, port, **options)
         try:

@@ -1,0 +1,37 @@
+"""Waits for a database that is away, where something would be lost or counted that should not be."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import structlog
+
+from grader_service.store.engine import StoreUnavailable
+
+log = structlog.get_logger(__name__)
+
+_DATABASE_S = 600.0
+"""How long a result waits in hand for a database that is away."""
+ResultT = TypeVar("ResultT")
+
+
+def patiently(write: Callable[[], ResultT]) -> ResultT:
+    """Writes again and again until the database takes it: what was worked out is not thrown away for that.
+
+    Args:
+        write: does it in a transaction of its own; while the claim behind it holds, doing it again does no harm.
+
+    Raises:
+        StoreUnavailable: the database has been away for ten minutes.
+    """
+    deadline = time.monotonic() + _DATABASE_S
+    wait_s = 0.2
+    while True:
+        try:
+            return write()
+        except StoreUnavailable as error:
+            if time.monotonic() > deadline:
+                raise
+            log.warning("result_waits_for_the_database", error=str(error)[:200])
+            time.sleep(wait_s)
+            wait_s = min(wait_s * 2, 5.0)
