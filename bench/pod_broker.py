@@ -111,6 +111,7 @@ def steps(runner: SandboxRunner, run_id: str) -> dict[str, float]:
             return pod
 
         pod = timed("a pod is started, until its first answer", first_word)
+        timed("it is looked at, 20 times", lambda: [pod.alive() for _ in range(20)])
         timed("it is frozen and thawed", lambda: (pod.pause(), pod.resume()))
         timed("it is ended", pod.end)
     finally:

@@ -1,7 +1,7 @@
 """Walls that a process puts up around itself, by the kernel's own means; Linux on x86-64.
 
 `confine` is for the process in which checks judge. From then on it makes no socket and looks into no other process
-(seccomp), and opens files for reading only where code is imported from (Landlock, where the kernel has it).
+(seccomp), reads files only where code is imported from, and changes none (Landlock, where the kernel has it).
 `hide_this_process` is for those that know secrets: nobody of the same user reads their memory or environment.
 """
 
@@ -42,7 +42,9 @@ _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_READ_FILE = 4
+_READ_FILE = 1 << 2
+_CHANGES = 1 << 1 | sum(1 << bit for bit in range(4, 13))
+"""To write to files, to remove and to make them, folders and whatever else has a name."""
 _PATH_BENEATH = 1
 _SYSTEM = ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")
 
@@ -59,17 +61,17 @@ def confine(files: Iterable[Path] = ()) -> None:
         files: checks that will be read, beside those that are installed.
 
     Raises:
-        ConfigurationError: the kernel cannot do it, but for the part on files, of which `reads_are_confined` tells.
+        ConfigurationError: the kernel cannot do it, but for the part on files, of which `files_are_confined` tells.
     """
     if platform.machine() != "x86_64":
         raise ConfigurationError(f"checks judge on Linux on x86-64 only; this is {platform.machine()}")
     _required(_prctl(_PR_SET_NO_NEW_PRIVS, 1), "give up new rights")
-    if reads_are_confined():
-        _confine_reads(_imported_from(files))
+    if files_are_confined():
+        _confine_files(_imported_from(files))
     _refuse_calls()
 
 
-def reads_are_confined() -> bool:
+def files_are_confined() -> bool:
     """Whether this kernel has Landlock, and this container may use it."""
     return platform.machine() == "x86_64" and int(_LIBC.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)) > 0
 
@@ -92,8 +94,8 @@ def _places(packages: Iterable[str]) -> Iterator[Path]:
                     yield Path(spec.origin)
 
 
-def _confine_reads(allowed: Iterable[Path]) -> None:
-    attributes = struct.pack("=Q", _READ_FILE)
+def _confine_files(allowed: Iterable[Path]) -> None:
+    attributes = struct.pack("=Q", _READ_FILE | _CHANGES)
     ruleset = _LIBC.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
     _required(ruleset, "make rules on files")
     try:

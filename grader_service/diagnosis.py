@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from grader_service import known_holes, state_folder
-from grader_service.confinement import reads_are_confined
+from grader_service.confinement import files_are_confined
 from grader_service.errors import GraderError, SandboxUnavailable
 from grader_service.host import Gpu, find_gpus, total_memory_mib, usable_cpus
 from grader_service.sandboxes import gpu_name, open_runner
@@ -55,7 +55,7 @@ def examine(settings: Settings) -> list[Finding]:
 
     findings = [_cpus(), _memory(), _shm(), _disk(settings.state_dir), _state_folder(settings.state_dir)]
     findings.append(_lock_folder(settings.lock_dir))
-    findings.append(_checks_reads())
+    findings.append(_files_of_checks())
     findings.append(_starter(settings))
     client: Any = None
     try:
@@ -111,13 +111,13 @@ def _state_folder(state_dir: Path) -> Finding:
     return Finding("state folder", Level.OK, str(state_dir))
 
 
-def _checks_reads() -> Finding:
-    if reads_are_confined():
-        return Finding("files of checks", Level.OK, "checks read only what they import from (Landlock)")
+def _files_of_checks() -> Finding:
+    if files_are_confined():
+        return Finding("files of checks", Level.OK, "checks read what they import from, and change nothing (Landlock)")
     return Finding(
         "files of checks",
         Level.LIMITED,
-        "this kernel has no Landlock, or it may not be used here: a check reads what its judge's user can read",
+        "this kernel has no Landlock, or it may not be used here: a check reads and removes what its judge's user can",
         "Linux 5.13 or later, with Docker 20.10.24 or later; keep the signing key with `grader signer`",
     )
 

@@ -35,13 +35,13 @@ def main() -> None:
     """Answers requests until the other end closes."""
     connection = socket.socket(fileno=int(sys.argv[1]))
     files = [Path(name) for name in sys.argv[2:]]
-    confine(files)
     registry = Registry(files=files)
     faulthandler.enable()
     os.set_blocking(2, False)  # who writes there without end is not waited for
     errors = sys.stderr
     sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - what a check prints goes nowhere
     try:
+        confine(files)  # no check was imported so far
         _serve(connection, registry)
     except Exception:  # noqa: BLE001 - said to whoever started this process
         traceback.print_exc(file=errors)

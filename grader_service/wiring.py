@@ -13,7 +13,7 @@ from grader_service.errors import ConfigurationError, GraderError
 from grader_service.host import Gpu, driver_gpus, find_gpus
 from grader_service.labs.specs import lab_ids, lab_text, read_lab
 from grader_service.model.lab import LabSpec
-from grader_service.queue.address import as_user, redis_url, result_url
+from grader_service.queue.address import redis_url, result_url
 from grader_service.service.device_lock import Hold, hold_device
 from grader_service.service.retry import RetryPolicy
 from grader_service.settings import Settings
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from grader_service.backup.place import Place
     from grader_service.gpu.monitor import GpuMonitor
     from grader_service.grading.crew import Device
-    from grader_service.queue.platform_users import PlatformUsers
     from grader_service.service.canary import Canary
     from grader_service.service.gate import Gate
     from grader_service.service.retaining import Keeping
@@ -149,45 +148,16 @@ def open_journal(settings: Settings, store: Store) -> "Journal | None":
 
 def open_redis(settings: Settings) -> "Redis":
     """A client of the broker with bounded waits."""
-    return _client(redis_url(settings))
+    return redis_client(redis_url(settings))
 
 
 def open_results(settings: Settings) -> "Redis":
     """A client of the answers' Redis with bounded waits."""
-    return _client(result_url(settings))
+    return redis_client(result_url(settings))
 
 
-def platform_users(settings: Settings) -> "PlatformUsers":
-    """Both Redis servers, as their administrator.
-
-    Raises:
-        ConfigurationError: the settings name one server only, or no password.
-    """
-    from grader_service.queue.platform_users import PlatformUsers  # noqa: PLC0415 - as above
-
-    if settings.result_url is None or settings.redis_admin_password_file is None:
-        raise ConfigurationError(
-            "GRADER_RESULT_URL or GRADER_REDIS_ADMIN_PASSWORD_FILE is not set; expected a Redis for answers beside the "
-            "broker, and a file with the password of the user `admin` of both, such as secrets/redis_admin_password. "
-            "With compose: images/compose.sh run --rm platforms platforms list"
-        )
-    password = settings.redis_admin_password() or ""
-    broker, results = (_client(as_user(url, "admin", password)) for url in (settings.redis_url, settings.result_url))
-    return PlatformUsers(broker, results)
-
-
-def platform_urls(settings: Settings, name: str, password: str) -> dict[str, str]:
-    """Where a platform posts (`redis_url`), and where it reads (`result_url`), with its user and password."""
-    from grader_service.queue.platform_users import user_of  # noqa: PLC0415 - as above
-
-    at = {
-        "redis_url": settings.platform_redis_url or settings.redis_url,
-        "result_url": settings.platform_result_url or settings.result_url or settings.redis_url,
-    }
-    return {which: as_user(url, user_of(name), password) for which, url in at.items()}
-
-
-def _client(url: str) -> "Redis":
+def redis_client(url: str) -> "Redis":
+    """A client of one server, which connects when it is asked something."""
     from redis import Redis  # noqa: PLC0415 - commands that only ask the database should not wait for it
 
     return Redis.from_url(

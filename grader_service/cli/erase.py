@@ -44,7 +44,7 @@ def erase(
     if len(reference) > _LONGEST:
         raise UsageError(f"a reference has at most {_LONGEST} characters, got {len(reference)}; nothing was removed")
     settings = Settings()
-    store = wiring.ready_store(settings)  # as the judge, which removes what is old enough: operators remove nothing else
+    store = wiring.ready_store(settings)  # as the judge: operators remove nothing
     there = erasing.submissions_of(store, learner)
     earlier = erasing.notes_about(store, learner)
     tell(f"submissions of this learner: {there}")

@@ -9,6 +9,9 @@ from grader_service import wiring
 from grader_service.cli.arguments import operator
 from grader_service.cli.database import service_store
 from grader_service.cli.output import console, table_of, tell, when
+from grader_service.errors import ConfigurationError
+from grader_service.queue.address import as_user
+from grader_service.queue.platform_users import PlatformUsers, user_of
 from grader_service.settings import Settings
 from grader_service.store.engine import Store
 from grader_service.store.events import record
@@ -22,7 +25,7 @@ PlatformName = Annotated[str, typer.Argument(metavar="NAME", help="`default` is 
 def list_platforms() -> None:
     """List them, with the names of queues and beginnings of task ids that are their own."""
     table = table_of("platform", "own names", "added", "connections", "state")
-    for platform in wiring.platform_users(Settings()).platforms():
+    for platform in _users(Settings()).platforms():
         added = "" if platform.made_at is None else when(platform.made_at)
         state = "on" if platform.on else "off"
         table.add_row(platform.name, " ".join(platform.owned), added, str(platform.connections), state)
@@ -41,14 +44,14 @@ def add(
 ) -> None:
     """Let a platform in, and print its two addresses, which nobody can see again. `default` is let in again."""
     settings = Settings()
-    users = wiring.platform_users(settings)
+    users = _users(settings)
     store = service_store()  # before anything is done of which the audit trail could not tell
     password = users.add(name, queues or ())
     _record(store, "platform_added", name)
     if password is None:
         tell(f"{name} is let in again, with the password that it had")
         return
-    urls = wiring.platform_urls(settings, name, password)
+    urls = _urls(settings, name, password)
     if as_json:
         typer.echo(json.dumps({"name": name, **urls}))
         return
@@ -60,11 +63,39 @@ def add(
 @app.command("remove")
 def remove(name: PlatformName) -> None:
     """Let a platform in no more, and end its connections. What it was answered stays until its time is over."""
-    users = wiring.platform_users(Settings())
+    users = _users(Settings())
     store = service_store()
     users.remove(name)
     _record(store, "platform_removed", name)
     tell(f"{name} is let in no more")
+
+
+def _users(settings: Settings) -> PlatformUsers:
+    """Both Redis servers, as their administrator.
+
+    Raises:
+        ConfigurationError: the settings name one server only, or no password.
+    """
+    if settings.result_url is None or settings.redis_admin_password_file is None:
+        raise ConfigurationError(
+            "GRADER_RESULT_URL or GRADER_REDIS_ADMIN_PASSWORD_FILE is not set; expected a Redis for answers beside the "
+            "broker, and a file with the password of the user `admin` of both, such as secrets/redis_admin_password. "
+            "With compose: images/compose.sh run --rm platforms platforms list"
+        )
+    password = settings.redis_admin_password() or ""
+    broker, results = (
+        wiring.redis_client(as_user(url, "admin", password)) for url in (settings.redis_url, settings.result_url)
+    )
+    return PlatformUsers(broker, results)
+
+
+def _urls(settings: Settings, name: str, password: str) -> dict[str, str]:
+    """Where a platform posts (`redis_url`), and where it reads (`result_url`), with its user and password."""
+    at = {
+        "redis_url": settings.platform_redis_url or settings.redis_url,
+        "result_url": settings.platform_result_url or settings.result_url or settings.redis_url,
+    }
+    return {which: as_user(url, user_of(name), password) for which, url in at.items()}
 
 
 def _record(store: Store, kind: str, name: str) -> None:

@@ -70,7 +70,7 @@ async def accept(
             certificate = tls.extra(TLSAttribute.peer_certificate_binary) or b""
             route = tls.extra(TLSAttribute.alpn_protocol) or "none"
             about |= {"host": register.name_of(certificate), "service": route}
-            if about["host"] is None or route not in targets:
+            if route not in targets:
                 _log.warning("connection_refused", **about, reason=f"expected a service of {', '.join(targets)}")
                 return
             try:

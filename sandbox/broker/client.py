@@ -84,6 +84,9 @@ class Line:
             except (OSError, wire.Unreadable) as error:
                 self._lose()
                 raise _away(self._path, error) from error
+            except BaseException:  # told to stop: the answer would be taken for the next one's
+                self._lose()
+                raise
             if isinstance(answer, expected):
                 return answer, given
             if given is not None:

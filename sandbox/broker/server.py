@@ -110,11 +110,11 @@ class PodBroker:
 
     def _talk(self, connection: socket.socket) -> None:
         try:
-            with connection, contextlib.suppress(OSError):  # the other end is gone
+            with connection, contextlib.suppress(OSError):  # nobody hears what is answered
                 try:
                     self._answer(connection)
-                except OSError:
-                    raise
+                except OSError as error:
+                    log.warning("a connection broke off: %s", error)
                 except (NotAllowed, wire.Unreadable) as error:
                     self._refuse(connection, str(error))
                 except SandboxUnavailable as error:

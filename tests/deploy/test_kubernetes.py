@@ -207,6 +207,8 @@ def test_each_service_has_its_own_role_of_the_database():
     (projected,) = (v["projected"]["sources"] for v in job["spec"]["template"]["spec"]["volumes"] if "projected" in v)
     paths = {source["secret"]["name"]: source["secret"]["items"][0]["path"] for source in projected}
     assert paths == {f"grader-postgres-{role}": f"postgres_{role}" for role in RIGHTS}
+
+
 def test_signers_alone_have_the_signing_key():
     """As a user of their own, beside who asks them; so it is in the CronJob."""
     pods = [template["spec"] for _, _, template in workloads()]

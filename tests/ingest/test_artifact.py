@@ -102,6 +102,14 @@ def test_a_module_arrives_byte_for_byte(artifact, into, source):
     assert (into / "submission.py").read_bytes() == source
 
 
+@pytest.mark.parametrize(("mode", "after"), [(0o775, 0o775), (0o700, 0o755)])
+def test_a_folder_that_is_open_to_pods_stays_as_it_is(artifact, into, mode, after):
+    """It may be another's, whose mode only he may change: that of a pod broker. One that is closed is opened."""
+    into.chmod(mode)
+    prepare(artifact("lab.py", b"x = 1"), into)
+    assert into.stat().st_mode & 0o777 == after
+
+
 def test_a_notebook_arrives_with_its_cells(artifact, into):
     """The file itself is there too, and cells are numbered among the code cells."""
     content = notebook("x = 1", {"cell_type": "markdown", "metadata": {}, "id": "m", "source": "# Hi"}, "%time y = 2")

@@ -80,6 +80,7 @@ def _ways(parent):
         "own code": Path(__file__).read_bytes,
         "key": (secret / "verdict-signing.pem").read_bytes,
         "signer": lambda: socket.socket(socket.AF_UNIX).connect(str(secret / "socket")),
+        "removal": (secret / "verdict-signing.pem").unlink,
         "network": lambda: socket.socket().connect(("127.0.0.1", 9)),
         "environment": Path(f"/proc/{parent}/environ").read_bytes,
         "memory": lambda: Path(f"/proc/{parent}/mem").open("rb"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader_service.confinement import reads_are_confined
+from grader_service.confinement import files_are_confined
 from tests.conftest import missing
 from tests.judging.test_judge_process import ROGUE
 from tests.signer.process import a_signer
@@ -52,7 +52,7 @@ def as_in_a_container(code, *arguments):
 
 def test_a_hostile_check_finds_every_way_closed(tmp_path):
     """But for its own code, which it must read: without that, nothing would show that it looked."""
-    if not reads_are_confined():
+    if not files_are_confined():
         missing("this kernel has no Landlock, or the container may not use it")
     (tmp_path / "check").mkdir()
     (tmp_path / "check" / "looks.py").write_text(ROGUE)

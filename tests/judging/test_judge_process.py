@@ -64,7 +64,7 @@ def process(files, request):
         ("hoards", "MemoryError"),
         ("crashes", "status -11"),
         ("raises", "ZeroDivisionError"),
-        ("writes", "File too large"),
+        ("writes", "Permission denied|File too large"),
         ("listens", "PermissionError"),
         ("exits", "status 3"),
     ],

@@ -78,10 +78,12 @@ def test_nothing_else_is_there(kept, port):
     """No list, no file of another name, none outside of the folder, and nothing is written."""
     (kept / DIGEST[:2] / f"{ARRIVING}1").write_bytes(b"not whole")
     (kept / "secret").write_bytes(b"beside")
+    (kept / "se").mkdir()
+    (kept / "se" / "secret").write_bytes(b"beside")
     (kept.parent / DIGEST).write_bytes(b"outside")
     assert answered(port, f"/{DIGEST[:2]}/{DIGEST}") == (200, DATA)
     shelf = DIGEST[:2]
-    hidden = ["/", f"/{shelf}", f"/{shelf}/", "/secret", f"/{shelf}/{ARRIVING}1", f"/00/{DIGEST}"]
+    hidden = ["/", f"/{shelf}", f"/{shelf}/", "/secret", "/se/secret", f"/{shelf}/{ARRIVING}1", f"/00/{DIGEST}"]
     outside = [
         f"/../{DIGEST}",
         f"/..%2f{DIGEST}",

@@ -12,8 +12,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from structlog.testing import capture_logs
 
 from grader_service.errors import ConfigurationError
+from grader_service.runner_hosts import tunnel
 from grader_service.runner_hosts.certificates import connecting, make_pair
 from grader_service.store.engine import SCHEMA, Store
 from tests.runner_hosts.ends import asked, given, greeted, stranger
@@ -99,7 +101,10 @@ class TestWhoIsRefused:
 
     @pytest.fixture(autouse=True)
     def _unseen(self, broker, where):
-        yield
+        with capture_logs() as logs:
+            yield
+            # An operator finds each in the log, and none as a defect of ours.
+            wait_for(lambda: [one["event"] for one in logs] == ["connection_refused"], 5)
         assert broker.met == 0
 
     def test_without_a_certificate(self, where):
@@ -122,7 +127,7 @@ class TestWhoIsRefused:
         key, now = ec.generate_private_key(ec.SECP256R1()), dt.datetime.now(dt.UTC)
         issued = (
             x509.CertificateBuilder()
-            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "gpu1")]))
+            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "gpu2")]))
             .issuer_name(known.subject)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
@@ -213,12 +218,31 @@ def test_who_hangs_up_early_does_no_harm(ends, control, broker, tmp_path):
     """A connection that is reset before, in or after the handshake ends itself and nothing else."""
     where = control.accepts(broker=broker.where)
     here = ends.connects(control.host("gpu1", tmp_path / "gpu1"), where, "broker")["broker"]
-    for begun in (b"", b"\x16\x03\x01\x02\x00", bytes(2000)):
-        for place in (where, here):
-            with socket.create_connection(place, 10) as one, contextlib.suppress(OSError):
-                one.sendall(begun)
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
-    assert asked(here) == b"broker hello"
+    with capture_logs() as logs:
+        for begun in (b"", b"\x16\x03\x01\x02\x00", bytes(2000)):
+            for place in (where, here):
+                with socket.create_connection(place, 10) as one, contextlib.suppress(OSError):
+                    one.sendall(begun)
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+        assert asked(here) == b"broker hello"
+    assert "connection_failed" not in {one["event"] for one in logs}
+
+
+def test_a_defect_in_one_connection_ends_no_other(ends, control, broker, tmp_path, monkeypatch):
+    """At either end: all runs of a host, or of all hosts, would wait for a restart."""
+    here = ends.connects(control.host("gpu1", tmp_path / "gpu1"), control.accepts(broker=broker.where), "broker")
+    good, defects = tunnel._secured, [True, False]  # of the one end, then of the other
+
+    async def bad(stream, context, *, server_side):
+        if defects and defects[0] is server_side:
+            defects.pop(0)
+            raise ZeroDivisionError
+        return await good(stream, context, server_side=server_side)
+
+    monkeypatch.setattr(tunnel, "_secured", bad)
+    while defects:
+        assert asked(here["broker"]) == b""
+    assert asked(here["broker"]) == b"broker hello"
 
 
 @pytest.mark.parametrize("lost", ["host.key", "host.pem", "control.pem"])

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from grader_service.errors import SandboxUnavailable
+from grader_service.errors import ConfigurationError, SandboxUnavailable
+from grader_service.sandboxes import open_runner
+from grader_service.settings import Settings
 from sandbox.api import PodRole, Scratch
 from sandbox.broker import wire
 from sandbox.broker.client import BrokerRunner, Line
@@ -185,6 +187,15 @@ def test_a_pod_asks_for_nothing_of_a_run_space(broker_runner):
         assert isinstance(holder.asks(ask="destroy"), wire.Refused)
 
 
+def test_a_pod_whose_run_space_has_ended(broker_runner):
+    """Nothing is told of how it ended, which was not its own doing: its runner must not take it for that."""
+    with opened(broker_runner) as (holder, space), Hostile(broker_runner._path) as hostile:
+        assert isinstance(hostile.asks(ask="start", space=space.space, pod=POD), wire.Started)
+        assert isinstance(holder.asks(ask="close"), wire.Done)
+        told = hostile.asks(ask="destroy")
+        assert (type(told), "has ended" in told.why) == (wire.Refused, True)
+
+
 def test_no_more_than_allowed(lab_image, state_dir, tmp_path):
     """Of run spaces and of pods; who gives one back may have another one."""
     with serving(lab_image, state_dir, runs=1, pods=1) as path:
@@ -253,6 +264,7 @@ ATTACKS = """
 import os, sys, socket
 root = sys.argv[1]
 os.chdir(root)
+os.mkdir("shards/mine")
 attacks = {
     "rename": lambda: os.rename("submission", "elsewhere"),
     "replace": lambda: os.rename(f"{root}/shards/mine", f"{root}/submission"),
@@ -309,7 +321,7 @@ def test_a_runners_user_writes_to_three_folders_and_moves_none(broker_runner, en
             line.close()
         space._line.close()  # as one that dies: nobody removes what was written
     wait_for(lambda: not (space.shards_dir.parent / "code").exists(), 20)
-    left = {"submission", "s.py", "shards", "class_0", "a.jpg", "class_1", "passwd", "up"}
+    left = {"submission", "s.py", "shards", "class_0", "a.jpg", "class_1", "mine", "passwd", "up"}
     assert {path.name for path in space.shards_dir.parent.rglob("*")} == left
     assert os.path.exists("/etc/passwd")
     assert broker_runner.sweep() >= 1
@@ -351,6 +363,20 @@ def test_images_of_labs(lab_image, state_dir, tmp_path, engine):
         runner = BrokerRunner(path, lab_image, tmp_path)
         fixed = BrokerRunner(path, lab_image, tmp_path, any_lab=True)
         gives_labs_their_images(runner, fixed, engine, "grader-test-broker", "expected one of grader-lab, grader-test")
+
+
+def test_the_labs_data_is_the_brokers_to_choose(broker_runner, lab_image, tmp_path):
+    """A runner that was told of a folder that pods do not get says so, and where to say it instead."""
+
+    def opened_with(lab_data):
+        settings = Settings(
+            state_dir=tmp_path, pod_broker=broker_runner._path, lab_image=lab_image, lab_data=lab_data
+        )  # fmt: skip
+        return open_runner("docker", lab_image, settings, None)
+
+    assert opened_with("").facts == broker_runner.facts
+    with pytest.raises(ConfigurationError, match=r"GRADER_LAB_DATA: expected the pod broker's \(None\)"):
+        opened_with(tmp_path)
 
 
 def test_a_broker_that_is_not_there(tmp_path):

@@ -9,10 +9,11 @@ import pytest
 
 from grader_service.errors import SandboxUnavailable
 from sandbox.api import PodRole, Scratch
+from sandbox.broker import health
 from sandbox.broker.client import BrokerRunner
 from tests.command_line import grader
 from tests.sandbox.owner import LIMITS, another_grader, ask, drill, talking
-from tests.sandbox.pod_broker import answers, grader_pods
+from tests.sandbox.pod_broker import answers, grader_pods, serving
 from tests.sandbox.prepared_runs import FULL_S, prepared
 from tests.sandbox.test_docker_runner import containers, volumes
 from tests.waiting import wait_for
@@ -102,6 +103,18 @@ def test_a_second_broker(lab_image, state_dir):
         done = grader("pods", state_dir=state_dir, **settings)
         assert (done.returncode, "another pod broker serves" in done.stderr) == (2, True)
         assert answers(state_dir / "broker.sock")
+
+
+def test_the_health_check(lab_image, state_dir, tmp_path, capsys, proxy, monkeypatch):
+    """Well while the broker and its engine answer; else it says who does not."""
+    path = str(state_dir / "broker.sock")
+    monkeypatch.setenv("DOCKER_HOST", proxy.url)
+    with serving(lab_image, state_dir):
+        assert health.main(path) == 0
+        proxy.fail(".*", "drop")
+        assert (health.main(path), "Docker engine cannot be reached" in capsys.readouterr().out) == (1, True)
+        proxy.heal()
+    assert (health.main(path), "does not answer" in capsys.readouterr().out) == (1, True)
 
 
 def test_folders_that_others_may_write_to(lab_image, state_dir):

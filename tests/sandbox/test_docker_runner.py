@@ -1,6 +1,7 @@
 """The Docker runner on a real engine: what it asks for, what it leaves behind, and what an engine may do to it."""
 
 import json
+import secrets
 import time
 
 import docker
@@ -381,3 +382,16 @@ def test_a_lab_may_have_an_image_of_its_own(docker_runner, lab_image, engine, st
     """See `gives_labs_their_images`."""
     fixed = DockerRunner(lab_image, state_dir, any_lab=True)
     gives_labs_their_images(docker_runner, fixed, engine, "grader-test-other", "'no-such-image' cannot be used")
+
+
+def test_what_is_anothers_stays(docker_runner, engine, lab_image, run_id, tmp_path):
+    """A run of the same id in another state folder, and one whose id begins alike."""
+    engine.containers.create(
+        lab_image, labels={"org.grader.run": run_id, "org.grader.state": str(tmp_path)}, name=f"{run_id}-other"
+    )
+    alike = f"alike-{secrets.token_hex(9)}"
+    with docker_runner.open_run(f"{alike}-1", LIMITS):
+        with docker_runner.open_run(f"{alike}-2", LIMITS), docker_runner.open_run(run_id, LIMITS):
+            pass
+        assert len(volumes(engine, f"{alike}-1")) == 3
+    assert [container.name for container in containers(engine, run_id)] == [f"{run_id}-other"]

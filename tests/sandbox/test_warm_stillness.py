@@ -1,6 +1,7 @@
 """Real pods that wait beside a measurement: they stand still, go on afterwards, and are replaced when they are dead."""
 
 import psutil
+import pytest
 
 from sandbox.docker_engine import ContainerVessel
 from tests.sandbox.owner import LIMITS, ask, drill
@@ -8,6 +9,8 @@ from tests.sandbox.prepared_runs import FULL_S, Counting, guests, is_warm, prepa
 from tests.waiting import wait_for
 
 
+@pytest.mark.integration
+@pytest.mark.parametrize("runner", ["process", "docker"], indirect=True)  # of a broker's pod nobody here sees the state
 def test_a_second_prepared_run_stands_still(runner):
     """It does so while the first one measures, and serves as well as that one when its own turn comes."""
     counting = Counting(runner)

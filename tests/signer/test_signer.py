@@ -20,11 +20,22 @@ from grader_service.signing import Signer, SignerAway, signed_by
 from tests.command_line import grader, invoked
 from tests.signer.process import a_signer
 
-NOW = datetime.now(UTC).replace(microsecond=0)
-VERDICT = verdicts.refused("s:1", "lab", "archive.link", "no")
-NOTE = ErasureNote(
-    erasure_id="er-1", learner_sha256="0" * 64, begun_at=NOW, finished_at=NOW, removed={"runs": 1}, by="operator:ann"
-)
+
+def a_verdict():
+    """One that is dated now."""
+    return verdicts.refused("s:1", "lab", "archive.link", "no")
+
+
+def a_note():
+    now = datetime.now(UTC).replace(microsecond=0)
+    return ErasureNote(
+        erasure_id="er-1",
+        learner_sha256="0" * 64,
+        begun_at=now,
+        finished_at=now,
+        removed={"runs": 1},
+        by="operator:ann",
+    )
 
 
 @pytest.fixture
@@ -48,15 +59,16 @@ def ended(process):
 
 def test_it_signs_verdicts_and_notes_and_says_which(asking, process, tmp_path):
     """With the key that lies beside it; each is in its log, and the socket is for its user and group."""
+    made = a_verdict()
     for _ in range(2):
-        verdict = asking.sign(VERDICT)
-    note = asking.sign_document(NOTE.model_dump(mode="json", exclude={"signature"}))
+        verdict = asking.sign(made)
+    note = asking.sign_document(a_note().model_dump(mode="json", exclude={"signature"}))
     key = key_folder.public_hex(key_folder.private_key(tmp_path / "keys"))
     assert signed_by(verdict.model_dump(mode="json")) == signed_by(note) == key == asking.public_key
     assert stat.S_IMODE((tmp_path / "socket").stat().st_mode) == 0o660
     signed = [line for line in ended(process) if line["event"] == "signed"]
     assert [(line["kind"], line["id"], line["number"]) for line in signed] == [
-        ("verdict", VERDICT.verdict_id, 1), ("verdict", VERDICT.verdict_id, 2), ("erasure", "er-1", 1)
+        ("verdict", made.verdict_id, 1), ("verdict", made.verdict_id, 2), ("erasure", "er-1", 1)
     ]  # fmt: skip
     assert {line["key_id"] for line in signed} == {verdict.signature.key_id}
     assert not (tmp_path / "socket").exists()
@@ -65,9 +77,9 @@ def test_it_signs_verdicts_and_notes_and_says_which(asking, process, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"created_at": (NOW - NEAR - timedelta(seconds=5)).isoformat()}, "set the clocks"),
-        ({"created_at": (NOW + NEAR + timedelta(minutes=5)).isoformat()}, "set the clocks"),
-        ({"created_at": NOW.replace(tzinfo=None).isoformat()}, "set the clocks"),
+        (-NEAR - timedelta(seconds=5), "set the clocks"),
+        (NEAR + timedelta(minutes=5), "set the clocks"),
+        ({"created_at": "2026-11-28T10:00:00"}, "set the clocks"),
         ({"grade": 1}, "Extra inputs"),
         ({"score": -1}, "greater than or equal to 0"),
         ({"schema": "grader.backup/v1"}, "does not match any of the expected tags"),
@@ -77,7 +89,9 @@ def test_it_signs_verdicts_and_notes_and_says_which(asking, process, tmp_path):
 def test_it_signs_nothing_else(tmp_path, changes, said):
     """Not what is dated at another time than now, and no document of another form."""
     desk = Desk(Signer.from_folder(tmp_path))
-    document = VERDICT.model_dump(mode="json", exclude={"signature"})
+    document = a_verdict().model_dump(mode="json", exclude={"signature"})
+    if isinstance(changes, timedelta):
+        changes = {"created_at": (datetime.now(UTC) + changes).isoformat()}
     answer = json.loads(desk.answer(b"sign\n" + canonical_json(document | changes)))
     assert said in answer["refused"]
     assert desk.signed == {}
@@ -93,13 +107,13 @@ def test_a_refusal_reaches_who_asked(asking):
     """As a failure of ours that tells the reason; the next document is signed."""
     with pytest.raises(InfrastructureError, match="the signer refuses: expected a verdict"):
         asking.sign_document({"schema": "grader.verdict/v1"})
-    assert asking.sign(VERDICT).signature is not None
+    assert asking.sign(a_verdict()).signature is not None
 
 
 def test_what_is_not_canonical_is_signed_for_nobody(tmp_path):
     """The signature is over the bytes that came: it holds for no document but the one that was looked at."""
     desk = Desk(Signer.from_folder(tmp_path))
-    document = VERDICT.model_dump(mode="json", exclude={"signature"})
+    document = a_verdict().model_dump(mode="json", exclude={"signature"})
     twice = json.dumps(document).replace('"s:1"', '"s:1", "submission_id": "s:2"')
     signature = json.loads(desk.answer(b"sign\n" + twice.encode()))["signature"]
     for name in ("s:1", "s:2"):
@@ -113,18 +127,18 @@ def test_it_may_be_away_and_come_back(tmp_path):
         asking.keys()
     for _ in range(2):  # the second one finds the socket of a signer that was killed
         with a_signer(tmp_path) as process:
-            assert asking.sign(VERDICT).signature is not None
+            assert asking.sign(a_verdict()).signature is not None
             process.kill()
             process.wait()
             with pytest.raises(SignerAway):
-                asking.sign(VERDICT)
+                asking.sign(a_verdict())
 
 
 def test_a_rotation_is_followed_at_once(asking, tmp_path):
     """Nothing is restarted, and the list that it gives names both keys, the new one first."""
     before = asking.public_key
     assert grader("keys", "rotate", state_dir=tmp_path).returncode == 0
-    after = asking.sign(VERDICT).signature.public_key
+    after = asking.sign(a_verdict()).signature.public_key
     assert [one.public_key for one in asking.keys().keys] == [after, before]
     assert before != after
 
@@ -145,7 +159,7 @@ def test_no_key_is_made_in_silence_in_production(tmp_path):
     assert not key_folder.has_key(tmp_path / "keys")
     assert grader("keys", "make", state_dir=tmp_path, GRADER_PRODUCTION="true").returncode == 0
     with a_signer(tmp_path, GRADER_PRODUCTION="true"):
-        assert SocketSigner(tmp_path / "socket").sign(VERDICT).signature is not None
+        assert SocketSigner(tmp_path / "socket").sign(a_verdict()).signature is not None
 
 
 @pytest.mark.usefixtures("process")

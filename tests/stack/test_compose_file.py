@@ -126,7 +126,7 @@ def test_the_signer_alone_has_the_keys():
     mounts = {name: service.get("volumes", ()) for name, service in SERVICES.items()}
     assert {name for name, found in mounts.items() if any("signer-keys:" in one for one in found)} == {"signer"}
     asked = {name for name, service in SERVICES.items() if "GRADER_SIGNER" in service.get("environment", {})}
-    assert asked == {"judge", "regrade", "backup"}
+    assert asked == {"judge", "regrade", "backup", "restore"}
     for name in asked:
         assert SERVICES[name]["environment"]["GRADER_SIGNER"] == socket
         assert f"signer-socket:{socket.rpartition('/')[0]}:ro" in mounts[name]
@@ -159,6 +159,7 @@ def test_each_service_has_its_own_role_of_the_database():
             secret = "postgres_password" if user == "grader" else user.replace("grader", "postgres")
             assert told[f"GRADER_{kind}_PASSWORD_FILE"] == f"/run/secrets/{secret}"
     owners, of_all = {"migrate", "restore"}, {f"postgres_{role}" for role in RIGHTS}
+    assert roles.pop("platforms") == {"grader_operator"}  # of the trail alone; it needs no other rights
     for name in roles.keys() - owners:
         assert roles[name] == {f"grader_{name}"} | ({"grader_operator"} if name in {"judge", "web"} else set())
         mounted = {secret for secret in SERVICES[name]["secrets"] if secret.startswith("postgres")}

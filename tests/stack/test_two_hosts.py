@@ -88,7 +88,7 @@ def host(engine, folder, control):
     archive = called(control, ".venv/bin/grader", "hosts", "add", "gpu1", stdout=subprocess.PIPE).stdout
     unpacked = Path(made.environment["GRADER_SECRETS_DIR"])
     unpacked.mkdir(mode=0o700)
-    subprocess.run(["tar", "-x", "-C", unpacked], input=archive, check=True)
+    subprocess.run(["tar", "-xp", "-C", unpacked], input=archive, check=True)
     try:
         called(made, "images/up.sh")
         called(made, "images/prove.sh")
