@@ -27,13 +27,13 @@ broker)
     judge="$hints$intake ~grader:intake:* $every $consumes +lrange +lrem +lmove +blmove +scan +exists +pexpire"
     runner="$hints $every $consumes"
     bindings='~_kombu.binding.live ~_kombu.binding.regrade ~_kombu.binding_permanent.live ~_kombu.binding_permanent.regrade'
-    posts="$(echo "$intake $bindings" | sed 's/~/%W~/g')"
-    platform="$every +lpush +sadd"
-    default="$posts $platform"
+    # Each with its command alone: SADD to a queue would make something of it into which nobody can push.
+    posts="($(echo "$intake" | sed 's/~/%W~/g') +lpush +llen) ($(echo "$bindings" | sed 's/~/%W~/g') +sadd)"
+    platform="$every $posts"
+    default=$platform
     ;;
 results)
     judge="%W~* &celery-task-meta-* $every +publish +lpush +sadd (~celery-task-meta-* +get +set +setex +del)"
-    posts=
     platform="$every $consumes +mget +subscribe +unsubscribe +evalsha"
     # Every name of a queue may be its own, and programs read them in ways of their own. A Celery worker that was not told to
     # leave it makes queues for gossip, and calls scripts for them, which run with the rights of this user.
@@ -62,8 +62,9 @@ users() {
     state=on
     ! grep -qs '^user default off ' "$data/users.acl" || state=off
     user default $state redis_password "$default"
-    echo "user platform off resetchannels -@all $posts $platform" # what `grader platforms add` copies
-    [ ! -e "$data/users.acl" ] || sed -n "/^user platform-/{s/ [+-][^ ]*//g;s/\$/ -@all $platform/p}" "$data/users.acl"
+    echo "user platform off resetchannels -@all $platform" # what `grader platforms add` copies
+    # Of theirs stay name, password and what is their own.
+    [ ! -e "$data/users.acl" ] || sed -n "/^user platform-/{s/ ([^)]*)//g;s/ [+-][^ ]*//g;s/\$/ -@all $platform/p}" "$data/users.acl"
 }
 
 if [ "${1:-}" = --print ]; then

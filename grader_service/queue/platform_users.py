@@ -27,6 +27,8 @@ _EXAMPLE = "platform"
 _PREFIX = "platform-"
 _MADE = "grader:platforms"
 """A hash in the broker: when each platform was added, seconds since 1970."""
+_RULE = re.compile(r"\([^)]*\)|\S+")
+"""One of the rules of a user; some stand in parentheses, with keys and commands of their own."""
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 _ENDS = "-._:"
 """What follows a name of a platform in names that it owns."""
@@ -154,12 +156,12 @@ class PlatformUsers:
                 f"a Redis has no user `{_EXAMPLE}`, so it does not have the users of this service; start both with "
                 "deploy/kubernetes/redis-start.sh, as compose and the manifests do"
             )
-        posts, reads = ([rule for rule in rules or () if rule[0] in "~%+-"] for rules in found)
+        posts, reads = ([rule for rule in rules or () if rule[0] in "~%+-("] for rules in found)
         return posts, reads
 
     def _users(self, server: Any) -> dict[str, list[str]]:
         lines = (line.decode() for line in self._call(server, "ACL", "LIST"))
-        return {name: rules for _, name, *rules in (line.split(" ") for line in lines)}
+        return {name: rules for _, name, *rules in (_RULE.findall(line) for line in lines)}
 
     def _change(self, user: str, *rules: Sequence[str]) -> None:
         """First where answers lie: who may post may read what comes of it."""

@@ -9,7 +9,7 @@ from grader_service.errors import ConfigurationError, InfrastructureError
 from grader_service.queue.app import JUDGE_QUEUES
 from grader_service.service.readiness import BROKER, RESULTS
 
-OLDEST = (6, 2)
+OLDEST = (7, 0)
 SETTINGS: Mapping[str, str] = {BROKER: "GRADER_REDIS_URL", RESULTS: "GRADER_RESULT_URL"}
 """The setting that says where each is."""
 

@@ -126,7 +126,8 @@ SCRIPTS = "SCRIPT LOAD x;EVALSHA x 0;"
 POSTING = """
 BRPOP live 1;DEL live;LINDEX live 0;LRANGE live 0 -1;RPOP regrade;RPUSH live x;SCAN 0;SET live x;
 HGETALL grader:platforms;HGETALL unacked;LLEN grader.run.live;LPUSH grader.judge.live x;LPUSH grader.run.live x;
-LPUSH grader:intake:work:x:live x;LPUSH mine x;SADD _kombu.binding.grader.run.live x;PUBLISH x x;SUBSCRIBE x;
+LPUSH _kombu.binding.live x;LPUSH grader:intake:work:x:live x;LPUSH mine x;
+SADD live x;SADD _kombu.binding.grader.run.live x;PUBLISH x x;SUBSCRIBE x;
 """
 FORBIDDEN = {
     # Who posts reads nothing of what others posted, comes before nobody, and reaches no announcement. Only the platform
