@@ -1,5 +1,8 @@
 """`grader hosts`: runners on hosts of their own, and the way between them and the control host."""
 
+import contextlib
+import os
+import stat
 import sys
 from functools import partial
 from pathlib import Path
@@ -46,6 +49,9 @@ def add(
         raise UsageError(f"an archive would go to the terminal; expected a file: grader hosts add {name} > {name}.tar")
     register = Register(secrets / "hosts")
     passwords = passwords_of_runners(Path("compose.yaml"), secrets)
+    with contextlib.suppress(OSError):  # a pipe's other end is its reader's
+        if stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
+            os.fchmod(sys.stdout.fileno(), 0o600)  # whatever the shell's umask says
     with register.added(name) as (key, certificate):
         sys.stdout.buffer.write(bundle(key, certificate, register.certificate.read_bytes(), passwords))
         sys.stdout.buffer.flush()

@@ -25,7 +25,12 @@ Address = tuple[str, int]
 _CONNECT_S = 10.0
 _LOOK_S = 2.0
 """Time between two looks whether a connected host is still known."""
-_KEEP_ALIVE = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 3}
+_KEEP_ALIVE = {
+    socket.TCP_KEEPIDLE: 30,
+    socket.TCP_KEEPINTVL: 10,
+    socket.TCP_KEEPCNT: 3,
+    socket.TCP_USER_TIMEOUT: 60_000,  # milliseconds, where something was sent that nobody acknowledges
+}
 """A connection ends a minute after the other host went away without a word; what it held is free then."""
 _ENDED = (
     anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.TypedAttributeLookupError, OSError,

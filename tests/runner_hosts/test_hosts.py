@@ -3,6 +3,7 @@
 import io
 import ssl
 import stat
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from grader_service.errors import UsageError
 from grader_service.runner_hosts.bundle import SERVICES, passwords_of_runners
 from grader_service.runner_hosts.register import Register
 from tests import command_line
-from tests.levels.parts import ROOT
+from tests.levels.parts import BIN, ROOT
 
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 
@@ -112,7 +113,7 @@ def test_what_cannot_be_done_is_said(secrets, monkeypatch, tmp_path):
         hosts(secrets, "remove", "gpu9")
     with pytest.raises(UsageError, match=r"start .*GRADER_ROLE=control make up"):
         hosts(tmp_path / "nowhere", "prepare")
-    (secrets / "redis_password").unlink()
+    (secrets / "redis_runner_password").unlink()
     with pytest.raises(UsageError, match="start the control host first"):
         hosts(secrets, "add", "gpu2")
     assert list(Register(secrets / "hosts").known()) == ["gpu1"]
@@ -142,3 +143,14 @@ def test_an_address_that_is_none_is_refused(tmp_path, address):
         command_line.invoked(
             "hosts", "connect", "--certificates", str(tmp_path), "--control", address, "--at", "broker=127.0.0.1:1"
         )
+
+
+def test_an_archive_is_read_by_nobody_else(secrets, tmp_path):
+    """It has passwords and a private key, and lies where the shell was asked to put it."""
+    file = tmp_path / "gpu1.tar"
+    with file.open("wb") as archive:
+        file.chmod(0o644)
+        command = [BIN / "grader", "hosts", "add", "gpu1", "--secrets", str(secrets)]
+        subprocess.run(command, check=True, stdout=archive, stderr=subprocess.DEVNULL, cwd=ROOT, timeout=60)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert tarfile.is_tarfile(file)

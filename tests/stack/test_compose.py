@@ -185,7 +185,7 @@ def test_broker_and_database_are_apart(stack):
         "redis": {"broker", "platform"},
         "results": {"results", "platform"},
         "postgres": {"database"},
-        "signer": {""},
+        "signer": set(),
         "judge": {"broker", "results", "database"},
         "regrade": {"database"},
         "pods": set(),
