@@ -207,7 +207,7 @@ def test_the_signer_alone_has_the_key(stack):
     look = [
         "sh",
         "-c",
-        "find / -name '*.pem' -path '*/keys/*' 2>/dev/null; touch /run/grader-signer/x && echo x",
+        "(find / -name '*.pem' -path '*/keys/*'; touch /run/grader-signer/x && echo x) 2>/dev/null",
     ]
     found = {service: stack.container(service).exec_run(look).output for service in ("signer", "judge", "regrade")}
     assert found.pop("signer") != b""
@@ -242,7 +242,7 @@ def test_a_verdict_is_judged_again_and_applied(stack):
     """A batch that is planned in the stack is worked on by its own worker, and signed with the judge's key."""
 
     def grader(*words: str) -> str:
-        done = stack.container("regrade").exec_run(["python3", "-m", "grader_service", "regrade", *words], demux=True)
+        done = stack.container("judge").exec_run(["python3", "-m", "grader_service", "regrade", *words], demux=True)
         assert done.exit_code == 0, done.output
         return done.output[0].decode()
 
@@ -360,17 +360,17 @@ def test_a_stack_that_was_lost_is_restored(stack, node_platform):  # noqa: F811 
             url, shown.output[0].decode(), file, submission_id, "baseline", result_url=results, timeout_s=120
         )
 
-    def backup(*words: str) -> str:
-        done = stack.compose("run", "--rm", "backup", "backup", *words, capture_output=True)
+    def run(service: str, *words: str) -> str:
+        done = stack.compose("run", "--rm", service, *words, capture_output=True)
         return done.stdout + done.stderr
 
     first = ask("stack:before")
-    assert "rows" in backup("make")
+    assert "rows" in run("backup", "backup", "make")
     second = ask("stack:since")
     stack.compose("down", "-v", "-t", "5")
     stack.start("postgres", "signer")
     began = time.monotonic()
-    said = backup("restore")
+    said = run("restore")
     assert time.monotonic() - began < 60
     assert "1 verdicts taken over" in said
     assert ", 0 do not" in said
