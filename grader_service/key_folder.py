@@ -176,22 +176,36 @@ def revoke(folder: Path, key: str, reason: str, since: datetime | None) -> Publi
 def add(folder: Path, others: KeyList) -> list[str]:
     """Has this service know public keys of its own from before, such as those of a backup; returns those that are new.
 
-    Revocations are taken over, too, and none is taken back.
+    The times of a key that is known already widen, and an end takes the place of one that is not known. Revocations are
+    taken over, too, and none is taken back.
 
     Raises:
         ConfigurationError: the folder cannot be written to.
     """
     with _alone(folder):
         listed, new = key_list(folder), []
+        signing = public_hex(private_key(folder)) if has_key(folder) else None
         for one in others.keys:
             known = listed.get(one.public_key)
             if known is None:
                 new.append(one.public_key)
                 listed = listed.with_key(one)
-            elif known.revoked is None and one.revoked is not None:
-                listed = listed.with_key(known.model_copy(update={"revoked": one.revoked}))
+            else:
+                listed = listed.with_key(_widened(known, one, signs=one.public_key == signing))
         _write(folder, listed)
         return new
+
+
+def _widened(known: PublicKey, other: PublicKey, *, signs: bool) -> PublicKey:
+    begins, ends = (known.from_, other.from_), [one for one in (known.until, other.until) if one is not None]
+    return known.model_copy(
+        update={
+            "from_": None if None in begins else min(one for one in begins if one is not None),
+            # A list that was made while the key signed has no end of it.
+            "until": None if signs or not ends else max(ends),
+            "revoked": known.revoked or other.revoked,
+        }
+    )
 
 
 def _put(folder: Path, listed: KeyList, data: bytes | None) -> str:
@@ -203,8 +217,10 @@ def _put(folder: Path, listed: KeyList, data: bytes | None) -> str:
     text = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    # A key that comes back signs from when it was first known; that it did not for a while is not kept.
-    entry = PublicKey(public_key=name, from_=_now()) if known is None else known.model_copy(update={"until": None})
+    # A key that comes back signs from when it was first known; that it did not for a while is not kept. One that was
+    # given may have signed before this folder knew it.
+    entry = known or PublicKey(public_key=name, from_=_now() if data is None else None)
+    entry = entry.model_copy(update={"until": None})
     aside = _aside(folder, KEY_FILE, text)
     _write(folder, listed.with_key(entry))  # first: whatever happens in between, what is signed can be verified
     aside.replace(folder / KEY_FILE)

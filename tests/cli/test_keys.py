@@ -3,16 +3,16 @@
 import json
 import stat
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from grader_service import key_folder, verdicts, wiring
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.key_folder import private_key
-from grader_service.model.keys import key_id
+from grader_service.model.keys import KeyList, PublicKey, key_id
 from grader_service.settings import Settings
-from grader_service.signing import KeySigner, Signer, signed_by
+from grader_service.signing import KeySigner, Signer, doubt, signed_by
 from grader_service.store import leases, results
 from tests.command_line import grader, invoked, typed
 from tests.store.test_store import a_submission, a_verdict, accept
@@ -172,3 +172,42 @@ def test_keys_of_before_are_added(tmp_path):
     assert listed(tmp_path)[1:] == listed(other)
     with pytest.raises(UsageError, match="is revoked: stolen; it must not sign again"):
         invoked("keys", "rotate", "--key", str(tmp_path / "stolen.pem"), **environment)
+
+
+@pytest.mark.parametrize("words", [["make"], ["rotate"]])
+def test_what_a_key_that_was_given_signed_before_is_believed(tmp_path, words):
+    """As in a restore: in a folder that does not know it yet, and with the list of the backup, its verdicts verify."""
+    folder, environment = tmp_path / "keys", {"GRADER_STATE_DIR": str(tmp_path)}
+    signer = Signer.from_folder(tmp_path / "lost")
+    old = signer.sign_document({"created_at": (datetime.now(UTC) - timedelta(days=30)).isoformat()})
+    if words == ["rotate"]:
+        invoked("keys", "make", **environment)
+    invoked("keys", *words, "--key", str(tmp_path / "lost" / "verdict-signing.pem"), **environment)
+    assert doubt(old, signed_by(old), key_folder.key_list(folder)) is None
+    assert key_folder.add(folder, signer.keys()) == []
+    assert doubt(old, signed_by(old), key_folder.key_list(folder)) is None
+
+
+def test_times_of_a_known_key_widen(tmp_path):
+    """By a list that has earlier or later ones, or none; the key that signs has no end, whatever the list says."""
+
+    def at(day):
+        return None if day is None else datetime(2026, 11, day, tzinfo=UTC)
+
+    def known(key):
+        found = key_folder.key_list(tmp_path).get(key)
+        return found.from_, found.until
+
+    def add(key, begin, end):
+        key_folder.add(tmp_path, KeyList(keys=(PublicKey(public_key=key, from_=at(begin), until=at(end)),)))
+        return known(key)
+
+    signing = Signer.from_folder(tmp_path).public_key
+    old = "ab" * 32
+    assert add(old, 10, None) == (at(10), None)
+    assert add(old, 12, 14) == (at(10), at(14))
+    assert add(old, 9, None) == (at(9), at(14))
+    assert add(old, 10, 12) == (at(9), at(14))
+    assert add(old, None, 20) == (None, at(20))
+    assert add(old, 10, 12) == (None, at(20))
+    assert add(signing, 1, 2) == (at(1), None)

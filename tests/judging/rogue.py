@@ -78,9 +78,18 @@ def _ways(parent):
     secret = Path(__file__).parents[1] / "secrets"
     return {
         "own code": Path(__file__).read_bytes,
+        "library": Path(os.environ.get("LD_LIBRARY_PATH", "").rpartition(":")[2], "library").read_bytes,
+        "null": lambda: Path(os.devnull).open("w").close(),
         "key": (secret / "verdict-signing.pem").read_bytes,
         "signer": lambda: socket.socket(socket.AF_UNIX).connect(str(secret / "socket")),
         "removal": (secret / "verdict-signing.pem").unlink,
+        "emptying": lambda: os.truncate(secret / "verdict-signing.pem", 0),
+        "opening empty": lambda: os.open(secret / "verdict-signing.pem", os.O_RDONLY | os.O_TRUNC),
+        "rights": lambda: secret.chmod(0o700),
+        "rights of what is open": lambda: os.fchmod(os.open(secret, os.O_RDONLY), 0o700),
+        "owner": lambda: os.chown(secret, os.getuid(), os.getgid()),
+        "times": lambda: os.utime(secret),
+        "attribute": lambda: os.setxattr(secret, "user.x", b""),
         "network": lambda: socket.socket().connect(("127.0.0.1", 9)),
         "environment": Path(f"/proc/{parent}/environ").read_bytes,
         "memory": lambda: Path(f"/proc/{parent}/mem").open("rb"),
