@@ -6,7 +6,8 @@ GraderError
 ├── SubmissionRejected      the submission cannot be run at all; becomes a `rejected` verdict; exit code 5
 └── InfrastructureError     our side failed; retried, never costs a learner an attempt; exit code 3
     ├── SandboxUnavailable  no pod could be started, or a pod of our own code died
-    │   └── NotBegun        the same before any code of the learner's ran: another host may do better
+    │   ├── NotBegun        the same before any code of the learner's ran: another host may do better
+    │   └── Outdated        no pod is started for this process any more, but for one that is started anew
     └── JudgeFailed         a check raised, was too slow or broke its contract
 
 Every class states who reads it (`audience`) and whether trying again can help (`retry`).
@@ -69,6 +70,10 @@ class SandboxUnavailable(InfrastructureError):
 
 class NotBegun(SandboxUnavailable):
     """A run failed before any code of the learner's was started: on a host that is unfit, nothing was tried."""
+
+
+class Outdated(SandboxUnavailable):
+    """What this process was told of its sandbox at its start is not so any more: it must be started anew."""
 
 
 class JudgeFailed(InfrastructureError):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from grader_service.errors import ConfigurationError
 from grader_service.host import Gpu, total_memory_mib
+from grader_service.model.lab import LabSpec
 from grader_service.settings import Settings
 from grader_service.state_folder import require_own
 from sandbox.api import SandboxRunner
@@ -14,6 +15,8 @@ from sandbox.gpu_access import GpuName
 if TYPE_CHECKING:
     from sandbox.broker.server import PodBroker
     from sandbox.docker_runner import DockerRunner
+
+_MOST_PIDS, _MOST_INODES = 4096, 2_000_000
 
 
 def open_runner(
@@ -52,15 +55,22 @@ def open_runner(
                 f"GRADER_LAB_DATA: expected the pod broker's ({runner.lab_data}), which gives pods the lab's data, "
                 f"got {settings.lab_data}; set it there (with compose: GRADER_LAB_DATA={settings.lab_data} make up)"
             )
+        if settings.oci_runtime not in ("", runner.facts.oci_runtime):
+            raise ConfigurationError(
+                f"GRADER_OCI_RUNTIME: expected the pod broker's ({runner.facts.oci_runtime}), which starts pods, got "
+                f"{settings.oci_runtime}; set it there (with compose: GRADER_OCI_RUNTIME={settings.oci_runtime} "
+                "make up)"
+            )
         return runner
     return _on_docker(image, settings, gpu, shared=False)
 
 
-def open_broker(images: Sequence[str], settings: Settings, gpu: Gpu | None) -> "PodBroker":
+def open_broker(labs: Sequence[LabSpec], settings: Settings, gpu: Gpu | None) -> "PodBroker":
     """What starts pods for a runner that has no engine.
 
     Args:
-        images: of the labs; where the settings name one, that one is taken for every lab.
+        labs: those that are installed: their images, or the one that the settings name for every lab, and their limits,
+            below which no bound is that the settings do not name.
         settings: folders, image, bounds, and whom it serves beside this user.
         gpu: the one that pods get; None for rehearsals.
 
@@ -72,16 +82,18 @@ def open_broker(images: Sequence[str], settings: Settings, gpu: Gpu | None) -> "
     from sandbox.broker.server import PodBroker  # noqa: PLC0415
 
     require_own(settings.state_dir)
+    of_labs = [lab.limits for lab in labs]
+    memory = (max(limits.memory_mib, limits.shm_mib, limits.workspace_mib) for limits in of_labs)
     bounds = Bounds(
-        memory_mib=settings.pod_most_memory_mib or total_memory_mib(),
-        pids=settings.pod_most_pids,
-        inodes=settings.pod_most_inodes,
+        memory_mib=settings.pod_most_memory_mib or max(total_memory_mib(), *memory),
+        pids=settings.pod_most_pids or max(_MOST_PIDS, *(limits.pids for limits in of_labs)),
+        inodes=settings.pod_most_inodes or max(_MOST_INODES, *(limits.workspace_inodes for limits in of_labs)),
         pods=settings.pod_most_pods,
         runs=settings.pod_most_runs,
         cpus=frozenset(os.sched_getaffinity(0)),
         gpu=gpu is not None,
     )
-    allowed = images if settings.lab_image is None else (settings.lab_image,)
+    allowed = tuple(dict.fromkeys(lab.image for lab in labs)) if settings.lab_image is None else (settings.lab_image,)
     if not allowed:
         raise ConfigurationError("no lab is installed that can be read, so that no image is known: `grader labs list`")
     peers = {os.geteuid()} | ({settings.pod_runner_uid} if settings.pod_runner_uid is not None else set())

@@ -82,11 +82,12 @@ class Settings(BaseSettings):
     pod_runner_uid: int | None = Field(default=None, ge=0)
     """User whose processes `grader pods` starts pods for, beside its own."""
     pod_most_memory_mib: int | None = Field(default=None, ge=1)
-    """The most MiB that `grader pods` gives a pod, its shared memory, and each scratch volume; the host's if unset."""
-    pod_most_pids: int = Field(default=4096, ge=1)
-    """The most processes that it gives a pod."""
-    pod_most_inodes: int = Field(default=2_000_000, ge=1)
-    """The most files and folders of a scratch volume of its."""
+    """The most MiB that `grader pods` gives a pod, its shared memory, and each scratch volume; the host's memory, or
+    what an installed lab has, if unset."""
+    pod_most_pids: int | None = Field(default=None, ge=1)
+    """The most processes that it gives a pod; 4096, or what an installed lab has, if unset."""
+    pod_most_inodes: int | None = Field(default=None, ge=1)
+    """The most files and folders of a scratch volume of its; 2,000,000, or what an installed lab has, if unset."""
     pod_most_pods: int = Field(default=64, ge=1)
     """The most pods that it runs at once."""
     pod_most_runs: int = Field(default=24, ge=1)

@@ -248,7 +248,7 @@ def open_sandbox(settings: Settings, gpu: Gpu | None) -> "SandboxRunner":
 
 
 def open_pod_broker(settings: Settings) -> "PodBroker":
-    """What starts pods for a runner that has no engine; of the images of the installed labs.
+    """What starts pods for a runner that has no engine; of the images and limits of the installed labs.
 
     Raises:
         ConfigurationError: the device is not there, or a setting does not fit.
@@ -256,8 +256,7 @@ def open_pod_broker(settings: Settings) -> "PodBroker":
     """
     from grader_service.sandboxes import open_broker  # noqa: PLC0415 - see above
 
-    images = tuple(dict.fromkeys(lab.image for lab in _installed_labs()))
-    return open_broker(images, settings, chosen_gpu(settings))
+    return open_broker(_installed_labs(), settings, chosen_gpu(settings))
 
 
 def runner_desk(

@@ -13,6 +13,15 @@ export GRADER_DOCKER_SOCKET=${GRADER_DOCKER_SOCKET:-/var/run/docker.sock}
 service=${GRADER_SERVICE_IMAGE:-grader-service:latest}
 export GRADER_DOCKER_GID=${GRADER_DOCKER_GID:-$(stat -c %g "$GRADER_DOCKER_SOCKET")}
 
+# A host stays what it was made, whoever starts it next, and from whichever shell.
+for was in control:control runner:host; do
+    [ -z "${GRADER_ROLE:-}" ] && [ -e "$GRADER_SECRETS_DIR/hosts/${was#*:}.key" ] || continue
+    cat >&2 <<END
+$GRADER_SECRETS_DIR/hosts/${was#*:}.key makes this a ${was%:*} host, and GRADER_ROLE is not set. As before: GRADER_ROLE=${was%:*}, with its
+other variables; to make it a host of all services: GRADER_ROLE=all
+END
+    exit 2
+done
 role=${GRADER_ROLE:-all}
 [ "$role" = all ] || images/compose.sh config -q # what is wrong with these variables is said before anything is made
 if [ "$role" = runner ] && [ ! -s "$GRADER_SECRETS_DIR/hosts/host.key" ]; then
@@ -50,7 +59,7 @@ find deploy/kubernetes/redis-start.sh ! -perm -o=r -exec chmod a+r {} + # mounte
 if [ "$role" = control ]; then
     .venv/bin/grader hosts prepare
     # Of a time when it was the only host; compose would leave it as it is.
-    for name in pods runner; do
+    for name in runner pods; do # the one that uses the other first: what it has in hand goes back uncounted
         docker ps -aq --filter "label=com.docker.compose.project=${GRADER_PROJECT:-grader}" --filter "label=com.docker.compose.service=$name" \
             | xargs -r sh -c 'docker stop -t 60 "$@" && docker rm "$@"' stop >/dev/null
     done
@@ -66,7 +75,7 @@ fi
 
 # What an override of a version without the pod broker tells the runner about pods is the broker's to know.
 config=$(images/compose.sh config)
-for name in GRADER_LAB_DATA GRADER_POD_UID_FIRST GRADER_POD_UID_LAST; do
+for name in GRADER_LAB_DATA GRADER_OCI_RUNTIME GRADER_POD_UID_FIRST GRADER_POD_UID_LAST; do
     told=$(awk -v name="$name:" '/^  [^ ]/ { service = $1 } service == "runner:" && $1 == name { sub(/^[^:]*: */, ""); print }' <<<"$config" | tr -d "\"'")
     [ -n "${!name:-}" ] || [ -z "$told" ] || export "$name=$told"
 done
@@ -75,9 +84,6 @@ done
 # a user who may use Docker need not be root.
 new_locks=
 [ -e "$GRADER_LOCK_DIR" ] || new_locks=yes
-# Of a version without the pod broker: its runner's pods are labelled with its own folder, and go once it is replaced.
-old_pods=
-[ $# -gt 0 ] || [ -e "$GRADER_STATE_DIR/pods" ] || old_pods=label=org.grader.state=$GRADER_STATE_DIR/service
 docker run --rm -i --network none --user 0 -v "$GRADER_STATE_DIR:$GRADER_STATE_DIR" -v "$GRADER_BACKUP_DIR:$GRADER_BACKUP_DIR" \
     -v "$GRADER_LOCK_DIR:/run/lock" -e new_locks="$new_locks" -e locks="$GRADER_LOCK_DIR" -e docker_gid="$GRADER_DOCKER_GID" \
     --entrypoint sh "$service" -seu "$GRADER_STATE_DIR/service" "$GRADER_BACKUP_DIR" "$GRADER_STATE_DIR/pods" <<'END'
@@ -88,17 +94,17 @@ locked() {
     echo "$1 works as uid $2 and cannot write to the lock folder $locks; let it (chmod 1777 $locks), or name another folder, the same for every grader of this host: GRADER_LOCK_DIR" >&2
     exit 2
 }
-locked "the runner" 10001 10003
+locked "the runner" 10004 10003
 locked "the pod broker" 10003 "$docker_gid"
 own() {
     [ -d "$3" ] || install -d -o "$2" -g "$2" -m 750 "$3"
-    stranger=$(find "$3" -maxdepth 1 ! -uid "$2" -print -quit)
+    stranger=$(find "$3" -maxdepth 1 ! -uid "$2" ! -uid "$4" -print -quit)
     [ -n "$stranger" ] || return 0
     echo "$stranger belongs to uid $(stat -c %u "$stranger"), and $1 works as uid $2; if nobody else uses $3: chown -R $2:$2 $3" >&2
     exit 2
 }
-own "the runner" 10001 "$1"
-own "the pod broker" 10003 "$3"
+own "the runner" 10004 "$1" 10001 # a version before had it as that user; it is handed over below
+own "the pod broker" 10003 "$3" 10003
 # Perhaps another machine's disk, where root is nobody.
 writable() { setpriv --reuid 10001 --regid 10001 --clear-groups test -w "$1" -a -x "$1"; }
 writable "$2" || [ -n "$(ls -A "$2" 2>/dev/null)" ] || install -d -o 10001 -g 10001 -m 750 "$2" || true
@@ -109,6 +115,33 @@ fi
 END
 
 [ "$role" = runner ] || images/signing_key.sh "$project" "$service" "$old_database"
+
+# The runner reads artifacts as a member of their folder's group, and changes none. A file may go meanwhile.
+share_artifacts() {
+    [ "$role" != runner ] || return 0
+    docker volume create --label com.docker.compose.project="$project" --label com.docker.compose.volume=artifacts "${project}_artifacts" >/dev/null
+    docker run --rm -i --network none --user 0 -v "${project}_artifacts:/artifacts" --entrypoint sh "$service" -seu <<'END'
+chgrp 10003 /artifacts
+chmod 2750 /artifacts
+find /artifacts -mindepth 1 -type d ! -perm -2050 -exec chgrp 10003 {} + -exec chmod g+rxs {} + || true
+find /artifacts -type f ! -name 'arriving-*' \( ! -group 10003 -o ! -perm -040 \) -exec chgrp 10003 {} + -exec chmod g+r {} + || true
+END
+}
+
+if [ $# = 0 ]; then
+    # Before its broker, which compose would replace beneath it: so it finishes what it has in hand, or gives it back uncounted.
+    [ "$role" = control ] || images/compose.sh stop runner
+    docker run --rm -i --network none --user 0 -v "$GRADER_STATE_DIR:$GRADER_STATE_DIR" -v "$GRADER_LOCK_DIR:/run/lock" \
+        --entrypoint sh "$service" -seu "$GRADER_STATE_DIR/service" <<'END'
+# In a version before, the runner had the user of other services, whose memory and files it must not read.
+find "$1" -uid 10001 -exec chown -h 10004:10004 {} +
+# It took pods' user ids by locks that nobody else may open; the broker takes them now. Those that a grader holds stay.
+for lock in $(find /run/lock -maxdepth 1 -type f -name 'grader-uid-*.lock' -uid 10001); do
+    (! flock -n 9 || rm -f "$lock") 9<"$lock"
+done
+END
+    share_artifacts
+fi
 
 here=() first=migrate
 if [ "$role" = runner ]; then
@@ -121,9 +154,12 @@ images/compose.sh up -d "$@" "${here[@]}" || status=$?
 if [ "$status" = 0 ]; then
     # Only now, with all services new: a judge of a version before that found no key there would make another one.
     [ $# != 0 ] || [ "$role" = runner ] || docker run --rm --network none --user 0 -v "${project}_judge-state:/judge" --entrypoint rm "$service" -rf /judge/keys
-    [ -z "$old_pods" ] || docker ps -aq --filter "$old_pods" | xargs -r docker rm -fv >/dev/null
-    [ -z "$old_pods" ] || docker volume ls -q --filter "$old_pods" | xargs -r docker volume rm >/dev/null
-    exit
+    [ $# != 0 ] || share_artifacts # what judges of a version before took in until now
+    # Of a version without the pod broker, whose runner labelled its pods with its own folder. What does not go now goes next time.
+    old_pods=label=org.grader.state=$GRADER_STATE_DIR/service
+    [ $# != 0 ] || docker ps -aq --filter "$old_pods" | xargs -r docker rm -fv >/dev/null || true
+    [ $# != 0 ] || docker volume ls -q --filter "$old_pods" | xargs -r docker volume rm >/dev/null || true
+    exit 0
 fi
 echo "the services did not start; the last lines of $first, for which the workers wait:" >&2
 images/compose.sh logs --no-color --tail 3 "$first" >&2

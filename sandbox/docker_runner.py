@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -244,7 +245,8 @@ class DockerRunSpace:
         self._pods: list[ConnectedPod] = []
         self._started = 0
         self._labels = docker_options.labels(run_id, ground.state_dir)
-        prefix = f"grader-{run_id}"
+        # Run ids may be the runner's choice, and making a volume of a name that is there gives that one, whoever's.
+        prefix = f"grader-{run_id}-{secrets.token_hex(8)}"
         self._volumes = docker_options.ScratchVolumes(f"{prefix}-workspace", f"{prefix}-tmp", f"{prefix}-shm")
         self._limits = limits
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import threading
 import time
@@ -81,13 +82,22 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         hearing = Hearing(lambda: lying(app, RUN_QUEUES), hands, settings.lease_s)
         gate = DeviceGate(store, device, socket.gethostname(), gpu.model if gpu else "CPU", None)
         attention = Attention(gate, RUN_QUEUES, word)
+        outdated = threading.Event()
+
+        def end() -> None:
+            if not outdated.is_set():
+                outdated.set()
+                log.error("sandbox_outdated", remedy="this worker ends; start another, which asks what is there now")
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        space = RunSpaceProbe(sandbox, settings.state_dir, word, lambda: hands.idle, outdated=end)
         readiness = Readiness(
             identity,
             store,
             settings.state_dir,
             (pulse.ANY, pulse.of_device(device)),
             [
-                Probe(RUN_SPACE, RunSpaceProbe(sandbox, settings.state_dir, word, lambda: hands.idle).look),
+                Probe(RUN_SPACE, space.look),
                 database_probe(store),
                 Probe(BROKER, lambda: require_answer(redis)),
                 device_probe(store, device, canary=gpu is not None and settings.canary_minutes > 0),
@@ -113,7 +123,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         status = serve(app, RUN_QUEUES, name=f"run-{device.replace(':', '-')}", hands=hands, companions=[sweeper])
         with contextlib.suppress(SandboxUnavailable):  # then the next worker's sweep does it
             sandbox.sweep()  # what the children had prepared
-        if hearing.lost:
+        if hearing.lost or outdated.is_set():
             return 1
         readiness.end()
         return status

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grader_service import state_folder
+from grader_service.errors import Outdated
 from grader_service.service.readiness import Probe, problems
 from sandbox.api import SandboxRunner, SpaceLimits
 
@@ -60,6 +61,7 @@ class RunSpaceProbe:
         word: what was found last, by the runner or its child.
         idle: whether no run is in hand.
         every_s: seconds between two looks while all is well.
+        outdated: called where only a worker that is started anew can begin runs here.
     """
 
     def __init__(
@@ -70,12 +72,14 @@ class RunSpaceProbe:
         idle: Callable[[], bool],
         *,
         every_s: float = _EVERY_S,
+        outdated: Callable[[], object] = bool,
     ) -> None:
         self._sandbox = sandbox
         self._state_dir = state_dir
         self._word = word
         self._idle = idle
         self._every_s = every_s
+        self._outdated = outdated
         self._next = 0.0
 
     def look(self) -> None:
@@ -84,8 +88,10 @@ class RunSpaceProbe:
             return
         try:
             try_one(self._sandbox, self._state_dir)
-        except Exception:
+        except Exception as error:
             self._word.doubt()
+            if isinstance(error, Outdated):
+                self._outdated()
             raise
         self._word.trust()
         self._next = time.monotonic() + self._every_s

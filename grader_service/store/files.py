@@ -1,6 +1,7 @@
 """Files in a folder of this host, or in any store that fsspec knows, such as S3."""
 
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -112,6 +113,8 @@ def _durably(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+            if path.parent.stat().st_mode & stat.S_ISGID:  # whose files are its group's, who may read them
+                os.fchmod(file.fileno(), 0o640)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from grader_service.errors import SandboxUnavailable
+from grader_service.errors import Outdated, SandboxUnavailable
 from sandbox import docker_options
 from sandbox.api import Pod, PodSpec, SandboxFacts, SpaceLimits
 from sandbox.broker import wire
@@ -22,6 +22,10 @@ _CALL_S = 200.0
 """Longest wait for an answer: the broker waits for the engine for a minute, and asks again where a call failed."""
 _SEND_S = 10.0
 _T = TypeVar("_T", bound=wire.Answer)
+
+
+class _Refused(SandboxUnavailable):
+    """The broker's rules have it so."""
 
 
 class Line:
@@ -95,7 +99,7 @@ class Line:
                 raise SandboxUnavailable(answer.why)
             self._lose()
             if isinstance(answer, wire.Refused):
-                raise SandboxUnavailable(f"the pod broker {self._path} refuses: {answer.why}")
+                raise _Refused(f"the pod broker {self._path} refuses: {answer.why}")
             raise _away(self._path, f"{request.ask!r} was answered by {answer.answer if answer else 'its end'!r}")
 
     def close(self) -> None:
@@ -160,8 +164,15 @@ class BrokerRunner:
         return other
 
     def look(self) -> None:
-        """See `SandboxRunner.look`."""
-        self._ask(wire.Look(image_id=self._told.image_id), wire.Done)
+        """See `SandboxRunner.look`.
+
+        Raises:
+            Outdated: a broker that came after the one of our start knows our image no more.
+        """
+        try:
+            self._ask(wire.Look(image_id=self._told.image_id), wire.Done)
+        except _Refused as error:
+            raise Outdated(str(error)) from error
 
     def open_run(self, run_id: str, limits: SpaceLimits) -> "BrokerRunSpace":
         """See `SandboxRunner.open_run`."""
@@ -300,5 +311,5 @@ def _empty(folder: Path) -> None:
 def _away(path: Path, error: Exception | str) -> SandboxUnavailable:
     return SandboxUnavailable(
         f"the pod broker {path} does not answer: {error}; see that `grader pods` runs (with compose: images/compose.sh "
-        "up -d pods), that its log shows no error, and that this process has the user and the group that it serves"
+        "restart pods), that its log shows no error, and that this process has the user and the group that it serves"
     )

@@ -1,11 +1,14 @@
 """`python3 -m sandbox.broker.health SOCKET`: whether the pod broker on this socket, and its engine, answer.
 
-For health checks of containers. It imports nothing but the standard library: it is called several times a minute.
+For health checks of containers. It is called several times a minute, so that it imports next to nothing.
 """
 
 import json
 import socket
 import sys
+from pathlib import Path
+
+from sandbox.short_path import socket_address
 
 _TIMEOUT_S = 15.0
 
@@ -15,7 +18,8 @@ def main(path: str) -> int:
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
             connection.settimeout(_TIMEOUT_S)
-            connection.connect(path)
+            with socket_address(Path(path)) as address:
+                connection.connect(address)
             connection.send(json.dumps({"ask": "look"}).encode())
             answer = json.loads(connection.recv(1 << 16) or b"{}")
     except (OSError, ValueError) as error:

@@ -251,7 +251,7 @@ class PodBroker:
         if found is None:
             raise NotAllowed(
                 f"image: {image_id} is none that pods may have ({', '.join(self._images)}); where one of these was "
-                "built anew, start the runner anew"
+                "built anew, the runner ends for this, and knows the new one once it is started anew"
             )
         return found
 

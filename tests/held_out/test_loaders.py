@@ -15,12 +15,9 @@ from grader_service.model.measurement import ContentKind
 from tests.held_out import loaders
 from tests.held_out.factories import SEED
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.integration,
-    # torchvision 0.29 says so of its decoders, which learners' loaders use all the same.
-    pytest.mark.filterwarnings("ignore:The image decoding and encoding capabilities of TorchVision are deprecated"),
-]
+# torchvision 0.29 says so of its decoders, which learners' loaders use all the same.
+_DEPRECATED = "ignore:The image decoding and encoding capabilities of TorchVision are deprecated"
+pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.filterwarnings(_DEPRECATED)]
 
 IMAGES = 64
 AUDITED = 12

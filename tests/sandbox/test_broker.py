@@ -10,7 +10,9 @@ from contextlib import contextmanager
 import pytest
 
 from grader_service.errors import ConfigurationError, SandboxUnavailable
-from grader_service.sandboxes import open_runner
+from grader_service.host import total_memory_mib
+from grader_service.labs.specs import lab_text, read_lab
+from grader_service.sandboxes import open_broker, open_runner
 from grader_service.settings import Settings
 from sandbox.api import PodRole, Scratch
 from sandbox.broker import wire
@@ -377,6 +379,51 @@ def test_the_labs_data_is_the_brokers_to_choose(broker_runner, lab_image, tmp_pa
     assert opened_with("").facts == broker_runner.facts
     with pytest.raises(ConfigurationError, match=r"GRADER_LAB_DATA: expected the pod broker's \(None\)"):
         opened_with(tmp_path)
+
+
+def test_an_oci_runtime_is_the_brokers_to_choose(broker_runner, lab_image, tmp_path):
+    """A runner that was told of another one, with a thicker wall perhaps, does not start pods without it."""
+
+    def opened_with(runtime):
+        settings = Settings(
+            state_dir=tmp_path, pod_broker=broker_runner._path, lab_image=lab_image, oci_runtime=runtime
+        )  # fmt: skip
+        return open_runner("docker", lab_image, settings, None)
+
+    assert opened_with(broker_runner.facts.oci_runtime).facts == broker_runner.facts
+    with pytest.raises(ConfigurationError, match=r"GRADER_OCI_RUNTIME: expected the pod broker's .*, got runsc"):
+        opened_with("runsc")
+
+
+def test_installed_labs_are_within_the_bounds(lab_image, state_dir):
+    """Unless a setting has it otherwise."""
+    limits = {"pids": 8192, "workspace_inodes": 3_000_000, "workspace_mib": 1 << 30}
+    lab = read_lab(lab_text("dali-pipelines"), "lab")
+    labs = [lab, lab.model_copy(update={"limits": lab.limits.model_copy(update=limits)})]
+
+    def most(labs, **named):
+        settings = Settings(state_dir=state_dir, lab_image=lab_image, lock_dir=state_dir, **named)
+        bounds = open_broker(labs, settings, None)._bounds
+        return bounds.pids, bounds.inodes, bounds.memory_mib
+
+    assert most([lab]) == (4096, 2_000_000, total_memory_mib())
+    assert most(labs) == (8192, 3_000_000, 1 << 30)
+    assert most(labs, pod_most_pids=100, pod_most_inodes=200, pod_most_memory_mib=300) == (100, 200, 300)
+
+
+def test_scratch_of_another_grader(broker_runner, engine):
+    """Whoever asks for a run id that it knows gets volumes of its own, and the other's stays."""
+    run_id = own("theirs")
+    theirs = engine.volumes.create(f"grader-{run_id}-workspace", labels={"org.grader.run": run_id})
+    try:
+        with broker_runner.open_run(run_id, LIMITS) as space:
+            pod = space.start(drill(scratch=Scratch.READ_WRITE))
+            ask(pod, kind="echo", value=1)
+            (container,) = started(engine, broker_runner)
+            assert theirs.name not in {mount.get("Name") for mount in container.attrs["Mounts"]}
+        assert [volume.name for volume in engine.volumes.list(filters={"name": run_id})] == [theirs.name]
+    finally:
+        theirs.remove()
 
 
 def test_a_broker_that_is_not_there(tmp_path):

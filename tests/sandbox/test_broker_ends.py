@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from grader_service.errors import SandboxUnavailable
+from grader_service.errors import Outdated, SandboxUnavailable
 from sandbox.api import PodRole, Scratch
 from sandbox.broker import health
 from sandbox.broker.client import BrokerRunner
 from tests.command_line import grader
 from tests.sandbox.owner import LIMITS, another_grader, ask, drill, talking
-from tests.sandbox.pod_broker import answers, grader_pods, serving
+from tests.sandbox.pod_broker import anew, answers, grader_pods, serving
 from tests.sandbox.prepared_runs import FULL_S, prepared
 from tests.sandbox.test_docker_runner import containers, volumes
 from tests.waiting import wait_for
@@ -115,6 +115,32 @@ def test_the_health_check(lab_image, state_dir, tmp_path, capsys, proxy, monkeyp
         assert (health.main(path), "Docker engine cannot be reached" in capsys.readouterr().out) == (1, True)
         proxy.heal()
     assert (health.main(path), "does not answer" in capsys.readouterr().out) == (1, True)
+
+
+def test_the_health_check_of_a_deep_folder(lab_image, state_dir):
+    """Whose path is longer than that of a socket may be."""
+    deep = state_dir / ("d" * 100)
+    deep.mkdir(mode=0o750)
+    with serving(lab_image, deep) as path:
+        assert health.main(str(path)) == 0
+
+
+def test_an_image_that_was_built_anew(lab_image, state_dir, tmp_path, engine):
+    """A runner that outlived its broker learns that the next one knows another image by that name."""
+    name = f"grader-test-{secrets.token_hex(4)}"
+    engine.images.get(lab_image).tag(name, "latest")
+    try:
+        with serving(name, state_dir) as path:
+            runner = BrokerRunner(path, name, tmp_path)
+        with serving(name, state_dir):
+            runner.look()
+        anew(engine, lab_image, name)
+        with serving(name, state_dir) as path:
+            with pytest.raises(Outdated, match="built anew"):
+                runner.look()
+            BrokerRunner(path, name, tmp_path).look()
+    finally:
+        engine.images.remove(name)
 
 
 def test_folders_that_others_may_write_to(lab_image, state_dir):

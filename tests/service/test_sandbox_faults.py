@@ -1,6 +1,7 @@
 """A Docker engine on a bad day, a missing image, a full disk: ours to repair, never a learner's failure."""
 
 import os
+import secrets
 import subprocess
 import time
 
@@ -14,7 +15,7 @@ from grader_service.store.ids import Named
 from sandbox.docker_runner import DockerRunner
 from sandbox.process_runner import ProcessRunner
 from tests.conftest import missing
-from tests.sandbox.pod_broker import grader_pods
+from tests.sandbox.pod_broker import anew, grader_pods
 from tests.service.bench import containers_of, nothing_left
 from tests.service.harness import SLOW
 from tests.waiting import wait_for
@@ -81,6 +82,29 @@ def test_a_pod_broker_that_is_killed_during_a_run(docker_service, lab_image, eng
         assert "pod broker" in run["last_error"]
         assert worker.process.poll() is None
         assert wait_for(lambda: nothing_left(engine, pods), 15)
+
+
+def test_a_lab_image_that_was_built_anew_before_the_broker_came_back(docker_service, lab_image, engine, tmp_path):
+    """The runner ends, so that its supervisor starts another, which works; nothing was counted against a run."""
+    service, pods, name = docker_service, tmp_path / "pods", f"grader-test-{secrets.token_hex(4)}"
+    service.environment |= {"GRADER_POD_BROKER": str(pods / "broker.sock"), "GRADER_LAB_IMAGE": name}
+    engine.images.get(lab_image).tag(name, "latest")
+    try:
+        with grader_pods(pods, name):
+            _, worker = service.both()
+            wait_for(lambda: "runner_starts" in worker.log.read_text(), 30)
+        anew(engine, lab_image, name)
+        with grader_pods(pods, name):
+            assert worker.process.wait(60) == 1
+            assert "sandbox_outdated" in worker.log.read_text()
+            service.runner()
+            submission_id, _ = service.post()
+            service.one_verdict(submission_id)
+            (run,) = service.runs(submission_id)
+            assert run["attempts"] == 0
+    finally:
+        service.stop()
+        engine.images.remove(name, force=True)
 
 
 def test_a_missing_image_is_an_operators_matter(docker_service, bench, lab_image, engine):

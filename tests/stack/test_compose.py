@@ -228,13 +228,13 @@ def test_who_has_the_engine_and_the_secrets(stack):
             groups.append(service)
         told = json.dumps([attrs["Config"]["Env"], attrs["Config"]["Cmd"], container.top()["Processes"]])
         assert not [password for password in passwords if password in told]
-        assert attrs["Config"]["User"] in {"999:999", "10001:10001", "10002:10001", "10003:10003"}
+        assert attrs["Config"]["User"] in {"999:999", "10001:10001", "10002:10001", "10003:10003", "10004:10004"}
         assert attrs["HostConfig"]["CapDrop"] == ["ALL"]
         assert "no-new-privileges:true" in attrs["HostConfig"]["SecurityOpt"]
         assert attrs["HostConfig"]["ReadonlyRootfs"] is (service != "postgres")
     assert (sockets, groups) == (["pods"], ["pods"])
     done = stack.container("runner").exec_run(["id", "-G"])
-    assert done.output.decode().split() == ["10001", "10003"]
+    assert done.output.decode().split() == ["10004", "10003"]
 
 
 @pytest.mark.usefixtures("verdict")
@@ -311,7 +311,7 @@ def test_a_state_folder_of_another_user_is_refused(stack, tmp_path):
         timeout=60,
     )
     assert done.returncode == 2
-    assert f"chown -R 10001:10001 {strange.parent}" in done.stderr
+    assert f"chown -R 10004:10004 {strange.parent}" in done.stderr
     assert strange.stat().st_uid == os.geteuid()
 
 
@@ -332,13 +332,13 @@ def test_a_runner_that_cannot_grade_says_why(stack):
         told = f"{lock} belongs to root (uid 0)"
         assert wait_for(lambda: told in check()[1], 30, every_s=1.0)
         code, said = check()
-        assert (code, f"chown -R 10001:10001 {folder}" in said) == (1, True)
+        assert (code, f"chown -R 10004:10004 {folder}" in said) == (1, True)
         code, text = stack.doctor()
         assert (code, told in text) == (1, True)
         figure = f'grader_worker_ready{{role="run",worker="run/cpu:{stack.name}:0"}}'
         assert scrape(int(stack.environment["GRADER_METRICS_PORT"]))[figure] == 0.0
     finally:
-        os.chown(lock, 10001, 10001)
+        os.chown(lock, 10004, 10004)
     wait_for(lambda: check()[0] == 0, 30, every_s=1.0)
     assert stack.doctor()[0] == 0
 

@@ -182,6 +182,8 @@ def test_the_engine_is_the_pod_brokers_alone():
     uid, _, gid = pods["user"].partition(":")
     assert runner["group_add"] == [gid]
     assert pods["user"] != runner["user"]
+    others = (service.get("user", "") for name, service in SERVICES.items() if name != "runner")
+    assert runner["user"].partition(":")[0] not in {user.partition(":")[0] for user in others}
     assert pods["environment"]["GRADER_POD_RUNNER_UID"] == runner["user"].partition(":")[0] != uid
     for variable in ("GRADER_POD_BROKER", "GRADER_LAB_IMAGE", "GRADER_GPU"):
         assert pods["environment"][variable] == runner["environment"][variable]
