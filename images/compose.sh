@@ -12,6 +12,10 @@ control | runner) files+=:compose.$GRADER_ROLE.yaml ;;
     ;;
 esac
 [ "${GRADER_GPU:-none}" = none ] || files+=:compose.gpu.yaml
+if [ "${GRADER_ROLE:-all}" != all ] && [ -n "${COMPOSE_FILE:-}" ] && [[ ":$COMPOSE_FILE:" != *":compose.$GRADER_ROLE.yaml:"* ]]; then
+    echo "COMPOSE_FILE is '$COMPOSE_FILE'; expected compose.$GRADER_ROLE.yaml among its files, since GRADER_ROLE is $GRADER_ROLE, or no COMPOSE_FILE" >&2
+    exit 2
+fi
 if [ "$files" != compose.yaml ] && [ -z "${COMPOSE_FILE:-}" ]; then
     [ ! -e compose.override.yaml ] || files+=:compose.override.yaml # as compose does without the variable
     export COMPOSE_FILE=$files

@@ -179,6 +179,7 @@ def test_a_lock_folder_that_the_runner_cannot_write_to(up, tmp_path):
     [
         ("runners", {}, "expected all (one host, the default), control or runner"),
         ("control", {}, "set it to the address of"),
+        ("control", {"COMPOSE_FILE": "compose.yaml"}, "expected compose.control.yaml among its files"),
         ("runner", {"GRADER_RUNNER_NAME": "gpu1"}, "set it to the address of"),
         ("runner", {"GRADER_CONTROL_ADDRESS": "192.0.2.7"}, "set it to a name that no other runner host has"),
         (
