@@ -59,7 +59,8 @@ _READ_FILE, _WRITE_FILE = 1 << 2, 1 << 1
 _CHANGES = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
 """To write to files, to remove and to make them, folders and whatever else has a name."""
 _PATH_BENEATH = 1
-_SYSTEM = ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")
+_SYSTEM = ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev/zero", "/dev/random", "/dev/urandom")
+"""Of /dev not all: other processes' shared memory is there."""
 
 
 def hide_this_process() -> None:
