@@ -60,7 +60,7 @@ if [ "$role" = control ]; then
     .venv/bin/grader hosts prepare
     # Of a time when it was the only host; compose would leave it as it is.
     for name in runner pods; do # the one that uses the other first: what it has in hand goes back uncounted
-        docker ps -aq --filter "label=com.docker.compose.project=${GRADER_PROJECT:-grader}" --filter "label=com.docker.compose.service=$name" \
+        docker ps -aq --filter "label=com.docker.compose.project=$project" --filter "label=com.docker.compose.service=$name" \
             | xargs -r sh -c 'docker stop -t 60 "$@" && docker rm "$@"' stop >/dev/null
     done
 fi
@@ -152,13 +152,16 @@ fi
 status=0
 images/compose.sh up -d "$@" "${here[@]}" || status=$?
 if [ "$status" = 0 ]; then
-    # Only now, with all services new: a judge of a version before that found no key there would make another one.
-    [ $# != 0 ] || [ "$role" = runner ] || docker run --rm --network none --user 0 -v "${project}_judge-state:/judge" --entrypoint rm "$service" -rf /judge/keys
-    [ $# != 0 ] || share_artifacts # what judges of a version before took in until now
+    [ $# = 0 ] || exit 0
+    if [ "$role" != runner ]; then
+        # Only now, with all services new: a judge of a version before that found no key there would make another one.
+        docker run --rm --network none --user 0 -v "${project}_judge-state:/judge" --entrypoint rm "$service" -rf /judge/keys
+    fi
+    share_artifacts # what judges of a version before took in until now
     # Of a version without the pod broker, whose runner labelled its pods with its own folder. What does not go now goes next time.
     old_pods=label=org.grader.state=$GRADER_STATE_DIR/service
-    [ $# != 0 ] || docker ps -aq --filter "$old_pods" | xargs -r docker rm -fv >/dev/null || true
-    [ $# != 0 ] || docker volume ls -q --filter "$old_pods" | xargs -r docker volume rm >/dev/null || true
+    docker ps -aq --filter "$old_pods" | xargs -r docker rm -fv >/dev/null || true
+    docker volume ls -q --filter "$old_pods" | xargs -r docker volume rm >/dev/null || true
     exit 0
 fi
 echo "the services did not start; the last lines of $first, for which the workers wait:" >&2

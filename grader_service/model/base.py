@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 # Characters that change what a terminal or a page shows beside the text itself: C0/C1 controls except
 # tab and newline, bidirectional overrides, and lone surrogates, which no UTF-8 stream can carry.
@@ -43,6 +43,12 @@ class Wire(BaseModel):
         validate_by_alias=True,
         serialize_by_alias=True,
     )
+
+
+def first_problem(error: ValidationError) -> str:
+    """What is wrong first with a document: place and reason, without what was there."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or '(top)'}: {first['msg']}"
 
 
 _MOST_KEYS = 64

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AwareDatetime, Field, ValidationError
 
 from grader_service.errors import UsageError
-from grader_service.model.base import ShortText, Wire
+from grader_service.model.base import ShortText, Wire, first_problem
 
 NEAR = timedelta(minutes=5)
 """How far the time in a document may be from that of its signature: clocks differ, and judging takes a while."""
@@ -102,10 +102,8 @@ class KeyList(Wire):
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"])) or "(top)"
             raise UsageError(
-                f"{source}: expected a list of keys as `grader keys list --json` prints it, got {place}: {first['msg']}"
+                f"{source}: expected a list of keys as `grader keys list --json` prints it, got {first_problem(error)}"
             ) from None
 
     @property

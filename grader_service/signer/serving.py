@@ -21,7 +21,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from grader_service.confinement import hide_this_process
 from grader_service.errors import ConfigurationError, GraderError, UsageError
-from grader_service.model.base import Wire
+from grader_service.model.base import Wire, first_problem
 from grader_service.model.erasure import ErasureNote
 from grader_service.model.keys import NEAR
 from grader_service.model.verdict import Verdict
@@ -88,9 +88,7 @@ def _required(data: bytes) -> tuple[str, str]:
     try:
         document = _DOCUMENT.validate_json(data)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"])) or "(top)"
-        raise UsageError(f"expected a verdict or a note of an erasure, got {place}: {first['msg']}") from None
+        raise UsageError(f"expected a verdict or a note of an erasure, got {first_problem(error)}") from None
     if isinstance(document, Verdict):
         kind, name, at = "verdict", document.verdict_id, document.created_at
     else:

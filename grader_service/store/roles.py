@@ -124,17 +124,15 @@ def _apply(connection: Connection, passwords: Mapping[str, str]) -> list[str]:
         quoted = {"role": quote(name), "database": quote(database), "schema": quote(schema)}
         for statement in _bounded(connection, name, quoted):
             connection.exec_driver_sql(statement)
-        for table in tables:
-            sequence = numbered.get(table)
-            connection.exec_driver_sql(f"revoke all on table {quote(table)} from {quote(name)}")
-            if sequence is not None:
-                connection.exec_driver_sql(f"revoke all on sequence {sequence} from {quote(name)}")
-            rights = RIGHTS[role].get(table)
-            if rights is None:
+        connection.exec_driver_sql(f"revoke all on table {', '.join(map(quote, tables))} from {quote(name)}")
+        if numbered:
+            connection.exec_driver_sql(f"revoke all on sequence {', '.join(numbered.values())} from {quote(name)}")
+        for table, rights in RIGHTS[role].items():
+            if table not in tables:
                 continue
             connection.exec_driver_sql(f"grant {rights} on table {quote(table)} to {quote(name)}")
-            if sequence is not None and "insert" in rights:
-                connection.exec_driver_sql(f"grant usage on sequence {sequence} to {quote(name)}")
+            if table in numbered and "insert" in rights:
+                connection.exec_driver_sql(f"grant usage on sequence {numbered[table]} to {quote(name)}")
     return sorted(there)
 
 

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import socket
 import threading
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -139,16 +140,7 @@ class BrokerRunner:
     @property
     def facts(self) -> SandboxFacts:
         """See `SandboxRunner.facts`."""
-        told = self._told
-        return SandboxFacts(
-            name=told.name,
-            isolated=told.isolated,
-            image=told.image,
-            image_digest=told.image_id,
-            engine=told.engine,
-            gpu_access=told.gpu_access,
-            oci_runtime=told.oci_runtime,
-        )
+        return self._told.facts
 
     @property
     def lab_data(self) -> Path | None:
@@ -157,7 +149,7 @@ class BrokerRunner:
 
     def of_image(self, image: str) -> "BrokerRunner":
         """See `SandboxRunner.of_image`."""
-        if self._any_lab or image == self._told.image:
+        if self._any_lab or image == self._told.facts.image:
             return self
         other = copy.copy(self)
         other._told = self._ask(wire.TellFacts(image=image), wire.Facts)  # noqa: SLF001 - a copy of this object
@@ -209,15 +201,7 @@ class BrokerRunSpace:
 
     def __enter__(self) -> Self:
         run_id, image_id, limits = self._asked
-        asked = wire.Open(
-            run_id=run_id,
-            image_id=image_id,
-            limits=wire.Limits(
-                workspace_mib=limits.workspace_mib,
-                workspace_inodes=limits.workspace_inodes,
-                shm_mib=limits.shm_mib,
-            ),
-        )
+        asked = wire.Open(run_id=run_id, image_id=image_id, limits=wire.Limits(**asdict(limits)))
         self._line = Line(self._path)
         try:
             self._token = self._line.call(asked, wire.Opened).space

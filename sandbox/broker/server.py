@@ -227,15 +227,9 @@ class PodBroker:
             )
         runner = self._runner.of_image(image)
         self._runners[runner.image_id] = runner
-        facts = runner.facts
         return wire.Facts(
-            name=facts.name,
-            isolated=facts.isolated,
-            image=image,
+            facts=runner.facts,
             image_id=runner.image_id,
-            engine=facts.engine,
-            gpu_access=facts.gpu_access,
-            oci_runtime=facts.oci_runtime,
             lab_data=str(runner.lab_data) if runner.lab_data is not None else None,
             runs=str(runner.state_dir / "runs"),
         )

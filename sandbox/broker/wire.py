@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 from pydantic import Field, StringConstraints, TypeAdapter
 
 from grader_service.model.base import Frozen
-from sandbox.api import PodRole, Scratch
+from sandbox.api import PodRole, SandboxFacts, Scratch
 
 MOST_BYTES = 128 << 10
 """Of a packet: less than what the kernel takes at once."""
@@ -145,16 +145,11 @@ class Refused(Frozen):
 
 
 class Facts(Frozen):
-    """As `SandboxFacts`, and where run folders lie."""
+    """What pods of an image run in, and where run folders lie."""
 
     answer: Literal["facts"] = "facts"
-    name: str
-    isolated: bool
-    image: str
+    facts: SandboxFacts
     image_id: str
-    engine: str | None
-    gpu_access: str | None
-    oci_runtime: str | None
     lab_data: str | None
     """Folder of the host that pods find the lab's data in."""
     runs: str

@@ -367,32 +367,29 @@ def test_images_of_labs(lab_image, state_dir, tmp_path, engine):
         gives_labs_their_images(runner, fixed, engine, "grader-test-broker", "expected one of grader-lab, grader-test")
 
 
-def test_the_labs_data_is_the_brokers_to_choose(broker_runner, lab_image, tmp_path):
+@pytest.fixture
+def opened_with(broker_runner, lab_image, tmp_path):
+    """A runner of the same broker, of these settings."""
+    return lambda **told: open_runner(
+        "docker",
+        lab_image,
+        Settings(state_dir=tmp_path, pod_broker=broker_runner._path, lab_image=lab_image, **told),
+        None,
+    )
+
+
+def test_the_labs_data_is_the_brokers_to_choose(broker_runner, opened_with, tmp_path):
     """A runner that was told of a folder that pods do not get says so, and where to say it instead."""
-
-    def opened_with(lab_data):
-        settings = Settings(
-            state_dir=tmp_path, pod_broker=broker_runner._path, lab_image=lab_image, lab_data=lab_data
-        )  # fmt: skip
-        return open_runner("docker", lab_image, settings, None)
-
-    assert opened_with("").facts == broker_runner.facts
+    assert opened_with(lab_data="").facts == broker_runner.facts
     with pytest.raises(ConfigurationError, match=r"GRADER_LAB_DATA: expected the pod broker's \(None\)"):
-        opened_with(tmp_path)
+        opened_with(lab_data=tmp_path)
 
 
-def test_an_oci_runtime_is_the_brokers_to_choose(broker_runner, lab_image, tmp_path):
+def test_an_oci_runtime_is_the_brokers_to_choose(broker_runner, opened_with):
     """A runner that was told of another one, with a thicker wall perhaps, does not start pods without it."""
-
-    def opened_with(runtime):
-        settings = Settings(
-            state_dir=tmp_path, pod_broker=broker_runner._path, lab_image=lab_image, oci_runtime=runtime
-        )  # fmt: skip
-        return open_runner("docker", lab_image, settings, None)
-
-    assert opened_with(broker_runner.facts.oci_runtime).facts == broker_runner.facts
+    assert opened_with(oci_runtime=broker_runner.facts.oci_runtime).facts == broker_runner.facts
     with pytest.raises(ConfigurationError, match=r"GRADER_OCI_RUNTIME: expected the pod broker's .*, got runsc"):
-        opened_with("runsc")
+        opened_with(oci_runtime="runsc")
 
 
 def test_installed_labs_are_within_the_bounds(lab_image, state_dir):
