@@ -1,6 +1,7 @@
 """Re-grades a whole cohort from stored evidence: how fast, in how much memory, and whether the cost stays linear.
 
-    python bench/regrade.py [--submissions 10000 100000] [--database postgresql|sqlite] [--workers 2] [--plot FILE.svg]
+    python bench/regrade.py [--submissions 10000 100000] [--database postgresql|sqlite] [--workers 2] [--signer]
+                            [--plot FILE.svg]
 
 Each size gets a fresh database that `tests/regrade/stored.py` fills, and a lab file whose threshold is 1.3 in place of
 1.1. Then every step is the command that an operator types, timed as a process from its start to its end; the judging is
@@ -114,12 +115,13 @@ def main() -> None:
     parser.add_argument("--submissions", type=int, nargs="+", default=[10_000])
     parser.add_argument("--database", choices=("postgresql", "sqlite"), default="postgresql")
     parser.add_argument("--workers", type=int, default=2, help="each judges on every core")
+    parser.add_argument("--signer", action="store_true", help="verdicts are signed by `grader signer`, as with compose")
     parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
     found = []
     for count in options.submissions:
         with servers(options.database) as made:
-            found.append(measure(made, count, options.workers))
+            found.append(measure(made, count, options.workers, signer=options.signer))
         show(found[-1], options)
     for small, large in itertools.pairwise(found):
         share = (large.whole / large.submissions) / (small.whole / small.submissions)
@@ -128,7 +130,7 @@ def main() -> None:
         draw(found, options.plot)
 
 
-def measure(made: Servers, count: int, workers: int) -> Figures:
+def measure(made: Servers, count: int, workers: int, *, signer: bool) -> Figures:
     """Fills a database and goes through a batch over all of it."""
     figures = Figures(count)
     store = made.store()
@@ -144,7 +146,8 @@ def measure(made: Servers, count: int, workers: int) -> Figures:
         batch_id = json.loads(planned)["batch_id"]
         names = [f"worker {number}" for number in range(workers)]
         with contextlib.ExitStack() as stack:
-            started = [stack.enter_context(made.process(GRADER, "worker", "regrade")) for _ in names]
+            elsewhere = {"GRADER_SIGNER": stack.enter_context(signing(made))} if signer else {}
+            started = [stack.enter_context(made.process(GRADER, "worker", "regrade", **elsewhere)) for _ in names]
             time.sleep(5.0)  # their imports are no part of the judging
             command(made, figures, "start", batch_id)
             roots = families(made, started)
@@ -179,6 +182,16 @@ def measure(made: Servers, count: int, workers: int) -> Figures:
         command(made, figures, "revert", batch_id)
     store.close()
     return figures
+
+
+@contextlib.contextmanager
+def signing(made: Servers) -> Iterator[str]:
+    """The socket of a process that signs with the key with which the stored verdicts are signed."""
+    socket = made.folder / "signer.sock"
+    with made.process(GRADER, "signer", "--socket", str(socket)):
+        while not socket.exists():
+            time.sleep(0.1)
+        yield str(socket)
 
 
 def families(made: Servers, workers: "list[subprocess.Popen[bytes]]") -> dict[str, list[psutil.Process]]:
