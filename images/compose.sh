@@ -2,17 +2,11 @@
 # Docker's compose for this service, under whichever name it has here: images/compose.sh ps
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. images/role.sh
 files=compose.yaml
-case ${GRADER_ROLE:-all} in
-all) ;;
-control | runner) files+=:compose.$GRADER_ROLE.yaml ;;
-*)
-    echo "GRADER_ROLE is '$GRADER_ROLE'; expected all (one host, the default), control or runner" >&2
-    exit 2
-    ;;
-esac
+[ "$GRADER_ROLE" = all ] || files+=:compose.$GRADER_ROLE.yaml
 [ "${GRADER_GPU:-none}" = none ] || files+=:compose.gpu.yaml
-if [ "${GRADER_ROLE:-all}" != all ] && [ -n "${COMPOSE_FILE:-}" ] && [[ ":$COMPOSE_FILE:" != *":compose.$GRADER_ROLE.yaml:"* ]]; then
+if [ "$GRADER_ROLE" != all ] && [ -n "${COMPOSE_FILE:-}" ] && [[ ":$COMPOSE_FILE:" != *":compose.$GRADER_ROLE.yaml:"* ]]; then
     echo "COMPOSE_FILE is '$COMPOSE_FILE'; expected compose.$GRADER_ROLE.yaml among its files, since GRADER_ROLE is $GRADER_ROLE, or no COMPOSE_FILE" >&2
     exit 2
 fi

@@ -13,16 +13,8 @@ export GRADER_DOCKER_SOCKET=${GRADER_DOCKER_SOCKET:-/var/run/docker.sock}
 service=${GRADER_SERVICE_IMAGE:-grader-service:latest}
 export GRADER_DOCKER_GID=${GRADER_DOCKER_GID:-$(stat -c %g "$GRADER_DOCKER_SOCKET")}
 
-# A host stays what it was made, whoever starts it next, and from whichever shell.
-for was in control:control runner:host; do
-    [ -z "${GRADER_ROLE:-}" ] && [ -e "$GRADER_SECRETS_DIR/hosts/${was#*:}.key" ] || continue
-    cat >&2 <<END
-$GRADER_SECRETS_DIR/hosts/${was#*:}.key makes this a ${was%:*} host, and GRADER_ROLE is not set. As before: GRADER_ROLE=${was%:*}, with its
-other variables; to make it a host of all services: GRADER_ROLE=all
-END
-    exit 2
-done
-role=${GRADER_ROLE:-all}
+. images/role.sh
+role=$GRADER_ROLE
 [ "$role" = all ] || images/compose.sh config -q # what is wrong with these variables is said before anything is made
 if [ "$role" = runner ] && [ ! -s "$GRADER_SECRETS_DIR/hosts/host.key" ]; then
     cat >&2 <<END

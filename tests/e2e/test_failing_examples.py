@@ -38,6 +38,7 @@ def grade_slow(forked_runner, grade_with, source, plan):
     return check_of(graded, "throughput_ratio")
 
 
+@pytest.mark.slow
 @SLOW_EXAMPLES
 def test_examples_that_are_too_slow_never_pass(forked_runner, grade_with, name):
     """On a host that others use their ratio may stay open, for such a host fails nobody; their pictures are smaller."""

@@ -31,6 +31,7 @@ def stopped(room):
     assert room.rows(WorkerRow) == []
 
 
+@pytest.mark.slow
 def test_what_operators_do_and_what_a_restored_backup_leaves(room):
     """Batches, devices, weights, cancelled and erased submissions, backups; then a restored service grades again."""
     said = room.grader("store", "migrate")

@@ -344,6 +344,7 @@ def test_a_runner_that_cannot_grade_says_why(stack):
 
 
 @pytest.mark.usefixtures("verdict")
+@pytest.mark.slow
 def test_a_stack_that_was_lost_is_restored(stack, node_platform):  # noqa: F811 - the fixture
     """Database, artifacts, answers and keys are gone. What was answered before the backup and since is not graded anew.
 

@@ -53,7 +53,7 @@ def up(tmp_path, engine, project):
     (tmp_path / "images").mkdir()
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / "deploy" / "kubernetes").mkdir(parents=True)
-    for name in ("images/up.sh", "images/signing_key.sh", "deploy/kubernetes/redis-start.sh"):
+    for name in ("images/up.sh", "images/role.sh", "images/signing_key.sh", "deploy/kubernetes/redis-start.sh"):
         shutil.copy(ROOT / name, tmp_path / name)
     for name in ("images/compose.sh", ".venv/bin/grader"):
         (tmp_path / name).write_text("#!/bin/sh\n")
@@ -104,6 +104,7 @@ def test_the_signing_key_is_made_once_and_is_the_signers(up, inside):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_key_of_a_version_before_is_carried_over(up, inside):
     """From the judge's volume, with those that it retired, and then it is nowhere else."""
     inside("chown 10001:10001 /judge-state")
@@ -118,6 +119,7 @@ def test_the_key_of_a_version_before_is_carried_over(up, inside):
     assert (up().stderr, inside("ls /judge-state")) == ("", [])
 
 
+@pytest.mark.slow
 def test_a_key_that_nobody_took_over_is_told_and_kept(up, inside):
     """Neither used nor believed, with what lies beside it, until an owner gives the command that is said."""
     assert up().returncode == 0
@@ -199,11 +201,12 @@ def test_a_host_that_is_told_too_little(project, tmp_path, role, given, told):
 
 
 @pytest.mark.parametrize(("key", "role"), [("control.key", "control"), ("host.key", "runner")])
-def test_a_host_stays_what_it_was_made(project, tmp_path, key, role):
+@pytest.mark.parametrize("command", [("up.sh",), ("compose.sh", "up", "-d")], ids=" ".join)
+def test_a_host_stays_what_it_was_made(project, tmp_path, command, key, role):
     """Where nobody says what it is; nothing is made or started."""
     (tmp_path / "secrets" / "hosts").mkdir(parents=True)
     (tmp_path / "secrets" / "hosts" / key).touch()
-    done = script("up.sh", GRADER_PROJECT=project, GRADER_SECRETS_DIR=str(tmp_path / "secrets"))
+    done = script(*command, GRADER_PROJECT=project, GRADER_SECRETS_DIR=str(tmp_path / "secrets"))
     assert (done.returncode, f"GRADER_ROLE={role}" in done.stderr) == (2, True)
     assert [path.name for path in (tmp_path / "secrets").iterdir()] == ["hosts"]
 
@@ -231,6 +234,7 @@ def test_the_runner_stops_before_its_broker(up, tmp_path, engine, project):
     assert names == ["runner", "pods"]
 
 
+@pytest.mark.slow
 def test_what_a_runner_of_a_version_before_left(up, tmp_path, inside):
     """Its folder and the artifacts are for the runner's own user now; locks of pods' users go, but for those in use."""
     service, locks = tmp_path / "state" / "service", tmp_path / "locks"
@@ -257,6 +261,7 @@ def test_what_a_runner_of_a_version_before_left(up, tmp_path, inside):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_an_override_told_the_runner_about_pods_is_the_brokers(up, tmp_path):
     """Lab data and user ids, from an override that is older than the pod broker; what the shell says comes first."""
     (tmp_path / "locks").mkdir(mode=0o777)
@@ -285,6 +290,7 @@ def test_what_an_override_told_the_runner_about_pods_is_the_brokers(up, tmp_path
     assert (tmp_path / "told").read_text() == "/mine,runsc,50000,none\n"
 
 
+@pytest.mark.slow
 def test_pods_of_a_version_without_the_broker_go(up, tmp_path, engine):
     """After the services were started, also where an earlier start failed; what does not go fails none."""
     labels = {"org.grader.state": f"{tmp_path}/state/service"}
