@@ -8,12 +8,10 @@ from pathlib import Path
 from sqlalchemy import func, insert, select, text
 
 from grader_service.errors import UsageError
+from grader_service.store.advisory_locks import AdvisoryLock
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store, answering
 from grader_service.store.retention_tables import BackupRow
-
-_LOCK = 728452
-"""Of PostgreSQL's advisory locks: whoever makes a backup or removes old ones holds it."""
 
 
 @contextmanager
@@ -34,12 +32,12 @@ def alone(store: Store) -> Iterator[None]:
             yield
         return
     with answering(), store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        if not connection.execute(text(f"select pg_try_advisory_lock({_LOCK})")).scalar_one():
+        if not connection.execute(text(f"select pg_try_advisory_lock({AdvisoryLock.BACKUP:d})")).scalar_one():
             raise taken
         try:
             yield
         finally:
-            connection.execute(text(f"select pg_advisory_unlock({_LOCK})"))
+            connection.execute(text(f"select pg_advisory_unlock({AdvisoryLock.BACKUP:d})"))
 
 
 def made(store: Store, name: str, begun_at: float) -> None:

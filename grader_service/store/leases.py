@@ -11,6 +11,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from grader_service.model.base import neutralise
 from grader_service.store import devices, regrade_items
+from grader_service.store.advisory_locks import AdvisoryLock
 from grader_service.store.clock import db_now
 from grader_service.store.engine import SCHEMA, Store, oldest_version
 from grader_service.store.events import record, record_all
@@ -25,7 +26,7 @@ _LOOKS = 5
 _LOCKED_S = 0.02
 """How long others may hold the row of a waiting run: to announce it, or because a run of its learner ends."""
 _ONE_CLAIMS = select(
-    func.pg_advisory_xact_lock(728452),
+    func.pg_advisory_xact_lock(AdvisoryLock.CLAIM.value),
     # A plan that was made while few runs waited is kept, and must do when 100,000 do: it reads indexes in their order.
     func.set_config("plan_cache_mode", "force_generic_plan", literal_column("true")),
     func.set_config("enable_sort", "off", literal_column("true")),

@@ -11,12 +11,11 @@ from alembic.config import Config
 from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
+from grader_service.store.advisory_locks import AdvisoryLock
 from grader_service.store.engine import StoreUnavailable
 
 log = structlog.get_logger(__name__)
 
-_LOCK = 728451
-"""Of PostgreSQL's advisory locks: whoever migrates holds it."""
 _OPTIONS = "-c lock_timeout=3s -c statement_timeout=0 -c idle_in_transaction_session_timeout=60000"
 """Whoever waits for a table makes all others wait behind it who come later: that must end before it is felt. What is
 done with the table may take its time."""
@@ -97,7 +96,7 @@ def _tried(connection: Connection, target: str) -> bool:
 
 def _alone(connection: Connection) -> bool:
     # Asked again and again: who waits for it within a statement would be waited for by the build of an index.
-    alone = connection.execute(text(f"select pg_try_advisory_lock({_LOCK})")).scalar_one()
+    alone = connection.execute(text(f"select pg_try_advisory_lock({AdvisoryLock.MIGRATE:d})")).scalar_one()
     connection.commit()
     return bool(alone)
 

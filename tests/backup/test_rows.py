@@ -201,6 +201,13 @@ def test_one_at_a_time(owned):
         pass
 
 
+def test_the_service_works_on_meanwhile(owned):
+    """However long artifacts take to copy, runs are claimed, done and judged."""
+    with backups.alone(owned.store):
+        owned.grade(1)
+    assert owned.in_force()
+
+
 def test_one_that_broke_off_is_none(owned, monkeypatch):
     """It has no manifest, is not found, and goes with the next ones."""
     owned.grade(1)
