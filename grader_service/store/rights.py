@@ -57,6 +57,8 @@ JUDGE: Rights = {
 }
 RUNNER: Rights = {
     **_WORKER,
+    # In events stand outcomes of checks, and what was refused whom; the id of a new one comes back.
+    "event": "insert, select (id)",
     "submission": _READ,
     "run": f"select, update ({_LEASE}, held_until, turn, virtual_start)",
     # What was graded before, and not what was said of it.

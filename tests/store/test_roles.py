@@ -66,6 +66,7 @@ _FORBIDDEN = {
         "select * from dead_letter",
         "delete from event",
         "update event set actor = 'another'",
+        "select detail from event",
         "update share set weight = 100",
         "update regrade_batch set labs = '[]'",
     ),
