@@ -17,6 +17,8 @@ fi
 project=${GRADER_PROJECT:-grader}
 GRADER_REDIS_USERS=$(sha256sum deploy/kubernetes/redis-start.sh | cut -c 1-12)
 export GRADER_REDIS_USERS # another one where the users of Redis have other rights: both are started anew
+GRADER_LINK_CERTIFICATES=$({ cat "${GRADER_SECRETS_DIR:-secrets}"/hosts/{control,host}.pem 2>/dev/null || true; } | sha256sum | cut -c 1-12)
+export GRADER_LINK_CERTIFICATES # the same for `link`, which reads its key and certificates when it starts
 export GRADER_BACKUP_DIR=${GRADER_BACKUP_DIR:-${GRADER_STATE_DIR:-/var/lib/grader}/backups}
 if [ "${1:-}" = exec ]; then
     label=label=com.docker.compose

@@ -15,6 +15,11 @@ export GRADER_DOCKER_GID=${GRADER_DOCKER_GID:-$(stat -c %g "$GRADER_DOCKER_SOCKE
 
 . images/role.sh
 role=$GRADER_ROLE
+runner_uid=${GRADER_RUNNER_UID:-10004}
+if [[ ! $runner_uid =~ ^[1-9][0-9]{4,8}$ ]] || ((runner_uid <= 10003)); then
+    echo "GRADER_RUNNER_UID is '$runner_uid'; expected a user id above 10003 that nothing else on this host has" >&2
+    exit 2
+fi
 [ "$role" = all ] || images/compose.sh config -q # what is wrong with these variables is said before anything is made
 if [ "$role" = runner ] && [ ! -s "$GRADER_SECRETS_DIR/hosts/host.key" ]; then
     cat >&2 <<END
@@ -77,7 +82,7 @@ done
 new_locks=
 [ -e "$GRADER_LOCK_DIR" ] || new_locks=yes
 docker run --rm -i --network none --user 0 -v "$GRADER_STATE_DIR:$GRADER_STATE_DIR" -v "$GRADER_BACKUP_DIR:$GRADER_BACKUP_DIR" \
-    -v "$GRADER_LOCK_DIR:/run/lock" -e new_locks="$new_locks" -e locks="$GRADER_LOCK_DIR" -e docker_gid="$GRADER_DOCKER_GID" \
+    -v "$GRADER_LOCK_DIR:/run/lock" -e new_locks="$new_locks" -e locks="$GRADER_LOCK_DIR" -e docker_gid="$GRADER_DOCKER_GID" -e runner_uid="$runner_uid" \
     --entrypoint sh "$service" -seu "$GRADER_STATE_DIR/service" "$GRADER_BACKUP_DIR" "$GRADER_STATE_DIR/pods" <<'END'
 # Every grader of the host writes to this folder, whoever runs it; one that was there keeps its rights.
 [ -z "$new_locks" ] || chmod 1777 /run/lock
@@ -86,7 +91,7 @@ locked() {
     echo "$1 works as uid $2 and cannot write to the lock folder $locks; let it (chmod 1777 $locks), or name another folder, the same for every grader of this host: GRADER_LOCK_DIR" >&2
     exit 2
 }
-locked "the runner" 10004 10003
+locked "the runner" "$runner_uid" 10003
 locked "the pod broker" 10003 "$docker_gid"
 own() {
     [ -d "$3" ] || install -d -o "$2" -g "$2" -m 750 "$3"
@@ -95,7 +100,7 @@ own() {
     echo "$stranger belongs to uid $(stat -c %u "$stranger"), and $1 works as uid $2; if nobody else uses $3: chown -R $2:$2 $3" >&2
     exit 2
 }
-own "the runner" 10004 "$1" 10001 # a version before had it as that user; it is handed over below
+own "the runner" "$runner_uid" "$1" 10001 # a version before had it as that user; it is handed over below
 own "the pod broker" 10003 "$3" 10003
 # Perhaps another machine's disk, where root is nobody.
 writable() { setpriv --reuid 10001 --regid 10001 --clear-groups test -w "$1" -a -x "$1"; }
@@ -124,9 +129,9 @@ if [ $# = 0 ]; then
     # Before its broker, which compose would replace beneath it: so it finishes what it has in hand, or gives it back uncounted.
     [ "$role" = control ] || images/compose.sh stop runner
     docker run --rm -i --network none --user 0 -v "$GRADER_STATE_DIR:$GRADER_STATE_DIR" -v "$GRADER_LOCK_DIR:/run/lock" \
-        --entrypoint sh "$service" -seu "$GRADER_STATE_DIR/service" <<'END'
+        -e runner_uid="$runner_uid" --entrypoint sh "$service" -seu "$GRADER_STATE_DIR/service" <<'END'
 # In a version before, the runner had the user of other services, whose memory and files it must not read.
-find "$1" -uid 10001 -exec chown -h 10004:10004 {} +
+find "$1" -uid 10001 -exec chown -h "$runner_uid:$runner_uid" {} +
 # It took pods' user ids by locks that nobody else may open; the broker takes them now. Those that a grader holds stay.
 for lock in $(find /run/lock -maxdepth 1 -type f -name 'grader-uid-*.lock' -uid 10001); do
     (! flock -n 9 || rm -f "$lock") 9<"$lock"

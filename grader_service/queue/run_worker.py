@@ -1,4 +1,4 @@
-"""`grader worker run`: executes submissions on one device. Has the Docker socket, loads no check."""
+"""`grader worker run`: executes submissions on one device. Loads no check."""
 
 import contextlib
 import os

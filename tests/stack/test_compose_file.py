@@ -85,21 +85,35 @@ def test_a_worker_has_the_password_of_its_own_user_alone():
         assert environment["GRADER_REDIS_PASSWORD_FILE"] == f"/run/secrets/redis_{name}_password"
 
 
-def test_new_rights_make_both_instances_of_redis_anew(tmp_path):
+@pytest.mark.parametrize(
+    ("variable", "file"),
+    [
+        ("GRADER_REDIS_USERS", "deploy/kubernetes/redis-start.sh"),
+        ("GRADER_LINK_CERTIFICATES", "secrets/hosts/control.pem"),
+        ("GRADER_LINK_CERTIFICATES", "secrets/hosts/host.pem"),
+    ],
+)
+def test_new_files_make_containers_anew(tmp_path, variable, file):
     """A file that is mounted would not: `images/compose.sh` names what is in it, and compose sees another container."""
     said = []
-    (tmp_path / "docker-compose").write_text('#!/bin/sh\necho "$GRADER_REDIS_USERS"\n')
+    (tmp_path / "docker-compose").write_text(f'#!/bin/sh\necho "${variable}"\n')
     (tmp_path / "docker").write_text("#!/bin/sh\nexit 1\n")
-    shutil.copytree(ROOT / "images", tmp_path / "images", ignore=lambda _, names: {*names} - {"compose.sh"})
-    script = tmp_path / "deploy" / "kubernetes" / "redis-start.sh"
-    script.parent.mkdir(parents=True)
+    shutil.copytree(ROOT / "images", tmp_path / "images", ignore=lambda _, names: {*names} - {"compose.sh", "role.sh"})
     for name in ("docker", "docker-compose"):
         (tmp_path / name).chmod(0o755)
+    for name in {"deploy/kubernetes/redis-start.sh", file}:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("GRADER_")}
     for text in ("one", "one", "two"):
-        script.write_text(text)
-        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        (tmp_path / file).write_text(text)
+        environment = {**outside, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
         said.append(subprocess.check_output([tmp_path / "images" / "compose.sh", "up"], env=environment, text=True))
     assert said[0] == said[1] != said[2]
+
+
+def test_both_instances_of_redis_know_the_users():
+    """By what `images/compose.sh` says of them."""
     for name in ("redis", "results"):
         assert SERVICES[name]["environment"]["USERS"] == "${GRADER_REDIS_USERS:-}"
 
@@ -182,9 +196,10 @@ def test_the_engine_is_the_pod_brokers_alone():
     uid, _, gid = pods["user"].partition(":")
     assert runner["group_add"] == [gid]
     assert pods["user"] != runner["user"]
-    others = (service.get("user", "") for name, service in SERVICES.items() if name != "runner")
-    assert runner["user"].partition(":")[0] not in {user.partition(":")[0] for user in others}
-    assert pods["environment"]["GRADER_POD_RUNNER_UID"] == runner["user"].partition(":")[0] != uid
+    own = "${GRADER_RUNNER_UID:-10004}"
+    assert runner["user"] == f"{own}:{own}"
+    assert pods["environment"]["GRADER_POD_RUNNER_UID"] == own
+    assert not any("10004" in service.get("user", "") for name, service in SERVICES.items() if name != "runner")
     for variable in ("GRADER_POD_BROKER", "GRADER_LAB_IMAGE", "GRADER_GPU"):
         assert pods["environment"][variable] == runner["environment"][variable]
     folder = pods["environment"]["GRADER_STATE_DIR"]

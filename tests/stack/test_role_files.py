@@ -65,6 +65,12 @@ def test_who_is_on_which_network():
         assert set(re.findall(r"^#   ([a-z]+)  ", header, re.MULTILINE)) == file["networks"].keys()
 
 
+@pytest.mark.parametrize("file", [CONTROL, RUNNER], ids=["control", "runner"])
+def test_a_new_key_makes_link_anew(file):
+    """It reads key and certificates when it starts."""
+    assert file["services"]["link"]["environment"] == {"CERTIFICATES": "${GRADER_LINK_CERTIFICATES:-}"}
+
+
 def test_link_stands_where_the_runner_looks():
     """Under the names and ports of every address that the runner is told, on a network that it is on."""
     told = BASE["services"]["runner"]["environment"] | RUNNER["services"]["runner"]["environment"]
@@ -86,7 +92,8 @@ def test_a_service_of_these_files_has_no_more_rights(service):
     """Than those of compose.yaml have, from which no file takes anything over by itself."""
     for key, value in BASE["x-service"].items():
         assert service[key] == value, key
-    assert not {"secrets", "environment", "group_add", "privileged"} & service.keys()
+    assert not {"secrets", "group_add", "privileged"} & service.keys()
+    assert service.get("environment", {}).keys() <= {"CERTIFICATES"}
     assert all(volume.endswith(":ro") for volume in service["volumes"])
 
 

@@ -161,6 +161,21 @@ def test_no_second_key_is_made_for_an_old_database(up, inside, engine, project, 
     assert up().returncode == 0
 
 
+@pytest.mark.parametrize("uid", ["0", "10001", "grader"])
+def test_the_runner_is_no_other_user(project, tmp_path, uid):
+    """Not root, nor that of another service; nothing is made."""
+    done = script("up.sh", GRADER_PROJECT=project, GRADER_RUNNER_UID=uid, GRADER_SECRETS_DIR=str(tmp_path / "secrets"))
+    assert (done.returncode, "expected a user id above 10003" in done.stderr) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_runner_of_the_host_has_a_user_of_its_own(up, tmp_path):
+    """To which its folder belongs."""
+    assert up(GRADER_RUNNER_UID="10005").returncode == 0
+    assert (tmp_path / "state" / "service").stat().st_uid == 10005
+    assert (tmp_path / "state" / "pods").stat().st_uid == 10003
+
+
 def test_a_lock_folder_that_the_runner_cannot_write_to(up, tmp_path):
     """Is refused and stays as it is; one that is not there is made, for every grader of the host."""
     closed, fresh = tmp_path / "closed", tmp_path / "fresh"
