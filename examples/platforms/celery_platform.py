@@ -1,7 +1,7 @@
 """A lab platform with Celery, without the grader's package: posts submissions, and is told verdicts as tasks.
 
-celery -A celery_platform worker -Q lab-platform --without-gossip --without-mingle --without-heartbeat
-    stores what comes as verdicts/SUBMISSION_ID.json
+celery -A celery_platform worker -Q lab-platform -c 1 --without-gossip --without-mingle --without-heartbeat
+    stores what comes as verdicts/SUBMISSION_ID.json; in one process, so that the last that comes is what is stored
 python3 celery_platform.py PATH SUBMISSION_ID [STEP…]
     posts one submission
 Both need GRADER_REDIS_URL=redis://:PASSWORD@HOST:6379/0 and GRADER_PUBLIC_KEYS="KEY …", several with spaces between,
@@ -34,14 +34,14 @@ lists = {f"{name}_key": f"lab-platform:{name}" for name in ("unacked", "unacked_
 app.conf.update(broker_transport_options=lists, worker_enable_remote_control=False)
 
 
-@app.task(name="lab.verdict_ready", ignore_result=True)
+@app.task(name="lab.verdict_ready", ignore_result=True, acks_late=True, reject_on_worker_lost=True)
 def verdict_ready(verdict):
     """Called at least once for each verdict; a re-graded submission has another one, and the last that comes counts."""
     kept, stored = Path("unverified"), Path("verdicts")
     for folder in (kept, stored):
         folder.mkdir(exist_ok=True)
     name = f"{Path(verdict['submission_id']).name}.json"  # no path: whoever can write to Redis can write this
-    (kept / name).write_text(json.dumps(verdict))  # it has left the queue, so what fails the check stays here
+    (kept / name).write_text(json.dumps(verdict))  # it leaves the queue, so what fails the check stays here
     check_signature(verdict)
     (kept / name).rename(stored / name)
 

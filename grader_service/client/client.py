@@ -30,6 +30,8 @@ from grader_service.service.message import MAX_INLINE_BYTES, ArtifactMessage, Ma
 _LOOK_EVERY_S = 0.2
 _REFUSALS = ("message.", "artifact.", "submission.conflict")
 _LATER = "queue."
+_UNREADABLE = "message.malformed"
+"""The id may be among what could not be read."""
 _QUEUES = ("live", "regrade")
 
 
@@ -219,6 +221,12 @@ class Client:
             ) from None
         if self._keys is not None:
             verify(verdict, self._keys)
+        # Whoever may write to that Redis can put a genuine verdict on something else there.
+        if verdict.submission_id != submission_id and verdict.code != _UNREADABLE:
+            raise UnexpectedAnswer(
+                f"the result of task {submission_id} is a verdict on {verdict.submission_id}; do not record it. Post "
+                f"the same again for one on {submission_id}, and choose ids that others cannot guess"
+            )
         if verdict.status is Status.REJECTED and verdict.code.startswith(_LATER):
             raise TryLater(verdict)
         if verdict.status is Status.REJECTED and verdict.code.startswith(_REFUSALS):

@@ -519,6 +519,8 @@ def test_both_namespaces_have_the_same_configuration():
     for name in ("GRADER_REDIS_URL", "GRADER_REDIS_PASSWORD_FILE"):
         assert judge.pop(name).replace("judge", "runner") == runner.pop(name)
     assert [judge.pop(name) for name in list(judge) if name.startswith("GRADER_RESULT")]  # answers are not a runner's
+    first = the("Deployment", "runner")["spec"]["template"]["spec"]["initContainers"]
+    assert runner.pop("GRADER_LAB_IMAGE") in {container["image"] for container in first}
     assert judge == runner
 
 

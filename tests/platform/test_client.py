@@ -186,6 +186,14 @@ def test_only_the_services_verdicts_are_taken(client, results, signer, tmp_path)
     answer(results, refusal(stranger, "archive.link"))
     with pytest.raises(SignatureInvalid, match=f"signed by {stranger.public_key}; expected {signer.public_key}"):
         client.wait("lms:1", 5)
+    another = signer.sign(good.model_copy(update={"submission_id": "rival:1", "signature": None}))
+    tell(results.url, another, task_id="lms:1")
+    with pytest.raises(UnexpectedAnswer, match="is a verdict on rival:1; do not record it"):
+        client.wait("lms:1", 5)
+    unread = signer.sign(verdicts.refused("unknown", "unknown", "message.malformed", "the message cannot be read"))
+    tell(results.url, unread, task_id="lms:1")
+    with pytest.raises(MessageRejected, match="the message cannot be read"):
+        client.wait("lms:1", 5)
     results.client().set("celery-task-meta-lms:1", '{"status": "FAILURE", "result": {"exc_type": "NotRegistered"}}')
     with pytest.raises(UnexpectedAnswer, match="NotRegistered"):
         client.wait("lms:1", 5)

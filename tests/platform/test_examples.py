@@ -236,6 +236,21 @@ def test_php_goes_through_tls_to_the_database_of_its_address(php_platform, tmp_p
     assert (done.returncode, json.loads(done.stdout)) == (1, verdict.model_dump(mode="json"))
 
 
+@pytest.mark.filterwarnings("ignore:Call to deprecated setex")
+def test_a_verdict_in_the_place_of_ones_own_is_not_taken(php_platform, tmp_path):  # noqa: F811
+    """A genuine one on another submission, where a platform in PHP looks for the result of its task."""
+    (tmp_path / "submission.py").write_text(QUICK)
+    verdict = a_verdict(tmp_path, "rival:1")
+    with redis_server() as server, ThreadPoolExecutor(1) as pool:
+        posted = (str(tmp_path / "submission.py"), "php:1")
+        running = pool.submit(php_platform.run, server.url, verdict.signature.public_key, *posted, timeout_s=30)
+        wait_for(lambda: server.client().llen("live") or running.done(), 20)
+        tell(server.url, verdict, task_id="php:1")
+        done = running.result()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "the answer is a verdict on rival:1, not on php:1\n"
+
+
 @delivers
 def test_a_platform_with_celery_is_told_by_a_task(graded, result_url, key, tmp_path):
     """Its worker stores the verdict that comes to its queue; one that another key signed it keeps aside."""

@@ -82,6 +82,10 @@ while (($raw = $results->get($result)) === false) {
 }
 $verdict = json_decode($raw)->result; // as objects: an empty one and an empty list are not the same
 check_signature($verdict, $keys);
+// Whoever may write to that Redis can put a genuine verdict on something else there. A message that nobody can read has no id.
+if ($verdict->submission_id !== $submission_id && $verdict->code !== 'message.malformed') {
+    finish(1, "the answer is a verdict on $verdict->submission_id, not on $submission_id");
+}
 $points = $verdict->score === null ? "$verdict->code: $verdict->feedback" : "$verdict->score of $verdict->max_score";
 fwrite(STDERR, "$verdict->submission_id $verdict->status: $points\n");
 echo canonical($verdict), "\n";
