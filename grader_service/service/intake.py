@@ -245,7 +245,7 @@ def _refuse(desk: IntakeDesk, body: object, task_id: str | None, code: str, feed
     verdict = desk.signer.sign(verdicts.refused(submission_id, lab_id, code, feedback))
     reply = reply_of(body)
     with desk.store.transaction() as connection:
-        enqueue(
+        letter = enqueue(
             connection,
             None,
             task_id,
@@ -253,8 +253,16 @@ def _refuse(desk: IntakeDesk, body: object, task_id: str | None, code: str, feed
             reply.task if reply else None,
             verdict.model_dump_json(),
         )
-        said = neutralise(feedback[:500])
         named = body.get("learner") if isinstance(body, Mapping) else None
-        learner = neutralise(named[:200]) if isinstance(named, str) else None
-        record(connection, REFUSED, desk.actor, submission_id=submission_id, code=code, feedback=said, learner=learner)
+        record(
+            connection,
+            REFUSED,
+            desk.actor,
+            submission_id=submission_id,
+            code=code,
+            feedback=neutralise(feedback[:500]),
+            learner=neutralise(named[:200]) if isinstance(named, str) else None,
+            letter=letter,
+            verdict_id=verdict.verdict_id,
+        )
     return Taken("refused")

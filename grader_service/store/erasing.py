@@ -12,13 +12,14 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, or_, select, update
 
+from grader_service.model.base import neutralise
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import REFUSED, record_all
 from grader_service.store.noting import note_older
 from grader_service.store.regrade_items import hold_batches
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
-from grader_service.store.removal import remove_submission
+from grader_service.store.removal import hold_blobs, remove_submission
 from grader_service.store.retention_tables import ErasureRow
 from grader_service.store.tables import DeadLetterRow, EventRow, OutboxRow, RunRow, SubmissionRow
 
@@ -44,8 +45,8 @@ class Erasure:
 
 
 def digest_of(learner: str) -> str:
-    """What a note calls a learner: SHA-256 of the id in UTF-8, hexadecimal."""
-    return hashlib.sha256(learner.encode()).hexdigest()
+    """What a note calls a learner: SHA-256 of the id, as it is stored, in UTF-8; hexadecimal."""
+    return hashlib.sha256(neutralise(learner).encode()).hexdigest()
 
 
 def submissions_of(store: Store, learner: str) -> int:
@@ -56,7 +57,7 @@ def submissions_of(store: Store, learner: str) -> int:
     """
     with store.transaction() as connection:
         return connection.execute(
-            select(func.count()).select_from(SubmissionRow).where(SubmissionRow.learner == learner)
+            select(func.count()).select_from(SubmissionRow).where(SubmissionRow.learner == neutralise(learner))
         ).scalar_one()
 
 
@@ -95,7 +96,7 @@ def erase(store: Store, learner: str, actor: str, noted: Callable[[Erasure], str
 
     Args:
         store: where it is.
-        learner: their id, as the platform sends it.
+        learner: their id, as the platform sends it. Ids that are stored as the same (`neutralise`) are of one learner.
         actor: who does it, for the audit trail.
         noted: makes the note, signed JSON.
 
@@ -108,15 +109,14 @@ def erase(store: Store, learner: str, actor: str, noted: Callable[[Erasure], str
     while note_older(store):
         pass
     row = _begin(store, learner)
-    while _some_submissions(store, row.erasure_id, learner):
+    stored = neutralise(learner)
+    while _some_submissions(store, row.erasure_id, stored):
         pass
-    refused = _refused(store, learner)
+    _refused(store, row.erasure_id, stored)
     with store.transaction() as connection:
+        hold_batches(connection, [], also=_naming(connection, [stored], "learners"), read=False)
         others = Counter(
-            selections=_selections(connection, [learner], "learners"),
-            dead_letters=_dead_letters(connection, learner),
-            answers=_refusals(connection, refused),
-            events_stripped=_strip_events(connection, EventRow.id.in_(refused)),
+            selections=_selections(connection, [stored], "learners"), dead_letters=_dead_letters(connection, learner)
         )
         removed = _add(connection, row.erasure_id, others)
         now = connection.execute(select(db_now())).scalar_one()
@@ -154,13 +154,15 @@ def _some_submissions(store: Store, erasure_id: str, learner: str) -> bool:
 
 
 def _hold(connection: Connection, submission_ids: Sequence[str]) -> None:
-    """Batches of re-grades, runs, submissions, until the transaction ends: in the order in which others hold them."""
+    """Batches of re-grades, runs, submissions, graphs, until the transaction ends: in the order in which others do."""
     items = select(RegradeItemRow.id).where(RegradeItemRow.submission_id.in_(submission_ids))
-    hold_batches(connection, connection.execute(items).scalars().all(), read=False)
+    naming = _naming(connection, submission_ids, "submissions")
+    hold_batches(connection, connection.execute(items).scalars().all(), also=naming, read=False)
     runs = select(RunRow.run_id).where(RunRow.submission_id.in_(submission_ids))
     submissions = select(SubmissionRow.submission_id).where(SubmissionRow.submission_id.in_(submission_ids))
     connection.execute(runs.order_by(RunRow.run_id).with_for_update())
     connection.execute(submissions.order_by(SubmissionRow.submission_id).with_for_update())
+    hold_blobs(connection, RunRow.submission_id.in_(submission_ids))
 
 
 def _strip_events(connection: Connection, which: ColumnElement[bool]) -> int:
@@ -172,40 +174,47 @@ def _strip_events(connection: Connection, which: ColumnElement[bool]) -> int:
     return len(events)
 
 
-def _refused(store: Store, learner: str) -> list[int]:
-    """Events of messages of this learner that were refused, so that no submission of them is stored."""
-    found: list[int] = []
+def _refused(store: Store, erasure_id: str, learner: str) -> None:
+    """Removes what is left of messages of this learner that were refused, so that no submission of them is stored."""
     with store.transaction() as connection:
         newest = connection.execute(select(func.max(EventRow.id))).scalar_one() or 0
     for first in range(0, newest, _PAGE):
-        # By ranges of ids: however many events there are, no statement takes long.
+        # By ranges of ids: however many events there are, no statement takes long, or names more than it may.
         page = EventRow.id > first, EventRow.id <= first + _PAGE, EventRow.kind == REFUSED
         with store.transaction() as connection:
             rows = connection.execute(select(EventRow.id, EventRow.detail).where(*page))
-            found += [row.id for row in rows if row.detail.get("learner") == learner]
-    return found
+            theirs = {row.id: row.detail for row in rows if row.detail.get("learner") == learner}
+            if theirs:
+                # Nothing in the details of these is a figure.
+                stripped = update(EventRow).where(EventRow.id.in_(theirs)).values(submission_id=None, detail={})
+                removed = Counter(answers=_refusals(connection, list(theirs.values())))
+                removed["events_stripped"] = connection.execute(stripped).rowcount
+                _add(connection, erasure_id, removed)
 
 
-def _refusals(connection: Connection, events: Sequence[int]) -> int:
-    """Answers with which these messages were refused; how many."""
-    names = select(EventRow.submission_id).where(EventRow.id.in_(events))
-    ids = set(connection.execute(names).scalars())
-    kept = select(OutboxRow.id, OutboxRow.document).where(OutboxRow.verdict_id.is_(None))
-    answers = ((row.id, json.loads(row.document or "{}")) for row in connection.execute(kept))
-    theirs = [number for number, answer in answers if answer.get("submission_id") in ids]
+def _refusals(connection: Connection, refused: Sequence[Mapping[str, Any]]) -> int:
+    """Answers with which messages were refused, given the details of the events; how many."""
+    # By number and content: SQLite gives the number of the last answer again once that is removed.
+    verdicts = {detail["letter"]: detail["verdict_id"] for detail in refused if detail.get("letter") is not None}
+    kept = OutboxRow.id.in_(verdicts), OutboxRow.verdict_id.is_(None)
+    answers = connection.execute(select(OutboxRow.id, OutboxRow.document).where(*kept))
+    theirs = [row.id for row in answers if json.loads(row.document)["verdict_id"] == verdicts[row.id]]
     return connection.execute(delete(OutboxRow).where(OutboxRow.id.in_(theirs))).rowcount
 
 
+def _naming(connection: Connection, gone: Sequence[str], part: str) -> dict[str, dict[str, Any]]:
+    """Selections of batches that name any of these, by the batch's id."""
+    every = connection.execute(select(RegradeBatchRow.batch_id, RegradeBatchRow.selection))
+    return {batch_id: selection for batch_id, selection in every if set(selection.get(part) or ()) & set(gone)}
+
+
 def _selections(connection: Connection, gone: Sequence[str], part: str) -> int:
-    """Batches whose selection names these name nobody in that place; how many there were."""
-    changed = 0
-    for batch_id, selection in connection.execute(select(RegradeBatchRow.batch_id, RegradeBatchRow.selection)).all():
-        named = selection.get(part) or []
-        if set(named) & set(gone):
-            kept = {**selection, part: [ERASED if one in gone else one for one in named]}
-            statement = update(RegradeBatchRow).where(RegradeBatchRow.batch_id == batch_id)
-            changed += connection.execute(statement.values(selection=kept)).rowcount
-    return changed
+    """Batches whose selection names these, and which are held, name nobody in that place; how many there were."""
+    selections = _naming(connection, gone, part)  # read anew: another erasure may have had them before
+    for batch_id, selection in selections.items():
+        kept = {**selection, part: [ERASED if one in gone else one for one in selection[part]]}
+        connection.execute(update(RegradeBatchRow).where(RegradeBatchRow.batch_id == batch_id).values(selection=kept))
+    return len(selections)
 
 
 def _dead_letters(connection: Connection, learner: str) -> int:
@@ -224,7 +233,8 @@ def names(message: bytes, learner: str) -> bool:
         encoded = body[1][: len(body[1]) // 4 * 4]
         texts.append(base64.b64decode(encoded))
     texts += [text.replace(b"\\\\", b"\\").replace(b'\\"', b'"') for text in texts]  # JSON as text in JSON
-    spelled = {re.escape(json.dumps(learner, ensure_ascii=plain).encode()) for plain in (True, False)}
+    written = (json.dumps(learner, ensure_ascii=plain) for plain in (True, False))
+    spelled = {re.escape(text.encode(errors="surrogatepass")) for text in written}
     says = re.compile(rb'"learner"\s*:\s*(?:' + b"|".join(sorted(spelled)) + b")")
     return any(says.search(text) for text in texts)
 

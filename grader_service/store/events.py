@@ -9,7 +9,7 @@ from grader_service.store.clock import db_now
 from grader_service.store.tables import EventRow, table_of
 
 REFUSED = "refused"
-"""A message that was answered and not stored; its detail names the learner, so that an erasure finds it."""
+"""A message that was answered and not stored; its detail names learner and answer, so that an erasure finds both."""
 _ADD = insert(table_of(EventRow)).values(at=db_now())
 
 

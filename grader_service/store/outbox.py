@@ -43,21 +43,20 @@ def enqueue(
     reply_queue: str | None,
     reply_task: str | None,
     document: str | None = None,
-) -> None:
-    """Adds an answer: a stored verdict by its id, or the document of a refusal."""
+) -> int | None:
+    """Adds an answer: a stored verdict by its id, or the document of a refusal; its number, none where nobody waits."""
     if task_id is None and reply_queue is None:
-        return
-    connection.execute(
-        insert(OutboxRow).values(
-            verdict_id=verdict_id,
-            document=document,
-            task_id=task_id,
-            reply_queue=reply_queue,
-            reply_task=reply_task,
-            attempts=0,
-            not_before=db_now(),
-        )
+        return None
+    added = insert(OutboxRow).values(
+        verdict_id=verdict_id,
+        document=document,
+        task_id=task_id,
+        reply_queue=reply_queue,
+        reply_task=reply_task,
+        attempts=0,
+        not_before=db_now(),
     )
+    return connection.execute(added.returning(OutboxRow.id)).scalar_one()
 
 
 def due(store: Store, limit: int = 100, *, verdict_id: str | None = None) -> list[Letter]:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, Select, insert, select, update
+from sqlalchemy import Connection, Select, insert, or_, select, update
 
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import BatchState, ItemState, comparable
@@ -35,19 +35,22 @@ def hold_batch(connection: Connection, claim: "Claim") -> bool:
     return connection.execute(needed).scalar_one_or_none() == claim.run_id
 
 
-def hold_batches(connection: Connection, item_ids: Sequence[int], *, read: bool = True) -> None:
+def hold_batches(
+    connection: Connection, item_ids: Sequence[int], *, also: Collection[str] = (), read: bool = True
+) -> None:
     """The same for the batches of several items, in the order in which all who lock several do.
 
     Args:
         connection: of a transaction.
         item_ids: of the items.
+        also: ids of other batches.
         read: whether others who only keep them from being paused or ended may do so too.
     """
-    if item_ids:
+    if item_ids or also:
         ours = select(RegradeItemRow.batch_id).where(RegradeItemRow.id.in_(item_ids))
         connection.execute(
             select(RegradeBatchRow.batch_id)
-            .where(RegradeBatchRow.batch_id.in_(ours))
+            .where(or_(RegradeBatchRow.batch_id.in_(ours), RegradeBatchRow.batch_id.in_(also)))
             .order_by(RegradeBatchRow.started_at, RegradeBatchRow.batch_id)
             .with_for_update(read=read)
         )

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, String, cast, delete, select, update
+from sqlalchemy import ColumnElement, Connection, String, cast, delete, select, update
 
 from grader_service.store.clock import db_now
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
@@ -11,8 +11,26 @@ from grader_service.store.retention_tables import EvidenceBlobRow
 from grader_service.store.tables import BlobRow, EvidenceRow, OutboxRow, RunRow, SubmissionRow, VerdictRow, WaiterRow
 
 
+def hold_blobs(connection: Connection, runs: ColumnElement[bool]) -> None:
+    """Blobs to which evidence of these runs refers, until the transaction ends: in the order in which runs bring them.
+
+    Call it once for all that a transaction removes, and before it is looked who else needs them: a run that brings one
+    again waits, or has noted it by then.
+
+    Args:
+        connection: of the transaction.
+        runs: a condition on `RunRow`.
+    """
+    theirs = select(EvidenceBlobRow.sha256).join(RunRow, RunRow.run_id == EvidenceBlobRow.run_id).where(runs)
+    held = select(BlobRow.sha256).where(BlobRow.sha256.in_(theirs)).order_by(BlobRow.sha256)
+    connection.execute(held.with_for_update()).all()
+
+
 def empty_evidence(connection: Connection, run_id: str) -> None:
-    """Removes the document of a run's evidence and what it alone refers to; that there was evidence stays known."""
+    """Removes the document of a run's evidence and what it alone refers to; that there was evidence stays known.
+
+    Call `hold_blobs` before.
+    """
     emptied = update(EvidenceRow).where(EvidenceRow.run_id == run_id)
     connection.execute(emptied.values(document=b"", removed_at=db_now()))
     _release_blobs(connection, [run_id])
@@ -21,7 +39,8 @@ def empty_evidence(connection: Connection, run_id: str) -> None:
 def remove_submission(connection: Connection, submission_id: str) -> Counter[str]:
     """Removes a submission with its runs, evidence, verdicts and answers; returns how many rows of each kind.
 
-    Its events stay. A runner or judge that is at work on it finds that its claim does not hold any more.
+    Its events stay. A runner or judge that is at work on it finds that its claim does not hold any more. Call
+    `hold_blobs` before.
     """
     runs = connection.execute(select(RunRow.run_id).where(RunRow.submission_id == submission_id)).scalars().all()
     removed = Counter({"submissions": 1, "blobs": _release_blobs(connection, runs)})
@@ -42,11 +61,8 @@ def remove_submission(connection: Connection, submission_id: str) -> Counter[str
 def _release_blobs(connection: Connection, run_ids: Sequence[str]) -> int:
     """Blobs to which only these runs' evidence referred are removed; returns how many."""
     referred = delete(EvidenceBlobRow).where(EvidenceBlobRow.run_id.in_(run_ids)).returning(EvidenceBlobRow.sha256)
-    digests = set(connection.execute(referred).scalars())
-    # Held before it is looked who needs them: a run that brings one again waits, or has noted it by then.
-    held = select(BlobRow.sha256).where(BlobRow.sha256.in_(digests)).order_by(BlobRow.sha256)
     removed = 0
-    for digest in connection.execute(held.with_for_update()).scalars().all():
+    for digest in sorted(set(connection.execute(referred).scalars())):
         needed = (
             select(EvidenceBlobRow.run_id).where(EvidenceBlobRow.sha256 == digest).exists(),
             # Lab documents of batches are kept among them.

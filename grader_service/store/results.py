@@ -107,6 +107,8 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
     The verdict of a run that serves a re-grade is kept aside: the batch decides whether it comes in force.
     """
     with store.transaction() as connection:
+        if claim.item_id is not None:
+            regrade_items.hold_batch(connection, claim)
         done = connection.execute(
             update(RunRow)
             .where(*held(claim))

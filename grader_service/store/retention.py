@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from itertools import takewhile
 
 from sqlalchemy import Connection, Select, delete, select
+from sqlalchemy.orm import InstrumentedAttribute
 
 from grader_service.store import event_totals
 from grader_service.store.clock import days_ago
@@ -11,7 +12,7 @@ from grader_service.store.engine import Store
 from grader_service.store.noting import all_noted
 from grader_service.store.one_by_one import one_by_one, tell
 from grader_service.store.regrade_tables import open_items
-from grader_service.store.removal import empty_evidence, remove_submission
+from grader_service.store.removal import empty_evidence, hold_blobs, remove_submission
 from grader_service.store.tables import ENDED, EventRow, EvidenceRow, OutboxRow, RunRow, SubmissionRow, VerdictRow
 
 Step = Callable[[Store, float, int, Collection[str]], int]
@@ -59,7 +60,7 @@ def remove_evidence(store: Store, days: float, most: int, leaving: Collection[st
         )
         .order_by(EvidenceRow.created_at)
     )
-    return _each(store, chosen.limit(most), empty_evidence, "runs whose evidence is old enough to go")
+    return _each(store, chosen.limit(most), RunRow.run_id, empty_evidence, "runs whose evidence is old enough to go")
 
 
 def remove_verdicts(store: Store, days: float, most: int, leaving: Collection[str] = ()) -> int:
@@ -78,14 +79,23 @@ def remove_verdicts(store: Store, days: float, most: int, leaving: Collection[st
         )
         .order_by(VerdictRow.created_at)
     )
-    return _each(store, chosen.limit(most), remove_submission, "submissions whose verdict is old enough to go")
+    what = "submissions whose verdict is old enough to go"
+    return _each(store, chosen.limit(most), RunRow.submission_id, remove_submission, what)
 
 
-def _each(store: Store, chosen: Select[str], act: Callable[[Connection, str], object], what: str) -> int:
+def _each(
+    store: Store,
+    chosen: Select[str],
+    named: InstrumentedAttribute[str],
+    act: Callable[[Connection, str], object],
+    what: str,
+) -> int:
+    """Removes each of what is chosen, whose name stands in this column of its runs."""
     with store.transaction() as connection:
         # Submissions are held first, as by whoever asks for one again or grades it again; those in use are passed over.
         held = chosen.with_for_update(skip_locked=True, of=SubmissionRow)
         names = connection.execute(held).scalars().all()
+        hold_blobs(connection, named.in_(names))
         left = one_by_one(connection, names, lambda name: act(connection, name), str)
     tell(left, what, len(names) - len(left))
     return len(names)

@@ -34,7 +34,7 @@ class ErasureRow(Base):
 
     erasure_id: Mapped[str] = mapped_column(String(32), primary_key=True)
     learner_sha256: Mapped[str] = mapped_column(String(64), index=True)
-    """Of the learner's id, in UTF-8."""
+    """Of the learner's id, as it is stored, in UTF-8."""
     begun_at: Mapped[float] = mapped_column(Float(53))
     removed: Mapped[dict[str, int]] = mapped_column(JSON)
     """How many rows of each kind so far."""

@@ -51,12 +51,13 @@ def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
         .where(RunRow.lease_until.is_not(None), RunRow.lease_until < db_now(), RunRow.state.in_(_STAGE))
         .order_by(RunRow.priority, RunRow.cohort)  # in which their cohorts are charged
         .limit(_BATCH)
-        .with_for_update(skip_locked=True)
     )
     with store.transaction() as connection:
-        rows = connection.execute(expired).all()
-        # Before the first one waits in the queue again, where an operator who holds the batch of the next may want it.
-        hold_batches(connection, [row.item_id for row in rows if row.item_id is not None])
+        found = connection.execute(expired).all()
+        # Before the runs: operators, and whoever erases a learner, lock a batch before its runs.
+        hold_batches(connection, [row.item_id for row in found if row.item_id is not None])
+        still = expired.where(RunRow.run_id.in_([row.run_id for row in found]))
+        rows = connection.execute(still.with_for_update(skip_locked=True)).all()
         unfit = devices.quarantined(connection) if rows else set()
 
         def take_back(row: Row[Any]) -> None:

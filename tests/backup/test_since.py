@@ -10,6 +10,7 @@ from grader_service.backup import making
 from grader_service.backup.journal import note_erasure
 from grader_service.errors import ConfigurationError, InfrastructureError
 from grader_service.key_folder import rotate
+from grader_service.model.base import neutralise
 from grader_service.store import attempts, backups, erasing, leases, operations, outbox, reconciling, results
 from grader_service.store.acceptance import Repeated, run_row
 from grader_service.store.clock import db_now
@@ -150,6 +151,18 @@ def test_a_learner_who_was_erased_since_stays_erased(owned, empty):
     assert done.adopted.erased == 1
     assert set(empty.in_force()) == {"s:2", "s:3"}
     assert erasing.notes_about(empty.store, "bob") == [json.loads(note)]
+
+
+def test_a_learner_whose_id_was_made_safe_to_show_stays_erased(owned, empty):
+    """What stands in the journal is of the id as it is stored."""
+    sent = "bob\u200f"
+    owned.grade(1, learner=neutralise(sent))
+    owned.back_up()
+    note = erasing.erase(owned.store, sent, "eve", lambda done: json.dumps({"of": done.learner_sha256}))
+    note_erasure(owned.place, json.loads(note)["of"], backups.now(owned.store), note)
+    assert empty.restore().adopted.erased == 1
+    assert empty.in_force() == {}
+    assert erasing.notes_about(empty.store, sent) == [json.loads(note)]
 
 
 def test_an_entry_of_a_newer_version_is_refused(owned, empty, monkeypatch):

@@ -4,7 +4,7 @@ import json
 import threading
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.model.regrade import BatchState, ItemState
@@ -44,6 +44,7 @@ from tests.regrade.desk import (
     worked_off,
 )
 from tests.services.postgres_server import somebody_waits
+from tests.store.test_store import a_verdict
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -92,6 +93,14 @@ def fail(desk, claim, max_attempts=3):
 
 def fail_for_good(desk, claim):
     return fail(desk, claim, max_attempts=1)
+
+
+def store_verdict(desk, claim):
+    return results.store_verdict(desk.store, claim, a_verdict(claim.submission_id))
+
+
+def expire(desk, _):
+    return sweep.expire_leases(desk.store, max_attempts=3, delay_s=0.0)
 
 
 def retry(desk, _):
@@ -296,6 +305,28 @@ def test_who_waits_for_a_batch_holds_nothing_of_it(desk, released, act, expected
     assert done == [expected]
     assert set(run_states(desk).values()) == {RunState.CANCELLED}
     assert not counts(desk, batch_id).get(ItemState.WORKING)
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+@pytest.mark.parametrize("act", [store_verdict, expire])
+def test_who_holds_a_batch_gets_its_runs(desk, released, act):
+    """Whoever stores a verdict, or takes a run back whose lease ended, holds no run while waiting for its batch."""
+    batch_id, claim = released
+    if act is store_verdict:
+        assert results.store_evidence(desk.store, claim, *evidence_for(desk, claim), {})
+        claim = leases.claim(desk.store, "judge", "judge", 60.0)
+    else:
+        overwrite(desk.store, RunRow, RunRow.run_id == claim.run_id, lease_until=0.0)
+    done = []
+    other = threading.Thread(target=lambda: done.append(act(desk, claim)))
+    with desk.store.transaction() as operator:
+        regrade_states.locked(operator, batch_id, "cancelled", (BatchState.RUNNING,))
+        other.start()
+        wait_for(lambda: somebody_waits(desk.store.engine), 20.0)
+        operator.execute(select(RunRow.state).where(RunRow.run_id == claim.run_id).with_for_update()).one()
+    other.join(30.0)
+    assert done == [1]
+    assert run_states(desk)[claim.run_id] == (RunState.DONE if act is store_verdict else RunState.RUN_QUEUED)
 
 
 def test_a_run_that_ends_after_its_item_was_given_up_changes_nothing(desk, released):

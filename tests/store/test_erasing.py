@@ -4,9 +4,10 @@ import base64
 import hashlib
 import json
 import sqlite3
+import threading
 
 import pytest
-from sqlalchemy import select, table, text, update
+from sqlalchemy import JSON, delete, insert, literal, select, table, text, update
 
 from checks.registry import Registry
 from grader_service.model.regrade import ItemState
@@ -23,13 +24,18 @@ from grader_service.store import (
     results,
 )
 from grader_service.store.artifacts import ArtifactStore
+from grader_service.store.engine import Store
 from grader_service.store.erasing import ERASED, Erasure
+from grader_service.store.events import REFUSED
 from grader_service.store.references import unreferenced
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
-from grader_service.store.tables import BlobRow, EventRow, OutboxRow, RunRow, SubmissionRow
-from tests.regrade.desk import read
+from grader_service.store.tables import BlobRow, EventRow, OutboxRow, RunRow, SubmissionRow, table_of
+from tests.factories import message
+from tests.regrade.desk import overwrite, read
+from tests.services.postgres_server import somebody_waits
 from tests.store.aged import OF_SUBMISSIONS, a_batch, graded
 from tests.store.test_store import a_submission, accept, count
+from tests.waiting import wait_for
 
 ANN = "ann@example.org"
 
@@ -223,3 +229,143 @@ def test_an_answer_whose_verdict_is_gone_is_dropped(store):
     graded(store, 2, learner="bob")
     assert [letter.task_id for letter in outbox.due(store)] == ["task-2"]
     assert count(store, OutboxRow) == 1
+
+
+def test_an_id_that_intake_made_safe_to_show(store, intake):
+    """It is found as it was sent: in submissions and selections as they are stored, in dead letters as they came."""
+    sent = "anna\u200f@example.org"
+    graded(store, 3, learner="bob")
+    assert receive(intake, message("s:1", "x = 1", learner=sent), "live", "task").kind == "accepted"
+    refused = {"submission_id": "s:2", "lab": "none", "learner": sent, "artifact": {}}
+    assert receive(intake, refused, "live", "task").kind == "refused"
+    dead_letters.keep(store, a_message(sent), "live", None, "the grader failed on it")
+    a_batch(store, "s:3", learners=(sent,))
+    assert erasing.submissions_of(store, sent) == 1
+    removed = erase(store, sent)["removed"]
+    assert {kind: removed.get(kind) for kind in ("submissions", "answers", "selections", "dead_letters")} == {
+        "submissions": 1, "answers": 1, "selections": 1, "dead_letters": 1,
+    }  # fmt: skip
+    assert "anna" not in dump(store)
+    assert len(erasing.notes_about(store, sent)) == 1
+
+
+def test_an_id_that_is_no_text_is_looked_for(store):
+    """A shell gives bytes that are no UTF-8 as lone surrogates; JSON may hold some as well."""
+    dead_letters.keep(store, a_message("ann\udcff"), "live", None, "the grader failed on it")
+    assert erase(store, "ann\udcff")["removed"] == {"dead_letters": 1}
+
+
+def test_refusals_of_others_stay(store, intake):
+    """Also where neither message had an id that could be answered with, or both had the same."""
+    for learner in (ANN, "bob"):
+        for submission_id in ("no id", "s:1"):
+            body = {"submission_id": submission_id, "lab": "none", "learner": learner, "artifact": {}}
+            assert receive(intake, body, "live", f"{learner} {submission_id}").kind == "refused"
+    assert erase(store)["removed"] == {"answers": 2, "events_stripped": 2}
+    assert [letter.task_id for letter in outbox.due(store)] == ["bob no id", "bob s:1"]
+
+
+def test_a_number_that_was_given_to_another_answer(store, intake):
+    """SQLite gives the number of the last answer again, once that is removed."""
+    refused = {"submission_id": "no id", "lab": "none", "artifact": {}}
+    assert receive(intake, refused | {"learner": ANN}, "live", "ann").kind == "refused"
+    ((number,),) = read(store, OutboxRow.id)
+    with store.transaction() as connection:
+        connection.execute(delete(OutboxRow))
+    assert receive(intake, refused | {"learner": "bob"}, "live", "bob").kind == "refused"
+    overwrite(store, OutboxRow, id=number)
+    assert erase(store)["removed"] == {"events_stripped": 1}
+    assert [letter.task_id for letter in outbox.due(store)] == ["bob"]
+
+
+def test_who_was_refused_often(store):
+    """More often than a statement has room for parameters."""
+    often = 70_000
+    number = select(literal(1).label("number")).cte(recursive=True)
+    number = number.union_all(select(number.c.number + 1).where(number.c.number < often))
+    refused = select(literal(0.0), literal(REFUSED), literal("intake"), literal({"learner": ANN}, JSON))
+    columns = ["at", "kind", "actor", "detail"]
+    with store.transaction() as connection:
+        connection.execute(insert(table_of(EventRow)).from_select(columns, refused.select_from(number)))
+    assert erase(store)["removed"] == {"events_stripped": often}
+    assert erase(store)["removed"] == {}
+
+
+class TestTogether:
+    """What others do in the same moment, each in a transaction of its own: PostgreSQL only."""
+
+    @pytest.fixture
+    def store(self, postgres_url):
+        """One database."""
+        opened = Store(postgres_url)
+        yield opened
+        opened.close()
+
+    def test_two_whose_ids_a_selection_names(self, store):
+        """Neither comes back while the other is erased."""
+        a_batch(store, graded(store, 3, learner="eve"), learners=(ANN, "bob"))
+        other, meanwhile = self.erasing_bob(store)
+
+        def while_other_waits(done):
+            meanwhile()
+            return noted(done)
+
+        erasing.erase(store, ANN, "operator:eve", while_other_waits)
+        other.join(60)
+        assert read(store, RegradeBatchRow.selection)[0][0]["learners"] == [ERASED, ERASED]
+
+    def test_two_whose_submissions_a_selection_names(self, store, monkeypatch):
+        """Nor do theirs, where the batch holds no item of either."""
+        for number, learner in enumerate((ANN, "bob", "eve"), start=1):
+            graded(store, number, learner=learner)
+        a_batch(store, "s:3", submissions=("s:1", "s:2"))
+        other, meanwhile = self.erasing_bob(store)
+        remove = erasing.remove_submission
+
+        def while_other_waits(connection, submission_id):
+            if submission_id == "s:1":
+                meanwhile()
+            return remove(connection, submission_id)
+
+        monkeypatch.setattr(erasing, "remove_submission", while_other_waits)
+        erase(store)
+        other.join(60)
+        assert read(store, RegradeBatchRow.selection)[0][0]["submissions"] == [ERASED, ERASED]
+
+    def erasing_bob(self, store):
+        """A thread that does it, and what starts it and returns once it waits or is done."""
+        other = threading.Thread(target=erase, args=(store, "bob"))
+
+        def start():
+            other.start()
+            wait_for(lambda: not other.is_alive() or somebody_waits(store.engine), 10)
+
+        return other, start
+
+    def test_batches_that_name_submissions_are_held_before_runs(self, store):
+        """Whoever has such a batch gets what it holds of the learner as well."""
+        run_id = read(store, RunRow.run_id, where=[RunRow.submission_id == graded(store, 1, learner=ANN)])[0][0]
+        a_batch(store, graded(store, 2, learner="bob"), submissions=("s:1",))
+        other = threading.Thread(target=erase, args=(store,))
+        with store.transaction() as connection:
+            connection.execute(select(RegradeBatchRow.batch_id).with_for_update()).one()
+            other.start()
+            wait_for(lambda: somebody_waits(store.engine), 10)
+            connection.execute(select(RunRow.run_id).where(RunRow.run_id == run_id).with_for_update()).one()
+        other.join(60)
+        assert read(store, SubmissionRow.submission_id) == [("s:2",)]
+
+    def test_graphs_are_held_in_the_order_in_which_runs_bring_them(self, store):
+        """Those of all submissions before the first is removed."""
+        first, second = sorted((b"1", b"2"), key=lambda graph: hashlib.sha256(graph).hexdigest())
+        graded(store, 1, learner=ANN, graph=second)
+        graded(store, 2, learner=ANN, graph=first)
+        done = []
+        other = threading.Thread(target=lambda: done.append(erase(store)))
+        with store.transaction() as connection:
+            results.store_blob(connection, hashlib.sha256(first).hexdigest(), first)
+            other.start()
+            wait_for(lambda: somebody_waits(store.engine), 10)
+            results.store_blob(connection, hashlib.sha256(second).hexdigest(), second)
+        other.join(60)
+        assert done[0]["removed"]["blobs"] == 2

@@ -186,6 +186,7 @@ class TestTogether:
         """The second one sees that nobody needs it any more."""
         first, second = (run_of(store, graded(store, number, learner=f"l{number}")) for number in (1, 2))
         with store.transaction() as one:
+            removal.hold_blobs(one, RunRow.run_id == first)
             removal.empty_evidence(one, first)
             done = threading.Thread(target=self.emptied, args=(store, second))
             done.start()
@@ -195,7 +196,27 @@ class TestTogether:
 
     def emptied(self, store, run_id):
         with store.transaction() as connection:
+            removal.hold_blobs(connection, RunRow.run_id == run_id)
             removal.empty_evidence(connection, run_id)
+
+    @pytest.mark.parametrize("remove", [retention.remove_evidence, retention.remove_verdicts])
+    def test_graphs_are_held_in_the_order_in_which_runs_bring_them(self, store, remove):
+        """Those of all that goes before the first of it is removed."""
+        first, second = sorted((b"1", b"2"), key=lambda graph: hashlib.sha256(graph).hexdigest())
+        for number, graph in ((1, second), (2, first)):
+            graded(store, number, learner=f"l{number}", graph=graph)
+        age(store, EvidenceRow, "created_at", 31)
+        age(store, VerdictRow, "created_at", 31)
+        done = []
+        other = threading.Thread(target=lambda: done.append(remove(store, 30, MOST)))
+        with store.transaction() as run:
+            results.store_blob(run, hashlib.sha256(first).hexdigest(), first)
+            other.start()
+            wait_for(lambda: somebody_waits(store.engine), 10)
+            results.store_blob(run, hashlib.sha256(second).hexdigest(), second)
+        other.join(60)
+        assert done == [2]
+        assert count(store, BlobRow) == 0
 
 
 class TestArtifacts:
