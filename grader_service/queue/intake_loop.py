@@ -33,10 +33,12 @@ _BLOCK_S = 1.0
 _BATCH = 32
 _TRIES = 6
 """About six seconds; then other messages get their turn."""
+_AWHILE_S = 0.25
+"""Where all that was looked at has to come again, the next look is not at once."""
 _IN_PLACE = threading.Lock()
 """At the limit, one consumer of a process is enough: they would handle the same messages."""
 
-Handler = Callable[[Sequence[Envelope], Purpose], None]
+Handler = Callable[[Sequence[Envelope], Purpose], Sequence[bool]]
 Refuser = Callable[[Unreadable], None]
 Keeper = Callable[[bytes, Purpose, str | None, str], None]
 
@@ -46,7 +48,8 @@ class IntakeLoop:
 
     Args:
         redis: a client of its own.
-        handle: takes messages in; raises `InfrastructureError` when they should be tried again.
+        handle: takes messages in; says of each whether that is done, or it should come again later, and raises
+            `InfrastructureError` when all of them should be tried again.
         refuse: answers a message that is no Celery message, if it has a task id, and counts it.
         keep: keeps a message that cannot be handled for an operator, with its queue, its task's id and the reason.
         alive_s: a consumer that was not heard of for this long is taken for dead.
@@ -94,7 +97,11 @@ class IntakeLoop:
             log.warning("intake_broker_lost", error=str(error)[:200])  # another consumer finds it
 
     def take(self, *, block_s: float = 0.0) -> bool:
-        """Takes what comes next: what is in hand already, then live, then regrade. False when nothing was handled."""
+        """Takes what comes next: what is in hand already, then live, then regrade. False when nothing was handled.
+
+        Args:
+            block_s: how long to wait for a message where there is none.
+        """
         try:
             return self._take_moved(block_s)
         except OutOfMemoryError:
@@ -108,12 +115,16 @@ class IntakeLoop:
             held = self._redis.lrange(self._own(purpose), 0, -1)
             if held:
                 return self._work(held[::-1], purpose)
+        later = False
         for purpose in QUEUES:
             for step in _STEPS:
                 moved = self._move(f"{purpose}{step}", purpose)
-                if moved:
-                    return self._work(moved, purpose)
-        if block_s > 0:
+                if moved and self._work(moved, purpose):
+                    return True
+                later |= bool(moved)
+        if later:
+            self._stop.wait(min(_AWHILE_S, block_s))
+        elif block_s > 0:
             # Waits on the queue that must be quick; the other is looked at once per wait.
             raw = self._redis.blmove("live", self._own("live"), block_s, "RIGHT", "LEFT")
             if raw is not None:
@@ -175,27 +186,30 @@ class IntakeLoop:
         return moved
 
     def _work(self, messages: Sequence[bytes], purpose: Purpose) -> bool:
-        """Handles what is in hand and removes it; that for which our side is not ready goes to the end of its queue."""
-        all_done = True
+        """Handles what is in hand and removes it; what has to come again goes to the end of its queue.
+
+        False where that is so for all of them.
+        """
+        any_done = False
         for raw, done in self._handled(messages, purpose, _TRIES):
-            all_done &= done
+            any_done |= done
             if done:
                 self._redis.lrem(self._own(purpose), -1, raw)
             elif not self._stop.is_set():
                 self._redis.lmove(self._own(purpose), purpose, "RIGHT", "LEFT")
-        return all_done
+        return any_done
 
     def _handled(self, messages: Sequence[bytes], purpose: Purpose, tries: int) -> Iterator[tuple[bytes, bool]]:
         """Handles messages, together or else one by one; says of each whether that is done, in their order."""
         if len(messages) > 1:
             try:
-                self._handle([open_envelope(raw) for raw in messages], purpose)
+                done = self._handle([open_envelope(raw) for raw in messages], purpose)
             except RedisError:
                 raise
             except Exception as error:  # noqa: BLE001 - by itself, each message shows whether it is the one
                 log.info("batch_taken_apart", messages=len(messages), error=f"{type(error).__name__}: {error}"[:200])
             else:
-                yield from ((raw, True) for raw in messages)
+                yield from zip(messages, done, strict=True)
                 return
         for raw in messages:
             yield raw, self._handled_one(raw, purpose, tries)
@@ -208,7 +222,7 @@ class IntakeLoop:
             kept = raw if problem.task_id is None else None  # its sender is told
             return self._tried(partial(self._give_up, kept, purpose, problem), problem.task_id, tries)
         try:
-            return self._tried(partial(self._handle, [envelope], purpose), envelope.task_id, tries)
+            return self._tried(lambda: all(self._handle([envelope], purpose)), envelope.task_id, tries)
         except RedisError:
             raise
         except Exception as error:
@@ -218,24 +232,26 @@ class IntakeLoop:
             bug = Unreadable(reason, envelope.task_id)
             return self._tried(partial(self._give_up, raw, purpose, bug), envelope.task_id, tries)
 
-    def _give_up(self, raw: bytes | None, purpose: Purpose, problem: Unreadable) -> None:
+    def _give_up(self, raw: bytes | None, purpose: Purpose, problem: Unreadable) -> bool:
         if raw is not None:
             self._keep(raw, purpose, problem.task_id, str(problem))
         self._refuse(problem)
+        return True
 
-    def _tried(self, work: Callable[[], None], task_id: str | None, tries: int) -> bool:
-        """Tries until our own failure has passed, for a while; the message stays where it is meanwhile."""
+    def _tried(self, work: Callable[[], bool], task_id: str | None, tries: int) -> bool:
+        """Tries until our own failure has passed, for a while; the message stays where it is meanwhile.
+
+        Whether the work is done.
+        """
         for number in range(tries):
             if number:
                 if self._stop.wait(0.1 * 2**number):
                     return False
                 self._beat()
             try:
-                work()
+                return work()
             except (InfrastructureError, ConfigurationError) as error:
                 log.warning("intake_waits", task_id=task_id, error=str(error)[:300])
-            else:
-                return True
         return False
 
     def _beat(self) -> None:

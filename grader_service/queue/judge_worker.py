@@ -5,6 +5,7 @@ import socket
 import threading
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 import structlog
@@ -50,6 +51,9 @@ from grader_service.store.engine import Store
 
 log = structlog.get_logger(__name__)
 
+_SENDING_S = 2.0
+"""Seconds that a child waits until its answer is sent."""
+
 
 def judge_worker(settings: Settings, *, children: int = 1) -> int:
     """Works until a signal ends it.
@@ -93,24 +97,24 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
         # One that is away was waited for already.
         memory=lambda: fullness({name: redis for name, redis in servers.items() if name not in readiness.missing}),
         folders={"artifacts": folder} if (folder := desk.artifacts.folder) else {},
-        chores=lambda: sweeper.failing | removing.failing,
+        chores=lambda: sweeper.failing | sending.failing | removing.failing,
     )
     chores = [
         ("ready", readiness.look),
         *common_chores(store, app, wiring.retry_policy(settings), settings.lease_s, readiness),
-        *judges_chores(post, readiness),
         ("hearing", hearing.look),
     ]
     sweeper = Sweeper(chores, settings.sweep_s)
     register_judge(app, Child(settings, owner))
     log.info("judge_starts", owner=owner, children=children)
     store.close()
-    intake = Intake(settings, app, desk, sweeper)
-    # Beside the other chores, which need not wait for an object store.
+    # Beside the other chores, which need not wait for a place of backups that hangs, or for an object store.
+    sending = Sweeper(judges_chores(post, readiness), settings.sweep_s)
+    intake = Intake(settings, app, desk, sending)
     collector = Collector(store, desk.artifacts, settings.keep_artifact_days)
     retention = Retention(store, wiring.keeping(settings))
     removing = Sweeper([("collect", collector.look), ("retain", retention.look)], collecting.EVERY_S)
-    status = serve(app, JUDGE_QUEUES, name="judge", hands=hands, companions=[intake, sweeper, removing])
+    status = serve(app, JUDGE_QUEUES, name="judge", hands=hands, companions=[intake, sweeper, sending, removing])
     if hearing.lost:
         return 1
     readiness.end()
@@ -131,6 +135,8 @@ class Child:
         self._pid = 0
         self._desk: JudgeDesk
         self._post: Post
+        self._thread: ThreadPoolExecutor
+        self._sending: Future[int] | None
 
     def __call__(self) -> Verdict | None:
         """Judges the run that should come next, and sends what is due."""
@@ -145,24 +151,35 @@ class Child:
                 judging=JudgeProcess(),
             )
             self._post = _post(self._settings, self._desk.store)
+            self._thread, self._sending = ThreadPoolExecutor(1, "answers"), None
             self._pid = os.getpid()
         verdict = judge_next(self._desk)
         if verdict is not None:
-            try:
-                # Only its own: thousands of answers of a batch must not come between two learners.
-                self._post.deliver_due(verdict_id=verdict.verdict_id)
-            except InfrastructureError as error:
-                log.warning("answer_waits", verdict_id=verdict.verdict_id, error=str(error)[:300])
+            self._send(verdict.verdict_id)
         return verdict
+
+    def _send(self, verdict_id: str) -> None:
+        """Sends answers with this verdict, only these: thousands of a batch must not come between two learners.
+
+        In a thread, since a place of backups may hang for ever: judging goes on, and the parent sends what waits. The
+        process ends by `os._exit`, which waits for no thread.
+        """
+        if self._sending is not None and not self._sending.done():
+            return
+        self._sending = self._thread.submit(self._post.deliver_due, verdict_id=verdict_id)
+        try:
+            self._sending.result(_SENDING_S)
+        except (InfrastructureError, TimeoutError) as error:
+            log.warning("answer_waits", verdict_id=verdict_id, error=f"{type(error).__name__}: {error}"[:300])
 
 
 class Intake:
     """The threads that take platform messages in."""
 
-    def __init__(self, settings: Settings, app: Celery, desk: IntakeDesk, sweeper: Sweeper) -> None:
+    def __init__(self, settings: Settings, app: Celery, desk: IntakeDesk, sending: Sweeper) -> None:
         self._app = app
         self._desk = desk
-        self._sweeper = sweeper
+        self._sending = sending
         self._loops = [
             IntakeLoop(wiring.open_redis(settings), self._handle, self._refuse, self._keep, alive_s=settings.lease_s)
             for _ in range(settings.intake_threads)
@@ -185,17 +202,18 @@ class Intake:
             if thread.ident is not None:
                 thread.join(timeout=30.0)
 
-    def _handle(self, envelopes: Sequence[Envelope], purpose: Purpose) -> None:
+    def _handle(self, envelopes: Sequence[Envelope], purpose: Purpose) -> list[bool]:
         messages = [(envelope.submission, envelope.task_id) for envelope in envelopes]
-        kinds = {taken.kind for taken in receive_all(self._desk, messages, purpose)}
+        kinds = [taken.kind for taken in receive_all(self._desk, messages, purpose)]
         if "accepted" in kinds and not plenty(self._app, "run", purpose):
             announce_waiting(self._store, self._app, limit=len(envelopes))
-        if kinds - {"accepted"}:
-            self._sweeper.nudge()  # an answer is due at once
+        if {"repeated", "refused"} & set(kinds):
+            self._sending.nudge()  # an answer is due at once
+        return [kind != "away" for kind in kinds]
 
     def _refuse(self, problem: Unreadable) -> None:
         refuse_unreadable(self._desk, str(problem), problem.task_id)
-        self._sweeper.nudge()
+        self._sending.nudge()
 
     def _keep(self, raw: bytes, purpose: Purpose, task_id: str | None, reason: str) -> None:
         dead_letters.keep(self._store, raw, purpose, task_id, reason)

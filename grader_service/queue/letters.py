@@ -1,7 +1,8 @@
 """Delivers answers: the result of the platform's own task, and the message to the queue that it named."""
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 import structlog
 from celery import Celery, states
@@ -35,9 +36,18 @@ class Post:
         app: of `make_answers_app`.
         most_unread: answers that may lie in one queue; further ones wait in the database.
         journal: keeps each answer before it is sent.
+        clock: seconds that never go back.
     """
 
-    def __init__(self, store: Store, app: Celery, most_unread: int, journal: Journal | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        app: Celery,
+        most_unread: int,
+        journal: Journal | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         self._store = store
         self._journal = journal
         self._app = app
@@ -73,7 +83,10 @@ class Post:
     def _deliver(self, letters: Sequence[Letter]) -> tuple[int, bool]:
         """How many of them were sent, and whether Redis was there."""
         if self._journal is not None and letters:
+            began = self._clock()
             self._journal.keep(letters)
+            if self._clock() - began > outbox.HELD_S:
+                return 0, True  # it hung: they are others' by now, may have been changed, and are read again
         sent, there = [], True
         full: set[str] = set()
         for letter in letters:

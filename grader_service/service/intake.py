@@ -30,6 +30,7 @@ from grader_service.signing import Signer
 from grader_service.store.acceptance import Accepted, Arrival, Repeated, Waiter, accept_all
 from grader_service.store.admission import Admitted, Conflicting, Content, IntakeLimits, Refused, Wanted, foresee
 from grader_service.store.artifacts import ArtifactStore
+from grader_service.store.away import SourceAway
 from grader_service.store.engine import Store
 from grader_service.store.events import REFUSED, record
 from grader_service.store.outbox import enqueue
@@ -67,12 +68,15 @@ class Taken:
     """What became of a message."""
 
     kind: str
-    """`accepted`, `repeated` or `refused`."""
+    """`accepted`, `repeated`, `refused`, or `away`: its artifact's source is, and it should come again later."""
     run_id: str | None = None
 
 
+_Outcome = Accepted | Repeated | Refused | Taken
+
+
 def receive(desk: IntakeDesk, body: object, purpose: Purpose, task_id: str | None) -> Taken:
-    """Takes one message in. Whatever it holds, it is answered or stored, and the caller can go on.
+    """Takes one message in. Whatever it holds, it is answered, stored or for later, and the caller can go on.
 
     Args:
         body: the argument `submission`, of any form.
@@ -95,14 +99,19 @@ def receive_all(desk: IntakeDesk, messages: Sequence[tuple[object, str | None]],
     """
     read = [_read(desk, body, task_id) for body, task_id in messages]
     admitted = _replaced(read, _Read, lambda some: _admitted(desk, some))
-    arrivals = _replaced(admitted, _Read, lambda some: _brought_home(desk, some, purpose))
-    outcomes = _replaced(arrivals, Arrival, lambda some: _accepted(desk, some))
-    return [
-        _refuse(desk, body, task_id, outcome.code, outcome.feedback)
-        if isinstance(outcome, Refused)
-        else Taken("accepted" if isinstance(outcome, Accepted) else "repeated", outcome.run_id)
-        for (body, task_id), outcome in zip(messages, outcomes, strict=True)
-    ]
+    arrivals: list[Arrival | Refused | Taken] = _replaced(
+        admitted, _Read, lambda some: _brought_home(desk, some, purpose)
+    )
+    outcomes: list[_Outcome] = _replaced(arrivals, Arrival, lambda some: _accepted(desk, some))
+    return [_taken(desk, body, task_id, outcome) for (body, task_id), outcome in zip(messages, outcomes, strict=True)]
+
+
+def _taken(desk: IntakeDesk, body: object, task_id: str | None, outcome: _Outcome) -> Taken:
+    if isinstance(outcome, Taken):
+        return outcome
+    if isinstance(outcome, Refused):
+        return _refuse(desk, body, task_id, outcome.code, outcome.feedback)
+    return Taken("accepted" if isinstance(outcome, Accepted) else "repeated", outcome.run_id)
 
 
 @dataclass(frozen=True)
@@ -165,14 +174,14 @@ def _admitted(desk: IntakeDesk, read: Sequence[_Read]) -> list[_Read | Refused]:
     ]
 
 
-def _brought_home(desk: IntakeDesk, read: Sequence[_Read], purpose: Purpose) -> list[Arrival | Refused]:
+def _brought_home(desk: IntakeDesk, read: Sequence[_Read], purpose: Purpose) -> list[Arrival | Refused | Taken]:
     """Stores artifacts, and sources of probes, where runners find them by their digests."""
     if len(read) == 1:
         return [_arrival(desk, read[0], purpose)]
     return list(desk.helpers.map(lambda one: _arrival(desk, one, purpose), read))
 
 
-def _arrival(desk: IntakeDesk, read: _Read, purpose: Purpose) -> Arrival | Refused:
+def _arrival(desk: IntakeDesk, read: _Read, purpose: Purpose) -> Arrival | Refused | Taken:
     message = read.message
     try:
         if read.data is not None:
@@ -182,6 +191,8 @@ def _arrival(desk: IntakeDesk, read: _Read, purpose: Purpose) -> Arrival | Refus
             size = desk.artifacts.fetch(message.artifact.uri or "", read.sha256)
     except SubmissionRejected as rejection:
         return Refused(rejection.code, rejection.feedback)
+    except SourceAway:
+        return Taken("away")
     for task in read.probes:  # runners need no plugin for them
         desk.artifacts.put(task.source)
     submission = Submission(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from grader_service.store.workers import Failing
+from grader_service.store.workers import FAILING_S, Failing
 
 log = structlog.get_logger(__name__)
 
@@ -35,6 +35,7 @@ class Sweeper:
         self._stopped = False
         self._since: dict[str, float] = {}
         self._failing: dict[str, Failing] = {}
+        self._in_hand: tuple[str, float] | None = None
         self._thread = threading.Thread(target=self._run, name="sweeper", daemon=True)
 
     def start(self) -> None:
@@ -53,12 +54,21 @@ class Sweeper:
 
     @property
     def failing(self) -> dict[str, Failing]:
-        """The chores that failed the last time, by name."""
-        return dict(self._failing)
+        """The chores that failed the last time, and the one that has not ended for `FAILING_S`, by name."""
+        failing = dict(self._failing)
+        if (in_hand := self._in_hand) is not None:
+            name, began = in_hand
+            now = self._clock()
+            if now - began >= FAILING_S:
+                failing[name] = Failing(
+                    for_s=now - self._since.get(name, began), error=f"it has not ended for {now - began:.0f} s"
+                )
+        return failing
 
     def once(self) -> None:
         """Does every chore; one that fails does not keep the others from being done."""
         for name, chore in self._chores:
+            self._in_hand = name, self._clock()
             try:
                 chore()
             except Exception as error:  # noqa: BLE001 - a database or broker that is away comes back
@@ -69,6 +79,7 @@ class Sweeper:
             else:
                 self._since.pop(name, None)
                 self._failing.pop(name, None)
+            self._in_hand = None
 
     def _run(self) -> None:
         while not self._stopped:

@@ -4,9 +4,10 @@ import errno
 import hashlib
 import math
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, suppress
 from http import HTTPStatus
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ import fsspec
 
 from grader_service.errors import InfrastructureError, SubmissionRejected
 from grader_service.model.base import neutralise
+from grader_service.store.away import Away, SourceAway, SourceSilent
 from grader_service.store.files import Files
 
 FRESH_S = 43_200.0
@@ -23,6 +25,8 @@ FRESH_S = 43_200.0
 _CHUNK = 1 << 20
 _MAY_PASS = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 """Answers of a web server that say: later. Others between 400 and 499 come again however often one asks."""
+_PATIENCE = aiohttp.ClientTimeout(total=300, sock_connect=10, sock_read=30)
+"""With one request to a web server, seconds: for all of it, for a connection, and while nothing comes."""
 
 
 class DamagedArtifact(InfrastructureError):
@@ -50,6 +54,7 @@ class ArtifactStore:
         self._files = Files(url)
         self._sources = tuple(source if source.endswith("/") else f"{source}/" for source in sources)
         self._max_bytes = max_bytes
+        self._away = Away()
         self._arriving = threading.BoundedSemaphore(max(1, max_arriving_bytes // max_bytes))
 
     @property
@@ -76,19 +81,22 @@ class ArtifactStore:
 
         Raises:
             SubmissionRejected: the source is not permitted, the bytes are too many, or not those that were announced.
-            InfrastructureError: the source did not answer, or the store did not take them.
+            SourceAway: the source did not give them; it is asked again half a minute later at the earliest.
+            InfrastructureError: the store did not take them.
         """
         if uri != self.uri_of(sha256):
             self._check_source(uri)
         try:
             if self._is_kept(sha256):
                 return self._files.size(_name(sha256))
-            with self._arriving, _opened(uri) as source, self._files.written(_name(sha256)) as target:
-                return self._copy(source, target, sha256)
-        except SubmissionRejected:
+            with self._away.asking(uri), closing(_pieces_of(uri)) as pieces:
+                first = next(pieces, b"")  # before others are kept waiting: a source may be long in answering
+                with self._arriving, self._files.written(_name(sha256)) as target:
+                    return self._copy(chain([first], pieces), target, sha256)
+        except (SubmissionRejected, SourceAway):
             raise
         except Exception as error:
-            raise _failure(error, uri[:200]) from error
+            raise InfrastructureError(f"the artifact store did not take {sha256}: {error}") from error
 
     def has(self, digest: str) -> bool:
         """Whether these bytes are here."""
@@ -120,7 +128,7 @@ class ArtifactStore:
         hasher = hashlib.sha256()
         try:
             with self._files.opened(_name(digest)) as source:
-                while piece := source.read(_CHUNK):
+                for piece in _read(source):
                     hasher.update(piece)
                     yield piece
         except Exception as error:
@@ -136,7 +144,7 @@ class ArtifactStore:
         """
         try:
             with self._files.written(_name(digest)) as target:
-                found, _ = _copied(source, target)
+                found, _ = _copied(_read(source), target)
                 _require(found, digest)
         except InfrastructureError:
             raise
@@ -192,10 +200,10 @@ class ArtifactStore:
         if self._files.touch(name):
             return
         with self._arriving, self._files.opened(name) as source, self._files.written(name) as target:
-            _copied(source, target)
+            _copied(_read(source), target)
 
-    def _copy(self, source: IO[bytes], target: IO[bytes], sha256: str) -> int:
-        found, size = _copied(source, target, self._max_bytes)
+    def _copy(self, pieces: Iterable[bytes], target: IO[bytes], sha256: str) -> int:
+        found, size = _copied(pieces, target, self._max_bytes)
         if found != sha256:
             # Not which other one: whoever may name addresses could learn by it what lies there.
             raise SubmissionRejected(
@@ -233,7 +241,7 @@ async def _refuse_redirect(*_: object) -> None:
 async def _client(**options: Any) -> aiohttp.ClientSession:
     trace = aiohttp.TraceConfig()
     trace.on_request_redirect.append(_refuse_redirect)
-    return aiohttp.ClientSession(trace_configs=[trace], **options)
+    return aiohttp.ClientSession(trace_configs=[trace], timeout=_PATIENCE, **options)
 
 
 def _opened(uri: str) -> AbstractContextManager[IO[bytes]]:
@@ -242,7 +250,21 @@ def _opened(uri: str) -> AbstractContextManager[IO[bytes]]:
     return cast("AbstractContextManager[IO[bytes]]", fsspec.open(uri, "rb", **options))
 
 
-def _failure(error: Exception, uri: str) -> SubmissionRejected | InfrastructureError:
+def _pieces_of(uri: str) -> Generator[bytes]:
+    """What lies at a source, a piece at a time.
+
+    Raises:
+        SubmissionRejected: nothing does, or it is refused.
+        SourceAway: the source failed.
+    """
+    try:
+        with _opened(uri) as source:
+            yield from _read(source)
+    except Exception as error:
+        raise _failure(error, uri[:200]) from error
+
+
+def _failure(error: Exception, uri: str) -> SubmissionRejected | SourceAway:
     """Whose failure it is that nothing could be read there."""
     # fsspec calls whatever a web server does "not found"; what it really did is the cause.
     cause = error.__cause__ if isinstance(error, FileNotFoundError) and error.__cause__ is not None else error
@@ -265,7 +287,17 @@ def _failure(error: Exception, uri: str) -> SubmissionRejected | InfrastructureE
             f"The server of the artifact answered with status {status}. Signed addresses expire: "
             "send the submission again with an address that can be read.",
         )
-    return InfrastructureError(f"{uri} could not be fetched: {cause!r}")
+    return (SourceSilent if _is_silence(cause) else SourceAway)(f"{uri} could not be fetched: {cause!r}")
+
+
+def _is_silence(error: BaseException) -> bool:
+    """Whether nobody answered, which is so for all that lies there."""
+    kinds: list[type[Exception]] = [aiohttp.ClientConnectionError, ConnectionError, TimeoutError]
+    with suppress(ImportError):
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - comes with the extra `s3`
+
+        kinds.append(BotoCoreError)
+    return isinstance(error, tuple(kinds))
 
 
 def _is_plain(uri: str) -> bool:
@@ -288,17 +320,22 @@ def _is_plain(uri: str) -> bool:
     )
 
 
-def _copied(source: IO[bytes], target: IO[bytes], most: float = math.inf) -> tuple[str, int]:
-    """Copies by the piece; returns the SHA-256 and the size in bytes.
+def _read(source: IO[bytes]) -> Iterator[bytes]:
+    while piece := source.read(_CHUNK):
+        yield piece
+
+
+def _copied(pieces: Iterable[bytes], target: IO[bytes], most: float = math.inf) -> tuple[str, int]:
+    """Writes them one by one; returns the SHA-256 and the size in bytes.
 
     Raises:
         SubmissionRejected: there are more bytes than these.
     """
     hasher, size = hashlib.sha256(), 0
-    while chunk := source.read(_CHUNK):
-        size += len(chunk)
+    for piece in pieces:
+        size += len(piece)
         if size > most:
             raise SubmissionRejected("submission.too_large", f"The artifact has more than {int(most) >> 20} MiB.")
-        hasher.update(chunk)
-        target.write(chunk)
+        hasher.update(piece)
+        target.write(piece)
     return hasher.hexdigest(), size

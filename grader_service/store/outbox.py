@@ -11,7 +11,7 @@ from grader_service.store.engine import Store
 from grader_service.store.tables import OutboxRow, VerdictRow
 
 _LONGEST_WAIT_S = 300.0
-_HELD_S = 5.0
+HELD_S = 5.0
 """Who takes an answer sends it within this time, or somebody else does."""
 _UNREAD_S = 60.0
 """How often it is looked whether a queue was read."""
@@ -88,7 +88,7 @@ def due(store: Store, limit: int = 100, *, verdict_id: str | None = None) -> lis
             connection.execute(
                 update(OutboxRow)
                 .where(OutboxRow.id.in_([row["id"] for row in rows]))
-                .values(not_before=db_now() + _HELD_S)
+                .values(not_before=db_now() + HELD_S)
             )
     return [
         Letter(

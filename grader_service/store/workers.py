@@ -25,10 +25,10 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Failing(TypedDict):
-    """A chore of a sweeper that failed the last time."""
+    """A chore of a sweeper that failed the last time, or does not end."""
 
     for_s: float
-    """Seconds from its first failure in a row to its last one."""
+    """Seconds from its first failure in a row to its last one, or until now where it does not end."""
     error: str
     """Of the last one."""
 

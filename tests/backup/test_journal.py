@@ -11,7 +11,9 @@ from grader_service.errors import InfrastructureError
 from grader_service.queue.app import make_answers_app
 from grader_service.queue.letters import Post
 from grader_service.settings import Settings
+from grader_service.store.files import Files
 from grader_service.store.outbox import enqueue
+from tests.hand_clock import HandClock
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore:Call to deprecated setex")]  # by Celery
 
@@ -70,6 +72,25 @@ def test_nothing_is_sent_while_the_journal_cannot_be_written(owned, tmp_path, ap
         connection.exec_driver_sql("update outbox set not_before = 0")
     assert post.deliver_all() == 2
     assert [entry["rows"]["submission"]["submission_id"] for entry in kept(place)] == ["s:1"]
+
+
+def test_what_was_kept_too_late_is_read_again(owned, place, app, monkeypatch):
+    """A place that hung for an hour: what was to be sent then may be somebody else's, or have changed since."""
+    clock, put = HandClock(), Files.put
+
+    def slowly(*what):
+        clock.now += 3600.0
+        put(*what)
+
+    monkeypatch.setattr(Files, "put", slowly)
+    owned.grade(1)
+    post = Post(owned.store, app, 100, Journal(place, owned.store, owned.signer), clock)
+    assert post.deliver_all() == 0
+    assert not app.AsyncResult("task-1").ready()
+    with owned.store.transaction() as connection:
+        connection.exec_driver_sql("update outbox set not_before = 0")
+    assert post.deliver_all() == 1
+    assert len(kept(place)) == 1
 
 
 def test_many_answers_are_one_file(owned, place, app):

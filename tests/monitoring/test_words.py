@@ -49,6 +49,30 @@ def test_only_failures_in_a_row_count():
     assert found == [{} if said is None else {"one": said} for said in row]
 
 
+def test_a_chore_that_does_not_end_is_said():
+    """After a minute, and for as long as it has not ended; one that failed before has failed since then."""
+    clock, errors, found = HandClock(), iter([OSError("a"), None, None]), []
+
+    def chore():
+        for _ in range(3):
+            found.append(sweeper.failing)
+            clock.now += 30.0
+        found.append(sweeper.failing)
+        if (error := next(errors)) is not None:
+            raise error
+
+    sweeper = Sweeper([("one", chore)], 1.0, clock)
+    for _ in range(3):
+        sweeper.once()
+        found.append(sweeper.failing)
+    hangs = [("it has not ended for 60 s", 60.0), ("it has not ended for 90 s", 90.0)]
+    assert [[(one["error"], one["for_s"]) for one in said.values()] for said in found] == [
+        [], [], [hangs[0]], [hangs[1]], [("OSError: a", 0.0)],
+        [("OSError: a", 0.0)], [("OSError: a", 0.0)], [hangs[0]], [hangs[1]], [],
+        [], [], [hangs[0]], [hangs[1]], [],
+    ]  # fmt: skip
+
+
 def a_file_system(monkeypatch, **figures):
     """What `statvfs` says of any folder."""
     usual = {"f_blocks": 1000, "f_bfree": 500, "f_bavail": 400, "f_files": 100, "f_ffree": 90, "f_favail": 90}

@@ -154,13 +154,13 @@ class Service:
         env = self.env(**changes)
         return env | roles.environment(env["GRADER_DATABASE_URL"], command)
 
-    def start(self, *command: str, program: str = GRADER, **environment: str) -> Worker:
-        """Starts `grader …`, or another runner in its place, with its log in a file."""
+    def start(self, *command: str, program: str = GRADER, role: str = "run", **environment: str) -> Worker:
+        """Starts `grader …`, or another runner, or worker of another role, in its place, with its log in a file."""
         log = self.logs / f"{'-'.join([Path(program).name, *command])}-{len(self.workers)}.log".replace("/", "_")
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [program, *command],
-                env=self.env_of(command if program == GRADER else ("worker", "run"), **environment),
+                env=self.env_of(command if program == GRADER else ("worker", role), **environment),
                 stdout=output,
                 stderr=output,
                 stdin=subprocess.DEVNULL,

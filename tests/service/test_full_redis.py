@@ -51,6 +51,7 @@ class Desk:
         if self.unready & {message.task_id for message in messages}:
             raise InfrastructureError("the source is away")
         self.handled.extend((message.task_id, purpose) for message in messages)
+        return [True] * len(messages)
 
     def _refuse(self, problem):
         self.refused.append(problem.task_id)
@@ -108,7 +109,7 @@ class TestIntake:
 
         def filling(*what):
             client.config_set("maxmemory", 100_000)
-            handle(*what)
+            return handle(*what)
 
         desk.loop._handle = filling
         assert desk.loop.take() is False

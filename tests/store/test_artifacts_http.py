@@ -8,23 +8,36 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
+from fsspec.implementations.http import HTTPFileSystem
 
 from grader_service.errors import InfrastructureError, SubmissionRejected
-from grader_service.store import artifacts, files
+from grader_service.store import artifacts, away, files
 from grader_service.store.artifacts import ArtifactStore
+from grader_service.store.away import LEFT_ALONE_S, Away, SourceAway, SourceSilent
+from tests.hand_clock import HandClock
+from tests.services.kept_port import kept_port
+from tests.waiting import wait_for
 
 DATA = b"dataset_dir = 'images'\n"
 DIGEST = hashlib.sha256(DATA).hexdigest()
 
 
 class Answers(BaseHTTPRequestHandler):
-    """`/200/…` gives the data, `/403/…` that status, and so on."""
+    """`/200/…` gives the data, `/403/…` that status, and so on; `/0/…` nothing until it may."""
+
+    asked: ClassVar[list[str]] = []
+    may_answer = threading.Event()
 
     def do_GET(self) -> None:
         """Answers as the address says."""
+        self.asked.append(self.path)
         status = int(self.path.split("/")[1])
+        if status == 0:
+            self.may_answer.wait()
+            status = 200
         body = DATA if status == 200 else b"no"
         self.send_response(status)
         if status in {301, 302, 303, 307, 308}:
@@ -73,15 +86,107 @@ def test_what_a_server_refuses_is_said_to_the_platform(store, address, status, c
 
 @pytest.mark.parametrize("status", [408, 429, 500, 503])
 def test_what_may_pass_is_tried_again(store, address, status):
-    """A server in trouble is no fault of the submission."""
-    with pytest.raises(InfrastructureError):
-        store.fetch(f"{address}/{status}/s.py", DIGEST)
+    """A server in trouble is no fault of the submission; what else lies there is fetched meanwhile."""
+    clock = HandClock()
+    store._away = Away(clock)
+    asked = Answers.asked
+    asked.clear()
+    for _ in range(3):
+        with pytest.raises(SourceAway):
+            store.fetch(f"{address}/{status}/s.py", DIGEST)
+    assert asked == [f"/{status}/s.py"] * 2  # HEAD and GET, once
+    assert store.fetch(f"{address}/200/s.py", DIGEST) == len(DATA)
+    asked.clear()
+    clock.now += LEFT_ALONE_S
+    with pytest.raises(SourceAway):
+        store.fetch(f"{address}/{status}/s.py", "0" * 64)
+    assert asked == [f"/{status}/s.py"] * 2
 
 
 def test_a_server_that_is_away_is_our_failure(tmp_path):
-    """Nobody is told that there is nothing."""
-    with pytest.raises(InfrastructureError):
-        ArtifactStore(f"file://{tmp_path}", sources=("http://127.0.0.1:9",)).fetch("http://127.0.0.1:9/s.py", DIGEST)
+    """Nobody is told that there is nothing, and it is not asked again at once, whatever is wanted of it."""
+    clock = HandClock()
+    with kept_port() as port:
+        source = f"http://127.0.0.1:{port}"
+        store = ArtifactStore(f"file://{tmp_path}", (source,))
+        store._away = Away(clock)
+        with pytest.raises(SourceSilent, match="could not be fetched"):
+            store.fetch(f"{source}/s.py", DIGEST)
+        with ThreadingHTTPServer(("127.0.0.1", port), Answers) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            for _ in range(2):
+                with pytest.raises(SourceAway, match=f"^{source} failed less than 30 s ago"):
+                    store.fetch(f"{source}/200/s.py", DIGEST)
+            clock.now += LEFT_ALONE_S
+            assert store.fetch(f"{source}/200/s.py", DIGEST) == len(DATA)
+            server.shutdown()
+
+
+def test_one_that_says_nothing_is_away(store, address, monkeypatch):
+    """It accepts connections, and that is all."""
+    quick = artifacts.aiohttp.ClientTimeout(total=20, sock_read=0.05)
+    monkeypatch.setattr(artifacts, "_PATIENCE", quick)
+    HTTPFileSystem.clear_instance_cache()
+    Answers.may_answer.clear()
+    with pytest.raises(SourceSilent, match="Timeout"):
+        store.fetch(f"{address}/0/s.py", DIGEST)
+    Answers.may_answer.set()
+    HTTPFileSystem.clear_instance_cache()
+
+
+def test_after_a_while_one_asks_for_all(store, address):
+    """Who comes meanwhile does not wait with it."""
+    clock = HandClock()
+    store._away = Away(clock)
+    with pytest.raises(SourceSilent), store._away.asking(f"{address}/0/s.py"):
+        raise SourceSilent
+    clock.now += LEFT_ALONE_S
+    Answers.asked.clear()
+    Answers.may_answer.clear()
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(store.fetch, f"{address}/0/s.py", DIGEST)
+        wait_for(lambda: Answers.asked, 5, every_s=0.01)
+        with pytest.raises(SourceAway):
+            store.fetch(f"{address}/200/s.py", DIGEST)
+        Answers.may_answer.set()
+        assert first.result() == len(DATA)
+    assert store.fetch(f"{address}/200/s.py", DIGEST) == len(DATA)
+
+
+def test_what_failed_is_not_remembered_without_end(store, address, monkeypatch):
+    """Each message may name an address of its own; beyond so many all are asked once more."""
+    monkeypatch.setattr(away, "_MOST", 2)
+    Answers.asked.clear()
+    for name in ("a", "b", "a", "c", "a"):
+        with pytest.raises(SourceAway):
+            store.fetch(f"{address}/500/{name}", DIGEST)
+    assert Answers.asked[::2] == [f"/500/{name}" for name in ("a", "b", "c", "a")]
+
+
+def test_one_that_is_long_in_answering_takes_nobodys_place(address, tmp_path):
+    """Of the few that may arrive at once, here one, only those count whose bytes have begun to come."""
+    store = ArtifactStore(f"file://{tmp_path}", (address,), max_bytes=100, max_arriving_bytes=100)
+    Answers.asked.clear()
+    Answers.may_answer.clear()
+    with ThreadPoolExecutor(2) as pool:
+        slow = pool.submit(store.fetch, f"{address}/0/s.py", DIGEST)
+        wait_for(lambda: Answers.asked, 5, every_s=0.01)
+        quick = pool.submit(store.fetch, f"{address}/200/s.py", DIGEST)
+        try:
+            assert quick.result(60) == len(DATA)
+        finally:
+            Answers.may_answer.set()
+        assert slow.result() == len(DATA)
+
+
+def test_a_store_of_ours_that_fails_is_no_fault_of_the_source(address, tmp_path):
+    """Nor of whoever sent the address: nobody is told that there is nothing, and the server may be asked again."""
+    (tmp_path / DIGEST[:2]).write_text("a file where the folder should be")
+    store = ArtifactStore(f"file://{tmp_path}", (address,))
+    for _ in range(2):
+        with pytest.raises(InfrastructureError, match=f"the artifact store did not take {DIGEST}") as failure:
+            store.fetch(f"{address}/200/s.py", DIGEST)
+        assert not isinstance(failure.value, SourceAway)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

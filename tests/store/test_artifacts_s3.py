@@ -13,6 +13,7 @@ import s3fs
 from grader_service.errors import InfrastructureError, SubmissionRejected
 from grader_service.store import artifacts
 from grader_service.store.artifacts import ArtifactStore
+from grader_service.store.away import SourceSilent
 from tests.services.kept_port import kept_port
 from tests.waiting import wait_for
 
@@ -104,11 +105,13 @@ def test_a_platforms_bucket_is_a_source(client):
     assert "Uploads" not in client.list_multipart_uploads(Bucket="grader")
 
 
-def test_storage_that_is_away_is_our_failure(client, monkeypatch):
-    """The message comes again; nobody is told that the submission is at fault."""
+def test_storage_that_is_away_is_our_failure(client, monkeypatch, tmp_path):
+    """The message comes again; nobody is told that the submission is at fault. A source of S3 is left alone then."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     s3fs.S3FileSystem.clear_instance_cache()
     store = ArtifactStore("s3://grader/elsewhere")
     with pytest.raises(InfrastructureError):
         store.put(b"other")
+    with pytest.raises(SourceSilent):
+        ArtifactStore(f"file://{tmp_path}", ("s3://platform/",)).fetch("s3://platform/a/s.py", DIGEST)
