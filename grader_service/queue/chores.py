@@ -9,7 +9,7 @@ from grader_service.service.readiness import BROKER, RESULTS, Readiness
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.sweeper import Chore
 from grader_service.store.engine import Store
-from grader_service.store.sweep import not_announced, to_announce
+from grader_service.store.sweep import expire_leases, not_announced, to_announce
 
 _BATCH = 200
 
@@ -45,8 +45,11 @@ def common_chores(
         readiness: looked before; where the broker is away, nobody waits for it again in the same round, which would
             make the worker seem silent.
     """
+    expiry = Expiry(
+        lambda: expire_leases(store, max_attempts=retry.max_attempts, delay_s=retry.delay_s), lease_s, readiness
+    )
     return [
-        ("expire_leases", Expiry(store, retry, lease_s, readiness).look),
+        ("expire_leases", expiry.look),
         ("announce", _with(BROKER, readiness, lambda: announce_waiting(store, app, silent_s=retry.hint_s))),
     ]
 

@@ -3,7 +3,7 @@
 import hashlib
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -15,6 +15,7 @@ from grader_service.errors import ConfigurationError, GraderError, Infrastructur
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.lab import LabSpec
 from grader_service.regrade.kept_labs import kept_lab
+from grader_service.service.patience import patiently
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.verdict_making import verdict_on
 from grader_service.signing import Signer, SignerAway
@@ -57,7 +58,7 @@ def judge_chunk(desk: BulkDesk, stopped: Callable[[], bool] = lambda: False, *, 
         size: of a chunk.
 
     Raises:
-        StoreUnavailable: the database failed; the lease will run out.
+        StoreUnavailable: the database failed, at the claim or for ten minutes; a lease will run out.
         LabNotHere: it cost one item a try, so that an operator sees it, and no other item anything.
         SignerAway: nobody signs now; nothing was claimed.
     """
@@ -76,10 +77,9 @@ def judge_chunk(desk: BulkDesk, stopped: Callable[[], bool] = lambda: False, *, 
             except SignerAway as error:  # which the next chunk is not begun without
                 log.warning("signer_away", batch=chunk.batch_id, error=str(error))
                 break
-        policy = desk.retry
-        kept = store_answers(desk.store, chunk, answers, max_attempts=policy.max_attempts, delay_s=policy.delay_s)
+        kept = _store(desk, chunk, answers)
         if len(answers) < len(chunk.jobs):
-            give_back(desk.store, chunk, chunk.jobs[len(answers) :])
+            _give_back(desk, chunk, chunk.jobs[len(answers) :])
     if kept < len(answers):
         log.warning("items_fenced_off", batch=chunk.batch_id, items=len(answers) - kept)
     return len(answers)
@@ -92,14 +92,24 @@ def _require_labs(desk: BulkDesk, chunk: Chunk) -> None:
     except ConfigurationError as error:
         first, *others = chunk.jobs
         failed = Answer(first, None, f"{type(error).__name__}: {error}", again=True)
-        policy = desk.retry
-        store_answers(desk.store, chunk, [failed], max_attempts=policy.max_attempts, delay_s=policy.delay_s)
-        give_back(desk.store, chunk, others)
+        _store(desk, chunk, [failed])
+        _give_back(desk, chunk, others)
         raise LabNotHere(f"batch {chunk.batch_id}: {error}") from error
     except StoreUnavailable:
         raise
     except GraderError:
         return  # the same everywhere: each item says it
+
+
+def _store(desk: BulkDesk, chunk: Chunk, answers: Sequence[Answer]) -> int:
+    policy = desk.retry
+    return patiently(
+        lambda: store_answers(desk.store, chunk, answers, max_attempts=policy.max_attempts, delay_s=policy.delay_s)
+    )
+
+
+def _give_back(desk: BulkDesk, chunk: Chunk, jobs: Sequence[Job]) -> None:
+    patiently(lambda: give_back(desk.store, chunk, jobs))
 
 
 def _answer(desk: BulkDesk, chunk: Chunk, job: Job) -> Answer:
@@ -145,8 +155,11 @@ def _labs(desk: BulkDesk, batch_id: str) -> dict[str, LabSpec]:
         ConfigurationError: one cannot be read here.
     """
     if batch_id not in desk.labs:
-        batch = regrades.batch(desk.store, batch_id)
-        desk.labs[batch_id] = {ref.lab: kept_lab(desk.store, ref, desk.registry) for ref in batch.labs}
+        desk.labs[batch_id] = patiently(
+            lambda: {
+                ref.lab: kept_lab(desk.store, ref, desk.registry) for ref in regrades.batch(desk.store, batch_id).labs
+            }
+        )
     return desk.labs[batch_id]
 
 

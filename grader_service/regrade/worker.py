@@ -16,6 +16,7 @@ from grader_service import wiring
 from grader_service.confinement import hide_this_process
 from grader_service.regrade.releasing import ReleaseDesk, release_due
 from grader_service.service import pulse
+from grader_service.service.expiring import Expiry
 from grader_service.service.readiness import Readiness, database_probe, signer_probe, state_folder_probe
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
@@ -58,10 +59,15 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
         [state_folder_probe(settings.state_dir), database_probe(store), signer_probe(signer)],
         chores=lambda: sweeper.failing,
     )
+    expiry = Expiry(
+        lambda: expire_items(store, max_attempts=policy.max_attempts, delay_s=policy.delay_s),
+        settings.lease_s,
+        readiness,
+    )
     sweeper = Sweeper(
         [
             ("ready", readiness.look),
-            ("expire_items", lambda: expire_items(store, max_attempts=policy.max_attempts, delay_s=policy.delay_s)),
+            ("expire_items", expiry.look),
             ("release", lambda: release_due(releasing)),
             ("settle", lambda: settle_all(store, owner)),
         ],

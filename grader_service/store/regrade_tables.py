@@ -1,8 +1,10 @@
 """The schema of re-grades: batches and their items."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
     Boolean,
     ColumnElement,
     Exists,
@@ -11,6 +13,7 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    and_,
     bindparam,
     select,
 )
@@ -20,6 +23,7 @@ from grader_service.model.regrade import BatchState, ItemState
 from grader_service.store.tables import Base, partial_index, table_of
 
 OPEN = "state in ('waiting', 'working')"
+_OPEN = (ItemState.WAITING, ItemState.WORKING)
 
 
 class RegradeBatchRow(Base):
@@ -100,10 +104,14 @@ def open_items(submission_id: ColumnElement[str] | InstrumentedAttribute[str]) -
 
 
 def in_states(*states: ItemState) -> ColumnElement[bool]:
-    """Items in these states, which are written out in the statement.
+    """Items in these open states, which are written out in the statement, beside the condition of their index.
 
     Only so does PostgreSQL see that `ix_regrade_item_open` holds them all: with parameters, a plan that is made once
-    for all values cannot rely on a partial index, and looks at every item of the batch instead.
+    for all values cannot rely on a partial index, and looks at every item of the batch instead. SQLite relies on one
+    only where its condition stands in the statement word for word.
     """
-    names = [state.value for state in states]
-    return RegradeItemRow.state.in_(bindparam(None, names, expanding=True, literal_execute=True))
+    return and_(*(RegradeItemRow.state.in_(_written(some)) for some in (_OPEN, states)))
+
+
+def _written(states: Iterable[ItemState]) -> BindParameter[list[str]]:
+    return bindparam(None, [state.value for state in states], expanding=True, literal_execute=True)

@@ -8,10 +8,9 @@ import pytest
 from grader_service.service import judge, runner
 from grader_service.service.expiring import Expiry
 from grader_service.service.readiness import DATABASE
-from grader_service.service.retry import RetryPolicy
 from grader_service.service.run_spaces import HostWord, WatchedHost
 from grader_service.service.runner import RunEnd
-from grader_service.store import leases
+from grader_service.store import leases, sweep
 from grader_service.store.engine import StoreUnavailable
 from grader_service.store.tables import RunState
 from sandbox.process_runner import ProcessRunner
@@ -44,7 +43,7 @@ class TestExpiry:
         """Beside a run whose lease has ended."""
         bench.submission_id = bench.submit()
         assert leases.claim(bench.store, "run", "host/device/gone", lease_s=-1.0) is not None
-        return Expiry(bench.store, RetryPolicy(3, delay_s=0.0), LEASE_S, readiness, clock)
+        return Expiry(lambda: sweep.expire_leases(bench.store, max_attempts=3, delay_s=0.0), LEASE_S, readiness, clock)
 
     def looks(self, expiry, clock, seconds):
         """Every five seconds, for so long."""

@@ -1,10 +1,12 @@
-"""PostgreSQL finds runs by their indexes, also by plans that it made once and keeps for whatever comes."""
+"""Databases find runs and items by their indexes; PostgreSQL also by plans that it made once and keeps for all."""
 
 import pytest
 from sqlalchemy import event
+from sqlalchemy.orm import Session
 
-from grader_service.store import leases, results, sweep
+from grader_service.store import leases, regrade_runs, regrade_work, results, sweep
 from grader_service.store.engine import Store
+from grader_service.store.regrade_tables import RegradeBatchRow
 from tests.store.test_store import a_submission, accept
 
 
@@ -45,3 +47,37 @@ def test_the_way_of_a_run_reads_no_whole_table(store, whole_reads):
     assert results.store_evidence(store, run, "evidence", b"{}", {})
     assert leases.claim(store, "judge", "judge", 60).run_id == run.run_id
     assert set(whole_reads) == {0}
+
+
+def a_batch(store):
+    """One that runs, and has no items."""
+    values = dict.fromkeys(("reason", "author", "note"), "") | {"selection": {}, "estimate": {}, "repeats": 1}
+    batch = RegradeBatchRow(batch_id="b", state="running", level="auto", labs=[{"lab": "l"}], created_at=0.0, **values)
+    with Session(store.engine) as session:
+        session.add(batch)
+        session.commit()
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda store: regrade_runs.due_items(store, in_flight=2, actor="worker"),
+        lambda store: regrade_work.claim_chunk(store, "worker", 60.0, 25),
+    ],
+    ids=["to run", "to judge"],
+)
+def test_sqlite_finds_waiting_items_in_their_order(sqlite_url, look):
+    """However many of a batch are done, or wait: it sorts none of them."""
+    store, asked = Store(sqlite_url), []
+    store.migrate()
+    a_batch(store)
+    event.listen(store.engine, "before_cursor_execute", lambda *told: asked.append(told[2:4]))
+    assert not look(store)
+    items = [one for one in asked if "FROM regrade_item" in one[0]]
+    with store.engine.connect() as connection:
+        plans = [connection.exec_driver_sql(f"explain query plan {sql}", values).all() for sql, values in items]
+    store.close()
+    assert plans
+    for steps in ([step[3] for step in plan] for plan in plans):
+        assert "ix_regrade_item_open (batch_id=? AND state=? AND level=?" in steps[0]
+        assert not any("ORDER BY" in step for step in steps)

@@ -1,0 +1,64 @@
+"""The database goes away while items are in hand: they are stored afterwards, or given back, and none loses a try."""
+
+from contextlib import closing
+from itertools import count
+
+import pytest
+
+from grader_service.model.regrade import ItemState
+from grader_service.regrade import bulk
+from grader_service.regrade.bulk import CHUNK, judge_chunk
+from grader_service.store import regrades
+from grader_service.store.regrade_tables import RegradeItemRow
+from grader_service.store.tables import EventRow
+from tests.regrade.conftest import Room
+from tests.regrade.desk import COUNT, counts, read, started
+from tests.regrade.stored import fill
+from tests.service.faults import no_writes, writer_waits
+from tests.service.harness import served
+from tests.service.test_outages import Away
+from tests.services.stream_proxy import before_postgres
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.slow
+
+
+def attempts(store):
+    return {row.attempts for row in read(store, RegradeItemRow.attempts)}
+
+
+def test_items_in_hand_wait_for_the_database(desk, monkeypatch):
+    """It fails when their labs are read, when what was judged is stored, and when the rest is given back."""
+    batch_id = started(desk)
+    for module, name in ((regrades, "batch"), (bulk, "store_answers"), (bulk, "give_back")):
+        Away(monkeypatch, module, name, 1)
+    asked = count()
+    assert judge_chunk(desk, lambda: next(asked) == 2, size=10) == 2
+    assert counts(desk, batch_id) == {ItemState.DONE: 2, ItemState.WAITING: COUNT - 2}
+    assert attempts(desk.store) == {0}
+
+
+@pytest.mark.integration
+def test_items_outlive_a_database_that_is_away_for_longer_than_their_lease(redis, postgres_url, tmp_path):
+    """It ends meanwhile, and what was judged is stored when the database is back: by the same claim, at no try."""
+    made, url = before_postgres(postgres_url, tmp_path)
+    # Who looks for leases that have ended does so long before anybody renews one.
+    times = {"GRADER_LEASE_S": "6", "GRADER_SWEEP_S": "0.1"}
+    with (
+        closing(made) as database,
+        served(redis, postgres_url, tmp_path, kind=Room, GRADER_DATABASE_URL=url, **times) as room,
+    ):
+        fill(room.store, CHUNK, signer=room.signer())
+        batch_id = room.plan()["batch_id"]
+        room.regrade("start", batch_id)
+        with no_writes(room, "verdict"):
+            worker = room.regrade_worker()
+            writer_waits(room, "verdict")
+            database.go_away()
+        # The seventh try comes seconds after the sixth; by then the worker has long looked for leases that have ended.
+        wait_for(lambda: len(worker.said("result_waits_for_the_database")) == 6, 30)
+        database.come_back()
+        room.await_batch(batch_id, "finished")
+        assert counts(room, batch_id) == {ItemState.DONE: CHUNK}
+        assert attempts(room.store) == {0}
+        assert room.rows(EventRow, EventRow.kind == "regrade_failed_by_us") == []
