@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import select, update
 
 from grader_service.grading.run import RunOutcome
+from grader_service.queue import judge_worker
 from grader_service.queue.judge_worker import Child
 from grader_service.service import runner
 from grader_service.service.runner import RunEnd
@@ -31,7 +32,7 @@ def verdicts(bench):
 
 def test_a_child_goes_on_judging(redis, bench, tmp_path, monkeypatch):
     """It waits a moment for its first answer, and for none while that one hangs."""
-    hanging, goes_on = [], threading.Event()
+    hanging, warned, goes_on = [], [], threading.Event()
 
     def put(*_):
         hanging.append(threading.current_thread())
@@ -45,6 +46,7 @@ def test_a_child_goes_on_judging(redis, bench, tmp_path, monkeypatch):
         bench.submit(reply_to={"queue": "inbox", "task": "lab.ready"})
     assert bench.run_all(bench.desk()) == [RunEnd.STORED] * 3
     monkeypatch.setattr(Files, "put", put)
+    monkeypatch.setattr(judge_worker.log, "warning", lambda event, **_: warned.append(event))
     settings = Settings(state_dir=bench.state_dir, redis_url=redis.url, backup_store=f"file://{tmp_path}/backups")
     with ThreadPoolExecutor(1) as judging:
         child = Child(settings, "judge")
@@ -52,7 +54,7 @@ def test_a_child_goes_on_judging(redis, bench, tmp_path, monkeypatch):
         try:
             assert wait_for(lambda: verdicts(bench) == 3, 20)
             assert None not in judged.result(60)
-            assert len(hanging) == 1
+            assert (len(hanging), warned) == (1, ["answer_waits"])
         finally:
             goes_on.set()
 
@@ -70,13 +72,6 @@ def test_a_judge_goes_on(service, tmp_path):
     for _ in range(2):
         submission_id, _ = service.post()
         service.one_verdict(submission_id)
-    assert executing.end() == 0
-    left, _ = service.post()
-    service.await_state(left, "run_queued")
-    claim = leases.claim(service.store, "run", "gone", 60)
-    with service.store.transaction() as connection:
-        connection.execute(update(RunRow).where(RunRow.run_id == claim.run_id).values(lease_until=db_now() - 1))
-    service.await_state(left, "run_queued")
 
     def said():
         (one,) = [one for one in workers.workers(service.store) if one.role == workers.JUDGE]
@@ -86,5 +81,12 @@ def test_a_judge_goes_on(service, tmp_path):
     assert one.state == "ready"
     assert list(one.chores) == ["deliver"]
     assert one.chores["deliver"]["error"].startswith("it has not ended for ")
+    assert executing.end() == 0
+    left, _ = service.post()
+    service.await_state(left, "run_queued")
+    claim = leases.claim(service.store, "run", "gone", 60)
+    with service.store.transaction() as connection:
+        connection.execute(update(RunRow).where(RunRow.run_id == claim.run_id).values(lease_until=db_now() - 1))
+    service.await_state(left, "run_queued")
     assert len(service.undelivered()) == 2
     assert judge.end() == 0
