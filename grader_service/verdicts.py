@@ -78,7 +78,7 @@ def compose(
 
 def rejected(
     submission: Submission,
-    lab: LabSpec,
+    lab: LabSpec | None,
     steps: Sequence[LabStep],
     error: SubmissionRejected,
     sandbox: SandboxFacts,
@@ -86,7 +86,7 @@ def rejected(
     *,
     run_id: str | None = None,
 ) -> Verdict:
-    """The verdict on a submission that could not be run at all."""
+    """The verdict on a submission that could not be run at all; without a lab, where that is not known any more."""
     return _without_run(submission, lab, steps, sandbox, mode, Status.REJECTED, error.code, error.feedback, run_id)
 
 
@@ -126,7 +126,7 @@ def our_failure(
 
 def _without_run(  # noqa: PLR0917 - every part of a verdict without a run
     submission: Submission,
-    lab: LabSpec,
+    lab: LabSpec | None,
     steps: Sequence[LabStep],
     sandbox: SandboxFacts,
     mode: Mode,
@@ -139,7 +139,7 @@ def _without_run(  # noqa: PLR0917 - every part of a verdict without a run
         verdict_id=uuid.uuid4().hex,
         submission_id=submission.submission_id,
         run_id=run_id or uuid.uuid4().hex,
-        lab=lab.id,
+        lab=submission.lab,
         learner=submission.learner,
         cohort=submission.cohort,
         mode=mode,
@@ -147,12 +147,12 @@ def _without_run(  # noqa: PLR0917 - every part of a verdict without a run
         code=code,
         feedback=neutralise(feedback[:8000]),
         score=None,
-        max_score=sum(check.points for step in steps for check in step.checks),
+        max_score=sum(check.points for step in steps for check in step.checks) if lab else None,
         created_at=datetime.now(UTC),
         provenance=Provenance(
             submission_sha256=submission.sha256,
             filename=submission.filename,
-            lab_version=lab.version,
+            lab_version=lab.version if lab else None,
             grader_version=__version__,
             sandbox=sandbox.name,
             isolated=sandbox.isolated,

@@ -96,7 +96,7 @@ class Journal:
             name = f"{ANSWERS}/{fresh_name(max(entry['at'] for entry in entries))}.jsonl.gz"
             with reaching(self._place.files.url):
                 self._place.files.put(name, gzip.compress(lines, 1))
-        outbox.journaled(self._store, [letter.id for letter in new])
+        outbox.journaled(self._store, new)
 
     def _read(self, verdict_ids: set[str]) -> list[dict[str, Any]]:
         submission, batch, run, evidence, verdict = (table_of(row) for row in KEPT)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import structlog
-from sqlalchemy import select
 
 from grader_service import __version__
 from grader_service.backup import journal
@@ -27,7 +26,7 @@ from grader_service.signing import Signer
 from grader_service.store import backups, rows
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store, schema_of
-from grader_service.store.tables import SubmissionRow
+from grader_service.store.references import referred
 
 log = structlog.get_logger(__name__)
 
@@ -66,10 +65,7 @@ def make(place: Place, what: What, progress: Progress = lambda _: None) -> Manif
             for table in rows.tables(connection):
                 progress(f"table {table.name}")
                 files[file_of(table.name)] = place.save(name, file_of(table.name), rows.lines(connection, table))
-            wanted = connection.execute(
-                select(SubmissionRow.sha256).where(SubmissionRow.artifact_removed_at.is_(None)).distinct()
-            )
-            digests = sorted(wanted.scalars())
+            digests = sorted(referred(connection))
         missing: list[str] = []
         if what.artifacts is not None:
             progress(f"artifacts: {len(digests)}")

@@ -10,13 +10,12 @@ from grader_service import key_folder
 from grader_service.backup import verifying
 from grader_service.backup.adopting import Adopted, adopt
 from grader_service.backup.journal import entries, keys_of
-from grader_service.backup.making import digests_of
-from grader_service.backup.place import PRIVATE_KEY, Manifest, Place, artifact_file, reaching
+from grader_service.backup.place import LISTED, PRIVATE_KEY, Manifest, Place, artifact_file, reaching
 from grader_service.backup.verifying import Checked
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.model.keys import KeyList, PublicKey
 from grader_service.signing import Signer
-from grader_service.store import roles, rows, workers
+from grader_service.store import references, roles, rows, workers
 from grader_service.store.artifacts import ArtifactStore, DamagedArtifact
 from grader_service.store.clock import db_now
 from grader_service.store.engine import SCHEMA, Store
@@ -48,7 +47,10 @@ class Restored:
     artifacts: int
     """Copied back."""
     lost_artifacts: tuple[str, ...]
-    """Digests of those that neither the backup nor the artifact store has, or that are damaged."""
+    """Digests of those that neither the backups nor the artifact store have, or that are damaged.
+
+    Their submissions say so from now on.
+    """
     private_key: bool
     """Whether the key of the backup was put in place, to sign on with."""
     unknown_keys: tuple[str, ...]
@@ -93,7 +95,7 @@ def restore(place: Place, manifest: Manifest, where: Where, *, replace: bool, pr
     progress("answers since")
     adopted = adopt(where.store, entries(place, manifest.begun_at), where.actor)
     progress("artifacts")
-    copied, lost = _copy_back(place, manifest, where.artifacts)
+    copied, lost = _copy_back(place, manifest, where)
     progress("signatures")
     theirs = [one.public_key for one in keys.keys]
     checked = verifying.check(where.store, known.union(theirs))
@@ -168,16 +170,22 @@ def _put_keys(place: Place, manifest: Manifest, key_dir: Path, keys: KeyList) ->
     return put
 
 
-def _copy_back(place: Place, manifest: Manifest, artifacts: ArtifactStore) -> tuple[int, tuple[str, ...]]:
+def _copy_back(place: Place, manifest: Manifest, where: Where) -> tuple[int, tuple[str, ...]]:
+    """Artifacts to which something refers, what was taken over from the journal included: how many, and those lost."""
+    if LISTED not in manifest.files:
+        return 0, ()  # their store is safe by itself, and may come back later
+    with where.store.snapshot() as connection:
+        needed = sorted(references.referred(connection))
     copied, lost = 0, []
     with reaching(place.files.url):
-        for digest in digests_of(place, manifest):
-            if artifacts.has(digest):
+        for digest in needed:
+            if where.artifacts.has(digest):
                 continue
             try:
                 with place.files.opened(artifact_file(digest)) as source:
-                    artifacts.put_from(source, digest)
+                    where.artifacts.put_from(source, digest)
                 copied += 1
             except (FileNotFoundError, DamagedArtifact):
                 lost.append(digest)
+    references.lost(where.store, lost)
     return copied, tuple(lost)

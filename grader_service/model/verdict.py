@@ -148,7 +148,7 @@ class Verdict(Frozen):
     feedback: LongText
     score: Annotated[float, Field(ge=0)] | None
     max_score: Annotated[float, Field(gt=0)] | None
-    """Null only where no lab is known."""
+    """Null only where the lab, or a step that was asked for, is not known."""
     created_at: datetime
     steps: tuple[StepVerdict, ...] = ()
     checks: tuple[CheckVerdict, ...] = ()

@@ -85,7 +85,7 @@ def judge_next(desk: JudgeDesk) -> Verdict | None:
 def _verdict(desk: JudgeDesk, claim: Claim) -> Verdict:
     submission = load_submission(desk.store, claim.submission_id)
     if claim.cancelled is not None:
-        return cancelled(submission, load_lab(submission.lab, desk.registry), claim.run_id, claim.cancelled)
+        return cancelled(submission, claim.run_id, claim.cancelled)
     kept = RunPlan.model_validate(claim.plan).lab if claim.item_id is not None else None
     lab = load_lab(submission.lab, desk.registry) if kept is None else kept_lab(desk.store, kept, desk.registry)
     try:

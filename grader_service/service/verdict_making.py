@@ -6,11 +6,12 @@ from pydantic import BaseModel
 
 from checks.registry import Registry
 from grader_service import verdicts
-from grader_service.errors import InfrastructureError, SubmissionRejected
+from grader_service.errors import InfrastructureError, SubmissionRejected, UsageError
 from grader_service.judge_process import EvidenceUnreadable, JudgeProcess
 from grader_service.judging import judge as judge_here
+from grader_service.labs.specs import lab_text, read_lab
 from grader_service.model.evidence import Evidence
-from grader_service.model.lab import LabSpec
+from grader_service.model.lab import LabSpec, LabStep
 from grader_service.model.quoted import Quoted
 from grader_service.model.rejection import Rejection
 from grader_service.model.submission import Submission
@@ -63,12 +64,13 @@ def verdict_on(
     return verdicts.compose(submission, lab, steps, judged, quoted)
 
 
-def cancelled(submission: Submission, lab: LabSpec, run_id: str, why: str) -> Verdict:
+def cancelled(submission: Submission, run_id: str, why: str) -> Verdict:
     """The verdict on a run that an operator cancelled: none on what was handed in.
+
+    It needs no check, nor the lab, which may be the reason for it: one that is installed no more, or is broken.
 
     Args:
         submission: whose run it was.
-        lab: to which it was handed in.
         run_id: of the run.
         why: in the operator's words; may be empty.
     """
@@ -80,8 +82,17 @@ def cancelled(submission: Submission, lab: LabSpec, run_id: str, why: str) -> Ve
         "to, or ask the staff.",
     )
     facts = SandboxFacts("none", isolated=False, image=None, image_digest=None, engine=None, gpu_access=None)
-    steps = lab.selected(submission.steps)
+    lab, steps = _asked_for(submission)
     return verdicts.rejected(submission, lab, steps, reason, facts, Mode.OFFICIAL, run_id=run_id)
+
+
+def _asked_for(submission: Submission) -> tuple[LabSpec | None, tuple[LabStep, ...]]:
+    """The lab and its steps, without their checks; nothing where it, or one of them, is gone, or it is broken."""
+    try:
+        lab = read_lab(lab_text(submission.lab), f"lab {submission.lab}")
+        return lab, lab.selected(submission.steps)
+    except UsageError:
+        return None, ()
 
 
 def _read(model: type[ModelT], document: bytes, run_id: str) -> ModelT:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
-from grader_service.store.tables import OutboxRow, VerdictRow
+from grader_service.store.tables import OutboxRow, VerdictRow, table_of
 
 _LONGEST_WAIT_S = 300.0
 HELD_S = 5.0
@@ -112,10 +112,14 @@ def delivered(store: Store, ids: list[int]) -> None:
             connection.execute(update(OutboxRow).where(OutboxRow.id.in_(ids)).values(delivered_at=db_now()))
 
 
-def journaled(store: Store, ids: Sequence[int]) -> None:
-    """These answers stand in the journal."""
+def journaled(store: Store, letters: Sequence[Letter]) -> None:
+    """These answers stand in the journal, but for those that a batch of re-grades has given another verdict since."""
+    outbox = table_of(OutboxRow)
+    kept = (outbox.c.id == bindparam("letter"), outbox.c.verdict_id == bindparam("verdict"))
+    # In the order of their ids, as a batch gives others.
+    each = [{"letter": one.id, "verdict": one.verdict_id} for one in sorted(letters, key=lambda letter: letter.id)]
     with store.transaction() as connection:
-        connection.execute(update(OutboxRow).where(OutboxRow.id.in_(ids)).values(journaled=True))
+        connection.execute(update(outbox).where(*kept).values(journaled=True), each)
 
 
 def postponed(store: Store, letter: Letter, error: str) -> None:

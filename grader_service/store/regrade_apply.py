@@ -202,9 +202,9 @@ def _exchange(connection: Connection, batch_id: str, *, out: Any, into: Any) -> 
     # Answers that still wait to be sent must not tell, after all others, of a verdict that is not in force any more.
     outbox = table_of(OutboxRow)
     waiting = connection.execute(
-        select(outbox.c.id, outbox.c.verdict_id).where(
-            outbox.c.delivered_at.is_(None), outbox.c.verdict_id.is_not(None)
-        )
+        select(outbox.c.id, outbox.c.verdict_id)
+        .where(outbox.c.delivered_at.is_(None), outbox.c.verdict_id.is_not(None))
+        .order_by(outbox.c.id)
     ).all()
     if not waiting:
         return
@@ -216,7 +216,10 @@ def _exchange(connection: Connection, batch_id: str, *, out: Any, into: Any) -> 
     ]
     if moved:
         connection.execute(
-            update(outbox).where(outbox.c.id == bindparam("letter")).values(verdict_id=bindparam("successor")), moved
+            update(outbox)
+            .where(outbox.c.id == bindparam("letter"))
+            .values(verdict_id=bindparam("successor"), journaled=False),
+            moved,
         )
 
 

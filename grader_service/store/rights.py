@@ -90,7 +90,7 @@ OPERATOR: Rights = {
     "run": f"select, update ({_LEASE}, held_until, turn, cancelled)",
     "verdict": "select, update (current)",
     "waiter": _READ,
-    "outbox": "select, insert, update (verdict_id)",
+    "outbox": "select, insert, update (verdict_id, journaled)",
     "evidence": _READ,
     "blob": "select, insert, update (size_bytes)",
     "dead_letter": "select, delete",

@@ -7,17 +7,22 @@ import pytest
 from sqlalchemy import update
 
 from grader_service.backup import checking, making, restoring
+from grader_service.backup.journal import note_erasure
+from grader_service.backup.making import What
 from grader_service.backup.place import ANSWERS, ARTIFACTS, PRIVATE_KEY, Place
 from grader_service.backup.restoring import Where
 from grader_service.errors import ConfigurationError, InfrastructureError
 from grader_service.key_folder import add, key_list, pem, revoke, rotate
+from grader_service.model.evidence import ProbeRef
 from grader_service.service.metrics import StoreCollector
 from grader_service.signing import Signer
-from grader_service.store import backups
+from grader_service.store import backups, erasing
 from grader_service.store.clock import db_now
+from grader_service.store.references import with_artifact
 from grader_service.store.retention_tables import BackupRow
-from grader_service.store.tables import SubmissionRow, VerdictRow
+from grader_service.store.tables import RunRow, SubmissionRow, VerdictRow
 from tests.store.aged import age
+from tests.store.test_store import PLAN
 
 
 def files(folder):
@@ -40,8 +45,30 @@ def test_artifacts_come_back(owned, empty):
     assert empty.artifacts.has(digest(b"two" * 1_000_000))
 
 
+def test_sources_of_probes_come_back(owned, empty, tmp_path):
+    """Runs that wait for them, or judge what they found, need no plugin; those that are over need none."""
+    for number, (state, source) in enumerate([("running", b"one"), ("done", b"two"), ("run_queued", b"lost")]):
+        owned.artifacts.put(source)
+        probe = ProbeRef(id="probe", version="1.0.0", site="graph", sha256=digest(source), budget_s=1.0)
+        owned.accept(number, data=b"x", learner=f"l{number}")
+        plan = PLAN.model_copy(update={"probes": (probe,)}).model_dump(mode="json")
+        with owned.store.transaction() as connection:
+            ours = update(RunRow).where(RunRow.submission_id == f"s:{number}")
+            connection.execute(ours.values(plan=plan, state=state))
+    manifest = owned.back_up()
+    lost = digest(b"lost")
+    (tmp_path / "backups" / ARTIFACTS / lost[:2] / lost).unlink()
+    found = checking.damaged(owned.place, manifest, lambda _: None)
+    assert [name.rsplit("/", 1)[-1] for name in found] == [lost]
+    assert empty.restore().lost_artifacts == (lost,)
+    assert files(empty.artifacts.folder) == {digest(b"x"), digest(b"one")}
+
+
 def test_an_artifact_that_is_lost_is_named(owned, empty, tmp_path):
-    """It was gone when the backup was made, is gone from the backups, or is damaged there: none is put in place."""
+    """It was gone when the backup was made, is gone from the backups, or is damaged there: none is put in place.
+
+    Its submission says so, and no batch of re-grades plans to run it.
+    """
     data = [b"gone", b"lost", b"damaged", b"there"]
     for number, one in enumerate(data):
         owned.grade(number, data=one, learner=f"l{number}")
@@ -58,6 +85,33 @@ def test_an_artifact_that_is_lost_is_named(owned, empty, tmp_path):
     done = empty.restore()
     assert set(done.lost_artifacts) == {gone, lost, damaged}
     assert files(empty.artifacts.folder) == {there}
+    assert with_artifact(empty.store, [f"s:{number}" for number in range(4)]) == ["s:3"]
+
+
+def test_an_artifact_that_came_after_the_backup(owned, empty):
+    """Lost with its host, or put where a newer backup or the artifact store has it; nobody else's is missed."""
+    owned.grade(1, data=b"saved")
+    first = owned.back_up()
+    for number, data in enumerate([b"in a newer one", b"in the store", b"lost", b"erased"], 2):
+        owned.grade(number, data=data, learner=data.decode())
+        if number == 2:
+            owned.back_up()
+    owned.answer()
+    note = erasing.erase(owned.store, "erased", "eve", lambda _: "{}")
+    note_erasure(owned.place, erasing.digest_of("erased"), backups.now(owned.store), note)
+    empty.artifacts.put(b"in the store")
+    done = empty.restore(first.name)
+    assert (done.artifacts, done.lost_artifacts) == (2, (digest(b"lost"),))
+    assert with_artifact(empty.store, ["s:1", "s:2", "s:3", "s:4"]) == ["s:1", "s:2", "s:3"]
+
+
+def test_a_backup_without_artifacts_says_nothing_of_them(owned, empty):
+    """Their store is safe by itself, and may come back later."""
+    owned.grade(1)
+    making.make(owned.place, What(owned.store, owned.signer, None))
+    done = empty.restore()
+    assert (done.artifacts, done.lost_artifacts) == (0, ())
+    assert with_artifact(empty.store, ["s:1"]) == ["s:1"]
 
 
 def test_what_no_backup_needs_goes(owned, tmp_path):

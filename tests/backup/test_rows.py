@@ -30,13 +30,14 @@ def everything(store, without=()):
 
 def fill(owned):
     """A row in nearly every table, with all kinds of values."""
-    graded(owned.store, 1, graph=bytes(range(256)))
-    graded(owned.store, 2, learner="Zoë \u2028 O'Neill", cohort=None)
-    graded(owned.store, 3, learner="bob")
+    sha256 = owned.artifacts.put(b"x = 1")
+    graded(owned.store, 1, graph=bytes(range(256)), sha256=sha256)
+    graded(owned.store, 2, learner="Zoë \u2028 O'Neill", cohort=None, sha256=sha256)
+    graded(owned.store, 3, learner="bob", sha256=sha256)
     a_batch(owned.store, "s:1", learners=["ann"])
     dead_letters.keep(owned.store, b"\x00\xff{", "live", None, "it cannot be read")
     erasing.erase(owned.store, "bob", "eve", lambda _: json.dumps({"of": "bob"}))
-    accept(owned.store, a_submission(4))
+    accept(owned.store, a_submission(4, sha256=sha256))
 
 
 def test_all_rows_come_back(owned, empty):

@@ -6,6 +6,8 @@ import threading
 import pytest
 from sqlalchemy import select, update
 
+from grader_service.backup.journal import Journal, entries
+from grader_service.backup.place import ANSWERS, Place
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.model.regrade import BatchState, ItemState
 from grader_service.regrade import bulk
@@ -25,9 +27,11 @@ from grader_service.store import (
     sweep,
 )
 from grader_service.store.attempts import attempt_number
+from grader_service.store.engine import Store
 from grader_service.store.ids import Named
+from grader_service.store.outbox import enqueue
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
-from grader_service.store.tables import EventRow, EvidenceRow, RunRow, RunState, SubmissionRow, VerdictRow
+from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
 from tests.command_line import typed
 from tests.regrade.desk import (
     COUNT,
@@ -44,6 +48,7 @@ from tests.regrade.desk import (
     worked_off,
 )
 from tests.services.postgres_server import somebody_waits
+from tests.services.roles import as_role
 from tests.store.test_store import a_verdict
 from tests.waiting import wait_for
 
@@ -116,6 +121,57 @@ def test_what_was_not_sent_in_time_is_not_sent_at_all(desk, stricter):
     letters = outbox.due(desk.store)
     assert len(letters) == len(answers(desk))
     assert {json.loads(letter.document)["verdict_id"] for letter in letters} <= set(in_force(desk).values())
+
+
+@pytest.fixture
+def journal(desk, tmp_path):
+    """What a judge keeps answers in before it sends them; each verdict in force waits to be sent."""
+    told = in_force(desk).values()
+    with desk.store.transaction() as connection:
+        for verdict_id in told:
+            enqueue(connection, verdict_id, "task", None, None)
+    return Journal(Place(f"file://{tmp_path}/backups"), desk.store, desk.signer)
+
+
+def keep_due(desk, journal):
+    """Keeps all answers, and sends none."""
+    overwrite(desk.store, OutboxRow, not_before=0.0)
+    journal.keep(outbox.due(desk.store, 9 * COUNT))
+
+
+def kept_last(journal):
+    """Submission to the verdict of which the journal says that it was told last."""
+    found = [entry.rows["verdict"] for entry in entries(journal._place, 0.0)]
+    return {verdict["submission_id"]: verdict["verdict_id"] for verdict in found}
+
+
+def test_an_answer_that_gets_another_verdict_is_kept_again(desk, stricter, journal):
+    """With the broker away, and nobody else who tells it: a restored service knows what was sent at last."""
+    keep_due(desk, journal)
+    batch_id = worked_off(desk, stricter)
+    operator = Store(as_role(desk.store.engine.url.render_as_string(hide_password=False), "operator"))
+    for change in (regrade_apply.apply, regrade_apply.revert):
+        change(operator, batch_id, "ann", notify="none")
+        keep_due(desk, journal)
+        assert kept_last(journal) == in_force(desk)
+    operator.close()
+
+
+def test_an_answer_that_gets_another_verdict_while_it_is_kept(desk, stricter, journal, monkeypatch):
+    """It is not taken for kept: the file has the old one."""
+    batch_id = worked_off(desk, stricter)
+    put = journal._place.files.put
+
+    def meanwhile(name, data):
+        monkeypatch.undo()
+        put(name, data)
+        regrade_apply.apply(desk.store, batch_id, "ann", notify="none")
+
+    monkeypatch.setattr(journal._place.files, "put", meanwhile)
+    for _ in range(2):
+        keep_due(desk, journal)
+    assert kept_last(journal) == in_force(desk)
+    assert len(journal._place.files.names(ANSWERS)) == 2
 
 
 def test_batches_are_undone_in_the_reverse_order(desk, stricter):

@@ -42,6 +42,14 @@ def test_absent_score_is_never_zero(page, name):
     assert page(name).with_class("score")[0].text == "no score 50 points possible"
 
 
+def test_where_nobody_knows_what_it_was_worth():
+    """Its lab is gone: no number of points is made up."""
+    shown = Page(
+        render_report(verdict(status=Status.REJECTED, code="submission.cancelled", score=None, max_score=None))
+    )
+    assert shown.with_class("score")[0].text == "no score"
+
+
 def test_a_score_of_zero_is_zero():
     """Zero points are a score."""
     shown = Page(render_report(verdict(status=Status.FAILED, code="jpeg.too_few", score=0.0)))

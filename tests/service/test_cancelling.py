@@ -1,10 +1,14 @@
 """An operator cancels a submission: its platform is answered, and nothing of it runs on."""
 
 import pytest
+from sqlalchemy import update
 
-from grader_service.model.verdict import Status
-from grader_service.store import cancelling
+from checks.registry import Registry
+from grader_service.labs.catalogue import load_lab
+from grader_service.model.verdict import Status, Verdict
+from grader_service.store import cancelling, leases, results
 from grader_service.store.ids import Named
+from grader_service.store.tables import SubmissionRow
 from tests.service.bench import Bench
 from tests.service.harness import QUICK
 from tests.waiting import wait_for
@@ -21,6 +25,49 @@ def test_the_verdict_says_that_nothing_is_wrong(tmp_path):
     assert verdict.signature is not None
     assert (verdict.run_id, bench.run(submission_id).state) == (bench.run(submission_id).run_id, "done")
     assert [kind for kind, _ in bench.events(submission_id)][-3:] == ["cancelled", "judge_claimed", "verdict"]
+
+
+@pytest.mark.parametrize(
+    "gone", [{"lab": "gone"}, {"steps": ["gone"]}, {"steps": ["reflection", "gone"]}], ids=["lab", "step", "one of two"]
+)
+def test_what_can_be_graded_no_more_is_answered(tmp_path, gone):
+    """Its lab, or a step that it names, is not installed any more; so it needed attention, and the verdict is as ever.
+
+    What it was worth nobody knows.
+    """
+    bench = Bench(tmp_path)
+    submission_id = bench.submit(learner="ann", cohort="autumn")
+    with bench.store.transaction() as connection:
+        connection.execute(update(SubmissionRow).values(gone))
+    run = leases.claim(bench.store, "run", "runner", 60)
+    assert results.store_evidence(bench.store, run, "evidence", b"{}", {})
+    assert bench.judge() is None
+    assert bench.run(submission_id).state == "needs_attention"
+    verdict = cancelled(bench, submission_id)
+    assert (verdict.lab, verdict.learner, verdict.cohort) == (gone.get("lab", "dali-pipelines"), "ann", "autumn")
+    assert (verdict.provenance.lab_version, verdict.max_score) == (None, None)
+    assert (verdict.provenance.filename, verdict.provenance.isolated) == ("submission.py", False)
+
+
+def test_no_check_is_needed(tmp_path):
+    """Where those of the lab do not load; what it was worth is known."""
+    bench = Bench(tmp_path)
+    submission_id = bench.submit()
+    bench.registry = Registry(points=())
+    verdict = cancelled(bench, submission_id)
+    assert (verdict.provenance.lab_version, verdict.max_score) == (load_lab("dali-pipelines", Registry()).version, 25.0)
+
+
+def cancelled(bench, submission_id):
+    """The verdict with which a submission is answered that is cancelled, as it is stored."""
+    cancelling.cancel(bench.store, Named(submission_id), "the lab is over", "op")
+    verdict = bench.judge()
+    assert (verdict.status, verdict.code, verdict.score) == (Status.REJECTED, "submission.cancelled", None)
+    assert "Their reason: the lab is over." in verdict.feedback
+    run = bench.run(submission_id)
+    assert (run.state, run.run_id) == ("done", verdict.run_id)
+    assert Verdict.model_validate_json(results.verdict_document(bench.store, verdict.verdict_id)) == verdict
+    return verdict
 
 
 @pytest.mark.integration
