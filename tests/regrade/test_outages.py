@@ -8,11 +8,11 @@ import pytest
 from grader_service.model.regrade import ItemState
 from grader_service.regrade import bulk
 from grader_service.regrade.bulk import CHUNK, judge_chunk
-from grader_service.store import regrades
+from grader_service.store import regrade_states, regrades
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import EventRow
 from tests.regrade.conftest import Room
-from tests.regrade.desk import COUNT, counts, read, started
+from tests.regrade.desk import COUNT, counts, overwrite, read, started
 from tests.regrade.stored import fill
 from tests.service.faults import no_writes, writer_waits
 from tests.service.harness import served
@@ -42,21 +42,23 @@ def test_items_in_hand_wait_for_the_database(desk, monkeypatch):
 def test_items_outlive_a_database_that_is_away_for_longer_than_their_lease(redis, postgres_url, tmp_path):
     """It ends meanwhile, and what was judged is stored when the database is back: by the same claim, at no try."""
     made, url = before_postgres(postgres_url, tmp_path)
-    # Who looks for leases that have ended does so long before anybody renews one.
-    times = {"GRADER_LEASE_S": "6", "GRADER_SWEEP_S": "0.1"}
+    times = {"GRADER_LEASE_S": "60", "GRADER_SWEEP_S": "0.1"}
     with (
         closing(made) as database,
         served(redis, postgres_url, tmp_path, kind=Room, GRADER_DATABASE_URL=url, **times) as room,
     ):
         fill(room.store, CHUNK, signer=room.signer())
-        batch_id = room.plan()["batch_id"]
-        room.regrade("start", batch_id)
+        before, batch_id = (room.plan()["batch_id"] for _ in range(2))
+        regrade_states.start(room.store, before, "operator")
+        worker = room.regrade_worker()
+        room.await_batch(before, "finished")  # it is up
         with no_writes(room, "verdict"):
-            worker = room.regrade_worker()
+            regrade_states.start(room.store, batch_id, "operator")
             writer_waits(room, "verdict")
             database.go_away()
-        # The seventh try comes seconds after the sixth; by then the worker has long looked for leases that have ended.
-        wait_for(lambda: len(worker.said("result_waits_for_the_database")) == 6, 30)
+        # The sixth try comes seconds after the fifth; by then the worker has long looked for leases that have ended.
+        wait_for(lambda: len(worker.said("result_waits_for_the_database")) == 5, 20)
+        overwrite(room.store, RegradeItemRow, RegradeItemRow.lease_owner.is_not(None), lease_until=0.0)
         database.come_back()
         room.await_batch(batch_id, "finished")
         assert counts(room, batch_id) == {ItemState.DONE: CHUNK}
