@@ -218,6 +218,14 @@ def postgres_url(postgres):
 
 
 @pytest.fixture
+def postgres_store(postgres_url):
+    """The store of one, for what only PostgreSQL does."""
+    opened = Store(postgres_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
 def sqlite_url(tmp_path):
     """A fresh file."""
     return f"sqlite:///{tmp_path}/grader.db"

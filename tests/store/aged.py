@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import threading
 
 from sqlalchemy import select, update
 
@@ -21,7 +22,9 @@ from grader_service.store.tables import (
     WaiterRow,
     table_of,
 )
+from tests.services.postgres_server import somebody_waits
 from tests.store.test_store import a_submission, a_verdict, accept
+from tests.waiting import wait_for
 
 DAY_S = 86_400.0
 OF_SUBMISSIONS = (SubmissionRow, RunRow, EvidenceRow, EvidenceBlobRow, BlobRow, VerdictRow, WaiterRow, OutboxRow)
@@ -45,6 +48,26 @@ def age(store, table: type[Base], column: str, days: float, *where):
     """Makes rows so much older."""
     with store.transaction() as connection:
         connection.execute(update(table).where(*where).values({column: table_of(table).c[column] - days * DAY_S}))
+
+
+def two_graphs():
+    """In the order in which a run brings them."""
+    return sorted((b"1", b"2"), key=lambda graph: hashlib.sha256(graph).hexdigest())
+
+
+def brought_again(store, graphs, remove):
+    """What `remove` returns, in a thread, while a run has brought the first of these graphs and brings the second."""
+    done = []
+    other = threading.Thread(target=lambda: done.append(remove()))
+    first, second = graphs
+    with store.transaction() as run:
+        results.store_blob(run, hashlib.sha256(first).hexdigest(), first)
+        other.start()
+        wait_for(lambda: somebody_waits(store.engine), 10)
+        results.store_blob(run, hashlib.sha256(second).hexdigest(), second)
+    other.join(60)
+    (returned,) = done
+    return returned
 
 
 def a_batch(store, submission_id, **selection):

@@ -24,7 +24,6 @@ from grader_service.store import (
     results,
 )
 from grader_service.store.artifacts import ArtifactStore
-from grader_service.store.engine import Store
 from grader_service.store.erasing import ERASED, Erasure
 from grader_service.store.events import REFUSED
 from grader_service.store.references import unreferenced
@@ -33,7 +32,7 @@ from grader_service.store.tables import BlobRow, EventRow, OutboxRow, RunRow, Su
 from tests.factories import message
 from tests.regrade.desk import overwrite, read
 from tests.services.postgres_server import somebody_waits
-from tests.store.aged import OF_SUBMISSIONS, a_batch, graded
+from tests.store.aged import OF_SUBMISSIONS, a_batch, brought_again, graded, two_graphs
 from tests.store.test_store import a_submission, accept, count
 from tests.waiting import wait_for
 
@@ -295,11 +294,9 @@ class TestTogether:
     """What others do in the same moment, each in a transaction of its own: PostgreSQL only."""
 
     @pytest.fixture
-    def store(self, postgres_url):
+    def store(self, postgres_store):
         """One database."""
-        opened = Store(postgres_url)
-        yield opened
-        opened.close()
+        return postgres_store
 
     def test_two_whose_ids_a_selection_names(self, store):
         """Neither comes back while the other is erased."""
@@ -357,15 +354,7 @@ class TestTogether:
 
     def test_graphs_are_held_in_the_order_in_which_runs_bring_them(self, store):
         """Those of all submissions before the first is removed."""
-        first, second = sorted((b"1", b"2"), key=lambda graph: hashlib.sha256(graph).hexdigest())
-        graded(store, 1, learner=ANN, graph=second)
-        graded(store, 2, learner=ANN, graph=first)
-        done = []
-        other = threading.Thread(target=lambda: done.append(erase(store)))
-        with store.transaction() as connection:
-            results.store_blob(connection, hashlib.sha256(first).hexdigest(), first)
-            other.start()
-            wait_for(lambda: somebody_waits(store.engine), 10)
-            results.store_blob(connection, hashlib.sha256(second).hexdigest(), second)
-        other.join(60)
-        assert done[0]["removed"]["blobs"] == 2
+        graphs = two_graphs()
+        for number, graph in enumerate(reversed(graphs), start=1):
+            graded(store, number, learner=ANN, graph=graph)
+        assert brought_again(store, graphs, lambda: erase(store))["removed"]["blobs"] == 2

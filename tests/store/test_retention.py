@@ -16,14 +16,13 @@ from grader_service.service.retaining import Keeping, Retention
 from grader_service.store import leases, operations, outbox, regrade_states, removal, results, retention, sweep
 from grader_service.store.attempts import attempt_number
 from grader_service.store.cohorts import candidates
-from grader_service.store.engine import Store
 from grader_service.store.one_by_one import RowsLeft
 from grader_service.store.references import unreferenced, with_artifact
 from grader_service.store.submissions import hold_submission
 from grader_service.store.tables import BlobRow, EventRow, EvidenceRow, OutboxRow, RunRow, SubmissionRow, VerdictRow
 from tests.regrade.desk import read
 from tests.services.postgres_server import somebody_waits
-from tests.store.aged import OF_SUBMISSIONS, a_batch, age, graded, refuse_changes
+from tests.store.aged import OF_SUBMISSIONS, a_batch, age, brought_again, graded, refuse_changes, two_graphs
 from tests.store.test_store import a_submission, accept, count
 from tests.waiting import wait_for
 
@@ -163,11 +162,9 @@ class TestTogether:
     """What others do in the same moment, each in a transaction of its own: PostgreSQL only."""
 
     @pytest.fixture
-    def store(self, postgres_url):
+    def store(self, postgres_store):
         """One database."""
-        opened = Store(postgres_url)
-        yield opened
-        opened.close()
+        return postgres_store
 
     def test_what_somebody_asks_for_again_is_passed_over(self, store):
         """It comes in the next round, and nobody waits for it."""
@@ -202,20 +199,12 @@ class TestTogether:
     @pytest.mark.parametrize("remove", [retention.remove_evidence, retention.remove_verdicts])
     def test_graphs_are_held_in_the_order_in_which_runs_bring_them(self, store, remove):
         """Those of all that goes before the first of it is removed."""
-        first, second = sorted((b"1", b"2"), key=lambda graph: hashlib.sha256(graph).hexdigest())
-        for number, graph in ((1, second), (2, first)):
+        graphs = two_graphs()
+        for number, graph in enumerate(reversed(graphs), start=1):
             graded(store, number, learner=f"l{number}", graph=graph)
         age(store, EvidenceRow, "created_at", 31)
         age(store, VerdictRow, "created_at", 31)
-        done = []
-        other = threading.Thread(target=lambda: done.append(remove(store, 30, MOST)))
-        with store.transaction() as run:
-            results.store_blob(run, hashlib.sha256(first).hexdigest(), first)
-            other.start()
-            wait_for(lambda: somebody_waits(store.engine), 10)
-            results.store_blob(run, hashlib.sha256(second).hexdigest(), second)
-        other.join(60)
-        assert done == [2]
+        assert brought_again(store, graphs, lambda: remove(store, 30, MOST)) == 2
         assert count(store, BlobRow) == 0
 
 
