@@ -259,8 +259,9 @@ class TestCollector:
             (root / name[:2] / name).write_bytes(b"x")
             os.utime(root / name[:2] / name, (0, 0))
         judge = service.judge()
-        wait_for(lambda: len([path for path in root.rglob("*") if path.is_file()]) == 255, 20)
+        wait_for(lambda: judge.said("artifacts_removed"), 20)  # which comes after the file has gone
         assert [line["files"] for line in judge.said("artifacts_removed")] == [1]
+        assert len([path for path in root.rglob("*") if path.is_file()]) == 255
         assert collecting.EVERY_S * 256 < 86_400
 
 
