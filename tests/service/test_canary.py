@@ -309,7 +309,7 @@ def test_a_worker_that_starts_on_a_quarantined_device_brings_it_back(service):
         GRADER_LOCK_DIR=str(service.state_dir / "locks"),
     )
     wait_for(lambda: devices.state_and_reason(service.store, FACTS.uuid) == (devices.READY, None), 60)
-    assert worker.said("canary")
+    wait_for(lambda: worker.said("canary"), 20)  # which comes after the device is ready
     submission_id, _ = service.post()
     service.one_verdict(submission_id)
     assert worker.process.poll() is None
