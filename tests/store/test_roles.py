@@ -100,12 +100,10 @@ _FORBIDDEN = {
 
 
 @pytest.fixture
-def owner(postgres_url):
+def owner(postgres_store):
     """The owner's store, whose roles have their rights."""
-    opened = Store(postgres_url)
-    roles.apply(opened.engine)
-    yield opened
-    opened.close()
+    roles.apply(postgres_store.engine)
+    return postgres_store
 
 
 def refused(url, role, statement):
