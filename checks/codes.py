@@ -53,6 +53,11 @@ def common(word: str, *groups: Sequence[str]) -> dict[str, str]:
     return {f"{word}.{last}": COMMON[last] for group in groups for last in group}
 
 
+def needs_review(outcome: str, code: str) -> bool:
+    """Whether an answer waits for a person: it is inconclusive, and its code's last word says so."""
+    return outcome == "inconclusive" and code.endswith(".needs_review")
+
+
 def outcomes_of(code: str, meaning: str) -> frozenset[str]:
     """With which outcomes a code may come: the words before its meaning's colon; without any, that of a failure."""
     said, colon, _ = meaning.partition(": ")

@@ -134,10 +134,10 @@ class JudgeProcess:
         for step, check in places:
             loaded = registry.load(check.id)
             version, version_text = loaded.check.version, loaded.version_text
-            lost = False
+            lost, seen = False, None
             try:
                 answer = child.answer(self._limits.check_timeout_s)
-                result, version, version_text = answer.result, answer.version, answer.version_text
+                result, seen, version, version_text = answer.result, answer.seen, answer.version, answer.version_text
             except (_Silent, _Failed) as error:
                 if not check.optional:
                     raise JudgeFailed(check.id, loaded.distribution, str(error)[:_ERROR_BYTES]) from None
@@ -145,7 +145,7 @@ class JudgeProcess:
                 log.warning("advice_failed", check=check.id, distribution=loaded.distribution, reason=str(error)[:2000])
                 result = undecided(Outcome.ERROR, "judge.failed", _NO_ADVICE)
                 lost = isinstance(error, _Silent)
-            judged.append(Judged(step, check, version, version_text, result))
+            judged.append(Judged(step, check, version, version_text, result, seen))
             if lost:
                 self.close()
                 return
@@ -159,6 +159,7 @@ class _Answer(Wire):
     """What the child says of a check that answered."""
 
     result: CheckResult
+    seen: str | None
     version: str
     version_text: str
 

@@ -4,10 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from checks.api import CheckResult
+from checks.codes import needs_review
 from checks.registry import LoadedCheck, Registry
 from grader_service.errors import JudgeFailed
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.lab import LabCheck, LabStep
+from grader_service.model.review import seen_text
+from grader_service.model.verdict import CheckReview
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,9 @@ class Judged:
     version: str
     version_text: str
     result: CheckResult
+    seen: str | None = None
+    """What a person has to see who decides, as `seen_text` has it; only of an answer `….needs_review`."""
+    review: CheckReview | None = None
 
 
 def needs_of(steps: Iterable[LabStep], registry: Registry) -> frozenset[Need]:
@@ -36,13 +42,13 @@ def judge(evidence: Evidence, steps: Iterable[LabStep], registry: Registry) -> l
     for step in steps:
         for check in step.checks:
             loaded = registry.load(check.id)
-            result = judge_one(loaded, evidence, check)
-            judged.append(Judged(step, check, loaded.check.version, loaded.version_text, result))
+            result, seen = judge_one(loaded, evidence, check)
+            judged.append(Judged(step, check, loaded.check.version, loaded.version_text, result, seen))
     return judged
 
 
-def judge_one(loaded: LoadedCheck, evidence: Evidence, check: LabCheck) -> CheckResult:
-    """One check's answer on one run's evidence.
+def judge_one(loaded: LoadedCheck, evidence: Evidence, check: LabCheck) -> tuple[CheckResult, str | None]:
+    """One check's answer on one run's evidence; of one that is left to a person also what it saw, see `Judged.seen`.
 
     Raises:
         JudgeFailed: the check raised or answered outside its contract.
@@ -55,4 +61,11 @@ def judge_one(loaded: LoadedCheck, evidence: Evidence, check: LabCheck) -> Check
         raise JudgeFailed(check.id, loaded.distribution, f"{type(error).__name__}: {error}") from error
     if not isinstance(result, CheckResult):
         raise JudgeFailed(check.id, loaded.distribution, f"it answered {type(result).__name__}, not a CheckResult")
-    return result
+    if not needs_review(result.outcome, result.code):
+        return result, None
+    # What is no observation was answered on at once: the details say on what.
+    kept = result.details if observation is result else observation.model_dump(mode="json")
+    try:
+        return result, seen_text(kept)
+    except ValueError as error:
+        raise JudgeFailed(check.id, loaded.distribution, f"what it saw cannot be written down: {error}") from error

@@ -64,6 +64,7 @@ def check_verdict(judged: Judged) -> CheckVerdict:
         feedback=_shown(judged),
         details=details,
         tier=result.tier,
+        review=judged.review,
     )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, select, update
 
 from grader_service.backup.journal import Answer, Erased
-from grader_service.store import erasing
+from grader_service.model.verdict import Verdict
+from grader_service.store import erasing, review_cases
 from grader_service.store.engine import Store
 from grader_service.store.events import record
 from grader_service.store.outbox import enqueue
@@ -88,6 +89,7 @@ def _take_over(connection: Connection, entry: Answer, actor: str, done: Adopted)
         done.verdicts += 1
         names = {name: verdict[name] for name in ("submission_id", "run_id", "verdict_id")}
         record(connection, "adopted", actor, **names)
+        _adopt_reviews(connection, verdict)
     _put_in_force(connection, verdict)
     done.answers += _send_again(connection, entry, to_waiters=waited)
 
@@ -112,6 +114,14 @@ def _put_in_force(connection: Connection, verdict: Mapping[str, Any]) -> None:
         return
     connection.execute(update(VerdictRow).where(*of_submission).values(current=False))
     connection.execute(update(VerdictRow).where(VerdictRow.verdict_id == verdict["verdict_id"]).values(current=True))
+
+
+def _adopt_reviews(connection: Connection, verdict: Mapping[str, Any]) -> None:
+    try:
+        read = Verdict.model_validate_json(verdict["document"])
+    except ValueError:
+        return  # it says nothing that could be followed; the check of all signatures names it
+    review_cases.adopt(connection, read)
 
 
 def _send_again(connection: Connection, entry: Answer, *, to_waiters: bool) -> int:

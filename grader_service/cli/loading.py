@@ -26,6 +26,7 @@ _WHERE = {
     "signer": "signer:signer",
     "pods": "pods:pods",
     "regrade": "regrade:app",
+    "reviews": "reviews:app",
     "cohort": "cohorts:app",
     "devices": "devices:app",
     "hosts": "hosts:app",

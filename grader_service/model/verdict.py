@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from grader_service.model.base import Code, Frozen, Identifier, LongText, Sha256, ShortText
 from grader_service.model.measurement import Measurement
@@ -58,6 +58,18 @@ class Mode(StrEnum):
     REHEARSAL = "rehearsal"
 
 
+class CheckReview(Frozen):
+    """What a person has to decide about a check's answer, or has decided."""
+
+    subject: Sha256
+    """Digest of the check, its parameters and what it saw: a decision is about nothing else."""
+    decision: Literal["accepted", "rejected"] | None = None
+    """Null while it waits for a person."""
+    decided_by: ShortText | None = None
+    decided_at: AwareDatetime | None = None
+    reason: LongText | None = None
+
+
 class CheckVerdict(Frozen):
     """One check's part of the verdict."""
 
@@ -75,6 +87,8 @@ class CheckVerdict(Frozen):
     details: Mapping[str, object] = Field(default_factory=dict)
     """For staff: JSON values only."""
     tier: Tier | None = None
+    review: CheckReview | None = None
+    """Null for what needs no person."""
 
 
 class StepVerdict(Frozen):

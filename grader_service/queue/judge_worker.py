@@ -25,7 +25,7 @@ from grader_service.queue.hearing import Hearing
 from grader_service.queue.hints import lying, plenty
 from grader_service.queue.intake_loop import IntakeLoop, Purpose
 from grader_service.queue.letters import Post
-from grader_service.queue.process import serve
+from grader_service.queue.process import Companion, serve
 from grader_service.queue.redis_check import fullness, require_answer, require_safe
 from grader_service.queue.tasks import register_judge
 from grader_service.service import collecting, pulse
@@ -42,6 +42,7 @@ from grader_service.service.readiness import (
     state_folder_probe,
 )
 from grader_service.service.retaining import Retention
+from grader_service.service.reviewing import Reviewing
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.signer.chosen import signer_of
@@ -97,7 +98,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
         # One that is away was waited for already.
         memory=lambda: fullness({name: redis for name, redis in servers.items() if name not in readiness.missing}),
         folders={"artifacts": folder} if (folder := desk.artifacts.folder) else {},
-        chores=lambda: sweeper.failing | sending.failing | removing.failing,
+        chores=lambda: sweeper.failing | sending.failing | reviewing.failing | removing.failing,
     )
     chores = [
         ("ready", readiness.look),
@@ -110,11 +111,14 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     store.close()
     # Beside the other chores, which need not wait for a place of backups that hangs, or for an object store.
     sending = Sweeper(judges_chores(post, readiness), settings.sweep_s)
+    reviews = Reviewing(JudgeDesk(store, desk.registry, desk.signer, owner))
+    reviewing = Sweeper([("reviews", reviews.look)], settings.sweep_s)
     intake = Intake(settings, app, desk, sending)
     collector = Collector(store, desk.artifacts, settings.keep_artifact_days)
     retention = Retention(store, wiring.keeping(settings))
     removing = Sweeper([("collect", collector.look), ("retain", retention.look)], collecting.EVERY_S)
-    status = serve(app, JUDGE_QUEUES, name="judge", hands=hands, companions=[intake, sweeper, sending, removing])
+    companions: list[Companion] = [intake, sweeper, sending, reviewing, removing]
+    status = serve(app, JUDGE_QUEUES, name="judge", hands=hands, companions=companions)
     if hearing.lost:
         return 1
     readiness.end()

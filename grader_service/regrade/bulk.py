@@ -117,7 +117,7 @@ def _answer(desk: BulkDesk, chunk: Chunk, job: Job) -> Answer:
         kind, document = _document(job)
         _ = job.base  # read here, so that one that cannot be read fails this item and no other
         lab = _labs(desk, chunk.batch_id)[job.submission.lab]
-        verdict = verdict_on(job.submission, lab, job.run_id, kind, document, desk.registry, desk.judging)
+        verdict = verdict_on(job.submission, lab, job.run_id, kind, document, desk.registry, desk.judging, job.reviews)
         return Answer(job, desk.signer.sign(verdict))
     except (StoreUnavailable, SignerAway):
         raise

@@ -9,6 +9,7 @@ from grader_service.errors import GraderError, InfrastructureError
 from grader_service.judge_process import JudgeProcess
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.evidence import RunPlan
+from grader_service.model.review import Reviews
 from grader_service.model.verdict import Verdict
 from grader_service.regrade.kept_labs import kept_lab
 from grader_service.service.keeper import Keeper
@@ -16,7 +17,7 @@ from grader_service.service.patience import patiently
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.verdict_making import cancelled, verdict_on
 from grader_service.signing import Signer, SignerAway
-from grader_service.store import leases, results
+from grader_service.store import leases, results, review_cases
 from grader_service.store.engine import Store, StoreUnavailable
 from grader_service.store.leases import Claim
 from grader_service.store.submissions import load_submission
@@ -59,7 +60,8 @@ def judge_next(desk: JudgeDesk) -> Verdict | None:
         Keeper(desk.store, claim, desk.lease_s, on_lost=lambda: None),
     ):
         try:
-            verdict = desk.signer.sign(_verdict(desk, claim))
+            reviews = review_cases.decided(desk.store, claim.submission_id)
+            verdict = desk.signer.sign(_verdict(desk, claim, reviews))
         except (SignerAway, StoreUnavailable) as error:
             log.warning("judging_given_back", error=str(error)[:500])
             why = f"it could not be judged yet: {error}"
@@ -75,14 +77,14 @@ def judge_next(desk: JudgeDesk) -> Verdict | None:
             )
             log.exception("judging_failed", state=state)
             return None
-        if not patiently(lambda: results.store_verdict(desk.store, claim, verdict)):
+        if not patiently(lambda: results.store_verdict(desk.store, claim, verdict, reviews)):
             log.warning("verdict_fenced_off", fence=claim.fence)
             return None
         log.info("verdict", status=verdict.status.value, code=verdict.code, score=verdict.score)
         return verdict
 
 
-def _verdict(desk: JudgeDesk, claim: Claim) -> Verdict:
+def _verdict(desk: JudgeDesk, claim: Claim, reviews: Reviews) -> Verdict:
     submission = load_submission(desk.store, claim.submission_id)
     if claim.cancelled is not None:
         return cancelled(submission, claim.run_id, claim.cancelled)
@@ -94,4 +96,4 @@ def _verdict(desk: JudgeDesk, claim: Claim) -> Verdict:
         raise InfrastructureError(str(error)) from error
     if stored is None:
         raise InfrastructureError(f"run {claim.run_id} is to be judged and has no evidence")
-    return verdict_on(submission, lab, claim.run_id, stored.kind, stored.document, desk.registry, desk.judging)
+    return verdict_on(submission, lab, claim.run_id, stored.kind, stored.document, desk.registry, desk.judging, reviews)

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from grader_service.errors import InfrastructureError
 from grader_service.service.event_figures import EventFigures
-from grader_service.store import backups, dead_letters, devices, operations, outbox, regrades, workers
+from grader_service.store import backups, dead_letters, devices, operations, outbox, regrades, reviews, workers
 from grader_service.store.engine import Store
 
 
@@ -62,10 +62,18 @@ class StoreCollector(Collector):
         )
         for (batch, state), count in regrades.open_items(self._store).items():
             items.add_metric([batch, state], count)
+        open_cases, waited_s = reviews.waiting(self._store)
+        waiting = GaugeMetricFamily("grader_reviews_waiting", "Answers of checks that wait for a person.")
+        waiting.add_metric([], open_cases)
+        oldest_review = GaugeMetricFamily(
+            "grader_reviews_oldest_seconds", "For how long the oldest of them has waited."
+        )
+        oldest_review.add_metric([], waited_s)
         backup = GaugeMetricFamily("grader_backup_age_seconds", "Since the newest backup was begun that is whole.")
         if (age_s := backups.age_s(self._store)) is not None:
             backup.add_metric([], age_s)
         answers = [undelivered, unread, letters, backup]
+        answers += [waiting, oldest_review]
         return [runs, oldest, *answers, *self._of_devices_and_workers(), items, *self._figures.families()]
 
     def _of_devices_and_workers(self) -> Iterator[Metric]:

@@ -14,8 +14,10 @@ from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec, LabStep
 from grader_service.model.quoted import Quoted
 from grader_service.model.rejection import Rejection
+from grader_service.model.review import Reviews
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Verdict
+from grader_service.service.decisions import with_decisions
 from grader_service.store.cancelling import CANCELLED
 from sandbox.api import SandboxFacts
 
@@ -30,6 +32,7 @@ def verdict_on(
     document: bytes,
     registry: Registry,
     judging: JudgeProcess | None,
+    reviews: Reviews | None = None,
 ) -> Verdict:
     """The verdict on what a run left behind.
 
@@ -41,12 +44,14 @@ def verdict_on(
         document: `Evidence`, or a `Rejection`, as JSON.
         registry: with the lab's checks.
         judging: where checks judge; in this process if absent.
+        reviews: what people decided about this submission; gets what is to be shown to one.
 
     Raises:
         JudgeFailed: a check raised or answered outside its contract.
         InfrastructureError: the document cannot be read.
     """
     steps = lab.selected(submission.steps)
+    reviews = Reviews() if reviews is None else reviews
     if kind == "rejection":
         read = _read(Rejection, document, run_id)
         facts = SandboxFacts(read.sandbox, read.isolated, None, None, None, None)
@@ -55,13 +60,15 @@ def verdict_on(
         return verdicts.rejected(submission, lab, steps, reason, facts, mode, run_id=run_id)
     if judging is None:
         evidence = _read(Evidence, document, run_id)
-        return verdicts.compose(submission, lab, steps, judge_here(evidence, steps, registry), evidence)
+        return verdicts.compose(
+            submission, lab, steps, with_decisions(judge_here(evidence, steps, registry), reviews), evidence
+        )
     quoted = _read(Quoted, document, run_id)  # all of it is read where it is judged
     try:
         judged = judging.judge(document, steps, registry)
     except EvidenceUnreadable as error:
         raise _unreadable(run_id, error) from error
-    return verdicts.compose(submission, lab, steps, judged, quoted)
+    return verdicts.compose(submission, lab, steps, with_decisions(judged, reviews), quoted)
 
 
 def cancelled(submission: Submission, run_id: str, why: str) -> Verdict:

@@ -1,6 +1,6 @@
 """What happens to an item of a re-grade when the run that serves it gets on."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Select, insert, or_, select, update
@@ -12,6 +12,7 @@ from grader_service.model.verdict import Mode, Verdict
 from grader_service.store.clock import db_now
 from grader_service.store.events import record
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow, in_states
+from grader_service.store.review_cases import open_cases
 from grader_service.store.tables import RunRow, RunState, VerdictRow, table_of
 from grader_service.store.verdict_rows import costs_of, standing_from, verdict_values
 
@@ -66,7 +67,7 @@ def spend(connection: Connection, run_id: str, item_id: int | None) -> None:
     )
 
 
-def run_judged(connection: Connection, claim: "Claim", verdict: Verdict) -> None:
+def run_judged(connection: Connection, claim: "Claim", verdict: Verdict, seen: Mapping[str, str]) -> None:
     """Keeps the verdict of an item's run aside. A run whose item was given up meanwhile leaves its verdict behind."""
     item = connection.execute(
         select(RegradeItemRow.batch_id, RegradeItemRow.base_verdict_id).where(RegradeItemRow.id == claim.item_id)
@@ -87,6 +88,7 @@ def run_judged(connection: Connection, claim: "Claim", verdict: Verdict) -> None
             )
         ],
     )
+    open_cases(connection, verdict, item.base_verdict_id, seen)
     connection.execute(
         update(RegradeItemRow)
         .where(RegradeItemRow.id == claim.item_id, RegradeItemRow.run_id == claim.run_id)

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, bindparam, case, insert, 
 
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import BatchState, ItemState, Level
+from grader_service.model.review import Reviews
 from grader_service.model.standing import Standing, standing_of
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Verdict
@@ -19,6 +20,7 @@ from grader_service.store.events import record
 from grader_service.store.one_by_one import one_by_one, tell
 from grader_service.store.regrade_items import differs, settle
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow, in_states
+from grader_service.store.review_cases import decisions_on, open_cases
 from grader_service.store.submissions import submission_from
 from grader_service.store.tables import EvidenceRow, SubmissionRow, VerdictRow, table_of
 from grader_service.store.verdict_rows import standing_from, verdict_values
@@ -43,6 +45,8 @@ class Job:
     sha256: str | None
     document: bytes | None
     """Compressed, as it lies in the store."""
+    reviews: Reviews = field(default_factory=Reviews)
+    """What people decided about the submission; gets what judging leaves to one."""
 
     @cached_property
     def base(self) -> Standing:
@@ -143,31 +147,36 @@ def _due(connection: Connection, batch_id: str, which: ColumnElement[bool], limi
 
 def _jobs(connection: Connection, ids: Sequence[int]) -> list[Job]:
     item, verdict, evidence = table_of(RegradeItemRow), table_of(VerdictRow), table_of(EvidenceRow)
-    rows = connection.execute(
-        select(
-            item.c.id,
-            item.c.attempts,
-            item.c.base_verdict_id,
-            item.c.base_run_id,
-            verdict.c.standing,
-            case((verdict.c.standing.is_(None), verdict.c.document)).label("verdict_document"),
-            evidence.c.kind,
-            evidence.c.sha256.label("evidence_sha256"),
-            evidence.c.document,
-            table_of(SubmissionRow),
-        )
-        .select_from(
-            item.join(table_of(SubmissionRow), SubmissionRow.submission_id == item.c.submission_id)
-            .join(verdict, verdict.c.verdict_id == item.c.base_verdict_id)
-            .join(
-                evidence,
-                (evidence.c.run_id == item.c.base_run_id) & evidence.c.removed_at.is_(None),
-                isouter=True,
+    rows = (
+        connection.execute(
+            select(
+                item.c.id,
+                item.c.attempts,
+                item.c.base_verdict_id,
+                item.c.base_run_id,
+                verdict.c.standing,
+                case((verdict.c.standing.is_(None), verdict.c.document)).label("verdict_document"),
+                evidence.c.kind,
+                evidence.c.sha256.label("evidence_sha256"),
+                evidence.c.document,
+                table_of(SubmissionRow),
             )
+            .select_from(
+                item.join(table_of(SubmissionRow), SubmissionRow.submission_id == item.c.submission_id)
+                .join(verdict, verdict.c.verdict_id == item.c.base_verdict_id)
+                .join(
+                    evidence,
+                    (evidence.c.run_id == item.c.base_run_id) & evidence.c.removed_at.is_(None),
+                    isouter=True,
+                )
+            )
+            .where(item.c.id.in_(ids))
+            .order_by(item.c.id)
         )
-        .where(item.c.id.in_(ids))
-        .order_by(item.c.id)
-    ).mappings()
+        .mappings()
+        .all()
+    )
+    decided = decisions_on(connection, [row["submission_id"] for row in rows])
     return [
         Job(
             item_id=row["id"],
@@ -180,6 +189,7 @@ def _jobs(connection: Connection, ids: Sequence[int]) -> list[Job]:
             kind=row["kind"],
             sha256=row["evidence_sha256"],
             document=row["document"],
+            reviews=Reviews(decided.get(row["submission_id"], {})),
         )
         for row in rows
     ]
@@ -258,6 +268,9 @@ def _finish(connection: Connection, batch_id: str, answers: Sequence[Answer]) ->
     if not verdicts:
         return
     connection.execute(insert(table_of(VerdictRow)).values(created_at=db_now()), verdicts)
+    for answer in answers:
+        if answer.verdict is not None:
+            open_cases(connection, answer.verdict, answer.job.base_verdict_id, answer.job.reviews.seen)
     item = table_of(RegradeItemRow)
     connection.execute(
         update(item)

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, String, cast, delete, select, 
 from grader_service.store.clock import db_now
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.retention_tables import EvidenceBlobRow
+from grader_service.store.review_tables import ReviewCaseRow, ReviewDecisionRow
 from grader_service.store.tables import BlobRow, EvidenceRow, OutboxRow, RunRow, SubmissionRow, VerdictRow, WaiterRow
 
 
@@ -48,6 +49,8 @@ def remove_submission(connection: Connection, submission_id: str) -> Counter[str
     for kind, statement in (
         ("answers", delete(OutboxRow).where(OutboxRow.verdict_id.in_(verdicts))),
         ("waiters", delete(WaiterRow).where(WaiterRow.submission_id == submission_id)),
+        ("reviews", delete(ReviewCaseRow).where(ReviewCaseRow.submission_id == submission_id)),
+        ("reviews", delete(ReviewDecisionRow).where(ReviewDecisionRow.submission_id == submission_id)),
         ("evidence", delete(EvidenceRow).where(EvidenceRow.run_id.in_(runs))),
         ("verdicts", delete(VerdictRow).where(VerdictRow.submission_id == submission_id)),
         ("runs", delete(RunRow).where(RunRow.run_id.in_(runs))),

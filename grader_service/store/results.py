@@ -9,6 +9,7 @@ from typing import Literal
 from sqlalchemy import Connection, insert, select, update
 
 from grader_service.errors import InfrastructureError
+from grader_service.model.review import Reviews
 from grader_service.model.standing import standing_of
 from grader_service.model.verdict import Status, Verdict
 from grader_service.store import regrade_items
@@ -19,6 +20,7 @@ from grader_service.store.fairness import charge, held_s, stand_behind
 from grader_service.store.leases import Claim, held
 from grader_service.store.noting import note_blobs
 from grader_service.store.outbox import enqueue
+from grader_service.store.review_cases import open_cases
 from grader_service.store.submissions import hold_submission
 from grader_service.store.tables import BlobRow, EvidenceRow, RunRow, RunState, VerdictRow, WaiterRow, table_of
 from grader_service.store.upsert import insert_into
@@ -101,11 +103,13 @@ def load_evidence(store: Store, run_id: str) -> StoredEvidence | None:
     return StoredEvidence(row.kind, row.sha256, document)
 
 
-def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
+def store_verdict(store: Store, claim: Claim, verdict: Verdict, reviews: Reviews | None = None) -> bool:
     """Puts a verdict in force, supersedes the one before it, and queues every answer; False when the claim is lost.
 
-    The verdict of a run that serves a re-grade is kept aside: the batch decides whether it comes in force.
+    The verdict of a run that serves a re-grade is kept aside: the batch decides whether it comes in force. What is
+    left to a person waits from now on, with what `reviews` has to show.
     """
+    seen = {} if reviews is None else reviews.seen
     with store.transaction() as connection:
         if claim.item_id is not None:
             regrade_items.hold_batch(connection, claim)
@@ -124,25 +128,10 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
             _fenced(connection, claim)
             return False
         if claim.item_id is not None:
-            regrade_items.run_judged(connection, claim, verdict)
+            regrade_items.run_judged(connection, claim, verdict, seen)
             return True
         hold_submission(connection, claim.submission_id)  # whoever comes to wait now is seen below, or sees the verdict
-        before = connection.execute(
-            select(VerdictRow.verdict_id).where(VerdictRow.submission_id == claim.submission_id, VerdictRow.current)
-        ).scalar_one_or_none()
-        if before is not None:
-            connection.execute(update(VerdictRow).where(VerdictRow.verdict_id == before).values(current=False))
-        connection.execute(
-            insert(table_of(VerdictRow)).values(created_at=db_now()),
-            [verdict_values(verdict, standing_of(verdict), run_id=claim.run_id, current=True, supersedes=before)],
-        )
-        waiters = connection.execute(
-            select(WaiterRow.task_id, WaiterRow.reply_queue, WaiterRow.reply_task).where(
-                WaiterRow.submission_id == claim.submission_id
-            )
-        ).all()
-        for waiter in waiters:
-            enqueue(connection, verdict.verdict_id, waiter.task_id, waiter.reply_queue, waiter.reply_task)
+        put_in_force(connection, verdict, run_id=claim.run_id, seen=seen)
         record(
             connection,
             "verdict",
@@ -155,6 +144,38 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict) -> bool:
             **costs_of(verdict),
         )
         return True
+
+
+def put_in_force(
+    connection: Connection, verdict: Verdict, *, run_id: str, seen: Mapping[str, str], reviewed: bool = False
+) -> None:
+    """Adds a verdict, supersedes the one before it, and queues every answer.
+
+    Args:
+        connection: of a transaction that holds the submission.
+        verdict: signed.
+        run_id: of the run that it is on.
+        seen: as `Reviews` has it.
+        reviewed: whether it was made because a person decided.
+    """
+    submission_id = verdict.submission_id
+    before = connection.execute(
+        select(VerdictRow.verdict_id).where(VerdictRow.submission_id == submission_id, VerdictRow.current)
+    ).scalar_one_or_none()
+    if before is not None:
+        connection.execute(update(VerdictRow).where(VerdictRow.verdict_id == before).values(current=False))
+    values = verdict_values(
+        verdict, standing_of(verdict), run_id=run_id, current=True, supersedes=before, reviewed=reviewed
+    )
+    connection.execute(insert(table_of(VerdictRow)).values(created_at=db_now()), [values])
+    open_cases(connection, verdict, before, seen)
+    waiters = connection.execute(
+        select(WaiterRow.task_id, WaiterRow.reply_queue, WaiterRow.reply_task).where(
+            WaiterRow.submission_id == submission_id
+        )
+    ).all()
+    for waiter in waiters:
+        enqueue(connection, verdict.verdict_id, waiter.task_id, waiter.reply_queue, waiter.reply_task)
 
 
 def verdict_document(store: Store, verdict_id: str) -> str | None:

@@ -13,6 +13,7 @@ from grader_service.store.noting import all_noted
 from grader_service.store.one_by_one import one_by_one, tell
 from grader_service.store.regrade_tables import open_items
 from grader_service.store.removal import empty_evidence, hold_blobs, remove_submission
+from grader_service.store.review_cases import open_case_of
 from grader_service.store.tables import ENDED, EventRow, EvidenceRow, OutboxRow, RunRow, SubmissionRow, VerdictRow
 
 Step = Callable[[Store, float, int, Collection[str]], int]
@@ -45,7 +46,7 @@ def remove_events(store: Store, days: float, most: int, _: Collection[str] = ())
 
 
 def remove_evidence(store: Store, days: float, most: int, leaving: Collection[str] = ()) -> int:
-    """Documents of evidence so old, of runs that are over, unless a batch of re-grades may yet judge from them."""
+    """Documents of evidence so old, of runs that are over, unless a batch or a person may yet need them."""
     chosen = (
         select(EvidenceRow.run_id)
         .join(RunRow, RunRow.run_id == EvidenceRow.run_id)
@@ -57,6 +58,7 @@ def remove_evidence(store: Store, days: float, most: int, leaving: Collection[st
             RunRow.state.in_(ENDED),
             all_noted(),
             ~open_items(RunRow.submission_id),
+            ~open_case_of(RunRow.submission_id),
         )
         .order_by(EvidenceRow.created_at)
     )

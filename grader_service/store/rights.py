@@ -7,7 +7,7 @@ beside those of this one: what they need stays for one version longer.
 
 from collections.abc import Mapping
 
-from grader_service.store import regrade_tables, retention_tables  # noqa: F401 - their tables are ours, too
+from grader_service.store import regrade_tables, retention_tables, review_tables  # noqa: F401 - their tables are ours, too
 from grader_service.store.tables import Base
 
 Rights = Mapping[str, str]
@@ -37,9 +37,11 @@ JUDGE: Rights = {
     "submission": "select, insert, delete, update (artifact_removed_at)",
     "run": f"select, insert, delete, update ({_LEASE})",
     "verdict": "select, insert, delete, update (current)",
+    "review_case": "select, insert, delete",
+    "review_decision": "select, delete",
     "waiter": "select, insert, delete",
-    "outbox": "select, insert, delete, update (attempts, not_before, delivered_at, last_error, task_id, unread, "
-    "journaled)",
+    "outbox": "select, insert, delete, update (verdict_id, attempts, not_before, delivered_at, last_error, task_id, "
+    "unread, journaled)",
     "dead_letter": "select, insert, delete, update (came_at)",
     "device": _READ,
     "share": _CHARGE,
@@ -76,6 +78,8 @@ REGRADE: Rights = {
     "submission": _READ,
     "run": "select, insert, update (state, finished_at)",
     "verdict": _ADD,
+    "review_case": _ADD,
+    "review_decision": _READ,
     "evidence": _READ,
     "blob": _READ,
     "device": _READ,
@@ -89,6 +93,8 @@ OPERATOR: Rights = {
     "submission": "select, update (artifact_removed_at)",
     "run": f"select, update ({_LEASE}, held_until, turn, cancelled)",
     "verdict": "select, update (current)",
+    "review_case": _READ,
+    "review_decision": _ADD,
     "waiter": _READ,
     "outbox": "select, insert, update (verdict_id, journaled)",
     "evidence": _READ,
@@ -107,14 +113,19 @@ WEB: Rights = {
     **_VERSION,
     **dict.fromkeys(
         (
-            "backup", "blob", "device", "event", "outbox", "regrade_batch", "regrade_item", "run", "share",
-            "submission", "verdict", "waiter", "worker",
+            "backup", "blob", "device", "event", "outbox", "regrade_batch", "regrade_item", "review_case",
+            "review_decision", "run", "share", "submission", "verdict", "waiter", "worker",
         ),
         _READ,
     ),
+    # Whether it is there, and nothing that a run found.
+    "evidence": "select (run_id, removed_at)",
 }  # fmt: skip
 METRICS: Rights = {
     **dict.fromkeys(("backup", "device", "event", "figures", "regrade_batch", "regrade_item", "run", "worker"), _READ),
+    "verdict": "select (verdict_id, current, needs_review)",
+    "review_case": "select (verdict_id, submission_id, subject, opened_at)",
+    "review_decision": "select (submission_id, subject)",
     # How many there are, and nothing that platforms sent or get.
     "outbox": "select (delivered_at, unread, reply_queue)",
     "dead_letter": "select (id)",

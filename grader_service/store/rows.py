@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import JSON, Connection, LargeBinary, MetaData, Table, func, insert, inspect, select
 
-from grader_service.store import regrade_tables, retention_tables  # noqa: F401 - their tables are ours, too
+from grader_service.store import regrade_tables, retention_tables, review_tables  # noqa: F401 - their tables are ours, too
 from grader_service.store.tables import Base
 
 _AT_ONCE = 100

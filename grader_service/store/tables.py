@@ -200,8 +200,9 @@ class VerdictRow(Base):
     __tablename__ = "verdict"
     __table_args__ = (
         partial_index("ux_verdict_current", "submission_id", where="current", unique=True),
-        # A run is judged once, and once more by every batch that judges its evidence again.
-        partial_index("ux_verdict_run", "run_id", where="batch_id is null", unique=True),
+        # A run is judged once, and once more by every batch that judges its evidence again, and once a person decided.
+        partial_index("ux_verdict_judged", "run_id", where="batch_id is null and not reviewed", unique=True),
+        partial_index("ix_verdict_needs_review", "verdict_id", where="current and needs_review"),
         partial_index("ix_verdict_age", "created_at", where="current"),
     )
 
@@ -222,6 +223,10 @@ class VerdictRow(Base):
     """`Standing` as JSON, so that thousands can be compared; null in rows from before it was kept."""
     batch_id: Mapped[str | None] = mapped_column(ForeignKey("regrade_batch.batch_id"))
     """The batch that made it; null for the service's own verdicts."""
+    needs_review: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
+    """Whether a check leaves something to a person; see `review_tables`."""
+    reviewed: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
+    """Whether it was made because a person decided."""
     created_at: Mapped[float]
 
 

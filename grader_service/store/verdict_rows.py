@@ -4,6 +4,7 @@ from typing import Any
 
 from grader_service.model.standing import Standing, standing_of
 from grader_service.model.verdict import Verdict
+from grader_service.store.review_cases import waits
 
 
 def verdict_values(
@@ -14,6 +15,7 @@ def verdict_values(
     current: bool,
     supersedes: str | None,
     batch_id: str | None = None,
+    reviewed: bool = False,
 ) -> dict[str, Any]:
     """The columns of the verdict on a run, all but the time of the row."""
     return {
@@ -30,6 +32,8 @@ def verdict_values(
         "document": verdict.model_dump_json(),
         "standing": standing.model_dump_json(exclude_defaults=True),
         "batch_id": batch_id,
+        "needs_review": waits(verdict),
+        "reviewed": reviewed,
     }
 
 

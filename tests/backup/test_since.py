@@ -6,18 +6,22 @@ import os
 import pytest
 from sqlalchemy import insert, select, update
 
+from checks.registry import Registry
 from grader_service.backup import making
 from grader_service.backup.journal import note_erasure
-from grader_service.errors import ConfigurationError, InfrastructureError
+from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.key_folder import rotate
 from grader_service.model.base import neutralise
-from grader_service.store import attempts, backups, erasing, leases, operations, outbox, reconciling, results
+from grader_service.service.judge import JudgeDesk
+from grader_service.store import attempts, backups, erasing, leases, operations, outbox, reconciling, results, reviews
 from grader_service.store.acceptance import Repeated, run_row
 from grader_service.store.clock import db_now
 from grader_service.store.events import REFUSED, record
 from grader_service.store.files import ARRIVING
 from grader_service.store.outbox import enqueue
+from grader_service.store.reviews import AlreadyDecided
 from grader_service.store.tables import EventRow, RunRow, VerdictRow
+from tests.reviewing import decisions, handed_in, install, look
 from tests.store.test_store import PLAN, accept, count
 
 
@@ -225,3 +229,24 @@ def test_a_learner_who_was_only_refused_is_erased_again(owned, empty):
     with empty.store.transaction() as connection:
         details = connection.execute(select(EventRow.detail).where(EventRow.kind == REFUSED)).scalars().all()
     assert details == [{}]
+
+
+def test_decisions_of_people_since_are_in_force(owned, empty, tmp_path, monkeypatch):
+    """Also as examples. What came to wait since is listed, and has no evidence any more."""
+    install(tmp_path / "installed", monkeypatch)
+    judge = JudgeDesk(owned.store, Registry(), owned.signer, "judge")
+    decided, waits = handed_in(judge, 1), handed_in(judge, 2)
+    owned.back_up()
+    reviews.decide(owned.store, decided, None, accepted=True, reason="as it should be", actor="operator:eve")
+    assert look(judge) == 1
+    since = handed_in(judge, 3)
+    owned.answer()
+    empty.restore()
+    assert empty.in_force() == owned.in_force()
+    assert decisions(empty.store) == {decided: (True, "operator:eve")}
+    assert {case.submission_id for case in reviews.open_cases(empty.store)} == {waits, since}
+    assert list(reviews.labelled(empty.store)) == list(reviews.labelled(owned.store)) != []
+    with pytest.raises(UsageError, match="run the submission again"):
+        reviews.decide(empty.store, since, None, accepted=True, reason="as it should be", actor="operator:eve")
+    with pytest.raises(AlreadyDecided):
+        reviews.decide(empty.store, decided, None, accepted=False, reason="as it should be", actor="operator:eve")

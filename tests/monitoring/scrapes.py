@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
-from sqlalchemy import insert, update
+from sqlalchemy import insert, literal, select, update
 
 from grader_service.service.metrics import StoreCollector
 from grader_service.service.readiness import Readiness
@@ -13,7 +13,8 @@ from grader_service.store.acceptance import Waiter
 from grader_service.store.clock import db_now
 from grader_service.store.events import record
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
-from grader_service.store.tables import RunRow, WorkerRow
+from grader_service.store.review_tables import ReviewCaseRow
+from grader_service.store.tables import RunRow, VerdictRow, WorkerRow
 from grader_service.store.workers import Identity
 from tests.hand_clock import HandClock
 from tests.store.test_store import a_submission, accept, finish
@@ -96,6 +97,16 @@ def wait_long(store):
         connection.execute(update(RunRow).where(waits).values(created_at=db_now() - 3600))
 
 
+def leave_to_a_person(store, hours):
+    """A check left its answer on a submission that is graded to a person, who has not decided for so long."""
+    with store.transaction() as connection:
+        connection.execute(update(VerdictRow).where(VerdictRow.submission_id == "s:1").values(needs_review=True))
+        case = select(VerdictRow.verdict_id, literal("reflections"), literal("s:1"), literal("5" * 64))
+        case = case.add_columns(db_now() - 3600 * hours).where(VerdictRow.submission_id == "s:1")
+        columns = ["verdict_id", "check_id", "submission_id", "subject", "opened_at"]
+        connection.execute(insert(ReviewCaseRow).from_select(columns, case))
+
+
 def a_batch(store):
     """A batch of re-grades with one item."""
     with store.transaction() as connection:
@@ -124,6 +135,7 @@ def everything(store, state_dir):
     leave_unread(store, "inbox")
     park(store)
     wait_long(store)
+    leave_to_a_person(store, 25)
     a_batch(store)
     dead_letters.keep(store, b"what", "live", None, "the message is not JSON")
     workers.say(store, REGRADE, ("broken",))

@@ -17,6 +17,7 @@ from tests.monitoring.scrapes import (
     RUNNERS,
     a_service,
     fail_a_chore,
+    leave_to_a_person,
     leave_unread,
     park,
     post,
@@ -179,6 +180,11 @@ def waits(store, _folder):
     wait_long(store)
 
 
+def review_waits(store, _folder):
+    """For a person, for more than a day."""
+    leave_to_a_person(store, 25)
+
+
 def backup_old(store, _folder):
     """The newest was begun two days ago."""
     age(store, BackupRow, "begun_at", 2)
@@ -207,6 +213,7 @@ CASES = [
     (undelivered, {"GraderAnswersUnread": 1, "GraderAnswersUndelivered": 1}),
     (needs_attention, {"GraderRunsNeedAttention": 1}),
     (waits, {"GraderLearnersWait": 1}),
+    (review_waits, {"GraderReviewsWait": 1}),
     (dead_letter, {"GraderDeadLetters": 1}),
     (backup_old, {"GraderBackupOld": 1}),
     (no_backup, {"GraderBackupOld": 1}),
@@ -252,7 +259,12 @@ def busy(store, _folder):
         accept(store, a_submission(number, learner=f"l{number}"))
 
 
-@pytest.mark.parametrize("case", [drained, ended, once, mended, busy], ids=lambda case: case.__name__)
+def left_to_a_person(store, _folder):
+    """An hour ago; it may take a day."""
+    leave_to_a_person(store, 1)
+
+
+@pytest.mark.parametrize("case", [drained, ended, once, mended, busy, left_to_a_person], ids=lambda case: case.__name__)
 def test_none_fires_where_all_is_as_it_should_be(promtool, store, tmp_path, case):
     """However long it stays so."""
     a_service(store)

@@ -14,7 +14,7 @@ from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.ids import Named
 from grader_service.store.tables import OutboxRow, WorkerRow
-from tests.monitoring.scrapes import leave_unread, post, silence
+from tests.monitoring.scrapes import leave_to_a_person, leave_unread, post, silence
 from tests.store.test_store import a_submission, accept, finish
 
 
@@ -40,6 +40,18 @@ def grade_one(store, number, **provenance):
     """Accept, run and judge."""
     hand_in(store, number)
     finish(store, f"s:{number}", "host/GPU-1/abc", **provenance)
+
+
+def test_what_waits_for_a_person(store):
+    """How much, and for how long the oldest has; none where nothing does."""
+    grade_one(store, 1)
+    text = text_of(store)
+    assert "grader_reviews_waiting 0.0" in text
+    assert "grader_reviews_oldest_seconds 0.0" in text
+    leave_to_a_person(store, 2)
+    text = text_of(store)
+    assert "grader_reviews_waiting 1.0" in text
+    assert "grader_reviews_oldest_seconds 72" in text
 
 
 def test_figures(store):

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
-from grader_service.store import leases, regrade_runs, regrade_work, results, sweep
+from grader_service.store import leases, regrade_runs, regrade_work, results, review_work, reviews, sweep
 from grader_service.store.engine import Store
 from grader_service.store.regrade_tables import RegradeBatchRow
 from tests.store.test_store import a_submission, accept
@@ -47,6 +47,22 @@ def test_the_way_of_a_run_reads_no_whole_table(store, whole_reads):
     assert results.store_evidence(store, run, "evidence", b"{}", {})
     assert leases.claim(store, "judge", "judge", 60).run_id == run.run_id
     assert set(whole_reads) == {0}
+
+
+def test_what_waits_for_a_person_is_found_by_an_index(store):
+    """However many verdicts there are; each scrape of the figures asks."""
+    asked = []
+    event.listen(store.engine, "before_cursor_execute", lambda *told: asked.append(told[2:4]))
+    assert reviews.open_cases(store) == []
+    assert reviews.waiting(store) == (0, 0.0)
+    assert review_work.decided_cases(store, 9) == []
+    plans = []
+    with store.engine.connect() as connection:
+        for sql, values in tuple(asked):
+            plans.append("\n".join(connection.exec_driver_sql(f"explain {sql}", values).scalars()))
+    assert len(plans) == 3
+    for plan in plans:
+        assert "ix_verdict_needs_review" in plan
 
 
 def a_batch(store):

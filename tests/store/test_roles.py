@@ -78,8 +78,12 @@ _FORBIDDEN = {
         "insert into evidence (run_id) values ('r')",
         "update device set state = 'ready'",
         "update regrade_item set applied = true",
+        "delete from review_decision",
     ),
     "operator": (
+        "update review_decision set accepted = true",
+        "delete from review_decision",
+        "insert into review_case (verdict_id) values ('v')",
         "insert into verdict (verdict_id) values ('v')",
         "update verdict set document = '{}'",
         "delete from verdict",
@@ -88,13 +92,15 @@ _FORBIDDEN = {
         "insert into evidence (run_id) values ('r')",
     ),
     "metrics": (
-        "select * from verdict",
+        "select document from verdict",
+        "select seen from review_case",
+        "select reason from review_decision",
         "select * from submission",
         "select * from evidence",
         "select document from outbox",
         "select data from dead_letter",
     ),
-    "web": ("select * from evidence", "select * from dead_letter"),
+    "web": ("insert into review_decision (reason) values ('r')", "select * from evidence", "select * from dead_letter"),
     "backup": ("update backup set name = 'another'", "delete from backup"),
 }
 
@@ -187,10 +193,10 @@ def test_what_a_role_had_is_taken_away(owner, postgres_url):
         ):
             connection.exec_driver_sql(statement)
     try:
-        assert may(owner, "metrics", "verdict", "delete")
+        assert may(owner, "metrics", "evidence", "delete")
         for _ in range(2):
             assert roles.apply(owner.engine) == sorted(f"grader_{role}" for role in RIGHTS)
-            assert not may(owner, "metrics", "verdict", "select")
+            assert not may(owner, "metrics", "evidence", "select")
             assert refused(postgres_url, "runner", "select document from verdict")
             for statement in (*_DDL, "set role grader_mighty"):
                 assert refused(postgres_url, "metrics", statement), statement

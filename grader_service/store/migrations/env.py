@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from grader_service.store import regrade_tables, retention_tables  # noqa: F401 - their tables belong to the schema too
+from grader_service.store import regrade_tables, retention_tables, review_tables  # noqa: F401 - their tables belong to the schema too
 from grader_service.store.tables import Base
 
 connection = context.config.attributes["connection"]

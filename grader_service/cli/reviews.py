@@ -1,0 +1,155 @@
+"""`grader reviews`: what checks leave to a person; list, show, accept, reject, export."""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from grader_service.cli.arguments import ANY_ID, operator
+from grader_service.cli.database import service_store
+from grader_service.cli.output import console, table_of, tell, when
+from grader_service.cli.selecting import moment
+from grader_service.model.base import neutralise
+
+if TYPE_CHECKING:
+    from grader_service.store.reviews import Case, CaseView
+
+app = typer.Typer(
+    help="What checks leave to a person: list, show, accept, reject, export.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_Submission = Annotated[str, typer.Argument(metavar="SUBMISSION", help=ANY_ID)]
+_Check = Annotated[str | None, typer.Option("--check", metavar="ID", help="Where several checks of it wait.")]
+_Reason = Annotated[
+    str, typer.Option("-m", "--reason", metavar="TEXT", help="Why, 3 to 2000 characters; the learner reads it.")
+]
+_By = Annotated[
+    str | None, typer.Option("--by", metavar="NAME", help="Who decided, where that is not who gives the command.")
+]
+_Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+
+
+@app.command("list")
+def list_cases(
+    *,
+    lab: Annotated[str | None, typer.Option("--lab", metavar="ID", help="Only this lab.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 200,
+    as_json: _Json = False,
+) -> None:
+    """List what waits for a person, the oldest first."""
+    from grader_service.store import reviews
+
+    store = service_store()
+    cases = reviews.open_cases(store, lab=lab, limit=limit)
+    if as_json:
+        typer.echo(json.dumps([_document(case) for case in cases], indent=2))
+        return
+    table = table_of("submission", "check", "lab", "cohort", "since", "hours")
+    for case in cases:
+        hours = f"{case.waited_s / 3600:.1f}"
+        cohort = neutralise(case.cohort or "")
+        table.add_row(case.submission_id, case.check_id, case.lab, Text(cohort), when(case.opened_at), hours)
+    if cases:
+        console().print(table)
+    count, _ = reviews.waiting(store)
+    tell(f"waiting: {count}" if lab is None else f"waiting at {lab}: {len(cases)}, at all labs: {count}")
+
+
+@app.command("show")
+def show(
+    submission: _Submission,
+    check: Annotated[str | None, typer.Argument(metavar="[CHECK]", help="Where several checks of it wait.")] = None,
+    *,
+    as_json: _Json = False,
+) -> None:
+    """Show what a check left to a person, beside what it saw and what it says of it."""
+    from grader_service.store import ids, reviews
+
+    store = service_store()
+    view = reviews.case_view(store, ids.submission_named(store, submission), check)
+    if as_json:
+        document = _document(view.case) | {
+            "seen": view.seen,
+            "answer": None if view.check is None else view.check.model_dump(mode="json"),
+            "notes": list(view.notes),
+        }
+        typer.echo(json.dumps(document, indent=2))
+        return
+    _show(view)
+
+
+def _show(view: "CaseView") -> None:
+    case = view.case
+    _print(f"{case.check_id} of submission {case.submission_id}, lab {case.lab}, since {when(case.opened_at)}")
+    if case.decision is not None:
+        how = "accepted" if case.decision.accepted else "rejected"
+        _print(f"{how} by {case.decision.by} at {when(case.decision.at)}: {case.decision.reason}")
+    for note in view.notes:
+        console().print(Text(neutralise(note), style="red"), soft_wrap=True)
+    if view.check is not None:
+        _print(f"The check says: {view.check.feedback}")
+        _print(f"Details: {json.dumps(view.check.details, indent=2)}")
+    for name, value in (view.seen or {}).items():
+        _print(f"{name}:")
+        for item in value if isinstance(value, list) else [value]:
+            _print(f"  - {item if isinstance(item, str) else json.dumps(item)}")
+
+
+@app.command("accept")
+def accept(submission: _Submission, *, reason: _Reason, check: _Check = None, by: _By = None) -> None:
+    """Decide that the check counts as passed. A judge makes the new verdict within seconds, and answers with it."""
+    _decide(submission, check, by, reason, accepted=True)
+
+
+@app.command("reject")
+def reject(submission: _Submission, *, reason: _Reason, check: _Check = None, by: _By = None) -> None:
+    """Decide that the check counts as failed. A judge makes the new verdict within seconds, and answers with it."""
+    _decide(submission, check, by, reason, accepted=False)
+
+
+@app.command("export")
+def export(
+    *,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="TIME", help="Only what was decided then or later: 2026-09-21, or with a time."
+        ),
+    ] = None,
+) -> None:
+    """Write decided cases for training, a line of JSON each: what the check saw, and `label` good or bad.
+
+    No line names a learner, a submission or who decided; what learners wrote is in it as they wrote it.
+    """
+    from grader_service.store import reviews
+
+    count = 0
+    for example in reviews.labelled(service_store(), moment(since)):
+        typer.echo(json.dumps(example))
+        count += 1
+    tell(f"examples: {count}")
+
+
+def _decide(submission: str, check: str | None, by: str | None, reason: str, *, accepted: bool) -> None:
+    from grader_service.store import ids, reviews
+
+    store = service_store()
+    # Who gives the command stands there in any case: a name that is typed is nobody's word but his.
+    actor = operator() if by is None else f"{operator()} for {' '.join(neutralise(by).split())}"
+    case = reviews.decide(
+        store, ids.submission_named(store, submission), check, accepted=accepted, reason=reason, actor=actor[:200]
+    )
+    how = "accepted" if accepted else "rejected"
+    _print(f"{case.check_id} of submission {case.submission_id} is {how}; its verdict follows within seconds")
+
+
+def _document(case: "Case") -> dict[str, Any]:
+    return asdict(case) | {"opened_at": when(case.opened_at), "waited_s": round(case.waited_s, 1)}
+
+
+def _print(text: str) -> None:
+    console().print(neutralise(text), markup=False, soft_wrap=True)

@@ -1,0 +1,49 @@
+"""Puts what people decided in the place of answers that were left to them; pure."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from checks.api import CheckResult, failed, passed
+from grader_service.judging import Judged
+from grader_service.model.review import MOST_SEEN, Decision, Reviews, subject_of
+from grader_service.model.verdict import CheckReview
+
+_WAITS = ".needs_review"
+
+
+def with_decisions(judged: Iterable[Judged], reviews: Reviews) -> list[Judged]:
+    """The same answers, but for those that were left to a person: with the decision where there is one.
+
+    Args:
+        judged: what checks answered.
+        reviews: what was decided; gets what is to be shown to a person.
+    """
+    return [one if one.seen is None else _reviewed(one, one.seen, reviews) for one in judged]
+
+
+def _reviewed(judged: Judged, seen: str, reviews: Reviews) -> Judged:
+    subject = subject_of(judged.check.id, judged.check.params, seen)
+    decision = reviews.decided.get(subject)
+    if decision is None:
+        if len(seen) <= MOST_SEEN:
+            reviews.seen[subject] = seen
+        return replace(judged, review=CheckReview(subject=subject))
+    review = CheckReview(
+        subject=subject,
+        decision="accepted" if decision.accepted else "rejected",
+        decided_by=decision.by,
+        decided_at=datetime.fromtimestamp(decision.at, UTC),
+        reason=decision.reason,
+    )
+    return replace(judged, result=_decided(judged.result, decision), review=review)
+
+
+def _decided(result: CheckResult, decision: Decision) -> CheckResult:
+    word = result.code.removesuffix(_WAITS)
+    how = "accepted it" if decision.accepted else "did not accept it"
+    feedback = f"A person of the course's staff looked at this and {how}. Their reason: {decision.reason}"
+    tier, details = result.tier, result.details
+    if decision.accepted:
+        return passed(f"{word}.ok", feedback, tier=tier, details=details)
+    return failed(f"{word}.not_accepted", feedback, score=result.score or 0.0, tier=tier, details=details)

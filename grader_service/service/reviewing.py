@@ -1,0 +1,107 @@
+"""Makes the verdicts of what people decided: a chore of every judge."""
+
+from dataclasses import replace
+
+import structlog
+
+from grader_service.errors import GraderError, InfrastructureError
+from grader_service.judge_process import JudgeProcess
+from grader_service.labs.catalogue import load_lab
+from grader_service.model.lab import LabSpec
+from grader_service.model.verdict import Verdict
+from grader_service.regrade.kept_labs import kept_lab
+from grader_service.service.judge import JudgeDesk
+from grader_service.service.verdict_making import verdict_on
+from grader_service.signing import SignerAway
+from grader_service.store import results, review_cases
+from grader_service.store.engine import StoreUnavailable
+from grader_service.store.one_by_one import tell
+from grader_service.store.review_work import Decided, decided_cases, store_reviewed
+from grader_service.store.submissions import load_submission
+
+log = structlog.get_logger(__name__)
+
+_AT_ONCE = 50
+_MOST_LEFT = 1000
+"""That could not be judged in one round: there is more wrong than single submissions."""
+
+
+class Reviewing:
+    """Judges again, from stored evidence, each submission about which somebody decided.
+
+    Args:
+        desk: to work with. Without a judging process one is started while there is something to do.
+    """
+
+    def __init__(self, desk: JudgeDesk) -> None:
+        self._desk = desk
+
+    def look(self) -> int:
+        """One round; how many verdicts it put in force.
+
+        Raises:
+            RowsLeft: some could not be judged, and wait; all others were.
+            SignerAway: nobody signs now; nothing was judged.
+            StoreUnavailable: the database failed.
+        """
+        if not decided_cases(self._desk.store, 1):
+            return 0
+        self._desk.signer.keys()
+        if self._desk.judging is not None:
+            return _judge_all(self._desk)
+        with JudgeProcess() as judging:
+            return _judge_all(replace(self._desk, judging=judging))
+
+
+def _judge_all(desk: JudgeDesk) -> int:
+    left: dict[str, str] = {}
+    seen: set[str] = set()
+    done = 0
+    while len(left) < _MOST_LEFT and (due := decided_cases(desk.store, _AT_ONCE, seen)):
+        seen.update(case.verdict_id for case in due)  # once in a round: what cannot be judged keeps no other waiting
+        for case in due:
+            try:
+                done += judge_decided(desk, case) is not None
+            except (StoreUnavailable, SignerAway):
+                raise
+            except GraderError as error:
+                left[case.submission_id] = f"{type(error).__name__}: {error}"
+            except Exception as error:
+                log.exception("review_bug", submission_id=case.submission_id)
+                left[case.submission_id] = f"{type(error).__name__}: {error}"
+    tell(left, "submissions about which somebody decided", done)
+    return done
+
+
+def judge_decided(desk: JudgeDesk, case: Decided) -> Verdict | None:
+    """The verdict with the decision, in force; None where another one came in force meanwhile: that is looked at next.
+
+    Raises:
+        InfrastructureError: the evidence is gone or damaged, or a check failed.
+        ConfigurationError: the lab is not here as it was.
+        SignerAway: nobody signs now.
+        StoreUnavailable: the database failed.
+    """
+    submission = load_submission(desk.store, case.submission_id)
+    reviews = review_cases.decided(desk.store, case.submission_id)
+    try:
+        stored = results.load_evidence(desk.store, case.run_id)
+    except ValueError as error:
+        raise InfrastructureError(str(error)) from error
+    if stored is None:
+        raise InfrastructureError(f"the evidence of run {case.run_id} is not stored any more")
+    lab = _lab(desk, case)
+    verdict = desk.signer.sign(
+        verdict_on(submission, lab, case.run_id, stored.kind, stored.document, desk.registry, desk.judging, reviews)
+    )
+    if not store_reviewed(desk.store, case, verdict, reviews, desk.owner):
+        return None
+    log.info("reviewed", submission_id=case.submission_id, status=verdict.status.value, code=verdict.code)
+    return verdict
+
+
+def _lab(desk: JudgeDesk, case: Decided) -> LabSpec:
+    """The one by which the verdict in force was made, where it is kept; else the installed one."""
+    if case.lab_ref is not None:
+        return kept_lab(desk.store, case.lab_ref, desk.registry)
+    return load_lab(case.lab, desk.registry)
