@@ -89,6 +89,9 @@ class Check(Protocol[ParamsT_contra, ObservationT]):
     # Optional: `codes: ClassVar[Mapping[str, str]]`, every code that the check can answer with and what it means in a
     # few words. A meaning begins with its outcome where that is no failure, such as `unverified: …`; the codes of
     # `checks.stopped`, `checks.not_carried` and `checks.probing` come from `checks.codes.common`.
+    # Optional: `second_opinion: ClassVar[str]`, for a chat model that an operator may have asked: what a good answer
+    # is, in English. Where it is there, observations that this check passed, or leaves undecided with a code that ends
+    # in `.needs_review`, may be sent to that model: they must hold nothing that learners must not read.
     params_model: ClassVar[type[BaseModel]]
     observation_model: ClassVar[type[BaseModel]]
 
@@ -109,6 +112,11 @@ def probes_of(check: Check[BaseModel, BaseModel]) -> tuple[str, ...]:
 def codes_of(check: Check[BaseModel, BaseModel]) -> Mapping[str, str]:
     """Code → meaning of what a check says that it can answer with; empty when it does not say."""
     return dict(getattr(check, "codes", {}))
+
+
+def question_of(check: Check[BaseModel, BaseModel]) -> str | None:
+    """What a good answer is, for a second opinion by a chat model; None where the check wants none."""
+    return getattr(check, "second_opinion", None)
 
 
 def is_hidden(extra: object) -> bool:

@@ -10,12 +10,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from checks.api import ACCEPTED_VERSIONS, Check, probes_of
+from checks.api import ACCEPTED_VERSIONS, Check, probes_of, question_of
 from grader_service.errors import ConfigurationError
 from grader_service.plugins.declared import Declared, origin
 
 GROUP = "grader.checks"
 _PARTS = ("id", "version", "api_version", "title", "needs", "params_model", "observation_model", "observe", "judge")
+
+_LONGEST_QUESTION = 4000
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,11 @@ def contract_problems(check_id: str, check: object) -> list[str]:
         wanted = probes_of(check)
         if not all(isinstance(name, str) and name for name in wanted):
             problems.append(f"probes must be names, got {wanted!r}")
+        question = question_of(check)
+        if question is not None and not (isinstance(question, str) and 0 < len(question) <= _LONGEST_QUESTION):
+            problems.append(
+                f"second_opinion must be a text of 1 to {_LONGEST_QUESTION} characters, got {repr(question)[:60]}"
+            )
     for name in ("params_model", "observation_model"):
         model = getattr(check, name)
         if not (isinstance(model, type) and issubclass(model, BaseModel)):

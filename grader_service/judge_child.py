@@ -77,7 +77,7 @@ def _serve(connection: socket.socket, registry: Registry) -> None:
 def _answer(registry: Registry, evidence: Evidence, wanted: LabCheck) -> dict[str, Any]:
     try:
         loaded = registry.load(wanted.id)
-        result, seen = judge_one(loaded, evidence, wanted)
+        result, seen, question = judge_one(loaded, evidence, wanted)
         said = {**result.model_dump(mode="json", exclude={"details"}), "details": plain(result.details)}
     except JudgeFailed as error:
         return {"failed": error.reason[:4000]}
@@ -87,7 +87,8 @@ def _answer(registry: Registry, evidence: Evidence, wanted: LabCheck) -> dict[st
         return {"failed": "it needed more memory than a judge has"}
     except Exception as error:  # noqa: BLE001 - details may hold anything
         return {"failed": f"it answered what cannot be written down: {type(error).__name__}: {error}"[:4000]}
-    return {"result": said, "seen": seen, "version": loaded.check.version, "version_text": loaded.version_text}
+    known = {"version": loaded.check.version, "version_text": loaded.version_text}
+    return {"result": said, "seen": seen, "question": question, **known}
 
 
 def send(connection: socket.socket, message: dict[str, Any]) -> None:

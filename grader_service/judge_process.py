@@ -134,10 +134,11 @@ class JudgeProcess:
         for step, check in places:
             loaded = registry.load(check.id)
             version, version_text = loaded.check.version, loaded.version_text
-            lost, seen = False, None
+            lost, seen, question = False, None, None
             try:
                 answer = child.answer(self._limits.check_timeout_s)
                 result, seen, version, version_text = answer.result, answer.seen, answer.version, answer.version_text
+                question = answer.question
             except (_Silent, _Failed) as error:
                 if not check.optional:
                     raise JudgeFailed(check.id, loaded.distribution, str(error)[:_ERROR_BYTES]) from None
@@ -145,7 +146,7 @@ class JudgeProcess:
                 log.warning("advice_failed", check=check.id, distribution=loaded.distribution, reason=str(error)[:2000])
                 result = undecided(Outcome.ERROR, "judge.failed", _NO_ADVICE)
                 lost = isinstance(error, _Silent)
-            judged.append(Judged(step, check, version, version_text, result, seen))
+            judged.append(Judged(step, check, version, version_text, result, seen, question))
             if lost:
                 self.close()
                 return
@@ -160,6 +161,7 @@ class _Answer(Wire):
 
     result: CheckResult
     seen: str | None
+    question: str | None
     version: str
     version_text: str
 

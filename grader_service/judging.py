@@ -2,15 +2,24 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from checks.api import CheckResult
+from checks.api import CheckResult, question_of
 from checks.codes import needs_review
 from checks.registry import LoadedCheck, Registry
 from grader_service.errors import JudgeFailed
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.lab import LabCheck, LabStep
 from grader_service.model.review import seen_text
-from grader_service.model.verdict import CheckReview
+from grader_service.model.verdict import CheckReview, Outcome
+
+
+class Answered(NamedTuple):
+    """What a check answered; see `Judged`."""
+
+    result: CheckResult
+    seen: str | None = None
+    question: str | None = None
 
 
 @dataclass(frozen=True)
@@ -23,7 +32,10 @@ class Judged:
     version_text: str
     result: CheckResult
     seen: str | None = None
-    """What a person has to see who decides, as `seen_text` has it; only of an answer `….needs_review`."""
+    """What a person has to see who decides, as `seen_text` has it: of an answer `….needs_review`, and of a pass on
+    which a second opinion is wanted."""
+    question: str | None = None
+    """Where the check wants a second opinion: what a good answer is."""
     review: CheckReview | None = None
 
 
@@ -42,13 +54,13 @@ def judge(evidence: Evidence, steps: Iterable[LabStep], registry: Registry) -> l
     for step in steps:
         for check in step.checks:
             loaded = registry.load(check.id)
-            result, seen = judge_one(loaded, evidence, check)
-            judged.append(Judged(step, check, loaded.check.version, loaded.version_text, result, seen))
+            answered = judge_one(loaded, evidence, check)
+            judged.append(Judged(step, check, loaded.check.version, loaded.version_text, *answered))
     return judged
 
 
-def judge_one(loaded: LoadedCheck, evidence: Evidence, check: LabCheck) -> tuple[CheckResult, str | None]:
-    """One check's answer on one run's evidence; of one that is left to a person also what it saw, see `Judged.seen`.
+def judge_one(loaded: LoadedCheck, evidence: Evidence, check: LabCheck) -> Answered:
+    """One check's answer on one run's evidence, with what it saw where somebody may have to look at that.
 
     Raises:
         JudgeFailed: the check raised or answered outside its contract.
@@ -61,11 +73,12 @@ def judge_one(loaded: LoadedCheck, evidence: Evidence, check: LabCheck) -> tuple
         raise JudgeFailed(check.id, loaded.distribution, f"{type(error).__name__}: {error}") from error
     if not isinstance(result, CheckResult):
         raise JudgeFailed(check.id, loaded.distribution, f"it answered {type(result).__name__}, not a CheckResult")
-    if not needs_review(result.outcome, result.code):
-        return result, None
+    question = None if observation is result else question_of(loaded.check)
+    if not needs_review(result.outcome, result.code) and not (question and result.outcome is Outcome.PASSED):
+        return Answered(result)
     # What is no observation was answered on at once: the details say on what.
     kept = result.details if observation is result else observation.model_dump(mode="json")
     try:
-        return result, seen_text(kept)
+        return Answered(result, seen_text(kept), question)
     except ValueError as error:
         raise JudgeFailed(check.id, loaded.distribution, f"what it saw cannot be written down: {error}") from error

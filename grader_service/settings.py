@@ -1,15 +1,19 @@
 """Every setting, read from the environment once; names start with `GRADER_`."""
 
+import re
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from grader_service import state_folder
 from grader_service.errors import ConfigurationError
+
+_CREDENTIALS = re.compile(r"//.*@")
 
 
 class Settings(BaseSettings):
@@ -140,6 +144,14 @@ class Settings(BaseSettings):
     keep_verdict_days: float = Field(default=0.0, ge=0.0)
     """How long submissions are kept after their verdict, with all that belongs to them. Afterwards the same id would be
     graded as a new submission."""
+    review_model: str | None = Field(default=None, min_length=1, max_length=200)
+    """Name of the chat model that is asked for second opinions, as its server has it."""
+    review_model_url: str | None = None
+    """OpenAI-compatible server of that model; nobody is asked when unset."""
+    review_model_key_file: Path | None = None
+    """File whose first line is sent to that server as a bearer token."""
+    review_model_timeout_s: float = Field(default=20.0, gt=0.0, le=300.0)
+    """How long an opinion may take; what was undecided then stays so."""
     soft_shutdown_s: float = Field(default=30.0, ge=0.0)
     """How long a worker that is told to stop may finish what it has in hand."""
     sweep_s: float = Field(default=5.0, gt=0.0)
@@ -172,10 +184,27 @@ class Settings(BaseSettings):
     web_oidc_viewers: str = ""
     """Values of that claim with one of which a person may read."""
 
-    @field_validator("web_oidc_client_secret_file", "pod_broker", "lab_data", mode="before")
+    @field_validator(
+        "web_oidc_client_secret_file", "pod_broker", "lab_data", "review_model", "review_model_url",
+        "review_model_key_file", mode="before",
+    )  # fmt: skip
     @classmethod
-    def _no_file(cls, value: object) -> object:
+    def _not_set(cls, value: object) -> object:
         return None if value == "" else value  # an empty path is the working directory
+
+    @field_validator("review_model_url")
+    @classmethod
+    def _review_model_address(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError("expected http://HOST[:PORT][/v1] or https://…")
+        if "@" in parts.netloc:
+            raise ValueError("a key belongs into the file of GRADER_REVIEW_MODEL_KEY_FILE, not into the address")
+        if not info.data.get("review_model"):
+            raise ValueError("GRADER_REVIEW_MODEL must say which model of that server is asked")
+        return value
 
     def __init__(self, **values: Any) -> None:
         """Reads the environment.
@@ -187,7 +216,8 @@ class Settings(BaseSettings):
             super().__init__(**values)
         except ValidationError as error:
             problems = (
-                f"GRADER_{'_'.join(map(str, problem['loc'])).upper()}: {problem['msg']}, got {problem['input']!r}"
+                f"GRADER_{'_'.join(map(str, problem['loc'])).upper()}: {problem['msg']}, "
+                f"got {_CREDENTIALS.sub('//…@', repr(problem['input']))}"
                 for problem in error.errors(include_url=False)
             )
             raise ConfigurationError("; ".join(problems)[:2000]) from None
@@ -222,6 +252,10 @@ class Settings(BaseSettings):
         if self.database_roles_dir is None:
             return {}
         return {role: _secret(self.database_roles_dir / f"postgres_{role}") or "" for role in roles}
+
+    def review_model_key(self) -> str | None:
+        """What the server of the review model is sent as a bearer token."""
+        return _secret(self.review_model_key_file)
 
     def web_oidc_client_secret(self) -> str | None:
         """The admin page's secret at the OpenID provider."""

@@ -2,10 +2,13 @@
 
 import json
 import os
+from functools import cache
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from checks.registry import Registry
+from grader_service.labs import specs
+from grader_service.labs.shelf import Shelf
 from grader_service.model.evidence import Need, RunPlan, TextList
 from grader_service.service.judge import JudgeDesk, judge_next
 from grader_service.service.reviewing import Reviewing
@@ -60,6 +63,7 @@ class Doubtful:
 
 
 DOUBTFUL, DOUBTFUL_TOO = Doubtful("doubtful", "where_dali_wins"), Doubtful("doubtful_too", "where_dali_loses")
+DOUBTFUL.second_opinion = "Each word is one of a situation in which DALI wins."
 '''
 _LAB = f"""
 schema = "grader.lab/v1"
@@ -90,6 +94,7 @@ def install(folder, monkeypatch):
     (folder / "doubtful_labs").mkdir()
     (folder / "doubtful_labs" / f"{LAB}.toml").write_text(_LAB)
     monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr(specs, "installed", cache(Shelf))  # a process looks once, and this one may have looked before
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     )

@@ -43,6 +43,7 @@ from grader_service.service.readiness import (
 )
 from grader_service.service.retaining import Retention
 from grader_service.service.reviewing import Reviewing
+from grader_service.service.second_opinions import second_opinions_of
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.signer.chosen import signer_of
@@ -74,6 +75,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     app = make_app(settings)
     post = _post(settings, store)
     owner = f"{socket.gethostname()}/judge/{uuid.uuid4().hex[:8]}"
+    opinions = second_opinions_of(settings, store, owner)
     desk = IntakeDesk(
         store=store,
         artifacts=wiring.open_artifacts(settings),
@@ -111,7 +113,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     store.close()
     # Beside the other chores, which need not wait for a place of backups that hangs, or for an object store.
     sending = Sweeper(judges_chores(post, readiness), settings.sweep_s)
-    reviews = Reviewing(JudgeDesk(store, desk.registry, desk.signer, owner))
+    reviews = Reviewing(JudgeDesk(store, desk.registry, desk.signer, owner, opinions=opinions))
     reviewing = Sweeper([("reviews", reviews.look)], settings.sweep_s)
     intake = Intake(settings, app, desk, sending)
     collector = Collector(store, desk.artifacts, settings.keep_artifact_days)
@@ -145,14 +147,16 @@ class Child:
     def __call__(self) -> Verdict | None:
         """Judges the run that should come next, and sends what is due."""
         if self._pid != os.getpid():
+            store, owner = wiring.open_store(self._settings), f"{self._owner}/{os.getpid()}"
             self._desk = JudgeDesk(
-                store=wiring.open_store(self._settings),
+                store=store,
                 registry=Registry(),
                 signer=signer_of(self._settings),
-                owner=f"{self._owner}/{os.getpid()}",
+                owner=owner,
                 lease_s=self._settings.lease_s,
                 retry=wiring.retry_policy(self._settings),
                 judging=JudgeProcess(),
+                opinions=second_opinions_of(self._settings, store, owner),
             )
             self._post = _post(self._settings, self._desk.store)
             self._thread, self._sending = ThreadPoolExecutor(1, "answers"), None

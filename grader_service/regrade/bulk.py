@@ -17,6 +17,7 @@ from grader_service.model.lab import LabSpec
 from grader_service.regrade.kept_labs import kept_lab
 from grader_service.service.patience import patiently
 from grader_service.service.retry import RetryPolicy
+from grader_service.service.second_opinions import SecondOpinions
 from grader_service.service.verdict_making import verdict_on
 from grader_service.signing import Signer, SignerAway
 from grader_service.store import regrades
@@ -43,6 +44,8 @@ class BulkDesk:
     owner: str
     judging: JudgeProcess | None = None
     """Where checks judge; in this process if absent."""
+    opinions: SecondOpinions | None = None
+    """Asks a model for second opinions, where one is set up."""
     lease_s: float = 60.0
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     labs: dict[str, dict[str, LabSpec]] = field(default_factory=dict)
@@ -117,7 +120,10 @@ def _answer(desk: BulkDesk, chunk: Chunk, job: Job) -> Answer:
         kind, document = _document(job)
         _ = job.base  # read here, so that one that cannot be read fails this item and no other
         lab = _labs(desk, chunk.batch_id)[job.submission.lab]
-        verdict = verdict_on(job.submission, lab, job.run_id, kind, document, desk.registry, desk.judging, job.reviews)
+        run, judging, reviews = job.run_id, desk.judging, job.reviews
+        verdict = verdict_on(
+            job.submission, lab, run, kind, document, desk.registry, judging, reviews, opinions=desk.opinions
+        )
         return Answer(job, desk.signer.sign(verdict))
     except (StoreUnavailable, SignerAway):
         raise

@@ -21,6 +21,7 @@ from grader_service.judge_process import JudgeProcess
 from grader_service.logs import configure_logs
 from grader_service.regrade.bulk import BulkDesk, LabNotHere, judge_chunk
 from grader_service.regrade.yielding import LiveWatch, lower_priority
+from grader_service.service.second_opinions import second_opinions_of
 from grader_service.settings import Settings
 from grader_service.signer.chosen import signer_of
 
@@ -41,12 +42,14 @@ def main() -> None:
     lower_priority()  # before the next line, after which what it writes to is root's
     hide_this_process()
     settings = Settings()
+    store = wiring.open_store(settings)
     desk = BulkDesk(
-        store=wiring.open_store(settings),
+        store=store,
         registry=Registry(),
         signer=signer_of(settings),
         owner=sys.argv[1],
         judging=JudgeProcess(),
+        opinions=second_opinions_of(settings, store, sys.argv[1]),
         lease_s=settings.lease_s,
         retry=wiring.retry_policy(settings),
     )

@@ -18,6 +18,7 @@ from grader_service.regrade.releasing import ReleaseDesk, release_due
 from grader_service.service import pulse
 from grader_service.service.expiring import Expiry
 from grader_service.service.readiness import Readiness, database_probe, signer_probe, state_folder_probe
+from grader_service.service.second_opinions import second_opinions_of
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.signer.chosen import signer_of
@@ -73,6 +74,7 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
         ],
         settings.sweep_s,
     )
+    second_opinions_of(settings, store, owner)  # a key that cannot be read is said here, and not by a child
     children = [_Child(f"{owner}/{number}") for number in range(judges)]
     log.info("regrade_starts", owner=owner, judges=judges)
     sweeper.start()

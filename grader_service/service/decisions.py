@@ -5,15 +5,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from checks.api import CheckResult, failed, passed
+from checks.codes import needs_review
 from grader_service.judging import Judged
 from grader_service.model.review import MOST_SEEN, Decision, Reviews, subject_of
 from grader_service.model.verdict import CheckReview
 
-_WAITS = ".needs_review"
-
 
 def with_decisions(judged: Iterable[Judged], reviews: Reviews) -> list[Judged]:
     """The same answers, but for those that were left to a person: with the decision where there is one.
+
+    About what a second opinion left to a person it holds also where the check itself passed it.
 
     Args:
         judged: what checks answered.
@@ -26,6 +27,8 @@ def _reviewed(judged: Judged, seen: str, reviews: Reviews) -> Judged:
     subject = subject_of(judged.check.id, judged.check.params, seen)
     decision = reviews.decided.get(subject)
     if decision is None:
+        if not needs_review(judged.result.outcome, judged.result.code):
+            return judged
         if len(seen) <= MOST_SEEN:
             reviews.seen[subject] = seen
         return replace(judged, review=CheckReview(subject=subject))
@@ -40,10 +43,10 @@ def _reviewed(judged: Judged, seen: str, reviews: Reviews) -> Judged:
 
 
 def _decided(result: CheckResult, decision: Decision) -> CheckResult:
-    word = result.code.removesuffix(_WAITS)
+    word = result.code.rpartition(".")[0]
     how = "accepted it" if decision.accepted else "did not accept it"
     feedback = f"A person of the course's staff looked at this and {how}. Their reason: {decision.reason}"
     tier, details = result.tier, result.details
     if decision.accepted:
         return passed(f"{word}.ok", feedback, tier=tier, details=details)
-    return failed(f"{word}.not_accepted", feedback, score=result.score or 0.0, tier=tier, details=details)
+    return failed(f"{word}.not_accepted", feedback, tier=tier, details=details)

@@ -18,6 +18,7 @@ from grader_service.store.devices import device_of
 from grader_service.store.engine import Store
 from grader_service.store.event_totals import Totals
 from grader_service.store.operations import Happened, events_after, events_of_age
+from grader_service.store.opinions import SECOND_OPINION
 
 BUCKETS_S = (0.05, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0)
 _BEGINS = {
@@ -78,6 +79,8 @@ class Tally:
     verdicts: Counter[str] = field(default_factory=Counter)
     checks: dict[str, Counter[str]] = field(default_factory=dict)
     """Check to outcome to how often."""
+    opinions: Counter[str] = field(default_factory=Counter)
+    """What came of second opinions."""
     devices: dict[str, float] = field(default_factory=dict)
     """Device to seconds for which runs held it."""
     edges: tuple[float, ...] = BUCKETS_S
@@ -104,6 +107,8 @@ class Tally:
             self.verdicts[str(event.detail.get("status"))] += 1
             for check, outcome in (event.detail.get("checks") or {}).items():
                 self.checks.setdefault(check, Counter())[outcome] += 1
+        if (came_of_it := event.detail.get(SECOND_OPINION)) is not None:
+            self.opinions[came_of_it] += 1
         if (held_s := event.detail.get("gpu_held_s")) is not None:
             self.gpu.add(float(held_s))
         for stage, seconds in (event.detail.get("timings_s") or {}).items():
@@ -184,6 +189,8 @@ class EventFigures:
         yield _counter("grader_verdicts", "Verdicts by status.", ["status"], tally.verdicts)
         checks = {(check, outcome): n for check, outcomes in tally.checks.items() for outcome, n in outcomes.items()}
         yield _counter("grader_check_results", "Results of checks.", ["check", "outcome"], checks)
+        text = "Second opinions that were wanted, by what came of them."
+        yield _counter("grader_second_opinions", text, ["result"], tally.opinions)
         yield _counter("grader_device_seconds", "Time that runs held each device.", ["device"], tally.devices)
 
 

@@ -15,6 +15,7 @@ from grader_service.regrade.kept_labs import kept_lab
 from grader_service.service.keeper import Keeper
 from grader_service.service.patience import patiently
 from grader_service.service.retry import RetryPolicy
+from grader_service.service.second_opinions import SecondOpinions
 from grader_service.service.verdict_making import cancelled, verdict_on
 from grader_service.signing import Signer, SignerAway
 from grader_service.store import leases, results, review_cases
@@ -37,6 +38,8 @@ class JudgeDesk:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     judging: JudgeProcess | None = None
     """Where checks judge; in this process if absent."""
+    opinions: SecondOpinions | None = None
+    """Asks a model for second opinions, where one is set up."""
 
 
 def judge_next(desk: JudgeDesk) -> Verdict | None:
@@ -96,4 +99,7 @@ def _verdict(desk: JudgeDesk, claim: Claim, reviews: Reviews) -> Verdict:
         raise InfrastructureError(str(error)) from error
     if stored is None:
         raise InfrastructureError(f"run {claim.run_id} is to be judged and has no evidence")
-    return verdict_on(submission, lab, claim.run_id, stored.kind, stored.document, desk.registry, desk.judging, reviews)
+    run, document, judging = claim.run_id, stored.document, desk.judging
+    return verdict_on(
+        submission, lab, run, stored.kind, document, desk.registry, judging, reviews, opinions=desk.opinions
+    )

@@ -91,8 +91,10 @@ def judge_decided(desk: JudgeDesk, case: Decided) -> Verdict | None:
     if stored is None:
         raise InfrastructureError(f"the evidence of run {case.run_id} is not stored any more")
     lab = _lab(desk, case)
+    run, document, judging = case.run_id, stored.document, desk.judging
+    opinions = None if desk.opinions is None else desk.opinions.kept_ones()
     verdict = desk.signer.sign(
-        verdict_on(submission, lab, case.run_id, stored.kind, stored.document, desk.registry, desk.judging, reviews)
+        verdict_on(submission, lab, run, stored.kind, document, desk.registry, judging, reviews, opinions=opinions)
     )
     if not store_reviewed(desk.store, case, verdict, reviews, desk.owner):
         return None

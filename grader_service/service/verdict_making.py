@@ -18,6 +18,7 @@ from grader_service.model.review import Reviews
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Verdict
 from grader_service.service.decisions import with_decisions
+from grader_service.service.second_opinions import SecondOpinions
 from grader_service.store.cancelling import CANCELLED
 from sandbox.api import SandboxFacts
 
@@ -33,6 +34,8 @@ def verdict_on(
     registry: Registry,
     judging: JudgeProcess | None,
     reviews: Reviews | None = None,
+    *,
+    opinions: SecondOpinions | None = None,
 ) -> Verdict:
     """The verdict on what a run left behind.
 
@@ -45,9 +48,11 @@ def verdict_on(
         registry: with the lab's checks.
         judging: where checks judge; in this process if absent.
         reviews: what people decided about this submission; gets what is to be shown to one.
+        opinions: asks a model for second opinions, where one is set up.
 
     Raises:
         JudgeFailed: a check raised or answered outside its contract.
+        StoreUnavailable: opinions could not be looked up or kept.
         InfrastructureError: the document cannot be read.
     """
     steps = lab.selected(submission.steps)
@@ -58,17 +63,19 @@ def verdict_on(
         mode = Mode.OFFICIAL if read.device == "cuda" else Mode.REHEARSAL
         reason = SubmissionRejected(read.code, read.feedback)
         return verdicts.rejected(submission, lab, steps, reason, facts, mode, run_id=run_id)
+    evidence: Evidence | Quoted
     if judging is None:
         evidence = _read(Evidence, document, run_id)
-        return verdicts.compose(
-            submission, lab, steps, with_decisions(judge_here(evidence, steps, registry), reviews), evidence
-        )
-    quoted = _read(Quoted, document, run_id)  # all of it is read where it is judged
-    try:
-        judged = judging.judge(document, steps, registry)
-    except EvidenceUnreadable as error:
-        raise _unreadable(run_id, error) from error
-    return verdicts.compose(submission, lab, steps, with_decisions(judged, reviews), quoted)
+        judged = judge_here(evidence, steps, registry)
+    else:
+        evidence = _read(Quoted, document, run_id)  # all of it is read where it is judged
+        try:
+            judged = judging.judge(document, steps, registry)
+        except EvidenceUnreadable as error:
+            raise _unreadable(run_id, error) from error
+    if opinions is not None:
+        judged = opinions.on(submission.submission_id, run_id, judged, reviews.decided)
+    return verdicts.compose(submission, lab, steps, with_decisions(judged, reviews), evidence)
 
 
 def cancelled(submission: Submission, run_id: str, why: str) -> Verdict:

@@ -17,6 +17,7 @@ from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import REFUSED, record_all
 from grader_service.store.noting import note_older
+from grader_service.store.opinions import SECOND_OPINION
 from grader_service.store.regrade_items import hold_batches
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.removal import hold_blobs, remove_submission
@@ -24,7 +25,9 @@ from grader_service.store.retention_tables import ErasureRow
 from grader_service.store.tables import DeadLetterRow, EventRow, OutboxRow, RunRow, SubmissionRow
 
 _AT_ONCE = 20
-_FIGURES = frozenset({"status", "checks", "gpu_held_s", "timings_s", "fence", "state", "kind_of", "attempts"})
+_FIGURES = frozenset(
+    {"status", "checks", "gpu_held_s", "timings_s", "fence", "state", "kind_of", "attempts", SECOND_OPINION}
+)
 """What an event keeps of its details: what figures are made of."""
 _PAGE = 20_000
 _BODY = re.compile(rb'"body"\s*:\s*"([A-Za-z0-9+/]+)')

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, String, cast, delete, select, 
 from grader_service.store.clock import db_now
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.retention_tables import EvidenceBlobRow
-from grader_service.store.review_tables import ReviewCaseRow, ReviewDecisionRow
+from grader_service.store.review_tables import ReviewCaseRow, ReviewDecisionRow, SecondOpinionRow
 from grader_service.store.tables import BlobRow, EvidenceRow, OutboxRow, RunRow, SubmissionRow, VerdictRow, WaiterRow
 
 
@@ -53,6 +53,7 @@ def remove_submission(connection: Connection, submission_id: str) -> Counter[str
         ("reviews", delete(ReviewDecisionRow).where(ReviewDecisionRow.submission_id == submission_id)),
         ("evidence", delete(EvidenceRow).where(EvidenceRow.run_id.in_(runs))),
         ("verdicts", delete(VerdictRow).where(VerdictRow.submission_id == submission_id)),
+        ("second_opinions", delete(SecondOpinionRow).where(SecondOpinionRow.submission_id == submission_id)),
         ("runs", delete(RunRow).where(RunRow.run_id.in_(runs))),
         ("regrade_items", delete(RegradeItemRow).where(RegradeItemRow.submission_id == submission_id)),
     ):

@@ -38,3 +38,20 @@ class ReviewDecisionRow(Base):
     reason: Mapped[str] = mapped_column(Text)
     waited_s: Mapped[float]
     """Seconds for which the case was open."""
+
+
+class SecondOpinionRow(Base):
+    """What a model said about an answer; asked once. See `service.second_opinions`."""
+
+    __tablename__ = "second_opinion"
+
+    submission_id: Mapped[str] = mapped_column(
+        ForeignKey("submission.submission_id", ondelete="CASCADE"), primary_key=True
+    )
+    subject: Mapped[str] = mapped_column(String(64), primary_key=True)
+    """Digest of the check, its version and question, and what it saw."""
+    model: Mapped[str] = mapped_column(primary_key=True)
+    check_id: Mapped[str] = mapped_column(String(128))
+    opinion: Mapped[str] = mapped_column(Text)
+    """JSON; its texts may repeat what the learner wrote."""
+    created_at: Mapped[float]

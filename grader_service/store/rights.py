@@ -39,6 +39,7 @@ JUDGE: Rights = {
     "verdict": "select, insert, delete, update (current)",
     "review_case": "select, insert, delete",
     "review_decision": "select, delete",
+    "second_opinion": "select, insert, delete",
     "waiter": "select, insert, delete",
     "outbox": "select, insert, delete, update (verdict_id, attempts, not_before, delivered_at, last_error, task_id, "
     "unread, journaled)",
@@ -80,6 +81,7 @@ REGRADE: Rights = {
     "verdict": _ADD,
     "review_case": _ADD,
     "review_decision": _READ,
+    "second_opinion": _ADD,
     "evidence": _READ,
     "blob": _READ,
     "device": _READ,

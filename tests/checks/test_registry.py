@@ -49,13 +49,18 @@ class LooseCheck(GoodCheck):
     observation_model = Loose
 
 
+class AskingCheck(GoodCheck):
+    id = "asking"
+    second_opinion = "x" * 4001
+
+
 class Incomplete:
     """Lacks most of a check."""
 
     id = "incomplete"
 
 
-GOOD, OLD, LOOSE, INCOMPLETE = GoodCheck(), OldCheck(), LooseCheck(), Incomplete()
+GOOD, OLD, LOOSE, ASKING, INCOMPLETE = GoodCheck(), OldCheck(), LooseCheck(), AskingCheck(), Incomplete()
 
 
 def registry(*pairs):
@@ -74,6 +79,7 @@ def test_a_check_that_meets_the_contract_loads():
         ("other", "GOOD", "its id is 'good'"),
         ("old", "OLD", "check API"),
         ("loose", "LOOSE", "must forbid unknown fields"),
+        ("asking", "ASKING", "second_opinion must be a text of 1 to 4000 characters"),
         ("incomplete", "INCOMPLETE", "lacks"),
         ("absent", "ABSENT", "does not load"),
     ],

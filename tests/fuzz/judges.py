@@ -33,7 +33,7 @@ def judges(data: bytes) -> object:
     wanted = said.get("check")
     loaded = checks.load(wanted if isinstance(wanted, str) and wanted in known else "jpeg_dataset")
     evidence = _evidence(said, loaded)
-    result, _ = judge_one(loaded, evidence, LabCheck(id=loaded.check.id, points=1.0))
+    result = judge_one(loaded, evidence, LabCheck(id=loaded.check.id, points=1.0)).result
     json.dumps(plain(result.details), allow_nan=False)
     assert CheckResult.model_validate(result.model_dump()) == result
     result.model_dump_json()

@@ -48,6 +48,7 @@ _FORBIDDEN = {
         "update device set state = 'ready'",
         "insert into regrade_batch (batch_id) values ('b')",
         "update run set learner = 'another'",
+        "update second_opinion set opinion = '{}'",
     ),
     "runner": (
         "select document from verdict",
@@ -78,6 +79,7 @@ _FORBIDDEN = {
         "insert into evidence (run_id) values ('r')",
         "update device set state = 'ready'",
         "update regrade_item set applied = true",
+        "delete from second_opinion",
         "delete from review_decision",
     ),
     "operator": (
