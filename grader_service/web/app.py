@@ -17,6 +17,7 @@ from grader_service.web.pages import (
     oidc,
     overview,
     planning,
+    reviews,
     signing,
     submissions,
 )
@@ -29,6 +30,9 @@ ROUTES = (
     Route("/submissions/{submission_id}", submissions.show),
     Route("/submissions/{submission_id}/cancel", cancelling.confirm),
     Route("/submissions/{submission_id}/cancel", cancelling.act, methods=["POST"]),
+    Route("/reviews", reviews.queue),
+    Route("/reviews/{submission_id}/{check_id}", reviews.show),
+    Route("/reviews/{submission_id}/{check_id}", reviews.act, methods=["POST"]),
     Route("/verdicts/{verdict_id}", submissions.verdict),
     Route("/verdicts/{verdict_id}/report", frames.verdict_report),
     Route("/verdicts/{verdict_id}/json", frames.verdict_json),

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from urllib.parse import quote, urlencode
 
@@ -14,6 +14,8 @@ from starlette.responses import HTMLResponse
 
 from grader_service.model.base import neutralise
 from grader_service.report import formats, words
+from grader_service.store import reviews
+from grader_service.store.engine import StoreUnavailable
 from grader_service.web.access import Role, Source, Visitor
 from grader_service.web.site import site_of, visitor_of
 
@@ -21,9 +23,11 @@ STATIC = {
     "report.css": ("grader_service.report", "templates/report.css", "text/css; charset=utf-8"),
     "web.css": ("grader_service.web", "static/web.css", "text/css; charset=utf-8"),
     "live.js": ("grader_service.web", "static/live.js", "text/javascript; charset=utf-8"),
+    "reviews.js": ("grader_service.web", "static/reviews.js", "text/javascript; charset=utf-8"),
 }
 """Name to package, path and type of what the pages load."""
 _DETAIL_SHOWN = 400
+_FAILED = 400
 
 
 @cache
@@ -42,17 +46,24 @@ def static_digest(name: str) -> str:
 def page(request: Request, template: str, *, status: int = 200, **values: object) -> HTMLResponse:
     """A whole page, or the part of one that the page fetches to stay current."""
     visitor = visitor_of(request)
-    text = (
-        environment()
-        .get_template(template)
-        .render(
-            visitor=visitor,
-            may_sign_in=_may_sign_in(request, visitor),
-            path=request.url.path,
-            **values,
-        )
-    )
-    return HTMLResponse(text, status)
+    usual = {
+        "visitor": visitor,
+        "may_sign_in": _may_sign_in(request, visitor),
+        "path": request.url.path,
+        "waiting_cases": partial(_waiting_cases, request, status),
+    }
+    return HTMLResponse(environment().get_template(template).render(usual | values), status)
+
+
+def _waiting_cases(request: Request, status: int) -> int | None:
+    """How many cases wait for a person, as of a moment ago; None on pages that must not depend on the database."""
+    site = site_of(request)
+    if status >= _FAILED:
+        return None
+    try:
+        return site.remembered.get("waiting cases", lambda: reviews.waiting(site.store)[0])
+    except StoreUnavailable:
+        return None
 
 
 def _may_sign_in(request: Request, visitor: Visitor) -> bool:

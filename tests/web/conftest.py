@@ -12,7 +12,7 @@ from tests.regrade.conftest import store_url  # noqa: F401 - a fixture
 from tests.report.window import Window, windows
 from tests.web.client import BOTH, OPERATOR_ONLY, OPERATOR_TOKEN, Client, served
 from tests.web.openid_provider import openid_provider
-from tests.web.stock import stock
+from tests.web.stock import REVIEWED, stock
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +60,8 @@ class Place:
             "several": "/submissions/autumn",
             "superseded": f"/submissions/{self.rejected()}",
             "verdict": f"/verdicts/{verdict}",
+            "reviews": "/reviews",
+            "review": f"/reviews/{submission}/{REVIEWED}",
             "cohorts": "/cohorts",
             "batches": "/batches",
             "finished": f"/batches/{finished}",

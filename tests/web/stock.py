@@ -1,5 +1,7 @@
 """What the stores of these tests hold: a cohort, hostile texts, devices, and batches in several states."""
 
+import json
+
 from sqlalchemy import insert, select
 
 from grader_service.model.regrade import ItemState
@@ -7,14 +9,17 @@ from grader_service.regrade.bulk import judge_chunk
 from grader_service.store import devices, regrade_apply, regrade_states, workers
 from grader_service.store.events import record
 from grader_service.store.regrade_tables import RegradeItemRow
-from grader_service.store.tables import RunRow, RunState, SubmissionRow, table_of
-from tests.regrade.desk import a_desk, overwrite, planned, started, worked_off
+from grader_service.store.review_tables import ReviewCaseRow
+from grader_service.store.tables import RunRow, RunState, SubmissionRow, VerdictRow, table_of
+from tests.regrade.desk import a_desk, overwrite, planned, read, started, worked_off
 from tests.regrade.stored import changed_lab, fill
 
 SCRIPT = "<script>window.pwned=1</script>"
 IMAGE = "\"'><img src=x onerror=window.pwned=1>"
 BIDI = "Ann\u202egpj\u2066"
 COUNT = 60
+REVIEWED = "reflections"
+"""The check that waits for a person."""
 
 
 def stock(store, folder):
@@ -45,6 +50,7 @@ def stock(store, folder):
     second = (RegradeItemRow.batch_id == stopped, RegradeItemRow.repetition == 2)
     failed = {"state": ItemState.NEEDS_ATTENTION.value, "attempts": 3, "last_error": IMAGE * 20}
     overwrite(store, RegradeItemRow, *second, **failed)
+    left_to_a_person(store, ids[0])
     return {
         "ids": ids,
         "finished": finished,
@@ -53,6 +59,18 @@ def stock(store, folder):
         "planned": waiting,
         "stopped": stopped,
     }
+
+
+def left_to_a_person(store, submission_id):
+    """Lets the verdict in force leave a check to a person; what the check saw is hostile."""
+    current = (VerdictRow.submission_id == submission_id, VerdictRow.current)
+    overwrite(store, VerdictRow, *current, needs_review=True)
+    ((verdict_id,),) = read(store, VerdictRow.verdict_id, where=current)
+    lists = {"where_dali_wins": [SCRIPT, "W" * 400], "where_dali_loses": [IMAGE, BIDI]}
+    seen = lists | {SCRIPT: {IMAGE: [SCRIPT, {SCRIPT: "W" * 400}], "rows": [{IMAGE: SCRIPT, "n": 1.5}]}}
+    case = {"verdict_id": verdict_id, "check_id": REVIEWED, "submission_id": submission_id, "subject": "5" * 64}
+    with store.transaction() as connection:
+        connection.execute(insert(ReviewCaseRow).values(**case, seen=json.dumps(seen), opened_at=1e9))
 
 
 def rename(store, submission_id, **values):

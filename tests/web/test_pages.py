@@ -91,6 +91,10 @@ def test_hostile_texts_stay_texts(place, visit):
     text = window.page.locator("main").inner_text()
     for part in (f"pod died: {SCRIPT}", f"XID 79 {SCRIPT}", f"run space: {IMAGE}"):
         assert part in text
+    window.go("/reviews")
+    text = window.page.locator("main").inner_text()
+    assert text.count(SCRIPT) >= 4
+    assert text.count(IMAGE) >= 3
     window.go(f"/batches/{place.seen['finished']}")
     assert f"too low {SCRIPT}" in window.page.locator("main").inner_text()
     window.go(f"/submissions/{place.seen['ids'][2]}")

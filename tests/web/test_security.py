@@ -14,7 +14,7 @@ from grader_service.web.app import ROUTES
 from grader_service.web.pages.actions import ACTIONS
 from grader_service.web.queries import EventFilter, events
 from tests.web.client import BOTH, FORM, OPERATOR_ONLY, OPERATOR_TOKEN, READ_ONLY, VIEWER_TOKEN, Client, served
-from tests.web.stock import IMAGE, rename
+from tests.web.stock import IMAGE, REVIEWED, rename
 
 THREADS = 48
 """More than the server has for pages."""
@@ -23,7 +23,8 @@ HOSTILE_NEXT = ("//evil.example/", "/\\evil.example", "https://evil.example/", "
 
 def posts(place):
     """Address of everything that changes something."""
-    return [*(f"/batches/{place.seen['planned']}/do/{action}" for action in ACTIONS), "/batches/new"]
+    review = f"/reviews/{place.seen['ids'][0]}/{REVIEWED}"
+    return [*(f"/batches/{place.seen['planned']}/do/{action}" for action in ACTIONS), "/batches/new", review]
 
 
 def state_of(place):
@@ -117,7 +118,7 @@ def test_open_reading_does_not_go_through_proxies(place, visitor, header):
 
 def test_without_a_viewer_token_everybody_here_reads(place, visitor):
     """And nobody sees a button."""
-    for path in ("/", "/submissions", f"/batches/{place.seen['planned']}", "/audit", "/api/queue"):
+    for path in ("/", "/submissions", "/reviews", f"/batches/{place.seen['planned']}", "/audit", "/api/queue"):
         answer = visitor.get(path)
         assert answer.status == 200
         assert "<button" not in re.sub(r'<form[^>]*role="search".*?</form>', "", answer.text, flags=re.DOTALL)
