@@ -9,10 +9,11 @@ from checks.acceptance_metric.wording import cleaned, conditions_in, has_bare_th
 from checks.api import API_VERSION, CheckResult, failed, passed
 from checks.codes import LEARNER_PROBE, NEEDS_GPU, common
 from checks.probing import read_probe
-from checks.reflections.copying import is_copied
-from checks.reflections.form import is_question, problem_of_form
-from checks.reflections.reader import read
-from checks.reflections.reasons import Reason
+from checks.reflections.form.copied import is_copied
+from checks.reflections.form.injection import is_for_machines
+from checks.reflections.form.question import is_question
+from checks.reflections.form.unfilled import is_unfilled
+from checks.reflections.text import words
 from checks.stopped import missing, no_evidence
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
@@ -29,7 +30,6 @@ _EXAMPLES = {
     "warm_up": "warm-up or steady state (what is left out, how many batches or epochs are timed)",
     "hardware": "the host (GPU, cores, workers)",
 }
-_EMPTY_FORMS = frozenset({Reason.EMPTY, Reason.INJECTION, Reason.FILLER, Reason.NONSENSE})
 
 Condition = Literal["batch_size", "data", "warm_up", "hardware"]
 
@@ -71,7 +71,7 @@ class AcceptanceMetricCheck:
     """
 
     id: ClassVar[str] = "acceptance_metric"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "An acceptance metric"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
@@ -106,13 +106,17 @@ class AcceptanceMetricCheck:
             text = f"`{params.name}` could not be read (it shows as `{observation.shown}`). Expected: {_HOLDS}."
             return failed("metric.unreadable", text)
         raw = ". ".join(f"{key}: {text}" if key else text for key, text in observation.parts)[:_LONGEST]
-        reading = read(raw)
-        if problem_of_form(reading, raw) in _EMPTY_FORMS or is_question(raw):
+        if _is_empty(raw):
             return failed("metric.no_substance", f"`{params.name}` says nothing that could be measured: {_HOLDS}.")
         if is_copied(raw):
             text = f"`{params.name}` repeats the lab's own page. Say what you would accept for your own workload."
             return failed("metric.copied", text)
         return _judge(observation, params)
+
+
+def _is_empty(raw: str) -> bool:
+    """Whether the text is no statement at all."""
+    return not words(raw) or is_unfilled(raw) or is_question(raw) or is_for_machines(raw)
 
 
 def _judge(observation: Observation, params: Params) -> CheckResult:

@@ -3,16 +3,19 @@
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field, JsonValue, StringConstraints
 
-from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import NEEDS_GPU, common
-from checks.reflections.feedback import advice, code_of, praise
+from checks.reflections.decision import Decision
+from checks.reflections.feedback import advice, code_of, counted, praise, waiting
+from checks.reflections.items import Judged
 from checks.reflections.judging import judge_lists
 from checks.reflections.reasons import Side
 from checks.stopped import how_it_ended, missing, stopped_before
 from grader_service.model.base import Frozen, Wire
 from grader_service.model.evidence import Discovery, Evidence, Need, TextList
+from grader_service.model.verdict import Outcome
 
 _MOST_ITEMS = 64
 _LONGEST_ITEM = 8192
@@ -41,26 +44,39 @@ class ReflectionsObservation(Wire):
 
 
 class ReflectionsCheck:
-    """Judges whether both lists hold enough substantive, distinct scenarios of their side.
+    """Judges whether both lists hold enough substantive, distinct situations of their side.
 
     Question: does each list name at least the required number of concrete, different situations, and do the two lists
     show the modality dependency (compressed media that starve the GPU against inputs without decoding, or another
     bottleneck)?
-    Points: share of the required items that count; a pass needs all of them. Extra weak items cost nothing.
-    Error rates: see `tests/checks/reflections/test_labelled.py`, which holds both below 5 % on its labelled lists.
-    Cannot detect: whether a situation is true or was lived through; a well-formed untrue claim with the signs of its
-    side, and so some salads of the right words, and short claims such as "video decoding is faster on the GPU"; copies
-    from other sources than the lab's pages, from other learners, or translated; rewordings and sides in languages that
-    the lexicon lacks. Text is data here: nothing in it is executed or obeyed.
+    Points: share of the required entries that count; a pass needs all of them. Extra weak entries cost nothing. Lists
+    that are neither clearly good nor clearly not wait for a person (`reflections.needs_review`), without points lost.
+    Error rates: of 160 lists written without sight of the check and of its training lists, 80 good ones gave 79
+    passes, no failure and 1 for a person; 80 others no pass, 78 failures and 2 for a person, by
+    `python bench/reflections_figures.py blind`; held by `tests/checks/reflections/test_labelled.py`. 10,000 lists take
+    45 s of one core, by `python bench/reflections_figures.py train --speed`. More, and the card of its text model:
+    [reflections.md](reflections.md).
+    Cannot detect: whether a situation was lived through; well-formed untrue claims in the words of true ones, some of
+    which pass; copies from other sources than the lab's pages, from other learners, or translated. Text is data here:
+    nothing in it is executed or obeyed.
     """
 
     id: ClassVar[str] = "reflections"
-    version: ClassVar[str] = "1.1.0"
+    version: ClassVar[str] = "2.0.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Where DALI wins and where it loses"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
+    second_opinion: ClassVar[str] = (
+        "A learner of a lab on NVIDIA DALI (GPU-accelerated loading, decoding and augmentation of images, video and "
+        "audio) names situations where DALI wins over a CPU data loader and situations where it loses or brings "
+        "nothing. A good answer names concrete, different situations, each true and in the right list: compressed "
+        "media whose decoding or augmentation on the CPU keeps the GPU waiting win; data without decoding, another "
+        "bottleneck, or more cost than gain lose. Short and clumsy wording is fine. A bad answer is false, empty, off "
+        "topic, a string of terms, or in the wrong list."
+    )
     codes: ClassVar[Mapping[str, str]] = common("reflections", NEEDS_GPU) | {
         "reflections.ok": "both lists hold enough situations of their side",
+        "reflections.needs_review": "inconclusive: neither clearly good nor clearly not, so that a person decides",
         "reflections.no_evidence": "the learner's pod ended without leaving evidence",
         "reflections.missing": "a list is not defined",
         "reflections.unreadable": "a list could not be read as texts",
@@ -70,7 +86,6 @@ class ReflectionsCheck:
         "reflections.same_lists": "entries stand in both lists",
         "reflections.swapped_sides": "entries speak for the other list",
         "reflections.duplicate": "entries describe the same situation",
-        "reflections.no_modality": "entries are about no kind of data, bottleneck or cost",
         "reflections.off_topic": "entries are not about loading and preparing data",
         "reflections.not_substantive": "entries are no concrete situation",
     }
@@ -89,24 +104,27 @@ class ReflectionsCheck:
         )
 
     def judge(self, observation: ReflectionsObservation, params: ReflectionsParams) -> CheckResult:
-        """Counts the items that are concrete, distinct and on their side."""
+        """Counts the entries that are concrete, distinct and on their side, or leaves them to a person."""
         needed = {Side.WINS: params.min_wins, Side.LOSES: params.min_loses}
-        judged = judge_lists(
-            observation.where_dali_wins, observation.where_dali_loses, params.min_wins, params.min_loses
-        )
-        details = {
-            side.value: [
-                {"index": item.number, "counted": item.counted, "reason": item.reason.value}
-                for item in judged
-                if item.side is side
-            ]
-            for side in Side
+        found = judge_lists(observation.where_dali_wins, observation.where_dali_loses, needed)
+        details: dict[str, JsonValue] = {
+            side.value: [_detail(item) for item in found.judged if item.side is side] for side in Side
         }
-        good = {side: sum(item.counted for item in judged if item.side is side) for side in Side}
-        if all(good[side] >= needed[side] for side in Side):
-            return passed("reflections.ok", praise(judged), details=details)
-        share = sum(min(good[side], needed[side]) for side in Side) / sum(needed.values())
-        return failed(code_of(judged, needed), advice(judged, needed), score=share, details=details)
+        details["figures"] = dict(found.figures)
+        if found.decision is Decision.GOOD:
+            return passed("reflections.ok", praise(found.judged), details=details)
+        if found.decision is Decision.OPEN:
+            text = waiting(found.judged)
+            return undecided(Outcome.INCONCLUSIVE, "reflections.needs_review", text, details=details)
+        share = sum(min(counted(found.judged, side), needed[side]) for side in Side) / sum(needed.values())
+        code, text = code_of(found.judged, needed), advice(found.judged, needed)
+        return failed(code, text, score=share, details=details)
+
+
+def _detail(item: Judged) -> dict[str, JsonValue]:
+    """One entry for staff."""
+    twin = {} if item.twin is None else {"twin": item.twin}
+    return {"index": item.number, "counted": item.counted, "reason": item.reason.value, **twin}
 
 
 def _absent(discovery: Discovery, lists: dict[Side, TextList]) -> CheckResult | None:

@@ -1,12 +1,13 @@
-"""Says to the learner what counted, what did not and why, and what is wanted.
+"""Says to the learner what counted, what did not and why, and what is wanted, with one example.
 
-The reasons are named, the words that the judge looks for are not.
+The example is recognised when it is handed in (`form.copied`).
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from checks.reflections.judging import Judged
+from checks.reflections.form.copied import EXAMPLES
+from checks.reflections.items import Judged
 from checks.reflections.reasons import Reason, Side
 
 _QUOTED_CHARS = 64
@@ -23,57 +24,59 @@ _WANTED = {
     ),
 }
 _WHY = {
-    Reason.EMPTY: "it is empty",
+    Reason.EMPTY: "it holds no words",
     Reason.TOO_SHORT: "it is too short to describe a situation",
-    Reason.INJECTION: "it addresses the grader instead of describing a situation; such text has no effect here",
-    Reason.FILLER: "it reads like a placeholder",
+    Reason.INJECTION: "it reads as if it addressed the grader, which has no effect here; describe a situation",
+    Reason.UNFILLED: "it reads like a placeholder or a template that is still to be filled in",
     Reason.QUESTION: "it asks a question; say what you think happens",
     Reason.KEYWORDS: "it strings terms together; make it a statement",
-    Reason.NONSENSE: "its words do not add up to a situation",
-    Reason.CONTRADICTION: "it contradicts itself",
-    Reason.VAGUE: "it stays general; say which situation you mean and what makes the difference there",
-    Reason.OFF_TOPIC: "it is not about where the time goes when data is loaded and prepared",
-    Reason.NO_MODALITY: "it is neither about the kind of data nor about another bottleneck or cost",
-    Reason.OTHER_SIDE: "what it describes speaks for the other list",
     Reason.FRAGMENT: "it is a piece of a sentence that runs over several entries; put each situation into one entry",
-    Reason.COPIED: "it repeats the text of the lab's pages; use your own words and your own situation",
+    Reason.COPIED: "it repeats the text of the lab's pages or our example; use your own words and your own situation",
     Reason.DUPLICATE: "it describes the same situation as entry {twin}",
     Reason.ON_BOTH_SIDES: "entry {twin} of where_dali_wins says the same; one situation cannot stand on both sides",
+    Reason.NONSENSE: "its words do not add up to a situation",
+    Reason.VAGUE: "it stays general; say which situation you mean and what makes the difference there",
+    Reason.UNTRUE: "what it says does not fit how data is loaded and prepared; check which part does what, and where",
+    Reason.OFF_TOPIC: "it is not about where the time goes when data is loaded and prepared",
+    Reason.OTHER_SIDE: "what it describes speaks for the other list",
 }
+_NO_SUBSTANCE = (
+    *(Reason.EMPTY, Reason.TOO_SHORT, Reason.UNFILLED, Reason.KEYWORDS, Reason.FRAGMENT),
+    *(Reason.NONSENSE, Reason.VAGUE, Reason.UNTRUE, Reason.QUESTION, Reason.NOT_NEEDED),
+)
 _CODES = {
     Reason.INJECTION: "reflections.injection",
     Reason.COPIED: "reflections.copied",
     Reason.ON_BOTH_SIDES: "reflections.same_lists",
-    Reason.OTHER_SIDE: "reflections.swapped_sides",
     Reason.DUPLICATE: "reflections.duplicate",
-    Reason.NO_MODALITY: "reflections.no_modality",
     Reason.OFF_TOPIC: "reflections.off_topic",
+    **dict.fromkeys(_NO_SUBSTANCE, "reflections.not_substantive"),
+    Reason.OTHER_SIDE: "reflections.swapped_sides",
 }
-"""Most telling first; every other reason is `reflections.not_substantive`."""
-_NOT_SUBSTANTIVE = "reflections.not_substantive"
+"""Of as many reasons the first one names the failure: swapped lists are swapped throughout."""
 
 
-def code_of(judged: Sequence[Judged], needed: dict[Side, int]) -> str:
+def code_of(judged: Sequence[Judged], needed: Mapping[Side, int]) -> str:
     """The code of a failure: the commonest reason in the lists that fell short."""
-    short = [side for side in Side if _good(judged, side) < needed[side]]
+    short = [side for side in Side if counted(judged, side) < needed[side]]
     reasons = Counter(item.reason for item in judged if item.side in short and not item.counted)
     if reasons[Reason.INJECTION]:
         return _CODES[Reason.INJECTION]
     if not reasons or all(
-        len([item for item in judged if item.side is side and item.reason is not Reason.EMPTY]) == _good(judged, side)
+        len([item for item in judged if item.side is side and item.reason is not Reason.EMPTY]) == counted(judged, side)
         for side in short
     ):
         return "reflections.too_few"
     codes = Counter[str]()
     for reason, count in reasons.items():
-        codes[_CODES.get(reason, _NOT_SUBSTANTIVE)] += count
-    order = [*_CODES.values(), _NOT_SUBSTANTIVE]
+        codes[_CODES[reason]] += count
+    order = list(dict.fromkeys(_CODES.values()))
     return min(codes, key=lambda code: (-codes[code], order.index(code)))
 
 
 def praise(judged: Sequence[Judged]) -> str:
     """Feedback for a pass."""
-    wins, loses = _good(judged, Side.WINS), _good(judged, Side.LOSES)
+    wins, loses = counted(judged, Side.WINS), counted(judged, Side.LOSES)
     text = (
         f"{wins} situations where DALI wins and {loses} where it loses counted: concrete, distinct and on their side."
     )
@@ -83,34 +86,55 @@ def praise(judged: Sequence[Judged]) -> str:
     return text
 
 
-def advice(judged: Sequence[Judged], needed: dict[Side, int]) -> str:
+def advice(judged: Sequence[Judged], needed: Mapping[Side, int]) -> str:
     """Feedback for a failure, one paragraph for each list."""
     parts = []
     for side in Side:
-        good = _good(judged, side)
+        good = counted(judged, side)
         if good >= needed[side]:
             parts.append(f"{side}: {good} entries count, which is enough.")
             continue
         own = [item for item in judged if item.side is side]
         given = f"{len(own)} {'entry' if len(own) == 1 else 'entries'} given"
         parts.append(f"{side}: {good} of at least {needed[side]} needed entries count ({given}). {_WANTED[side]}")
-        weak = [item for item in own if not item.counted]
-        parts.extend(f"- {_line(item)}." for item in weak[:_LISTED_ITEMS])
-        if len(weak) > _LISTED_ITEMS:
-            parts.append(f"- and {len(weak) - _LISTED_ITEMS} more.")
+        parts.extend(_lines([item for item in own if not item.counted]))
+        parts.append(f'For example: "{EXAMPLES[side]}"')
     return "\n".join(parts)
 
 
+def waiting(judged: Sequence[Judged]) -> str:
+    """Feedback while a person has not decided yet."""
+    parts = [
+        "A person will read both lists: the automatic reading is not certain about them. No points are lost, and you "
+        "need not do anything; the result comes again once it is decided. What could be clearer:"
+    ]
+    for side in Side:
+        doubtful = [item for item in judged if item.side is side and item.reason not in _FINE]
+        if doubtful:
+            parts.append(f"{side}:")
+            parts.extend(_lines(doubtful))
+            parts.append(f'For example: "{EXAMPLES[side]}"')
+    return "\n".join(parts)
+
+
+_FINE = frozenset({Reason.COUNTED, Reason.NOT_NEEDED})
+
+
+def counted(judged: Sequence[Judged], side: Side) -> int:
+    """How many entries of a list count."""
+    return sum(item.counted for item in judged if item.side is side)
+
+
+def _lines(weak: Sequence[Judged]) -> list[str]:
+    lines = [f"- {_line(item)}." for item in weak[:_LISTED_ITEMS]]
+    return [*lines, f"- and {len(weak) - _LISTED_ITEMS} more."] if len(weak) > _LISTED_ITEMS else lines
+
+
 def _line(item: Judged) -> str:
-    return (
-        f"entry {item.number} ({_quote(item.text)}): {_WHY.get(item.reason, item.reason.value).format(twin=item.twin)}"
-    )
+    why = _WHY.get(item.reason, item.reason.value).format(twin=item.twin)
+    return f"entry {item.number} ({_quote(item.text)}): {why}"
 
 
 def _quote(text: str) -> str:
     shown = " ".join(text.split())
     return f'"{shown[:_QUOTED_CHARS]}{"..." if len(shown) > _QUOTED_CHARS else ""}"'
-
-
-def _good(judged: Sequence[Judged], side: Side) -> int:
-    return sum(item.counted for item in judged if item.side is side)

@@ -7,6 +7,7 @@ from typing import Any
 from checks.api import CheckResult, probes_of
 from checks.diagnosis import diagnose
 from checks.reflections.judging import judge_lists
+from checks.reflections.reasons import Side
 from checks.registry import LoadedCheck
 from grader_service.grading.probing import Probed, _unusable
 from grader_service.judging import judge_one
@@ -44,8 +45,8 @@ def reflections(data: bytes) -> object:
     """Lines of text as both lists; the first empty line parts them."""
     text = data.decode("utf-8", "replace")[:8192]
     wins, _, loses = text.partition("\n\n")
-    judged = judge_lists(tuple(wins.split("\n")[:64]), tuple(loses.split("\n")[:64]), 3, 2)
-    return [item.reason for item in judged]
+    found = judge_lists(tuple(wins.split("\n")[:64]), tuple(loses.split("\n")[:64]), {Side.WINS: 3, Side.LOSES: 2})
+    return [item.reason for item in found.judged]
 
 
 def diagnosis(data: bytes) -> object:

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from checks.reflections.check import CHECK as REFLECTIONS
 from grader_service.model.evidence import Ending, Evidence, ImageSize, OperatorFacts, PodRecord, PodRole
 from grader_service.model.measurement import (
     Arm,
@@ -19,6 +20,7 @@ from grader_service.model.measurement import (
     HostEffect,
     Measurement,
 )
+from grader_service.model.verdict import Outcome
 from grader_service.sequential_test import replay
 from tests.factories import (
     a_batch,
@@ -63,7 +65,7 @@ _RATIOS = {
 }
 """Kind to the range of its true ratios, and the SD of `ln(ratio)` per block."""
 _TRIES = 2000
-_LABELLED = Path(__file__).parents[1] / "checks" / "reflections" / "labelled" / "authored.jsonl"
+_LABELLED = Path(__file__).parents[1] / "checks" / "reflections" / "labelled" / "train" / "writer_01.jsonl"
 _OPERATORS = (
     ("readers__File", "cpu"),
     ("decoders__ImageRandomCrop", "mixed"),
@@ -192,10 +194,14 @@ def _run(run_id: str, draw: random.Random) -> Any:
 
 @cache
 def _reflections() -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Lists that people wrote and that the check accepts: long enough for the lab, labelled `accept`."""
-    rows = (json.loads(line) for line in _LABELLED.read_text().splitlines())
+    """Lists that people wrote and that the check accepts."""
+    rows = map(json.loads, _LABELLED.read_text(encoding="utf-8").splitlines())
+    written = ((tuple(row["where_dali_wins"]), tuple(row["where_dali_loses"])) for row in rows)
     return [
-        (tuple(row["where_dali_wins"]), tuple(row["where_dali_loses"]))
-        for row in rows
-        if row["label"] == "accept" and len(row["where_dali_wins"]) >= 3 and len(row["where_dali_loses"]) >= 2
+        (wins, loses)
+        for wins, loses in written
+        if REFLECTIONS.judge(
+            REFLECTIONS.observation_model(where_dali_wins=wins, where_dali_loses=loses), REFLECTIONS.params_model()
+        ).outcome
+        is Outcome.PASSED
     ]

@@ -1,5 +1,7 @@
 """What the learner reads."""
 
+from checks.reflections.form.copied import EXAMPLES
+from checks.reflections.reasons import Side
 from tests.checks.reflections.lists import LOSES, WINS, judge
 
 
@@ -21,18 +23,35 @@ def test_quotes_are_short_and_safe():
     assert "and 56 more" in result.feedback
 
 
-def test_feedback_does_not_list_what_is_looked_for():
-    """No terms that would make a pass when pasted."""
-    feedback = judge(wins=[], loses=[]).feedback.lower()
-    for term in ("jpeg", "nvdec", "video", "token", "tabular", "core", "imagenet", "bert"):
-        assert term not in feedback
-    assert judge(wins=feedback.splitlines(), loses=feedback.splitlines()).outcome == "failed"
+def test_what_feedback_says_is_no_answer():
+    """Each short list comes with what is wanted and an example; handed in, neither passes."""
+    feedback = judge(wins=[], loses=[]).feedback
+    assert all(example in feedback for example in EXAMPLES.values())
+    assert judge(wins=feedback.splitlines(), loses=feedback.splitlines()).outcome != "passed"
+    assert judge(wins=[EXAMPLES[Side.WINS], *WINS[:2]]).code == "reflections.copied"
+
+
+def test_waiting_for_a_person():
+    """It says that nobody lost a point and what could be clearer, with an example, and accuses nobody."""
+    result = judge(
+        [
+            "Audio classification with mel spectrograms computed during training.",
+            "Sound classifiers that calculate log-mel features on the fly.",
+            "Training audio models where each batch needs its spectrograms computed at train time.",
+        ],
+        ["Storage on a slow NFS share.", "GPU memory full, OOM through DALI buffers."],
+    )
+    assert (result.code, result.score) == ("reflections.needs_review", None)
+    assert "A person will read both lists" in result.feedback
+    assert "No points are lost" in result.feedback
+    assert EXAMPLES[Side.WINS] in result.feedback
 
 
 def test_details_are_for_staff():
-    """One entry per item, JSON values only."""
+    """One entry per item, JSON values only, and what was compared."""
     details = judge(loses=[*LOSES, "x"]).details
-    assert details["where_dali_loses"][2] == {"index": 3, "counted": False, "reason": "not_needed"}
+    assert [item["reason"] for item in details["where_dali_loses"]] == ["counted", "counted", "too_short"]
+    assert details["figures"]["sum"] >= details["figures"]["good_from"]
 
 
 def test_praise_mentions_extra_items_kindly():

@@ -1,40 +1,38 @@
-"""Error rates on labelled lists.
+"""Error rates on labelled lists; what the files are stands in `labelled/README.md`.
 
-`dev.jsonl` was written by others and used while the rules were made; `authored.jsonl` was written beside the rules, in
-parts that were each judged once before anything was changed for them. `blind_a.jsonl` and `blind_b.jsonl`, 40 honest
-and 40 other lists each, were written blind, without sight of rules and lexicon. When first judged, unseen, the former
-showed 2 of 40 false accepts and 6 of 40 false rejects, the latter none of either; only then were rules and lexicon
-improved after the eight wrong cases. `blind_c.jsonl`, 60 and 60, was written blind as well and judged once the rules
-were done: 0 of 60 false accepts and 1 of 60 false rejects, and nothing was changed for it. It alone is an estimate for
-new lists. All are held to the same bounds.
+The lists in `blind` were written by people who saw neither the check nor the training lists, and were judged once
+when the model was done; nothing of it was changed for them. They alone are an estimate for new lists.
 """
-
-import json
-from pathlib import Path
 
 import pytest
 
+from bench.reflections_lists import read
 from tests.checks.reflections.lists import judge
 
-FILES = sorted((Path(__file__).parent / "labelled").glob("*.jsonl"))
-MOST_WRONG = 0.05
+MOST_WRONG = 0.02
+"""Of each sort of list that the model never saw, decided wrongly."""
+MOST_OPEN = 0.08
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_error_rates(file):
-    """At most 5 % of the honest lists fail, and at most 5 % of the others pass."""
-    wrong = {"accept": [], "reject": []}
-    total = {"accept": 0, "reject": 0}
-    for line in file.read_text(encoding="utf-8").splitlines():
-        case = json.loads(line)
-        result = judge(case["where_dali_wins"], case["where_dali_loses"])
-        total[case["label"]] += 1
-        if (result.outcome == "passed") != (case["label"] == "accept"):
-            wrong[case["label"]].append((case["id"], case["kind"], result.code))
-    for label, cases in wrong.items():
-        assert len(cases) <= MOST_WRONG * total[label], (label, cases)
+def outcomes(lists):
+    """Share of each outcome, by whether the lists are good."""
+    found = {True: [], False: []}
+    for one in lists:
+        found[one.good].append(judge(one.wins, one.loses).outcome.value)
+    return {good: {word: seen.count(word) / len(seen) for word in set(seen)} for good, seen in found.items()}
 
 
-def test_there_are_labelled_lists():
-    """An empty folder would prove nothing."""
-    assert FILES
+def test_lists_that_the_model_never_saw():
+    """Hardly one is decided wrongly, few are left to a person."""
+    shares = outcomes(read("blind"))
+    assert shares[True].get("failed", 0) <= MOST_WRONG, shares
+    assert shares[False].get("passed", 0) <= MOST_WRONG, shares
+    assert all(shares[good].get("inconclusive", 0) <= MOST_OPEN for good in (True, False)), shares
+
+
+@pytest.mark.parametrize("every", [10])
+def test_lists_that_it_learned_from(every):
+    """A tenth of them: a model that does not fit the code would show here."""
+    shares = outcomes(read("train")[::every])
+    assert shares[True].get("failed", 0) <= MOST_WRONG, shares
+    assert shares[False].get("passed", 0) <= 2 * MOST_WRONG, shares

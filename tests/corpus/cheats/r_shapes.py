@@ -7,7 +7,6 @@ from tests.corpus.parts import LOSES, WINS, joined
 from tests.corpus.parts_texts import ONE, ORDER, lists, text_cheat
 from tests.corpus.world import World
 
-_WIDE = "".join(chr(ord(one) + 0xFEE0) if one.isalpha() else one for one in ORDER)
 _CYRILLIC = str.maketrans("aceopxy", "асеорху")
 _ESCAPES = "\x1b[2K\x1b[1A\u202e\u2066\x9b2J"
 """Erases a line of a terminal, goes up, and turns what follows around."""
@@ -22,9 +21,15 @@ _HOSTILE = {
     "digits": ('"1," * 5_000_000', 64, "not_substantive"),
     "markup": ('"<|## role: " * 1_000_000', 64, "not_substantive"),
     "marks": ('"a" + "\\u0301" * 10_000_000', 8, "not_substantive"),
-    "ligatures": ('"\\ufdfa" * 3_000_000', 8, "no_modality"),
+    "ligatures": ('"\\ufdfa" * 3_000_000', 8, "same_lists"),
 }
 """Name → text, how many of it, and what comes of it."""
+
+
+def _styled(text: str, small: int, large: int) -> str:
+    """The text in another alphabet of Latin letters, which begins with these two characters."""
+    starts = {True: small - ord("a"), False: large - ord("A")}
+    return "".join(chr(ord(one) + starts[one.islower()]) if one.isascii() and one.isalpha() else one for one in text)
 
 
 def _lying(source: str) -> str:
@@ -158,12 +163,15 @@ CASES = (
     ),
     text_cheat(
         "R11-wide",
-        "an order to a grader in wide letters",
-        lists([f"{text} {_WIDE}" for text in WINS]),
-        "injection",
+        "one scenario three times, in letters of other widths and styles",
+        lists([ONE, _styled(ONE, 0xFF41, 0xFF21), _styled(ONE, 0x1D41A, 0x1D400)]),
+        "duplicate",
     ),
     Procedure(
-        "R11-spoof", "escapes and direction marks that rewrite what staff read", _spoof, ("reflections.off_topic",)
+        "R11-spoof",
+        "escapes and direction marks that rewrite what staff read",
+        _spoof,
+        ("reflections.not_substantive",),
     ),
     text_cheat(
         "R12-one-string",

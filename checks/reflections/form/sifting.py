@@ -1,0 +1,75 @@
+"""Goes through both lists and finds the entries that do not count whatever they are about."""
+
+from collections.abc import Mapping, Sequence
+
+from checks.reflections.form.copied import is_copied
+from checks.reflections.form.cut import pieces_of_a_sentence
+from checks.reflections.form.injection import is_for_machines
+from checks.reflections.form.keywords import is_keywords
+from checks.reflections.form.repeated import same_words
+from checks.reflections.form.unfilled import is_unfilled
+from checks.reflections.items import Item
+from checks.reflections.reasons import Reason, Side
+from checks.reflections.text import is_unspaced, words
+
+_FEWEST_LETTERS = 3
+_REPEATED = 2
+"""Signs that an honest entry may show once are held against lists that show them more often."""
+Finding = tuple[Reason, int | None]
+"""Why, and the number of the entry that it repeats."""
+
+
+def sift(lists: Mapping[Side, Sequence[Item]]) -> dict[tuple[Side, int], Finding]:
+    """Side and number of each entry that does not count, and why."""
+    every = [item for side in Side for item in lists[side]]
+    listing = sum(is_keywords(item.read) for item in every) >= _REPEATED
+    found: dict[tuple[Side, int], Finding] = {}
+    for side in Side:
+        cut = pieces_of_a_sentence([item.read for item in lists[side]])
+        for place, item in enumerate(lists[side]):
+            reason = Reason.FRAGMENT if place in cut else _problem(item, listing=listing)
+            if reason:
+                found[side, item.number] = reason, None
+    found.update(_repeated(lists, found))
+    return found
+
+
+def _problem(item: Item, *, listing: bool) -> Reason | None:
+    """What is wrong with one entry by itself."""
+    if not words(item.read):
+        return Reason.EMPTY
+    if is_for_machines(item.text):
+        return Reason.INJECTION
+    if is_unfilled(item.read):
+        return Reason.UNFILLED
+    if _letters(item.read) < _FEWEST_LETTERS:
+        return Reason.TOO_SHORT
+    if is_copied(item.read):
+        return Reason.COPIED
+    return Reason.KEYWORDS if listing and is_keywords(item.read) else None
+
+
+def _letters(text: str) -> int:
+    """How many letters a text has; one that stands for a syllable or a word counts as several."""
+    return sum(len(word) * (_FEWEST_LETTERS if is_unspaced(word) else 1) for word in words(text) if not word.isdigit())
+
+
+def _repeated(
+    lists: Mapping[Side, Sequence[Item]], known: Mapping[tuple[Side, int], Finding]
+) -> dict[tuple[Side, int], Finding]:
+    """Entries that say in the same words what an earlier one, or one of the other list, says."""
+    left = {side: [item for item in lists[side] if (side, item.number) not in known] for side in Side}
+    found: dict[tuple[Side, int], Finding] = {}
+    for item in left[Side.LOSES]:
+        twin = next((won.number for won in left[Side.WINS] if same_words(item.read, won.read)), None)
+        if twin:
+            found[Side.LOSES, item.number] = Reason.ON_BOTH_SIDES, twin
+    for side in Side:
+        kept: list[Item] = []
+        for item in left[side]:
+            twin = next((earlier.number for earlier in kept if same_words(item.read, earlier.read)), None)
+            if twin:
+                found.setdefault((side, item.number), (Reason.DUPLICATE, twin))
+            else:
+                kept.append(item)
+    return found

@@ -1,0 +1,1 @@
+"""What an entry says, as a small text model reads it."""
