@@ -176,7 +176,7 @@ def signals_of(kept: Kept, bench: Bench, rows: Rows, said: Floats, used: Model) 
         for item in kept[side]:
             found = dict(zip(HEADS, np.clip(said[bench.place[item.read]], -FAR, FAR).tolist(), strict=True))
             weighed.append(Weighed(item, found | {"side": sign * found["side"], "fits": found[own]}))
-        best[side] = chosen(weighed, NEEDED[side])
+        best[side] = chosen(weighed, NEEDED[side], used)
     part = rows[[bench.place[item.item.read] for side in Side for item in best[side]]]
     cosines = (part @ part.T).toarray() if issparse(part) else part @ part.T
     wins, other = slice(NEEDED[Side.WINS]), slice(NEEDED[Side.WINS], None)

@@ -50,4 +50,5 @@ def read(folder: str = "train") -> list[Labelled]:
         )
         for file in sorted((LABELLED / folder).glob("*.jsonl"))
         for line in map(json.loads, file.read_text(encoding="utf-8").splitlines())
+        if "where_dali_wins" in line  # an export of decisions may hold other checks' too
     ]

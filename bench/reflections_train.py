@@ -205,7 +205,7 @@ def signals_of(one: Labelled, used: Model) -> tuple[dict[str, float] | None, flo
     left = {side: [weigh_item(item, used) for item in lists[side] if (side, item.number) not in found] for side in Side}
     if any(len(left[side]) < NEEDED[side] for side in Side):
         return None, 1.0
-    best = {side: chosen(left[side], NEEDED[side]) for side in Side}
+    best = {side: chosen(left[side], NEEDED[side], used) for side in Side}
     known = text_model.share_known([item.item.read for side in Side for item in best[side]], used)
     return signals(best, used), known
 

@@ -80,5 +80,5 @@ def judge_one(loaded: LoadedCheck, evidence: Evidence, check: LabCheck) -> Answe
     kept = result.details if observation is result else observation.model_dump(mode="json")
     try:
         return Answered(result, seen_text(kept), question)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise JudgeFailed(check.id, loaded.distribution, f"what it saw cannot be written down: {error}") from error

@@ -116,7 +116,8 @@ class AcceptanceMetricCheck:
 
 def _is_empty(raw: str) -> bool:
     """Whether the text is no statement at all."""
-    return not words(raw) or is_unfilled(raw) or is_question(raw) or is_for_machines(raw)
+    template = is_unfilled(raw) and not any(map(str.isdigit, raw))
+    return not words(raw) or template or is_question(raw) or is_for_machines(raw)
 
 
 def _judge(observation: Observation, params: Params) -> CheckResult:

@@ -56,9 +56,10 @@ class ReflectionsCheck:
     `python bench/reflections_figures.py blind`; held by `tests/checks/reflections/test_labelled.py`. 10,000 lists take
     45 s of one core, by `python bench/reflections_figures.py train --speed`. More, and the card of its text model:
     [reflections.md](reflections.md).
-    Cannot detect: whether a situation was lived through; well-formed untrue claims in the words of true ones, some of
-    which pass; copies from other sources than the lab's pages, from other learners, or translated. Text is data here:
-    nothing in it is executed or obeyed.
+    Cannot detect: whether a situation was lived through; the order of words, and so salads of the words of true entries
+    and claims turned round; well-formed untrue claims in the words of true ones, some of which pass; copies from other
+    sources than the lab's pages, from other learners, or translated. Text is data here: nothing in it is executed or
+    obeyed.
     """
 
     id: ClassVar[str] = "reflections"

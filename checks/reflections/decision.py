@@ -16,8 +16,8 @@ from checks.reflections.meaning.model import (
     Model,
     compare,
     model,
+    order_in,
     scores,
-    share_known,
     weigh,
 )
 from checks.reflections.reasons import Reason, Side
@@ -35,6 +35,8 @@ _REASONS = {
     "dream": Reason.NONSENSE,
     "injection": Reason.INJECTION,
 }
+_CLEARLY = 1.0
+"""Log-odds from which on something is named that speaks against an entry."""
 _SAME = 1.0
 """Log-odds from which on two entries are named as one situation."""
 _TOWARDS = {Side.WINS: 1.0, Side.LOSES: -1.0}
@@ -72,9 +74,11 @@ class Weighed:
 
     @property
     def likeliest(self) -> Reason:
-        """The reason that most speaks for; the other side only for what would stand there."""
+        """The reason that most speaks for; the other side only for what would stand there, an order only for orders."""
         elsewhere = self.scores["loss" if self.item.side is Side.WINS else "win"]
         found = self.reasons
+        if order_in(self.item.read) < model().thresholds["maybe_order_from"]:
+            del found[Reason.INJECTION]
         found[Reason.OTHER_SIDE] = min(found[Reason.OTHER_SIDE], elsewhere)
         return max(found, key=lambda reason: found[reason])
 
@@ -102,10 +106,19 @@ def clipped(value: float) -> float:
     return max(-_FAR, min(_FAR, value))
 
 
-def chosen(items: Sequence[Weighed], needed: int) -> list[Weighed]:
-    """The best entries of a list, in their order, as many as are needed: weak further ones cost nothing."""
-    best = sorted(items, key=lambda item: (item.trouble, item.item.number))[:needed]
-    return sorted(best, key=lambda item: item.item.number)
+def chosen(items: Sequence[Weighed], needed: int, weighed_by: Model | None = None) -> list[Weighed]:
+    """The best entries of a list, in their order, as many as are needed: further ones cost nothing.
+
+    Of entries that tell of one situation the better one is taken, as long as others are left.
+    """
+    best: list[Weighed] = []
+    spare: list[Weighed] = []
+    for item in sorted(items, key=lambda item: (item.trouble, item.item.number)):
+        again = len(items) > needed and any(
+            compare(item.item.read, taken.item.read, weighed_by)[0] > _SAME for taken in best
+        )
+        (spare if again or len(best) >= needed else best).append(item)
+    return sorted([*best, *spare][:needed], key=lambda item: item.item.number)
 
 
 def signals(lists: Mapping[Side, Sequence[Weighed]], weighed_by: Model | None = None) -> dict[str, float]:
@@ -144,14 +157,13 @@ def signals(lists: Mapping[Side, Sequence[Weighed]], weighed_by: Model | None = 
     return found
 
 
-def decide(lists: Mapping[Side, Sequence[Weighed]]) -> Opinion:
-    """Decides on the chosen entries of both lists."""
+def decide(lists: Mapping[Side, Sequence[Weighed]], known: float) -> Opinion:
+    """Decides on the chosen entries of both lists, of whose words this share (0 to 1) is known."""
     used = model()
     seen = signals(lists)
     total = weigh(seen)
-    known = share_known([item.item.read for side in Side for item in lists[side]])
     limits = used.thresholds
-    read = known >= limits["known_from"]  # else in a language that the training lists hardly hold
+    read = known >= limits["known_from"]
     if total >= limits["good_from"]:
         decision = Decision.GOOD
     else:
@@ -167,7 +179,12 @@ def decide(lists: Mapping[Side, Sequence[Weighed]]) -> Opinion:
         "across.likeness": seen["across.likeness.most"],
     }
     rounded = {name: round(value, 3) for name, value in figures.items()}
-    return Opinion(decision, rounded, {} if decision is Decision.GOOD or not read else _against(lists, seen, limits))
+    if decision is Decision.GOOD:
+        return Opinion(decision, rounded, {})
+    if not read:
+        unread = {(side, item.item.number): (Reason.UNREAD, None) for side in Side for item in lists[side]}
+        return Opinion(decision, rounded, dict[tuple[Side, int], tuple[Reason, int | None]](unread))
+    return Opinion(decision, rounded, _against(lists, seen, limits))
 
 
 def _against(
@@ -179,7 +196,7 @@ def _against(
         return {(item.item.side, item.item.number): (Reason.OTHER_SIDE, None) for side in Side for item in lists[side]}
     for side in Side:
         for item in lists[side]:
-            if item.trouble > 0:
+            if item.trouble > _CLEARLY:
                 found[side, item.item.number] = item.likeliest, None
         for same, (earlier, later) in _pairs(lists[side]):
             if same > _SAME:

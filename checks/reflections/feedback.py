@@ -39,27 +39,26 @@ _WHY = {
     Reason.UNTRUE: "what it says does not fit how data is loaded and prepared; check which part does what, and where",
     Reason.OFF_TOPIC: "it is not about where the time goes when data is loaded and prepared",
     Reason.OTHER_SIDE: "what it describes speaks for the other list",
+    Reason.UNREAD: "it is in a language, or in words, that the automatic reading does not know",
 }
-_NO_SUBSTANCE = (
-    *(Reason.EMPTY, Reason.TOO_SHORT, Reason.UNFILLED, Reason.KEYWORDS, Reason.FRAGMENT),
-    *(Reason.NONSENSE, Reason.VAGUE, Reason.UNTRUE, Reason.QUESTION, Reason.NOT_NEEDED),
-)
+_FINE = frozenset({Reason.COUNTED, Reason.NOT_NEEDED})
 _CODES = {
     Reason.INJECTION: "reflections.injection",
     Reason.COPIED: "reflections.copied",
     Reason.ON_BOTH_SIDES: "reflections.same_lists",
     Reason.DUPLICATE: "reflections.duplicate",
     Reason.OFF_TOPIC: "reflections.off_topic",
-    **dict.fromkeys(_NO_SUBSTANCE, "reflections.not_substantive"),
+    Reason.VAGUE: "reflections.not_substantive",
     Reason.OTHER_SIDE: "reflections.swapped_sides",
 }
-"""Of as many reasons the first one names the failure: swapped lists are swapped throughout."""
+"""Of as many reasons the first one names the failure (swapped lists are swapped throughout); those that are not here go
+with `VAGUE`."""
 
 
 def code_of(judged: Sequence[Judged], needed: Mapping[Side, int]) -> str:
     """The code of a failure: the commonest reason in the lists that fell short."""
     short = [side for side in Side if counted(judged, side) < needed[side]]
-    reasons = Counter(item.reason for item in judged if item.side in short and not item.counted)
+    reasons = Counter(item.reason for item in judged if item.side in short and item.reason not in _FINE)
     if reasons[Reason.INJECTION]:
         return _CODES[Reason.INJECTION]
     if not reasons or all(
@@ -69,8 +68,8 @@ def code_of(judged: Sequence[Judged], needed: Mapping[Side, int]) -> str:
         return "reflections.too_few"
     codes = Counter[str]()
     for reason, count in reasons.items():
-        codes[_CODES[reason]] += count
-    order = list(dict.fromkeys(_CODES.values()))
+        codes[_CODES.get(reason, _CODES[Reason.VAGUE])] += count
+    order = list(_CODES.values())
     return min(codes, key=lambda code: (-codes[code], order.index(code)))
 
 
@@ -97,7 +96,7 @@ def advice(judged: Sequence[Judged], needed: Mapping[Side, int]) -> str:
         own = [item for item in judged if item.side is side]
         given = f"{len(own)} {'entry' if len(own) == 1 else 'entries'} given"
         parts.append(f"{side}: {good} of at least {needed[side]} needed entries count ({given}). {_WANTED[side]}")
-        parts.extend(_lines([item for item in own if not item.counted]))
+        parts.extend(_lines([item for item in own if item.reason not in _FINE]))
         parts.append(f'For example: "{EXAMPLES[side]}"')
     return "\n".join(parts)
 
@@ -105,19 +104,16 @@ def advice(judged: Sequence[Judged], needed: Mapping[Side, int]) -> str:
 def waiting(judged: Sequence[Judged]) -> str:
     """Feedback while a person has not decided yet."""
     parts = [
-        "A person will read both lists: the automatic reading is not certain about them. No points are lost, and you "
-        "need not do anything; the result comes again once it is decided. What could be clearer:"
+        "A person will read both lists: the automatic reading is not certain about them. No points are lost so far, "
+        "and you need not do anything; the result comes again once it is decided."
     ]
     for side in Side:
         doubtful = [item for item in judged if item.side is side and item.reason not in _FINE]
         if doubtful:
-            parts.append(f"{side}:")
-            parts.extend(_lines(doubtful))
+            parts.append(f"{side}, what made it uncertain:")
+            parts.extend(_lines(doubtful, "perhaps "))
             parts.append(f'For example: "{EXAMPLES[side]}"')
     return "\n".join(parts)
-
-
-_FINE = frozenset({Reason.COUNTED, Reason.NOT_NEEDED})
 
 
 def counted(judged: Sequence[Judged], side: Side) -> int:
@@ -125,14 +121,14 @@ def counted(judged: Sequence[Judged], side: Side) -> int:
     return sum(item.counted for item in judged if item.side is side)
 
 
-def _lines(weak: Sequence[Judged]) -> list[str]:
-    lines = [f"- {_line(item)}." for item in weak[:_LISTED_ITEMS]]
+def _lines(weak: Sequence[Judged], perhaps: str = "") -> list[str]:
+    lines = [f"- {_line(item, perhaps)}." for item in weak[:_LISTED_ITEMS]]
     return [*lines, f"- and {len(weak) - _LISTED_ITEMS} more."] if len(weak) > _LISTED_ITEMS else lines
 
 
-def _line(item: Judged) -> str:
-    why = _WHY.get(item.reason, item.reason.value).format(twin=item.twin)
-    return f"entry {item.number} ({_quote(item.text)}): {why}"
+def _line(item: Judged, perhaps: str = "") -> str:
+    why = _WHY[item.reason].format(twin=item.twin)
+    return f"entry {item.number} ({_quote(item.text)}): {perhaps}{why}"
 
 
 def _quote(text: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from checks.reflections.reasons import Reason, Side
 
-_BULLETS = re.compile(r"(?m)^[ \t]*(?:[-*•‣▪–]|\(?\d{1,2}[.):])[ \t]+")
+_BULLETS = re.compile(r"(?m)^[ \t]*(?:(?:[-*•‣▪–]|\(?\d{1,2}[.):])[ \t]+|\d{1,2}[、．])")
 _FEWEST_BULLETS, _MOST_BULLETS = 2, 64
 _MOST_CHARS, _FEWEST_CHARS, _ALL_CHARS = 2400, 120, 14_000
 

@@ -29,4 +29,5 @@ class Reason(StrEnum):
     UNTRUE = "untrue"
     OFF_TOPIC = "off_topic"
     OTHER_SIDE = "other_side"
+    UNREAD = "unread"
     NOT_NEEDED = "not_needed"

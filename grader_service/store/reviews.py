@@ -156,7 +156,16 @@ def case_view(store: Store, submission_id: str, check_id: str | None = None) -> 
     return CaseView(case, found, check, tuple(notes))
 
 
-def decide(store: Store, submission_id: str, check_id: str | None, *, accepted: bool, reason: str, actor: str) -> Case:
+def decide(
+    store: Store,
+    submission_id: str,
+    check_id: str | None,
+    *,
+    accepted: bool,
+    reason: str,
+    actor: str,
+    subject: str | None = None,
+) -> Case:
     """Notes a person's decision on an open case. A judge makes the new verdict within seconds, and answers with it.
 
     Args:
@@ -166,9 +175,10 @@ def decide(store: Store, submission_id: str, check_id: str | None, *, accepted: 
         accepted: whether the check counts as passed, or as failed.
         reason: why; the learner reads it.
         actor: who decides.
+        subject: of the case that the person saw; None where it is not known.
 
     Raises:
-        NothingToReview: nothing of it waits for a person.
+        NothingToReview: nothing of it waits for a person, or something else than the person saw.
         AlreadyDecided: somebody was faster.
         UsageError: the reason is none; several checks wait, and none is named; or the evidence is gone.
         StoreUnavailable: the database failed; nothing was decided.
@@ -183,6 +193,11 @@ def decide(store: Store, submission_id: str, check_id: str | None, *, accepted: 
             raise NothingToReview(
                 f"{row.check_id} of submission {submission_id} does not wait for a person any more: a later verdict "
                 "decided it. Nothing was changed"
+            )
+        if subject is not None and row.subject != subject:
+            raise NothingToReview(
+                f"what waits at {row.check_id} of submission {submission_id} is not what was shown: another run, or "
+                "other parameters of the lab, came in force. Nothing was changed; look at it again"
             )
         if not _evidence_kept(connection, row.run_id):
             raise UsageError(f"{_GONE.format(row.run_id)}. Nothing was changed")

@@ -112,7 +112,7 @@ def shown(value: object, depth: int = 0) -> Shown:
 def _items(texts: Sequence[str], said: object, view: CaseView, codes: Mapping[str, str]) -> list[Item]:
     """Texts with what the check's details say of each: entries `index` (from 1), `counted` and `reason`."""
     rows = said if isinstance(said, list) else []
-    of = {row.get("index"): row for row in rows if isinstance(row, Mapping)}
+    of = {row["index"]: row for row in rows if isinstance(row, Mapping) and type(row.get("index")) is int}
     found = []
     for number, text in enumerate(texts, start=1):
         row = of.get(number, {})
@@ -125,7 +125,7 @@ def _items(texts: Sequence[str], said: object, view: CaseView, codes: Mapping[st
 
 def _opinion(said: Mapping[str, Any]) -> Opinion:
     model, opinion, why = (str(said.get(name, "")) for name in ("model", "opinion", "why"))
-    return Opinion(model, opinion, why, shown(said.get("items", [])))
+    return Opinion(model, opinion, why, shown(said["items"]) if said.get("items") else Shown())
 
 
 def _all(value: object, kinds: Any) -> bool:

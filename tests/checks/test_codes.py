@@ -38,7 +38,6 @@ GIVEN = {
         "lost[0].value": set(),  # asked only where a rehearsal needs a GPU
         "min(codes, key=lambda code: (-codes[code], order.index(code)))": {
             *feedback._CODES.values(),
-            feedback._NOT_SUBSTANTIVE,
         },
     },
 }

@@ -12,6 +12,7 @@ from grader_service.store import backups, dead_letters, devices, leases, outbox,
 from grader_service.store.acceptance import Waiter
 from grader_service.store.clock import db_now
 from grader_service.store.events import record
+from grader_service.store.opinions import SECOND_OPINION
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.review_tables import ReviewCaseRow
 from grader_service.store.tables import RunRow, VerdictRow, WorkerRow
@@ -131,6 +132,7 @@ def everything(store, state_dir):
     finish(store, "s:2", "host/GPU-2/abc")
     with store.transaction() as connection:
         record(connection, "verdict", "judge", status="failed", checks={"jpeg_dataset": "failed"})
+        record(connection, SECOND_OPINION, "judge", **{SECOND_OPINION: "kept"})
     fail_a_chore(store, state_dir, 0, 90)
     leave_unread(store, "inbox")
     park(store)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 _ENDS = (".", "!", "?", "。", "！", "？", "।", "…", "؟", "۔")
+_ABBREVIATED = ("etc.", "usw.", "и т.д.")
 _OPEN_ENDS = (",", "，", "、", "،")
 
 
@@ -18,6 +19,8 @@ def pieces_of_a_sentence(texts: Sequence[str]) -> set[int]:
         len(texts) > 1
         and texts[0][:1].isupper()
         and texts[-1].endswith(_ENDS)
+        and not texts[-1].endswith(_ABBREVIATED)
+        and not texts[0].split()[0].isupper()
         and not any(text.endswith(_ENDS) for text in texts[:-1])
         and all(text[:1].islower() for text in texts[1:])
     ):

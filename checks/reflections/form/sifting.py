@@ -1,4 +1,4 @@
-"""Goes through both lists and finds the entries that do not count whatever they are about."""
+"""Goes through both lists and finds the entries that do not count whatever they are about, and the doubtful ones."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,6 +6,7 @@ from checks.reflections.form.copied import is_copied
 from checks.reflections.form.cut import pieces_of_a_sentence
 from checks.reflections.form.injection import is_for_machines
 from checks.reflections.form.keywords import is_keywords
+from checks.reflections.form.question import is_question
 from checks.reflections.form.repeated import same_words
 from checks.reflections.form.unfilled import is_unfilled
 from checks.reflections.items import Item
@@ -14,27 +15,43 @@ from checks.reflections.text import is_unspaced, words
 
 _FEWEST_LETTERS = 3
 _REPEATED = 2
-"""Signs that an honest entry may show once are held against lists that show them more often."""
+"""One entry may be a list of terms."""
 Finding = tuple[Reason, int | None]
 """Why, and the number of the entry that it repeats."""
 
 
 def sift(lists: Mapping[Side, Sequence[Item]]) -> dict[tuple[Side, int], Finding]:
     """Side and number of each entry that does not count, and why."""
-    every = [item for side in Side for item in lists[side]]
-    listing = sum(is_keywords(item.read) for item in every) >= _REPEATED
     found: dict[tuple[Side, int], Finding] = {}
     for side in Side:
-        cut = pieces_of_a_sentence([item.read for item in lists[side]])
-        for place, item in enumerate(lists[side]):
-            reason = Reason.FRAGMENT if place in cut else _problem(item, listing=listing)
+        for item in lists[side]:
+            reason = _problem(item)
             if reason:
                 found[side, item.number] = reason, None
     found.update(_repeated(lists, found))
     return found
 
 
-def _problem(item: Item, *, listing: bool) -> Reason | None:
+def doubts(lists: Mapping[Side, Sequence[Item]]) -> dict[tuple[Side, int], Finding]:
+    """Side and number of entries whose form a person should look at before they count.
+
+    Pieces of one sentence, lists of terms and questions: honest lists may look like each of them.
+    """
+    every = [item for side in Side for item in lists[side]]
+    listing = [item for item in every if is_keywords(item.read)]
+    asking = [item for item in every if is_question(item.text)]
+    found: dict[tuple[Side, int], Finding] = {}
+    for side in Side:
+        for place in pieces_of_a_sentence([item.read for item in lists[side]]):
+            found[side, lists[side][place].number] = Reason.FRAGMENT, None
+    for item in listing if len(listing) >= _REPEATED else []:
+        found[item.side, item.number] = Reason.KEYWORDS, None
+    for item in asking if 2 * len(asking) > len(every) else []:
+        found[item.side, item.number] = Reason.QUESTION, None
+    return found
+
+
+def _problem(item: Item) -> Reason | None:
     """What is wrong with one entry by itself."""
     if not words(item.read):
         return Reason.EMPTY
@@ -44,9 +61,7 @@ def _problem(item: Item, *, listing: bool) -> Reason | None:
         return Reason.UNFILLED
     if _letters(item.read) < _FEWEST_LETTERS:
         return Reason.TOO_SHORT
-    if is_copied(item.read):
-        return Reason.COPIED
-    return Reason.KEYWORDS if listing and is_keywords(item.read) else None
+    return Reason.COPIED if is_copied(item.read) else None
 
 
 def _letters(text: str) -> int:
@@ -61,7 +76,7 @@ def _repeated(
     left = {side: [item for item in lists[side] if (side, item.number) not in known] for side in Side}
     found: dict[tuple[Side, int], Finding] = {}
     for item in left[Side.LOSES]:
-        twin = next((won.number for won in left[Side.WINS] if same_words(item.read, won.read)), None)
+        twin = next((won.number for won in left[Side.WINS] if same_words(item.read, won.read, numbers=True)), None)
         if twin:
             found[Side.LOSES, item.number] = Reason.ON_BOTH_SIDES, twin
     for side in Side:

@@ -11,6 +11,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from math import fsum, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,7 @@ def model() -> Model:
     return read(raw, told)
 
 
-def read(raw: bytes, told: Mapping[str, object]) -> Model:
+def read(raw: bytes, told: Mapping[str, Any]) -> Model:
     """A model from its two files' contents."""
     size = 1 << BITS
     held = np.frombuffer(raw, dtype=np.uint8)

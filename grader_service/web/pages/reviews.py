@@ -61,7 +61,10 @@ def act(request: Request) -> Response:
         reason = reviews.checked_reason(" ".join(filter(None, (fields.one("ready"), fields.one("reason")))))
         status = 409
         accepted, actor = decision == "accepted", visitor_of(request).actor
-        reviews.decide(site.acting, submission_id, check_id, accepted=accepted, reason=reason, actor=actor)
+        subject = fields.one("subject") or None  # of the case that the page showed
+        reviews.decide(
+            site.acting, submission_id, check_id, accepted=accepted, reason=reason, actor=actor, subject=subject
+        )
     except UsageError as error:
         view, cases = _view(request, submission_id, check_id), reviews.open_cases(site.store)
         return _page(request, view, cases, status=status, problem=str(error), typed=fields)

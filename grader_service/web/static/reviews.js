@@ -64,7 +64,9 @@ for (const decision of decisions) {
 }
 
 if (switched !== null) {
-  switched.checked = localStorage.getItem("review-keys") !== "off";
-  switched.addEventListener("change", () => localStorage.setItem("review-keys", switched.checked ? "on" : "off"));
+  // Browsers that forbid storage throw; then the keys act until they are switched off on each page.
+  const remembered = (act) => { try { return act(); } catch { return null; } };
+  switched.checked = remembered(() => localStorage.getItem("review-keys")) !== "off";
+  switched.addEventListener("change", () => remembered(() => localStorage.setItem("review-keys", switched.checked ? "on" : "off")));
   switched.closest(".keys").hidden = false;
 }

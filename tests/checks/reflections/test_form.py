@@ -7,7 +7,7 @@ from checks.reflections.form.injection import is_for_machines
 from checks.reflections.form.keywords import is_keywords
 from checks.reflections.form.question import is_question
 from checks.reflections.form.repeated import same_words
-from checks.reflections.form.sifting import sift
+from checks.reflections.form.sifting import doubts, sift
 from checks.reflections.form.unfilled import is_unfilled
 from checks.reflections.items import items_of
 from checks.reflections.reasons import Reason, Side
@@ -48,6 +48,16 @@ def test_unfilled(text):
         *("molecule strings", "test time augmentation", "todo el CPU espera a las fotos", "tokenized text", "case law"),
         *("cores/gpu < 6 and images > 1 MP", "`images[0]` stays on the CPU", "Answers of an OCR model on scans [1]"),
         *("a batch of [N, C, H, W] floats that is cached", "labels: {'cat': 0}, nothing to decode", "<3 cores per GPU"),
+        *(
+            "[large JPEGs] four cores, GPU starves",
+            "vector<float> inputs, nothing to decode",
+            "h264 clips.... nvdec is faster",
+        ),
+        *(
+            "CPU decode rate <GPU step rate, images >2 MP",
+            "图片很大，CPU解码跟不上……",
+            "TODO EL CPU SE VA EN DECODIFICAR FOTOS",
+        ),
     ],
 )
 def test_filled(text):
@@ -75,6 +85,9 @@ def test_injection(text):
         "See https://docs.nvidia.com/deeplearning/dali/ for 20 MP photos",
         "`fn.decoders.image(device='mixed')` on photos",
         "teacher augmentation such as RandAugment/TrivialAugment, which costs the workers",
+        "On an 8-GPU system: 16 cores decode JPEGs",
+        "ImageNet21k+OpenImagesV7+COCO photos on eight GPUs, RandomResizedCrop224ColorJitter on the CPU",
+        "## New pipeline for JPEG photos",
         "/mnt/datasets/ImageNet2012/train/n01440764/n01440764_10026.JPEG on four cores",
     ],
 )
@@ -117,12 +130,10 @@ def test_keywords(text, keywords):
 
 
 def test_one_list_of_terms_may_stand():
-    """Only lists that show it repeatedly are held to it."""
+    """Only lists that show it repeatedly go to a person for it."""
     terms = "DALI, GPU, JPEG, nvJPEG, decode"
-    assert first_reason(terms) is None
-    assert {found[0] for found in sift(items_of([terms, f"{terms}, cores", *WINS], LOSES)).values()} >= {
-        Reason.KEYWORDS
-    }
+    assert doubts(items_of([terms, *WINS], LOSES)) == {}
+    assert set(doubts(items_of([terms, f"{terms}, cores", *WINS], LOSES)).values()) == {(Reason.KEYWORDS, None)}
 
 
 @pytest.mark.parametrize(
@@ -132,6 +143,7 @@ def test_one_list_of_terms_may_stand():
         ("Not so: A folder of 12 MP photos on a host with four cores: decoding keeps the GPU waiting.", True),
         ("A folder of DICOM scans on a host with four GPUs: rotating them keeps the CPU busy.", False),
         ("", False),
+        ("with decoding host GPU the keeps A waiting four folder cores of MP photos on a", False),
     ],
 )
 def test_the_same_words(other, same):
@@ -152,9 +164,17 @@ def test_a_sentence_over_several_entries():
     assert pieces_of_a_sentence(["Photos on four cores,", "which decode too slowly", "Video clips"]) == {0, 1}
 
 
+def test_numbers_tell_lists_apart():
+    """5 ms or 900 ms may be the difference between a win and a loss; within a list they are the same again."""
+    quick, slow = (f"A model that needs {ms} ms for a batch of JPEG photos" for ms in (5, 900))
+    assert sift(items_of([quick], [slow])) == {}
+    assert sift(items_of([quick, slow], [])) == {(Side.WINS, 2): (Reason.DUPLICATE, 1)}
+
+
 def test_notes_are_no_sentence():
     """Sloppy lists have neither capitals nor full stops, tidy ones have both throughout."""
     assert not pieces_of_a_sentence(
         ["big jpgs on a weak cpu, gpu waits for it", "h264 clips with nvdec", "blur at 100%"]
     )
     assert not pieces_of_a_sentence(WINS)
+    assert not pieces_of_a_sentence(["JPEG photos at 12 MP", "video clips in h264", "scans of films, slides etc."])

@@ -33,6 +33,18 @@ def test_reworded_items_do_not_pass():
     assert "duplicate" in reasons(result)
 
 
+def test_a_rewording_beside_good_entries_costs_nothing():
+    """Of two entries on one situation the better one counts, as long as others are left."""
+    wins = [
+        "Training ResNet-50 on ImageNet JPEGs with 8 CPU cores: decoding on the CPU keeps the A100 waiting",
+        "Training a ResNet on ImageNet JPEG files: CPU decode keeps the GPU waiting, cores are too few",
+        "Object detection on 4K photos where resize and crop on CPU workers is the bottleneck",
+        "Video frames decoded with NVDEC on the GPU instead of ffmpeg on the CPU",
+    ]
+    assert judge(wins=wins).code == "reflections.ok"
+    assert judge(loses=[*LOSES, "text that was tokenised already has nothing to decode"]).code == "reflections.ok"
+
+
 def test_swapped_lists():
     """Nothing counts on the wrong side."""
     result = judge(wins=[*LOSES, "Tables of numbers for XGBoost."], loses=WINS[:2])
@@ -55,7 +67,8 @@ def test_a_sentence_over_several_items():
         "four cores, the decoding of the pictures takes longer than the",
         "step on the GPU, which waits.",
     ]
-    assert set(reasons(judge(wins=wins))) == {"fragment"}
+    result = judge(wins=wins)
+    assert result.outcome != "passed"
 
 
 def test_terse_lists_pass():
@@ -118,7 +131,11 @@ def test_a_language_that_is_not_read_is_not_failed():
         judge(wins=[*loses, "He tēpu tau noa iho, kāore he whakaahua"], loses=wins[:2]).code
         != "reflections.swapped_sides"
     )
-    assert judge(wins=wins, loses=loses).outcome != "failed"
+    found = judge(wins=wins, loses=loses)
+    assert found.outcome != "failed"
+    assert "does not know" in found.feedback or found.outcome == "passed"
+    short = judge(wins=wins, loses=loses[:1])
+    assert (short.code, short.score) == ("reflections.too_few", 0.8)
 
 
 def test_thresholds_come_from_the_lab():

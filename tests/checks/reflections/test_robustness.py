@@ -1,5 +1,6 @@
 """Any text is judged: quickly, the same each time, and without an exception."""
 
+import random
 import time
 
 import pytest
@@ -87,6 +88,15 @@ def test_hostile_text_stays_cheap(text):
     started = time.process_time()
     assert judge([text] * 64, [text] * 64, min_wins=64, min_loses=64).outcome == "failed"
     assert time.process_time() - started < 10
+
+
+def test_permutations_stay_cheap():
+    """Entries of the same characters in other orders, which a comparison of sequences may choke on."""
+    draw = random.Random(1)
+    texts = ["".join(draw.sample("解码" * 1200, 2400)) for _ in range(5)]
+    started = time.process_time()
+    judge(texts[:3], texts[3:])
+    assert time.process_time() - started < 5
 
 
 def test_a_normal_list_takes_milliseconds():

@@ -83,7 +83,7 @@ CASES = (
            "duplicate"),
     _cheat("R05-reworded", "one scenario in three wordings", _REWORDED, LOSES, "needs_review"),
     _cheat("R05-translated", "one scenario in three languages", _TRANSLATED, LOSES, "duplicate"),
-    _cheat("R05-cut", "one sentence cut into three entries", _CUT, LOSES, "not_substantive"),
+    _cheat("R05-cut", "one sentence cut into three entries", _CUT, LOSES, "needs_review"),
     text_cheat("R06-verbatim", "sentences of the lab's pages", partial(_copied, 0, LOSES), "copied"),
     text_cheat("R06-edited", "sentences of the lab's pages with some words changed",
                partial(_copied, 1), "copied"),
