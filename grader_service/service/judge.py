@@ -9,6 +9,7 @@ from grader_service.errors import GraderError, InfrastructureError
 from grader_service.judge_process import JudgeProcess
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.evidence import RunPlan
+from grader_service.model.lab import LabRef, LabSpec
 from grader_service.model.review import Reviews
 from grader_service.model.verdict import Verdict
 from grader_service.regrade.kept_labs import kept_lab
@@ -92,14 +93,29 @@ def _verdict(desk: JudgeDesk, claim: Claim, reviews: Reviews) -> Verdict:
     if claim.cancelled is not None:
         return cancelled(submission, claim.run_id, claim.cancelled)
     kept = RunPlan.model_validate(claim.plan).lab if claim.item_id is not None else None
-    lab = load_lab(submission.lab, desk.registry) if kept is None else kept_lab(desk.store, kept, desk.registry)
-    try:
-        stored = results.load_evidence(desk.store, claim.run_id)
-    except ValueError as error:
-        raise InfrastructureError(str(error)) from error
-    if stored is None:
-        raise InfrastructureError(f"run {claim.run_id} is to be judged and has no evidence")
+    lab, stored = lab_of(desk, submission.lab, kept), evidence_of(desk, claim.run_id)
     run, document, judging = claim.run_id, stored.document, desk.judging
     return verdict_on(
         submission, lab, run, stored.kind, document, desk.registry, judging, reviews, opinions=desk.opinions
     )
+
+
+def lab_of(desk: JudgeDesk, lab: str, kept: LabRef | None) -> LabSpec:
+    """The lab that was kept for a run or a batch; the installed one where none was."""
+    return load_lab(lab, desk.registry) if kept is None else kept_lab(desk.store, kept, desk.registry)
+
+
+def evidence_of(desk: JudgeDesk, run_id: str) -> results.StoredEvidence:
+    """What a run that is to be judged left.
+
+    Raises:
+        InfrastructureError: it is gone or damaged.
+        StoreUnavailable: the database failed.
+    """
+    try:
+        stored = results.load_evidence(desk.store, run_id)
+    except ValueError as error:
+        raise InfrastructureError(str(error)) from error
+    if stored is None:
+        raise InfrastructureError(f"the evidence of run {run_id}, which is to be judged, is not stored")
+    return stored

@@ -4,16 +4,13 @@ from dataclasses import replace
 
 import structlog
 
-from grader_service.errors import GraderError, InfrastructureError
+from grader_service.errors import GraderError
 from grader_service.judge_process import JudgeProcess
-from grader_service.labs.catalogue import load_lab
-from grader_service.model.lab import LabSpec
 from grader_service.model.verdict import Verdict
-from grader_service.regrade.kept_labs import kept_lab
-from grader_service.service.judge import JudgeDesk
+from grader_service.service.judge import JudgeDesk, evidence_of, lab_of
 from grader_service.service.verdict_making import verdict_on
 from grader_service.signing import SignerAway
-from grader_service.store import results, review_cases
+from grader_service.store import review_cases
 from grader_service.store.engine import StoreUnavailable
 from grader_service.store.one_by_one import tell
 from grader_service.store.review_work import Decided, decided_cases, store_reviewed
@@ -84,13 +81,8 @@ def judge_decided(desk: JudgeDesk, case: Decided) -> Verdict | None:
     """
     submission = load_submission(desk.store, case.submission_id)
     reviews = review_cases.decided(desk.store, case.submission_id)
-    try:
-        stored = results.load_evidence(desk.store, case.run_id)
-    except ValueError as error:
-        raise InfrastructureError(str(error)) from error
-    if stored is None:
-        raise InfrastructureError(f"the evidence of run {case.run_id} is not stored any more")
-    lab = _lab(desk, case)
+    # The lab by which the verdict in force was made, where it is kept.
+    lab, stored = lab_of(desk, case.lab, case.lab_ref), evidence_of(desk, case.run_id)
     run, document, judging = case.run_id, stored.document, desk.judging
     opinions = None if desk.opinions is None else desk.opinions.kept_ones()
     verdict = desk.signer.sign(
@@ -100,10 +92,3 @@ def judge_decided(desk: JudgeDesk, case: Decided) -> Verdict | None:
         return None
     log.info("reviewed", submission_id=case.submission_id, status=verdict.status.value, code=verdict.code)
     return verdict
-
-
-def _lab(desk: JudgeDesk, case: Decided) -> LabSpec:
-    """The one by which the verdict in force was made, where it is kept; else the installed one."""
-    if case.lab_ref is not None:
-        return kept_lab(desk.store, case.lab_ref, desk.registry)
-    return load_lab(case.lab, desk.registry)
