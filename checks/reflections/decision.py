@@ -20,7 +20,7 @@ from checks.reflections.meaning.model import (
     scores,
     weigh,
 )
-from checks.reflections.reasons import Reason, Side
+from checks.reflections.reasons import Finding, Place, Reason, Side
 from checks.reflections.text import length
 
 FLAWS = HEADS[3:]
@@ -90,7 +90,7 @@ class Opinion:
     decision: Decision
     figures: Mapping[str, float]
     """What was compared: `sum` with its thresholds, `side` and `same` of each list, `across.likeness`, `known`."""
-    against: Mapping[tuple[Side, int], tuple[Reason, int | None]]
+    against: Mapping[Place, Finding]
     """Side and number of entries that something speaks against: why, and of which entry it says the same."""
 
 
@@ -182,33 +182,36 @@ def decide(lists: Mapping[Side, Sequence[Weighed]], known: float) -> Opinion:
     if decision is Decision.GOOD:
         return Opinion(decision, rounded, {})
     if not read:
-        unread = {(side, item.item.number): (Reason.UNREAD, None) for side in Side for item in lists[side]}
-        return Opinion(decision, rounded, dict[tuple[Side, int], tuple[Reason, int | None]](unread))
+        return Opinion(decision, rounded, _all(lists, Reason.UNREAD))
     return Opinion(decision, rounded, _against(lists, seen, limits))
 
 
 def _against(
     lists: Mapping[Side, Sequence[Weighed]], seen: Mapping[str, float], limits: Mapping[str, float]
-) -> dict[tuple[Side, int], tuple[Reason, int | None]]:
+) -> dict[Place, Finding]:
     """What speaks against entries; at least one is named."""
-    found: dict[tuple[Side, int], tuple[Reason, int | None]] = {}
+    found: dict[Place, Finding] = {}
     if all(seen[f"{side}.side.mean"] < 0 for side in Side):
-        return {(item.item.side, item.item.number): (Reason.OTHER_SIDE, None) for side in Side for item in lists[side]}
+        return _all(lists, Reason.OTHER_SIDE)
     for side in Side:
         for item in lists[side]:
             if item.trouble > _CLEARLY:
-                found[side, item.item.number] = item.likeliest, None
+                found[item.item.place] = item.likeliest, None
         for same, (earlier, later) in _pairs(lists[side]):
             if same > _SAME:
-                found.setdefault((side, later.item.number), (Reason.DUPLICATE, earlier.item.number))
+                found.setdefault(later.item.place, (Reason.DUPLICATE, earlier.item.number))
     for lost in lists[Side.LOSES]:
         for won in lists[Side.WINS]:
             if compare(won.item.read, lost.item.read)[1] >= limits["alike_from"]:
-                found.setdefault((Side.LOSES, lost.item.number), (Reason.ON_BOTH_SIDES, won.item.number))
+                found.setdefault(lost.item.place, (Reason.ON_BOTH_SIDES, won.item.number))
     if not found:
         worst = max((item for side in Side for item in lists[side]), key=lambda item: item.trouble)
-        found[worst.item.side, worst.item.number] = worst.likeliest, None
+        found[worst.item.place] = worst.likeliest, None
     return found
+
+
+def _all(lists: Mapping[Side, Sequence[Weighed]], reason: Reason) -> dict[Place, Finding]:
+    return {item.item.place: (reason, None) for side in Side for item in lists[side]}
 
 
 def _pairs(items: Sequence[Weighed], weighed_by: Model | None = None) -> list[tuple[float, tuple[Weighed, Weighed]]]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from checks.reflections.reasons import Reason, Side
+from checks.reflections.reasons import Place, Reason, Side
 
 _BULLETS = re.compile(r"(?m)^[ \t]*(?:(?:[-*•‣▪–]|\(?\d{1,2}[.):])[ \t]+|\d{1,2}[、．])")
 _FEWEST_BULLETS, _MOST_BULLETS = 2, 64
@@ -22,6 +22,11 @@ class Item:
     """As typed."""
     read: str
     """What is judged: a beginning of the text, so that time stays bounded; nobody needs more to name a situation."""
+
+    @property
+    def place(self) -> Place:
+        """Where it stands."""
+        return self.side, self.number
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from checks.reflections.decision import Decision, Weighed, chosen, decide, weigh_item
-from checks.reflections.form.sifting import Finding, doubts, sift
+from checks.reflections.form.sifting import doubts, sift
 from checks.reflections.items import Item, Judged, items_of
 from checks.reflections.meaning.model import model, order_in, share_known
-from checks.reflections.reasons import Reason, Side
+from checks.reflections.reasons import Finding, Place, Reason, Side
 
 _SURELY = 2.0
 """Log-odds against an entry from which on it does not count in lists that fall short anyway."""
@@ -29,14 +29,14 @@ def judge_lists(wins: Sequence[str], loses: Sequence[str], needed: Mapping[Side,
     lists = items_of(wins, loses)
     found = sift(lists)
     limits = model().thresholds
-    known = share_known([item.read for side in Side for item in lists[side] if (side, item.number) not in found])
+    known = share_known([item.read for side in Side for item in lists[side] if item.place not in found])
     read = known >= limits["known_from"]
-    orders = {(side, item.number): order_in(item.read) for side in Side for item in lists[side]}
+    orders = {item.place: order_in(item.read) for side in Side for item in lists[side]}
     for place, strength in orders.items():
         if read and strength >= limits["order_from"]:
             found.setdefault(place, (Reason.INJECTION, None))
     left: dict[Side, list[Weighed]] = {
-        side: [weigh_item(item) for item in lists[side] if (side, item.number) not in found] for side in Side
+        side: [weigh_item(item) for item in lists[side] if item.place not in found] for side in Side
     }
     if any(len(left[side]) < needed[side] for side in Side):
         found |= _weak(left, _SURELY) if read else {}
@@ -48,31 +48,24 @@ def judge_lists(wins: Sequence[str], loses: Sequence[str], needed: Mapping[Side,
             place: (Reason.INJECTION, None) for place, value in orders.items() if value >= limits["maybe_order_from"]
         }
         seen = maybe | doubts({side: [item.item for item in best[side]] for side in Side})
-        taken = {(side, item.item.number) for side in Side for item in best[side]}
+        taken = {item.item.place for side in Side for item in best[side]}
         against = {place: why for place, why in seen.items() if place in taken}
         opinion = replace(opinion, decision=Decision.OPEN, against=against) if against else opinion
     found = _weak({side: [item for item in left[side] if item not in best[side]] for side in Side}, _SURELY) | found
-    counted = {(side, item.item.number): (Reason.COUNTED, None) for side in Side for item in best[side]}
+    counted = {item.item.place: (Reason.COUNTED, None) for side in Side for item in best[side]}
     return Judgement(
         opinion.decision, _judged(lists, {**counted, **opinion.against, **found}, Reason.NOT_NEEDED), opinion.figures
     )
 
 
-def _judged(
-    lists: Mapping[Side, Sequence[Item]], found: Mapping[tuple[Side, int], Finding], otherwise: Reason
-) -> list[Judged]:
+def _judged(lists: Mapping[Side, Sequence[Item]], found: Mapping[Place, Finding], otherwise: Reason) -> list[Judged]:
     return [
-        Judged(side, item.number, item.text, *found.get((side, item.number), (otherwise, None)))
+        Judged(side, item.number, item.text, *found.get(item.place, (otherwise, None)))
         for side in Side
         for item in lists[side]
     ]
 
 
-def _weak(lists: Mapping[Side, Sequence[Weighed]], above: float) -> dict[tuple[Side, int], Finding]:
+def _weak(lists: Mapping[Side, Sequence[Weighed]], above: float) -> dict[Place, Finding]:
     """Side and number of entries that more speaks against than `above`, and what."""
-    return {
-        (side, item.item.number): (item.likeliest, None)
-        for side in Side
-        for item in lists[side]
-        if item.trouble > above
-    }
+    return {item.item.place: (item.likeliest, None) for side in Side for item in lists[side] if item.trouble > above}

@@ -31,3 +31,9 @@ class Reason(StrEnum):
     OTHER_SIDE = "other_side"
     UNREAD = "unread"
     NOT_NEEDED = "not_needed"
+
+
+Place = tuple[Side, int]
+"""Of an entry: its list, and its position there from 1."""
+Finding = tuple[Reason, int | None]
+"""Why an entry does or does not count, and the number of the entry that it repeats."""
