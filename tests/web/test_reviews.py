@@ -127,6 +127,17 @@ def test_who_comes_second_is_told_who_was_faster(three, operator, judge, port):
     assert operator.get(three[0]).status == 200
 
 
+def test_a_decision_falls_on_the_case_that_was_shown(three, operator, judge):
+    """Not on another one that came in its place meanwhile; the page shows that one then."""
+    subject = re.search(r'name="subject" value="(\w{64})"', operator.get(three[0]).text)[1]
+    late = decide(operator, three[0], subject="0" * 64)
+    assert (late.status, "is not what was shown" in late.text) == (409, True)
+    assert f'name="subject" value="{subject}"' in late.text
+    assert decisions(judge.store) == {}
+    assert decide(operator, three[0], subject=subject).status == 303
+    assert decisions(judge.store) == {three[0].split("/")[2]: (True, "web:Zoë")}
+
+
 def test_a_case_that_a_later_verdict_decided(three, operator, judge):
     """Is shown without a form, and refused."""
     submission_id = three[0].split("/")[2]
