@@ -65,11 +65,6 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", text))).translate(_FOLDS)
 
 
-def skeleton(text: str) -> str:
-    """Folded text in which letters that merely look alike are the same letter."""
-    return fold(clean(text)).translate(_LOOKALIKES)
-
-
 @lru_cache(maxsize=512)
 def words(text: str) -> tuple[str, ...]:
     """The words of a text, cleaned and folded; a run of a script without spaces is one of them."""

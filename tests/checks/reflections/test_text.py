@@ -2,7 +2,7 @@
 
 import pytest
 
-from checks.reflections.text import clean, fold, length, sentences, skeleton, words
+from checks.reflections.text import clean, fold, length, sentences, words
 
 
 @pytest.mark.parametrize(
@@ -26,11 +26,6 @@ def test_clean(typed, cleaned):
 def test_fold(typed, folded):
     """Accents and spelling variants fall away."""
     assert fold(typed) == folded
-
-
-def test_skeletons_of_lookalikes_are_equal():
-    """A sentence written in mixed alphabets has the same skeleton."""
-    assert skeleton("decode on four cores") == skeleton("dесоdе оn fоur соrеs")
 
 
 def test_words_split_scripts():
