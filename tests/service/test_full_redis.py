@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -279,13 +280,17 @@ class TestReplies:
         with store.transaction() as connection:
             connection.exec_driver_sql("update outbox set document = 'no JSON' where id = 1")
         post = Post(store, make_answers_app(Settings(redis_url=redis.url)), 100)
-        assert [post.deliver_all(), post.deliver_all()] == [4, 0]
-        with store.transaction() as connection:
-            (row,) = connection.exec_driver_sql(
-                "select id, attempts, last_error from outbox where delivered_at is null"
-            )
-        assert tuple(row[:2]) == (1, 1)
-        assert row[2].startswith("JSONDecodeError: Expecting value")
+        for attempt, sent in enumerate((4, 0, 0), 1):
+            since = time.time()
+            assert post.deliver_due() == sent
+            with store.transaction() as connection:
+                (row,) = connection.exec_driver_sql(
+                    "select id, attempts, last_error, not_before from outbox where delivered_at is null"
+                )
+                connection.exec_driver_sql("update outbox set not_before = 0 where delivered_at is null")
+            assert tuple(row[:2]) == (1, attempt)
+            assert row[2].startswith("JSONDecodeError: Expecting value")
+            assert row[3] - since >= 2 ** (attempt - 1), "seconds that it is left alone"
 
 
 def test_how_full_a_redis_is(redis, results):
