@@ -202,7 +202,7 @@ def test_repetitions_are_waited_for(desk):
 def test_odd_bytes_in_a_failure_are_kept_readable(desk, monkeypatch):
     """A check that fails with a NUL in its message costs its own item a try, and is said."""
 
-    def broken(*_):
+    def broken(*_, **__):
         raise InfrastructureError("one\x00two")
 
     monkeypatch.setattr(bulk, "verdict_on", broken)
