@@ -2,11 +2,11 @@
 
 import json
 import threading
-import time
 from contextlib import contextmanager
 
 import pytest
 from redis.exceptions import OutOfMemoryError
+from sqlalchemy import select
 
 from grader_service.errors import InfrastructureError
 from grader_service.queue.app import make_answers_app
@@ -15,6 +15,7 @@ from grader_service.queue.letters import Post
 from grader_service.queue.redis_check import fullness
 from grader_service.settings import Settings
 from grader_service.store import outbox
+from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from tests.service.faults import body, envelope
 from tests.service.harness import QUICK, Service, served
@@ -281,16 +282,28 @@ class TestReplies:
             connection.exec_driver_sql("update outbox set document = 'no JSON' where id = 1")
         post = Post(store, make_answers_app(Settings(redis_url=redis.url)), 100)
         for attempt, sent in enumerate((4, 0, 0), 1):
-            since = time.time()
-            assert post.deliver_due() == sent
             with store.transaction() as connection:
-                (row,) = connection.exec_driver_sql(
-                    "select id, attempts, last_error, not_before from outbox where delivered_at is null"
-                )
-                connection.exec_driver_sql("update outbox set not_before = 0 where delivered_at is null")
-            assert tuple(row[:2]) == (1, attempt)
+                since = connection.scalar(select(db_now()))
+            assert post.deliver_due() == sent
+            # As if it had failed an hour later: however slow this machine is, it is not due yet.
+            row = self.held(store, put_off_s=3600.0)
+            assert row[:2] == (1, attempt)
             assert row[2].startswith("JSONDecodeError: Expecting value")
             assert row[3] - since >= 2 ** (attempt - 1), "seconds that it is left alone"
+            assert post.deliver_all() == 0
+            assert self.held(store, put_off_s=-1e9)[1] == attempt
+
+    @staticmethod
+    def held(store, *, put_off_s):
+        """Id, attempts, error and due time of the one answer that is left, which is due so much later from then on."""
+        with store.transaction() as connection:
+            found = connection.exec_driver_sql(
+                "select id, attempts, last_error, not_before from outbox where delivered_at is null"
+            ).one()
+            connection.exec_driver_sql(
+                "update outbox set not_before = not_before + ? where delivered_at is null", (put_off_s,)
+            )
+        return tuple(found)
 
 
 def test_how_full_a_redis_is(redis, results):
