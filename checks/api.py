@@ -10,8 +10,9 @@ from typing import Annotated, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, Field
 
-from grader_service.model.base import Code, Details, Fraction, Frozen, LongText
+from grader_service.model.base import Code, Details, Fraction, Frozen
 from grader_service.model.evidence import Evidence, Need
+from grader_service.model.feedback import MAX_SENTENCE, Feedback
 from grader_service.model.verdict import Outcome, Tier
 
 API_VERSION = 2
@@ -34,42 +35,59 @@ class CheckResult(Frozen):
     """Stable reason; `<check>.ok` for a pass."""
     score: Fraction | None
     """Share of the points in [0, 1]; null where nothing was decided."""
-    feedback: LongText
-    """For the learner: what was seen, what was wanted, what to do next."""
+    parts: Feedback
+    """For the learner: what was found, seen and wanted, and what to do next."""
     details: Annotated[Mapping[str, object], Field(default_factory=dict)]
     tier: Tier | None = None
 
+    @property
+    def feedback(self) -> str:
+        """The parts as plain text, at most 8192 characters."""
+        return self.parts.text[:MAX_FEEDBACK]
 
-def passed(code: str, feedback: str, *, tier: Tier | None = None, details: Details | None = None) -> CheckResult:
+
+def passed(
+    code: str, feedback: Feedback | str, *, tier: Tier | None = None, details: Details | None = None
+) -> CheckResult:
     """A full pass."""
     return CheckResult(
-        outcome=Outcome.PASSED, code=code, score=1.0, feedback=feedback[:MAX_FEEDBACK], details=details or {}, tier=tier
+        outcome=Outcome.PASSED, code=code, score=1.0, parts=in_parts(feedback), details=details or {}, tier=tier
     )
 
 
 def failed(
-    code: str, feedback: str, *, score: float = 0.0, tier: Tier | None = None, details: Details | None = None
+    code: str,
+    feedback: Feedback | str,
+    *,
+    score: float = 0.0,
+    tier: Tier | None = None,
+    details: Details | None = None,
 ) -> CheckResult:
     """A failure that the learner can mend; `score` is the share earned all the same."""
     return CheckResult(
-        outcome=Outcome.FAILED,
-        code=code,
-        score=score,
-        feedback=feedback[:MAX_FEEDBACK],
-        details=details or {},
-        tier=tier,
+        outcome=Outcome.FAILED, code=code, score=score, parts=in_parts(feedback), details=details or {}, tier=tier
     )
 
 
 def undecided(
-    outcome: Outcome, code: str, feedback: str, *, tier: Tier | None = None, details: Details | None = None
+    outcome: Outcome,
+    code: str,
+    feedback: Feedback | str,
+    *,
+    tier: Tier | None = None,
+    details: Details | None = None,
 ) -> CheckResult:
     """`inconclusive`, `unverified`, `skipped` or `error`: no score at all, which is not the same as 0."""
     if outcome in (Outcome.PASSED, Outcome.FAILED):
         raise ValueError(f"undecided() is for outcomes without a score, got {outcome.value}")
     return CheckResult(
-        outcome=outcome, code=code, score=None, feedback=feedback[:MAX_FEEDBACK], details=details or {}, tier=tier
+        outcome=outcome, code=code, score=None, parts=in_parts(feedback), details=details or {}, tier=tier
     )
+
+
+def in_parts(feedback: Feedback | str) -> Feedback:
+    """A text alone as its one part."""
+    return feedback if isinstance(feedback, Feedback) else Feedback(outcome=feedback[:MAX_SENTENCE])
 
 
 @runtime_checkable

@@ -26,6 +26,7 @@ from grader_service.judging import judge_one
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabCheck
 from grader_service.rubric import plain
+from grader_service.run_reporting import report
 
 HEADER = struct.Struct(">Q")
 _GRACE_S = 5.0
@@ -65,7 +66,8 @@ def _serve(connection: socket.socket, registry: Registry) -> None:
         if not limited:
             look_seldom()  # the checks are here by now
             limited = True
-        send(connection, {"loaded": len(checks)})  # from here on it is the checks' own time that passes
+        # From here on it is the checks' own time that passes.
+        send(connection, {"loaded": len(checks), "run": report(evidence).model_dump(mode="json")})
         for check in checks:
             # Whoever watches the time may be gone by then; the signal's default ends this process whatever it does.
             signal.setitimer(signal.ITIMER_REAL, request["check_timeout_s"] + _GRACE_S)

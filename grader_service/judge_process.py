@@ -23,10 +23,11 @@ from checks.api import CheckResult, undecided
 from checks.registry import Registry
 from grader_service.errors import InfrastructureError, JudgeFailed
 from grader_service.judge_child import receive_bytes, send, send_bytes
-from grader_service.judging import Judged
+from grader_service.judging import Judged, Judgement
 from grader_service.model.base import Wire
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabCheck, LabStep
+from grader_service.model.run_report import RunReport
 from grader_service.model.verdict import Outcome
 
 _KEPT_ENVIRONMENT = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
@@ -86,8 +87,8 @@ class JudgeProcess:
             self._child.end()
             self._child = None
 
-    def judge(self, evidence: Evidence | bytes, steps: Iterable[LabStep], registry: Registry) -> list[Judged]:
-        """The answers of every check of these steps, in the lab's order; as `judging.judge`, in another process.
+    def judge(self, evidence: Evidence | bytes, steps: Iterable[LabStep], registry: Registry) -> Judgement:
+        """How the run went, and the answers of every check; as `judging.judge`, in another process.
 
         Args:
             evidence: to judge, or the same as JSON, which is then read in the other process alone.
@@ -101,21 +102,22 @@ class JudgeProcess:
         """
         places = [(step, check) for step in steps for check in step.checks]
         judged: list[Judged] = []
+        run: RunReport | None = None
         sent = evidence if isinstance(evidence, bytes) else evidence.model_dump_json().encode()
         try:
-            while len(judged) < len(places):  # once, unless advice takes a process down
-                self._some(sent, places[len(judged) :], registry, judged)
+            while run is None or len(judged) < len(places):  # once, unless advice takes a process down
+                run = self._some(sent, places[len(judged) :], registry, judged)
         except BaseException:
             self.close()  # what it would answer later belongs to nobody
             raise
         if self._child is not None and self._child.jobs >= self._limits.most_jobs:
             self.close()
-        return judged
+        return Judgement(run, judged)
 
     def _some(
         self, document: bytes, places: Sequence[tuple[LabStep, LabCheck]], registry: Registry, judged: list[Judged]
-    ) -> None:
-        """Adds the answers of the checks that stand first, all of them if no process is lost."""
+    ) -> RunReport:
+        """Adds the answers of the checks that stand first, all of them if no process is lost; says how the run went."""
         self.start()
         child = self._child
         assert child is not None  # noqa: S101 - just started
@@ -128,7 +130,7 @@ class JudgeProcess:
             document,
         )
         try:
-            child.begin(self._limits.start_timeout_s)
+            run = child.begin(self._limits.start_timeout_s)
         except _Silent as silence:
             raise InfrastructureError(f"the checks could not be loaded for judging: {silence}") from None
         for step, check in places:
@@ -149,7 +151,8 @@ class JudgeProcess:
             judged.append(Judged(step, check, version, version_text, result, seen, question))
             if lost:
                 self.close()
-                return
+                break
+        return run
 
 
 class EvidenceUnreadable(InfrastructureError):
@@ -241,16 +244,20 @@ class _Child:
             raise _Silent(self._last_words())
         return answer
 
-    def begin(self, timeout_s: float) -> None:
-        """Waits until the checks are imported and the evidence is read.
+    def begin(self, timeout_s: float) -> RunReport:
+        """Waits until the checks are imported and the evidence is read; how the run went.
 
         Raises:
-            _Silent: as `receive`.
+            _Silent: as `receive`, or what came is no answer.
             EvidenceUnreadable: it is none.
         """
         said = json.loads(self.receive(timeout_s))
         if "unreadable" in said:
             raise EvidenceUnreadable(said["unreadable"])
+        try:
+            return RunReport.model_validate(said["run"])
+        except (KeyError, ValidationError) as error:
+            raise _Silent(f"its process said what is no answer: {error}") from None
 
     def answer(self, timeout_s: float) -> _Answer:
         """What the next check answered.

@@ -1,6 +1,6 @@
 """Judges evidence: each check of the selected steps takes its observation and answers, without any sandbox."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,7 +11,9 @@ from grader_service.errors import JudgeFailed
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.lab import LabCheck, LabStep
 from grader_service.model.review import seen_text
+from grader_service.model.run_report import RunReport
 from grader_service.model.verdict import CheckReview, Outcome
+from grader_service.run_reporting import report
 
 
 class Answered(NamedTuple):
@@ -39,13 +41,21 @@ class Judged:
     review: CheckReview | None = None
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """What is said of one run: how it went, and the answer of every check."""
+
+    run: RunReport
+    checks: Sequence[Judged]
+
+
 def needs_of(steps: Iterable[LabStep], registry: Registry) -> frozenset[Need]:
     """Every part of the evidence that the checks of these steps look at."""
     return frozenset().union(*(registry.load(check.id).check.needs for step in steps for check in step.checks))
 
 
-def judge(evidence: Evidence, steps: Iterable[LabStep], registry: Registry) -> list[Judged]:
-    """The answers of every check of these steps, in the lab's order.
+def judge(evidence: Evidence, steps: Iterable[LabStep], registry: Registry) -> Judgement:
+    """How the run went, and the answers of every check of these steps, in the lab's order.
 
     Raises:
         JudgeFailed: a check raised or answered outside its contract.
@@ -56,7 +66,7 @@ def judge(evidence: Evidence, steps: Iterable[LabStep], registry: Registry) -> l
             loaded = registry.load(check.id)
             answered = judge_one(loaded, evidence, check)
             judged.append(Judged(step, check, loaded.check.version, loaded.version_text, *answered))
-    return judged
+    return Judgement(report(evidence), judged)
 
 
 def judge_one(loaded: LoadedCheck, evidence: Evidence, check: LabCheck) -> Answered:

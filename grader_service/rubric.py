@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from checks.api import MAX_FEEDBACK
 from grader_service.judging import Judged
 from grader_service.model.base import neutralise
+from grader_service.model.feedback import Feedback
 from grader_service.model.lab import LabStep
 from grader_service.model.verdict import CheckVerdict, Outcome, Status, StepVerdict
 
@@ -22,7 +24,6 @@ _STATUS = {
     Outcome.FAILED: Status.FAILED,
     Outcome.UNVERIFIED: Status.UNVERIFIED,
     Outcome.INCONCLUSIVE: Status.INCONCLUSIVE,
-    Outcome.SKIPPED: Status.UNVERIFIED,
     Outcome.PASSED: Status.PASSED,
 }
 
@@ -47,7 +48,7 @@ HIDDEN_FEEDBACK = "This check was graded; the lab does not show its result."
 
 def check_verdict(judged: Judged) -> CheckVerdict:
     """A check's answer scaled to its points in the lab, in the words that the lab lets its learners read."""
-    result, points = judged.result, judged.check.points
+    result, points, shown = judged.result, judged.check.points, _shown(judged)
     details = plain(result.details)
     if judged.check.feedback != "full":
         details |= {VISIBILITY: judged.check.feedback, STAFF_FEEDBACK: result.feedback}
@@ -61,19 +62,20 @@ def check_verdict(judged: Judged) -> CheckVerdict:
         code=result.code,
         score=None if result.score is None else round(result.score * points, 4),
         max_score=points,
-        feedback=_shown(judged),
+        feedback=shown.text[:MAX_FEEDBACK],
+        parts=shown,
         details=details,
         tier=result.tier,
         review=judged.review,
     )
 
 
-def _shown(judged: Judged) -> str:
+def _shown(judged: Judged) -> Feedback:
     if judged.check.feedback == "hidden":
-        return HIDDEN_FEEDBACK
+        return Feedback(outcome=HIDDEN_FEEDBACK)
     if judged.check.feedback == "outcome":
-        return f"{_BARE[judged.result.outcome]} Its code is {judged.result.code}."
-    return judged.result.feedback
+        return Feedback(outcome=f"{_BARE[judged.result.outcome]} Its code is {judged.result.code}.")
+    return judged.result.parts
 
 
 def step_verdict(step: LabStep, checks: Sequence[CheckVerdict]) -> StepVerdict:
@@ -87,7 +89,7 @@ def step_verdict(step: LabStep, checks: Sequence[CheckVerdict]) -> StepVerdict:
     counted = [check for check in mine if check in needed or check.score is not None]
     return StepVerdict(
         id=step.id,
-        outcome=worst(check.outcome for check in needed),
+        outcome=worst(map(weight, needed)),
         score=total([check.score for check in counted]),
         max_score=sum(check.max_score for check in counted),
     )
@@ -108,6 +110,16 @@ def worst(outcomes: Any) -> Outcome:
     """The outcome that stands for several; no outcome at all is an error, never a pass."""
     present = set(outcomes)
     return next((outcome for outcome in _WORST_FIRST if outcome in present), Outcome.ERROR)
+
+
+def weight(check: CheckVerdict) -> Outcome:
+    """As what a check's outcome counts for its step and the submission.
+
+    What was not reached because the learner's code stopped is a failure; where only a GPU was missing, it is open.
+    """
+    if check.outcome is not Outcome.SKIPPED:
+        return check.outcome
+    return Outcome.UNVERIFIED if check.score is None else Outcome.FAILED
 
 
 def status_of(outcome: Outcome) -> Status:

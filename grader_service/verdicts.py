@@ -1,24 +1,21 @@
 """Makes verdicts: from judged checks, from a rejection, and from a failure of ours."""
 
-import re
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from grader_service import __version__, rubric
 from grader_service.errors import GraderError, SubmissionRejected
-from grader_service.judging import Judged
+from grader_service.judging import Judgement
 from grader_service.model.base import neutralise
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec, LabStep
 from grader_service.model.quoted import Quoted
+from grader_service.model.run_report import RunEnding, RunReport
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Provenance, Status, Verdict
 from sandbox.api import SandboxFacts
 
-_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
-_WORTH_SAYING_ONCE = 40
-"""Characters; shorter sentences are no bother, and may mean something else in another place."""
 _PASSED_FEEDBACK = "Every step passed."
 
 
@@ -26,15 +23,15 @@ def compose(
     submission: Submission,
     lab: LabSpec,
     steps: Sequence[LabStep],
-    judged: Sequence[Judged],
+    judgement: Judgement,
     evidence: Evidence | Quoted,
 ) -> Verdict:
     """The verdict on a run whose checks have all answered; not signed yet."""
-    checks = tuple(rubric.check_verdict(item) for item in judged)
+    checks = tuple(rubric.check_verdict(item) for item in judgement.checks)
     step_verdicts = tuple(rubric.step_verdict(step, checks) for step in steps)
     outcome = rubric.worst(step.outcome for step in step_verdicts)
-    code = "grade.passed" if outcome is Outcome.PASSED else _decisive(steps, checks, outcome)
-    run = evidence.run
+    run, told = evidence.run, judgement.run
+    code = "grade.passed" if outcome is Outcome.PASSED else _decisive(steps, checks, outcome, told)
     return Verdict(
         verdict_id=uuid.uuid4().hex,
         submission_id=submission.submission_id,
@@ -45,11 +42,12 @@ def compose(
         mode=Mode.OFFICIAL if run.device == "cuda" else Mode.REHEARSAL,
         status=rubric.status_of(outcome),
         code=code,
-        feedback=_summary(steps, checks),
+        feedback=_summary(steps, checks, told),
         score=rubric.total([step.score for step in step_verdicts]),
         max_score=sum(step.max_score for step in step_verdicts),
         created_at=datetime.now(UTC),
         steps=step_verdicts,
+        run=told,
         checks=checks,
         measurement=evidence.measurement,
         provenance=Provenance(
@@ -58,7 +56,7 @@ def compose(
             entry_point=run.entry_point,
             lab_version=lab.version,
             grader_version=__version__,
-            check_versions={item.check.id: item.version_text for item in judged},
+            check_versions={item.check.id: item.version_text for item in judgement.checks},
             sandbox=run.sandbox,
             isolated=run.isolated,
             image=run.image,
@@ -164,40 +162,39 @@ def _without_run(  # noqa: PLR0917 - every part of a verdict without a run
     )
 
 
-def _decisive(steps: Sequence[LabStep], checks: Sequence[CheckVerdict], outcome: Outcome) -> str:
-    """The code of the first check that gave the submission its outcome; of hidden ones only that they did."""
+def _decisive(steps: Sequence[LabStep], checks: Sequence[CheckVerdict], outcome: Outcome, run: RunReport) -> str:
+    """The code of what gave the submission its outcome: the run's if it ended before a check was reached.
+
+    Else that of the first such check; of hidden ones only that they did.
+    """
     hidden = rubric.hidden_ids(steps)
-    those = (check for check in rubric.needed_of(steps, checks) if check.outcome is outcome and check.id not in hidden)
-    return next((check.code for check in those), f"grade.{outcome.value}")
+    those = [check for check in rubric.needed_of(steps, checks) if rubric.weight(check) is outcome]
+    if any(check.outcome is Outcome.SKIPPED for check in those):
+        return run.code
+    return next((check.code for check in those if check.id not in hidden), f"grade.{outcome.value}")
 
 
-def _summary(steps: Sequence[LabStep], checks: Sequence[CheckVerdict]) -> str:
-    """One text for the learner: how many checks passed, and what the others say; advice comes last."""
+def _summary(steps: Sequence[LabStep], checks: Sequence[CheckVerdict], run: RunReport) -> str:
+    """One text for the learner: how the run ended if not well, what passed, and what the others say; advice last."""
     hidden_ids = rubric.hidden_ids(steps)
     needed = rubric.needed_of(steps, checks)
     hidden = [check for check in needed if check.id in hidden_ids]
     shown = [check for check in needed if check.id not in hidden_ids]
     advice = [check for check in checks if check not in needed and check.id not in hidden_ids]
     parts = []
+    if run.state is not RunEnding.COMPLETED:
+        parts.append(f"{run.outcome} {run.remedy}".rstrip())
     if all(check.outcome is Outcome.PASSED for check in needed):
         parts.append(_PASSED_FEEDBACK)
-    else:
-        if shown:
-            parts.append(f"{len(shown) - len(_open(shown))} of {len(shown)} checks passed.")
-        parts += [f"Step {check.step}: {check.feedback}" for check in (*_open(shown), *hidden)]
+    elif shown:
+        parts.append(f"{len(shown) - len(_open(shown))} of {len(shown)} checks passed.")
+    unreached = dict.fromkeys(check.step for check in shown if check.outcome is Outcome.SKIPPED)
+    if unreached:
+        parts.append(f"Not reached: {', '.join(unreached)}.")
+    told = (*(check for check in _open(shown) if check.outcome is not Outcome.SKIPPED), *hidden)
+    parts += [f"Step {check.step}: {check.feedback}" for check in told]
     parts += [f"Advice on step {check.step}, not needed to pass: {check.feedback}" for check in _open(advice)]
-    return " ".join(_said_once(parts))[:8000]
-
-
-def _said_once(parts: Sequence[str]) -> list[str]:
-    """The same texts without the long sentences that one before has said, such as where the code stopped."""
-    said: set[str] = set()
-    kept = []
-    for part in parts:
-        sentences = _SENTENCE.split(part)
-        kept.append(" ".join(text for text in sentences if text not in said))
-        said.update(text for text in sentences if len(text) >= _WORTH_SAYING_ONCE)
-    return [part for part in kept if part]
+    return "\n".join(parts)[:8000]
 
 
 def _open(checks: Sequence[CheckVerdict]) -> list[CheckVerdict]:

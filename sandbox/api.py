@@ -132,6 +132,13 @@ class Pod(Protocol):
         """Lets the pod's processes run again."""
         ...
 
+    def output(self) -> str:
+        """The last of what the pod has written so far, at most 8,000 characters; empty where nobody can tell.
+
+        From any thread; also after the pod's end.
+        """
+        ...
+
     def reject(self, why: str) -> Ending:
         """Ends the pod because what it sent is valid JSON but not a message that it may send."""
         ...

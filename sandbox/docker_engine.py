@@ -18,6 +18,7 @@ from sandbox.pod import VesselEnd
 ENGINE_ERRORS = (DockerException, OSError)
 UNREACHABLE = "the Docker engine cannot be reached"
 # Reading a state after a kill may need the engine a moment.
+_LOG_LINES = 200
 _WAIT_S = 10
 _REMOVE_S = 10.0
 _PAUSE_S = 10.0
@@ -107,6 +108,13 @@ class ContainerVessel:
         """See `Vessel.resume`."""
         self._order("unpause")
 
+    def output(self) -> str:
+        """See `Vessel.output`."""
+        try:
+            return str(self._container.logs(tail=_LOG_LINES).decode(errors="replace"))
+        except ENGINE_ERRORS as error:
+            raise unavailable("what a pod wrote cannot be read", error) from error
+
     def destroy(self) -> VesselEnd:
         """See `Vessel.destroy`.
 
@@ -130,8 +138,8 @@ class ContainerVessel:
         self._container.reload()
         state = self._container.attrs["State"]
         log_tail = "(the engine could not tell what the pod wrote)"
-        with contextlib.suppress(*ENGINE_ERRORS):
-            log_tail = self._container.logs(tail=200).decode(errors="replace")
+        with contextlib.suppress(SandboxUnavailable):
+            log_tail = self.output()
         # An exit code is worth having only if the process ended by itself; a killed one says 137.
         return VesselEnd(int(state.get("ExitCode", -1)), bool(state.get("OOMKilled")), log_tail)
 

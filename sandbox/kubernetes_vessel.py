@@ -94,6 +94,10 @@ class JobVessel:
         """See `Vessel.resume`."""
         self._cgroup.thaw()
 
+    def output(self) -> str:
+        """See `Vessel.output`."""
+        return self._cluster.log_tail(self._pod)
+
     def destroy(self) -> VesselEnd:
         """See `Vessel.destroy`.
 
@@ -127,7 +131,7 @@ class JobVessel:
         state = container_state(pod, "terminated") or {}
         log_tail = "(the cluster could not tell what the pod wrote)"
         with contextlib.suppress(SandboxUnavailable):
-            log_tail = self._cluster.log_tail(self._pod)
+            log_tail = self.output()
         code = state.get("exitCode")
         return VesselEnd(None if code is None else int(code), state.get("reason") == "OOMKilled", log_tail)
 

@@ -41,6 +41,14 @@ class Vessel(Protocol):
         """Thaws every process."""
         ...
 
+    def output(self) -> str:
+        """The last of what the processes have written to standard output and error so far.
+
+        Raises:
+            SandboxUnavailable: the engine cannot tell.
+        """
+        ...
+
     def destroy(self) -> VesselEnd:
         """Kills every process and removes the vessel; never raises for what the processes did."""
         ...
@@ -105,6 +113,16 @@ class ConnectedPod:
         with self._lock:
             if self._ending is None:
                 self._vessel.resume()
+
+    def output(self) -> str:
+        """See `Pod.output`."""
+        with self._lock:
+            if self._record is not None:
+                return self._record.log_tail
+            try:
+                return neutralise(self._vessel.output()[-_LOG_CHARS:])
+            except SandboxUnavailable:
+                return ""
 
     def reject(self, why: str) -> Ending:
         """Ends the pod because a frame that is valid JSON is not a valid message."""

@@ -220,6 +220,21 @@ class _TreeVessel:
     def resume(self) -> None:
         self._order(b"r")
 
+    def output(self) -> str:
+        assert self._supervisor.stdin is not None  # noqa: S101 - opened as a pipe
+        assert self._supervisor.stdout is not None  # noqa: S101 - opened as a pipe
+        try:
+            self._supervisor.stdin.write(b"o")
+            line = bytearray()
+            while not line.endswith(b"\n") and select.select([self._supervisor.stdout], [], [], _END_S)[0]:
+                chunk = os.read(self._supervisor.stdout.fileno(), 1 << 16)
+                if not chunk:
+                    break
+                line += chunk
+            return str(json.loads(line))
+        except (OSError, ValueError) as error:
+            raise SandboxUnavailable(f"the supervisor of a pod does not answer: {error}") from error
+
     def destroy(self) -> VesselEnd:
         try:
             output, _ = self._supervisor.communicate(b"k", timeout=_END_S)

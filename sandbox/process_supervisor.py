@@ -1,9 +1,9 @@
 """Keeps one guest's whole process tree together and kills all of it; a program of its own, standard library only.
 
 As child subreaper it inherits every orphan of the tree, so that a daemon that forked twice and took a new session is
-still found. It reads one-letter orders on standard input (`p` pause, `r` resume, `k` or end of file: kill everything),
-answers the start and each order with an empty line on standard output, and ends with one JSON line there: exit code,
-whether memory ran out, and the log's tail.
+still found. It reads one-letter orders on standard input (`p` pause, `r` resume, `o` tell what was written so far, `k`
+or end of file: kill everything), answers the start and each order with a line on standard output, which is empty but
+for `o`, a JSON text, and ends with one JSON line there: exit code, whether memory ran out, and the log's tail.
 
     process_supervisor.py MEMORY_MIB COMMAND...
 """
@@ -146,10 +146,10 @@ def proportional_kib(pid: int) -> int:
         return private_kib(pid)
 
 
-def acknowledge() -> None:
-    """Tells the host that what it asked for is done."""
+def acknowledge(answer: str = "") -> None:
+    """Tells the host that what it asked for is done, or the answer."""
     with contextlib.suppress(BrokenPipeError):
-        os.write(sys.stdout.fileno(), b"\n")
+        print(answer, flush=True)
 
 
 def supervise(guest: int, output: int, limit_kib: int) -> dict[str, object]:
@@ -179,6 +179,9 @@ def supervise(guest: int, output: int, limit_kib: int) -> dict[str, object]:
                 stop_everything()
             elif order == b"r":
                 send(signal.SIGCONT, descendants())
+            elif order == b"o":
+                acknowledge(json.dumps(bytes(log).decode(errors="replace")))
+                continue
             else:
                 break
             acknowledge()

@@ -93,11 +93,11 @@ def grade(
                 afterwards=afterwards,
             )
             progress.stage("judging")
-            judged = judging.judge(outcome.evidence, steps, bench.registry)
+            judgement = judging.judge(outcome.evidence, steps, bench.registry)
     except SubmissionRejected as error:
         return Graded(sign(verdicts.rejected(submission, bench.lab, steps, error, bench.runner.facts, mode)))
     except InfrastructureError as error:
         verdict = verdicts.our_failure(submission, bench.lab, steps, error, bench.runner.facts, mode)
         return Graded(sign(verdict), failure=error)
-    verdict = verdicts.compose(submission, bench.lab, steps, judged, outcome.evidence)
+    verdict = verdicts.compose(submission, bench.lab, steps, judgement, outcome.evidence)
     return Graded(sign(verdict), outcome.evidence)

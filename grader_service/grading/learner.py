@@ -67,6 +67,7 @@ def discover(
         "entry": prepared.entry,
         "cells": cells,
         "timeout_s": limits.learner_timeout_s,
+        "stall_s": limits.learner_stall_s,
     }
     message = ask(pod, request, timeout_s=START_S)
     started = parse(pod, message, Started)

@@ -17,6 +17,7 @@ from grader_service.grading.kept_references import KeptReferences
 from grader_service.grading.measuring import measure
 from grader_service.grading.probing import Prober
 from grader_service.grading.progress import Progress
+from grader_service.grading.scrubbing import Scrubber
 from grader_service.grading.session import Session
 from grader_service.grading.stages import StageClock
 from grader_service.held_out.libraries import import_ahead
@@ -119,10 +120,13 @@ def execute(
         clock.start("learner", "running the submission, top to bottom")
         since = time.monotonic()
         found = learner.discover(crew.learner, prepared, space.paths, lab.limits, device)
+        output = Scrubber(space.paths).tail(crew.learner.output())  # what it prints later is not of this run
         seed = new_seed()
         seen: dict[str, Any] = {}
         versions: dict[str, str] = {}
-        if not isinstance(found, Stopped):
+        if not isinstance(found, Stopped) and found.discovery.left_nothing:
+            seen = {"discovery": found.discovery}  # there is nothing that any other pod could look at
+        elif not isinstance(found, Stopped):
             if prober.wants_learner:
                 clock.start("probes", "looking at what your code left behind")
                 prober.visit_learner(crew)
@@ -178,6 +182,8 @@ def execute(
         pods=records,
         versions=versions,
         timings_s=clock.seconds,
+        learner_limit_s=lab.limits.learner_timeout_s,
+        learner_output=output,
         gpu_held_s=gpu_held_s,
     )
     blobs: dict[str, bytes] = {}

@@ -14,6 +14,7 @@ from pydantic import Field, JsonValue, StringConstraints
 from grader_service.model.base import Count, Few, Identifier, LongText, Seconds, Sha256, ShortText, Version, Wire
 from grader_service.model.lab import LabRef
 from grader_service.model.measurement import Measurement
+from grader_service.model.place import Place
 
 EVIDENCE_SCHEMA = "grader.evidence/v1"
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]
@@ -57,17 +58,6 @@ class PodRecord(Wire):
     log_tail: LongText = ""
     """Last bytes of standard output and error; for staff only, never parsed."""
     detail: LongText = ""
-
-
-class Place(Wire):
-    """A line of the learner's own source."""
-
-    file: ShortText
-    line: Annotated[int, Field(ge=1, le=10_000_000)]
-    cell: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """1-based number of the notebook's code cell; the line counts inside it."""
-    source: ShortText = ""
-    function: ShortText = ""
 
 
 class LearnerException(Wire):
@@ -154,10 +144,22 @@ class GraphRef(Wire):
     size_bytes: Count
 
 
+class NameFacts(Wire):
+    """A variable that may hold what the lab asks for under another name."""
+
+    name: ShortText
+    kind: Literal["folder", "batch", "texts", "text", "number"]
+    """`folder`: a path of a folder with JPEG files; `batch`: a tensor with four dimensions."""
+    count: Count | None = None
+    """JPEG files, images, or texts; characters of a `text`."""
+    shown: ShortText = ""
+
+
 class Discovery(Wire):
     """What the learner's pod says about the run of the learner's code, top to bottom."""
 
-    ran: Literal["completed", "raised", "exited", "timed_out"]
+    ran: Literal["completed", "raised", "exited", "timed_out", "stalled"]
+    """`stalled`: ended by us because it neither used a processor nor wrote anything for long."""
     duration_s: Seconds
     exception: LearnerException | None = None
     exit_code: int | None = None
@@ -178,6 +180,14 @@ class Discovery(Wire):
     """What a rehearsal could not carry to the CPU; empty when nothing."""
     versions: Annotated[Mapping[Word, ShortText], Few] = Field(default_factory=dict)
     notes: Annotated[tuple[ShortText, ...], Field(max_length=64, fail_fast=True)] = ()
+    names: Annotated[tuple[NameFacts, ...], Field(max_length=64, fail_fast=True)] = ()
+
+    @property
+    def left_nothing(self) -> bool:
+        """Whether the code stopped before there was anything that another pod could look at or run."""
+        return self.ran != "completed" and not (
+            self.loaders or self.pipelines or self.factories or self.dynamic_mode or self.dataset_dir.path
+        )
 
 
 class RejectedExample(Wire):
@@ -348,6 +358,10 @@ class RunRecord(Wire):
     versions: Mapping[Word, ShortText] = Field(default_factory=dict)
     """Of torch, torchvision and DALI, as our own pods found them; the learner's pod fills in what they do not load."""
     timings_s: Mapping[str, float] = Field(default_factory=dict)
+    learner_limit_s: Seconds | None = None
+    """What the learner's code was given; null where it was not recorded."""
+    learner_output: LongText = ""
+    """What it printed last while it ran top to bottom, without paths of ours; for the learner."""
     gpu_held_s: Seconds | None = None
     """From the first line of the learner's code until no pod of the run had the GPU any more; null without a GPU."""
     reused_from: Identifier | None = None

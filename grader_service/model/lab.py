@@ -69,6 +69,8 @@ class PodLimits(Wire):
 
     learner_timeout_s: Annotated[float, Field(gt=0, le=7200)] = 900.0
     """Wall-clock seconds for the learner's code, top to bottom."""
+    learner_stall_s: Annotated[float, Field(gt=0, le=7200)] = 120.0
+    """Seconds after which code is stopped that neither uses a processor nor reads or writes anything."""
     memory_mib: Annotated[int, Field(ge=512)] = 8192
     """RAM including tmpfs pages; swap is set to the same number, so none is used."""
     shm_mib: Annotated[int, Field(ge=64)] = 2048

@@ -8,7 +8,9 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field
 
 from grader_service.model.base import Code, Frozen, Identifier, LongText, Sha256, ShortText
+from grader_service.model.feedback import MAX_SENTENCE, Feedback
 from grader_service.model.measurement import Measurement
+from grader_service.model.run_report import RunReport
 
 VERDICT_SCHEMA = "grader.verdict/v1"
 
@@ -23,7 +25,7 @@ class Outcome(StrEnum):
     UNVERIFIED = "unverified"
     """Could not be re-measured; the feedback says what to change."""
     SKIPPED = "skipped"
-    """Not judged because something it needs was not there; the feedback says what."""
+    """Not judged: the run ended before there was anything to look at (`run.not_reached`)."""
     ERROR = "error"
     """Our fault."""
 
@@ -80,15 +82,22 @@ class CheckVerdict(Frozen):
     code: Code
     """Stable reason, such as `jpeg.too_few`."""
     score: Annotated[float, Field(ge=0)] | None
-    """Points earned; null where the check could not decide, never 0 in its place."""
+    """Points earned; null where the check could not decide, never 0 in its place. What was not reached earned 0."""
     max_score: Annotated[float, Field(ge=0)]
     feedback: LongText
-    """For the learner: what was seen, what was wanted, what to do next."""
+    """For the learner: `parts` as plain text."""
+    parts: Feedback | None = None
+    """What was found, seen and wanted, and what to do next; null in verdicts from before there were parts."""
     details: Mapping[str, object] = Field(default_factory=dict)
     """For staff: JSON values only."""
     tier: Tier | None = None
     review: CheckReview | None = None
     """Null for what needs no person."""
+
+    @property
+    def told(self) -> Feedback:
+        """The feedback in parts, whenever it was made."""
+        return self.parts or Feedback(outcome=self.feedback[:MAX_SENTENCE])
 
 
 class StepVerdict(Frozen):
@@ -165,6 +174,8 @@ class Verdict(Frozen):
     """Null only where the lab, or a step that was asked for, is not known."""
     created_at: datetime
     steps: tuple[StepVerdict, ...] = ()
+    run: RunReport | None = None
+    """What happened while the code ran; null where nothing was run."""
     checks: tuple[CheckVerdict, ...] = ()
     measurement: Measurement | None = None
     provenance: Provenance

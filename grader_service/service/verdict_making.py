@@ -1,5 +1,6 @@
 """From a stored document to a verdict; not signed yet."""
 
+from dataclasses import replace
 from typing import TypeVar
 
 from pydantic import BaseModel
@@ -66,16 +67,18 @@ def verdict_on(
     evidence: Evidence | Quoted
     if judging is None:
         evidence = _read(Evidence, document, run_id)
-        judged = judge_here(evidence, steps, registry)
+        judgement = judge_here(evidence, steps, registry)
     else:
         evidence = _read(Quoted, document, run_id)  # all of it is read where it is judged
         try:
-            judged = judging.judge(document, steps, registry)
+            judgement = judging.judge(document, steps, registry)
         except EvidenceUnreadable as error:
             raise _unreadable(run_id, error) from error
+    checks = judgement.checks
     if opinions is not None:
-        judged = opinions.on(submission.submission_id, run_id, judged, reviews.decided)
-    return verdicts.compose(submission, lab, steps, with_decisions(judged, reviews), evidence)
+        checks = opinions.on(submission.submission_id, run_id, checks, reviews.decided)
+    final = replace(judgement, checks=with_decisions(checks, reviews))
+    return verdicts.compose(submission, lab, steps, final, evidence)
 
 
 def cancelled(submission: Submission, run_id: str, why: str) -> Verdict:

@@ -269,6 +269,10 @@ class BrokerVessel:
         """See `Vessel.resume`."""
         self._line.call(wire.Resume(), wire.Done)
 
+    def output(self) -> str:
+        """See `Vessel.output`."""
+        return self._line.call(wire.Output(), wire.Wrote).output
+
     def destroy(self) -> VesselEnd:
         """See `Vessel.destroy`.
 

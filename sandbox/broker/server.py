@@ -211,6 +211,8 @@ class PodBroker:
                     case wire.Resume():
                         vessel.resume()
                         wire.send(connection, wire.Done())
+                    case wire.Output():
+                        wire.send(connection, wire.Wrote(output=vessel.output()[-wire.MOST_LOG_CHARS :]))
                     case wire.Destroy():
                         return vessel.destroy()
                     case other:

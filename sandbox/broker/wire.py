@@ -121,7 +121,13 @@ class Destroy(Frozen):
     ask: Literal["destroy"] = "destroy"
 
 
-Request: TypeAlias = TellFacts | Look | Sweep | Open | Close | Start | Alive | Pause | Resume | Destroy
+class Output(Frozen):
+    """What it has written so far."""
+
+    ask: Literal["output"] = "output"
+
+
+Request: TypeAlias = TellFacts | Look | Sweep | Open | Close | Start | Alive | Pause | Resume | Output | Destroy
 
 
 class Done(Frozen):
@@ -185,6 +191,13 @@ class Living(Frozen):
     alive: bool
 
 
+class Wrote(Frozen):
+    """The last of what a pod has written so far."""
+
+    answer: Literal["wrote"] = "wrote"
+    output: Annotated[str, StringConstraints(max_length=MOST_LOG_CHARS)]
+
+
 class Ended(Frozen):
     """As `VesselEnd`."""
 
@@ -194,7 +207,7 @@ class Ended(Frozen):
     log_tail: Annotated[str, StringConstraints(max_length=MOST_LOG_CHARS)]
 
 
-Answer: TypeAlias = Done | Failed | Refused | Facts | Swept | Opened | Started | Living | Ended
+Answer: TypeAlias = Done | Failed | Refused | Facts | Swept | Opened | Started | Living | Wrote | Ended
 
 _REQUEST: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discriminator="ask")])
 _ANSWER: TypeAdapter[Answer] = TypeAdapter(Annotated[Answer, Field(discriminator="answer")])

@@ -3,6 +3,7 @@
 import builtins
 import inspect
 import linecache
+import math
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from . import coerce, ipython_stand_in
 from .deadline import GRACE_S, Deadline, LearnerTimeout
 from .notebook_shell import NotebookShell
+from .stalling import StallWatch
 
 if TYPE_CHECKING:
     import asyncio
@@ -58,11 +60,24 @@ def bring_files(submission: str, workspace: str) -> None:
 
 
 def execute(
-    source: Source, timeout_s: float, cell_folder: str, abandon: Abandon | None = None, grace_s: float = GRACE_S
+    source: Source,
+    timeout_s: float,
+    cell_folder: str,
+    abandon: Abandon | None = None,
+    grace_s: float = GRACE_S,
+    stall_s: float = math.inf,
 ) -> tuple[Run, types.ModuleType]:
     """Runs the source in a fresh `__main__`; returns unless the process itself is ended.
 
     Code that catches even the timeout does not end: then `abandon` is called with what would have been returned.
+
+    Args:
+        source: what to run.
+        timeout_s: seconds of wall clock that it gets.
+        cell_folder: where a notebook's cells are written.
+        abandon: see above.
+        grace_s: from the timeout's exception to the end of patience.
+        stall_s: seconds without any activity after which it is stopped before its time is up.
     """
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = builtins
@@ -75,26 +90,31 @@ def execute(
     started = time.monotonic()
 
     def ring(frame: types.FrameType | None) -> None:
-        run.ran, run.duration_s = "timed_out", time.monotonic() - started
+        run.duration_s = time.monotonic() - started
+        run.ran = "timed_out" if run.duration_s >= timeout_s else "stalled"
         run.exception = {
             "type": LearnerTimeout.__name__,
-            "message": f"stopped after {timeout_s:.0f} s",
+            "message": f"stopped after {run.duration_s:.0f} s",
             **_places(reversed(list(traceback.walk_stack(frame))), source, cell_folder),
         }
 
     deadline = Deadline(timeout_s, ring, None if abandon is None else lambda: abandon(run, module), grace_s)
+    stall = StallWatch(stall_s, deadline.ring_now)
     try:
         try:
             deadline.start()
+            if stall_s < timeout_s:
+                stall.start()
             if source.cells is None:
                 _run_module(source, module)
             else:
                 _run_cells(source.cells, module, run, cell_folder)
         finally:
             deadline.over = True
+            stall.stop()
     except BaseException as error:
         # What follows a timeout, such as workers that were interrupted, is a consequence of it.
-        if run.ran != "timed_out":
+        if run.ran not in {"timed_out", "stalled"}:
             _ended(error, run, source, cell_folder)
     deadline.stop()
     run.duration_s = run.duration_s or time.monotonic() - started
@@ -104,6 +124,7 @@ def execute(
 def _ended(error: BaseException, run: Run, source: Source, cell_folder: str) -> None:
     if isinstance(error, SystemExit):
         run.ran = "exited"
+        run.exception = describe(error, source, cell_folder)
         code = error.code
         run.exit_code = 0 if code is None else code & 0xFF if type(code) is int else int(code is not False)
     else:
@@ -197,4 +218,12 @@ def _place(path: str, line: int | None, source: Source, cell_folder: str) -> dic
         "line": line,
         "cell": cell,
         "source": coerce.text(linecache.getline(path, line).strip(), 160),
+        **_context(path, line),
     }
+
+
+def _context(path: str, line: int) -> dict[str, Any]:
+    """The line with the one before and the one after."""
+    first = max(1, line - 1)
+    lines = linecache.getlines(path)[first - 1 : line + 1]
+    return {"context": [coerce.text(text.rstrip("\r\n"), 160) for text in lines], "context_from": first}

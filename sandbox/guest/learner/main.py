@@ -54,7 +54,9 @@ def run(link: Link) -> None:
 
     own_process = os.getpid()
     cell_folder = os.path.join(request["tmp"], "notebook-cells")
-    conclude(*execution.execute(source, request["timeout_s"], cell_folder, abandon=conclude))
+    conclude(
+        *execution.execute(source, request["timeout_s"], cell_folder, abandon=conclude, stall_s=request["stall_s"])
+    )
 
 
 def import_ahead(names: str) -> None:
@@ -95,6 +97,7 @@ def _report(
             "needs_gpu": observe.needs_gpu(outcome.exception) if rehearse else "",
             "versions": observe.versions(),
             "notes": outcome.notes[:32],
+            "names": observe.names(module),
         },
         graph_sizes=[len(graph) for graph in graphs],
     )

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import pathlib
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,6 +15,10 @@ from .graphs import PipelineRecord, Recorder
 FACTORIES = ("build_pytorch_loader", "build_dali_iterator")
 MAX_GRAPHS = 4
 MAX_LOADERS = 8
+MAX_NAMES = 64
+_MOST_ENTRIES = 5000
+_SENTENCE = 20
+"""Characters; shorter texts are words."""
 _GRAPH_BYTES = 4 << 20
 _NO_DRIVER = (
     "Found no NVIDIA driver",
@@ -40,6 +45,53 @@ def namespace_facts(module: ModuleType) -> dict[str, Any]:
     facts["first_batch"] = _first_batch(names)
     facts["factories"] = [name for name in FACTORIES if callable(names.get(name))]
     return facts
+
+
+def names(module: ModuleType) -> list[dict[str, Any]]:
+    """`NameFacts` of the learner's own variables that may hold what the lab asks for under another name; newest first.
+
+    Folders with JPEG files, tensors with four dimensions, lists of texts and texts, and numbers.
+    """
+    found: list[dict[str, Any]] = []
+    for name, value in reversed(list(module.__dict__.items())[:5000]):
+        if type(name) is not str or name.startswith("_") or len(found) == MAX_NAMES:
+            continue
+        kind, count, shown = _kind(value)
+        if kind:
+            found.append({"name": coerce.text(name, 100), "kind": kind, "count": count, "shown": shown})
+    return found
+
+
+def _kind(value: Any) -> tuple[str, int | None, str]:
+    """What a value may be taken for, how much is in it, and how it is shown; an empty word for anything else."""
+    try:
+        if coerce.is_a(value, str) and "\n" not in value[:4096] or coerce.is_a(value, pathlib.PurePath):
+            folder = coerce.path(value)["path"]
+            if folder is not None and os.path.isdir(folder) and (count := _jpegs(folder)):
+                return "folder", count, coerce.text(value, 100)
+        if coerce.is_a(value, str):
+            return ("text", len(value), "") if len(value) > _SENTENCE else ("", None, "")
+        if coerce.is_a(value, list, tuple) and value and all(coerce.is_a(item, str) for item in value[:64]):
+            return "texts", len(value), ""
+        if coerce.is_a(value, float):
+            return "number", None, coerce.shown(value)
+        shape = _shape_of(value) if coerce.type_name(value) == "Tensor" else []
+        if len(shape) == 4:
+            return "batch", shape[0], coerce.text(shape, 100)
+    except BaseException:  # a learner's object may raise anything
+        return "", None, ""
+    return "", None, ""
+
+
+def _jpegs(folder: str) -> int:
+    """JPEG files below a folder, by their names; not all of a large one."""
+    count = seen = 0
+    for _, _, files in os.walk(folder):
+        seen += len(files) + 1
+        count += sum(name.lower().endswith((".jpg", ".jpeg")) for name in files)
+        if seen > _MOST_ENTRIES:
+            break
+    return count
 
 
 def needs_gpu(exception: dict[str, Any] | None) -> str:
