@@ -35,11 +35,11 @@ NO_DALI = ("no_pipeline", "needs_gpu")
 NOT_CARRIED = ("not_carried", "ragged", "no_images", "needs_gpu")
 """Of `checks.not_carried.not_carried`."""
 LEARNER_PROBE = (
-    *STOPPED, "not_observed", "not_carried", "graph_failed", "pod_ended", "probe_failed", "unreadable",
+    "not_observed", "not_carried", "graph_failed", "pod_ended", "probe_failed", "unreadable",
 )  # fmt: skip
 """Of `checks.probing.read_probe` for a probe of the site `learner`."""
 GRAPH_PROBE = (
-    *STOPPED, *NO_DALI, "not_observed", "not_carried", "graph_failed", "pod_ended", "probe_failed",
+    *NO_DALI, "not_observed", "not_carried", "graph_failed", "pod_ended", "probe_failed",
 )  # fmt: skip
 """Of `checks.probing.read_probe` for a probe of the site `graph`."""
 NO_SUCH_GRAPH = ("no_such_graph",)

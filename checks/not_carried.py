@@ -3,7 +3,9 @@
 import re
 
 from checks.api import CheckResult, failed, undecided
+from checks.stopped import not_reached
 from grader_service.model.evidence import CleanRoom, Discovery
+from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome, Tier
 
 _CHANGE = {
@@ -30,9 +32,14 @@ _CHANGE = {
     "graph_failed": "The images it was given have the sizes of your own; check that no crop is larger than an image.",
     "unreadable_graph": "Build the pipeline with @pipeline_def and do not change DALI's own modules.",
 }
-_WRONG = {"ragged_batch": "ragged", "no_image_output": "no_images"}
+NEEDS_GPU = "Grade it on a host with a GPU: a rehearsal without one cannot do this."
+_WRONG = {
+    "ragged_batch": ("ragged", "Resize or crop all images to one size before they leave the pipeline."),
+    "no_image_output": ("no_images", "Return the decoded images as one output of the pipeline."),
+}
 
 
+_MOST_WORDS = 30
 _UNSERIALIZABLE = re.compile(r"Could not serialize the operator: `([A-Za-z_.0-9]+)`")
 
 
@@ -40,7 +47,13 @@ def _reason(clean_room: CleanRoom) -> str:
     found = _UNSERIALIZABLE.search(clean_room.problem_text)
     if found is not None:
         return f"It contains {found.group(1)}, which DALI cannot take out of your process."
-    return clean_room.problem_text[:1500]
+    return first_words(clean_room.problem_text)
+
+
+def first_words(text: str) -> str:
+    """The beginning of a text, at most about 40 words of it; staff read the rest in the details."""
+    words = text.split()
+    return " ".join(words) if len(words) <= _MOST_WORDS else f"{' '.join(words[:_MOST_WORDS])} …"
 
 
 def not_carried(check: str, clean_room: CleanRoom) -> CheckResult:
@@ -50,36 +63,40 @@ def not_carried(check: str, clean_room: CleanRoom) -> CheckResult:
     what could not be re-measured is not known to be wrong: as `needs_gpu` where only a rehearsal cannot run it.
     """
     problem = clean_room.problem or "graph_failed"
-    named = f" of `{clean_room.pipeline}`" if clean_room.pipeline else ""
+    named = f" `{clean_room.pipeline}`" if clean_room.pipeline else ""
     if problem in _WRONG:
-        return failed(f"{check}.{_WRONG[problem]}", clean_room.problem_text, tier=Tier.GRAPH)
+        word, action = _WRONG[problem]
+        feedback = Feedback(outcome=first_words(clean_room.problem_text), next=NextStep(text=action))
+        return failed(f"{check}.{word}", feedback, tier=Tier.GRAPH)
     details = {"problem": problem, "problem_text": clean_room.problem_text, "pipeline": clean_room.pipeline}
-    why = f"The DALI pipeline{named} could not be run again by the grader. {_reason(clean_room)}"
-    if problem == "needs_gpu":
-        return undecided(Outcome.UNVERIFIED, f"{check}.needs_gpu", why, tier=Tier.CLAIMS, details=details)
+    needs_gpu = problem == "needs_gpu"
     return undecided(
         Outcome.UNVERIFIED,
-        f"{check}.not_carried",
-        f"{why} {_CHANGE.get(problem, '')}".strip(),
+        f"{check}.needs_gpu" if needs_gpu else f"{check}.not_carried",
+        Feedback(
+            outcome=f"The grader could not run your DALI pipeline{named} again.",
+            seen=_reason(clean_room),
+            next=NextStep(text=NEEDS_GPU if needs_gpu else _CHANGE.get(problem, _CHANGE["crashed"])),
+        ),
         tier=Tier.CLAIMS,
         details=details,
     )
 
 
-def no_dali(check: str, discovery: Discovery, stopped: str) -> CheckResult | None:
+def no_dali(check: str, discovery: Discovery) -> CheckResult | None:
     """The result when the submission built no DALI pipeline at all; None when it built one."""
     if discovery.pipelines or discovery.dynamic_mode:
         return None
-    if discovery.needs_gpu:
-        return undecided(
-            Outcome.UNVERIFIED,
-            f"{check}.needs_gpu",
-            "No DALI pipeline was built, because your code does something that a rehearsal without a GPU cannot do: "
-            f"{discovery.needs_gpu[:600]} Grade it on a host with a GPU.",
-            tier=Tier.CLAIMS,
-        )
+    if discovery.ran != "completed":
+        return not_reached(needs_gpu=bool(discovery.needs_gpu))
     return failed(
         f"{check}.no_pipeline",
-        "No DALI pipeline was found. Define one with @pipeline_def and wrap it in DALIGenericIterator or "
-        f"DALIClassificationIterator.{stopped}",
+        Feedback(
+            outcome="No DALI pipeline was found.",
+            wanted="A function with @pipeline_def, built, and an iterator around it.",
+            next=NextStep(
+                text="Build one, and keep its iterator in a variable:",
+                code='dali_iter = DALIGenericIterator(pipe, ["data", "label"], reader_name="Reader", auto_reset=True)',
+            ),
+        ),
     )

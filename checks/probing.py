@@ -6,7 +6,7 @@ from pydantic import BaseModel, ValidationError
 
 from checks.api import CheckResult, undecided
 from checks.not_carried import no_dali
-from checks.stopped import no_evidence, stopped_before
+from checks.stopped import not_reached
 from grader_service.model.evidence import Evidence, ProbeRecord, ProbeSite
 from grader_service.model.verdict import Outcome, Tier
 
@@ -27,12 +27,12 @@ def read_probe(evidence: Evidence, word: str, probe_id: str, model: type[ModelT]
     """
     discovery = evidence.discovery
     if discovery is None:
-        return no_evidence(evidence, word)
+        return not_reached()
     record = evidence.probe(probe_id)
     if record is None:
         text = f"The run did not observe what this check looks at (probe {probe_id}); this is our fault."
         return undecided(Outcome.ERROR, f"{word}.not_observed", text)
-    if record.site is ProbeSite.GRAPH and (result := no_dali(word, discovery, stopped_before(discovery))) is not None:
+    if record.site is ProbeSite.GRAPH and (result := no_dali(word, discovery)) is not None:
         return result
     if record.status != "ok" or record.observations is None:
         return _without(record, word)

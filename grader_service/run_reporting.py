@@ -1,5 +1,7 @@
 """Says what became of the run of a learner's code: how it ended, where, why, and what to do; pure."""
 
+import re
+
 from checks.diagnosis import Diagnosis, diagnose
 from checks.diagnosis.silent import endless_iterator
 from grader_service.model.evidence import Discovery, Ending, Evidence, LearnerException, PodRole
@@ -9,6 +11,12 @@ from grader_service.model.run_report import RunEnding, RunException, RunReport
 _MOST_MESSAGE = 240
 """Characters of an exception's message in the first sentence; the traceback has more of it."""
 _MOST_TRACED = 4000
+_MOST_LINES = 40
+_CELL = re.compile(r"(?:File )?\"?[^\s\"']{0,200}/notebook-cells/cell_0{0,5}(\d{1,6})\.py\"?")
+_OUR_FRAME = re.compile(
+    r"^ {2}File \"[^\"\n]{0,300}/grader_guest/[^\"\n]{0,200}\", line \d{1,7}, in [^\n]{0,200}\n(?: {4}[^\n]{0,500}\n){0,3}",
+    re.MULTILINE,
+)
 _SYNTAX = frozenset({"SyntaxError", "IndentationError", "TabError"})
 _LOOK_FOR_THE_LOOP = (
     "Look for a loop without an end: a DALI iterator built without reader_name (or size) never stops by itself."
@@ -38,7 +46,7 @@ def report(evidence: Evidence) -> RunReport:
     How a pod ended is the host's word; what happened inside it is what the learner's process said of itself. No grade
     depends on it but that what was not reached earns nothing.
     """
-    limit, output = evidence.run.learner_limit_s or None, evidence.run.learner_output
+    limit, output = evidence.run.learner_limit_s or None, _tail(evidence.run.learner_output)
     discovery = evidence.discovery
     found = _without_a_word(evidence) if discovery is None else _of(discovery, evidence.run.entry_point, limit)
     return found.model_copy(update={"limit_s": limit, "output_tail": output})
@@ -110,7 +118,10 @@ def _raised(discovery: Discovery, exception: LearnerException, entry: str) -> Ru
     if discovery.needs_gpu:
         code, outcome = "run.needs_gpu", _stop("Your code needs a GPU", exception, None)
     elif unstarted:
-        code, outcome = "run.syntax_error", _stop("None of your code ran, because Python cannot read it", exception, found)
+        code, outcome = (
+            "run.syntax_error",
+            _stop("None of your code ran, because Python cannot read it", exception, found),
+        )
     else:
         code, outcome = "run.syntax_error" if syntax else "run.raised", _stop("Your code stopped", exception, found)
     return RunReport(
@@ -118,7 +129,7 @@ def _raised(discovery: Discovery, exception: LearnerException, entry: str) -> Ru
         code=code,
         outcome=outcome,
         place=exception.place,
-        exception=RunException(type=exception.type, message=exception.message),
+        exception=RunException(type=exception.type, message=_presentable(exception.message)),
         cause=found.cause if found is not None else "",
         cause_place=found.place if found is not None and not _same(found.place, exception.place) else None,
         remedy=_remedy(discovery, exception, found, syntax=syntax),
@@ -131,7 +142,7 @@ def _stop(verb: str, exception: LearnerException, found: Diagnosis | None) -> st
     """One sentence: where it stopped, and the likely mistake; where that is not known, what Python said."""
     at = f" at {exception.place.where}" if exception.place is not None else ""
     if found is None:
-        first = next(iter(exception.message.strip().splitlines()), "")
+        first = next(iter(_presentable(exception.message).strip().splitlines()), "")
         said = f"{exception.type}: {first}" if first else exception.type
         return f"{verb}{at} with {said if len(said) <= _MOST_MESSAGE else said[: _MOST_MESSAGE - 1] + '…'}"
     where = found.place
@@ -167,9 +178,20 @@ def _traceback(exception: LearnerException | None) -> str:
         file = f"Cell {frame.cell}" if frame.cell is not None else f'File "{frame.file}"'
         inside = "" if frame.function in {"", "<module>"} else f", in {frame.function}"
         lines += [f"  {file}, line {frame.line}{inside}", *([f"    {frame.source}"] if frame.source else [])]
-    lines.append(f"{exception.type}: {exception.message}" if exception.message else exception.type)
+    message = _presentable(exception.message)
+    lines.append(f"{exception.type}: {message}" if message else exception.type)
     text = "\n".join(lines)
     return text if len(text) <= _MOST_TRACED else f"{text[: _MOST_TRACED - 1]}…"
+
+
+def _tail(output: str) -> str:
+    """The last lines of what was printed."""
+    return "\n".join(_presentable(output).rstrip().splitlines()[-_MOST_LINES:])[-_MOST_TRACED:]
+
+
+def _presentable(text: str) -> str:
+    """Without lines of ours in a traceback, and with cells by their numbers instead of by our files."""
+    return _CELL.sub(lambda found: f"cell {found[1]}", _OUR_FRAME.sub("", text))
 
 
 def _seconds(seconds: float) -> str:

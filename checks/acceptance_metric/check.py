@@ -14,7 +14,7 @@ from checks.reflections.form.injection import is_for_machines
 from checks.reflections.form.question import is_question
 from checks.reflections.form.unfilled import is_unfilled
 from checks.reflections.text import words
-from checks.stopped import missing, no_evidence
+from checks.stopped import absent, missing, not_reached
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
 
@@ -94,10 +94,10 @@ class AcceptanceMetricCheck:
         """See `checks.api.Check.observe`."""
         discovery = evidence.discovery
         if discovery is None:
-            return no_evidence(evidence, "metric")
+            return not_reached()
         seen = read_probe(evidence, "metric", "acceptance_metric", Observation)
         if isinstance(seen, Observation) and seen.status == "missing":
-            return missing(discovery, "metric", "acceptance_metric", _HOLDS, code="metric.missing")
+            return missing(absent(discovery, "acceptance_metric"), "metric", _HOLDS, code="metric.missing")
         return seen
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:

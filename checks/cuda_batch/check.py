@@ -6,10 +6,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
-from checks.codes import NO_DALI, NOT_CARRIED, STOPPED, common
-from checks.cuda_batch import served_batch
+from checks.codes import NO_DALI, NOT_CARRIED, common
+from checks.cuda_batch import served_batch, wording
 from checks.not_carried import no_dali, not_carried
-from checks.stopped import missing, no_evidence, stopped_before
+from checks.stopped import absent, missing, not_reached
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import BatchFacts, Evidence, FirstBatch, GraphFacts, Need, ServedBatch
 from grader_service.model.verdict import Outcome, Tier
@@ -52,11 +52,11 @@ class CudaBatchCheck:
     """
 
     id: ClassVar[str] = "cuda_batch"
-    version: ClassVar[str] = "1.1.0"
+    version: ClassVar[str] = "1.2.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "DALI batch on the GPU"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM})
-    codes: ClassVar[Mapping[str, str]] = common("batch", STOPPED, NO_DALI, NOT_CARRIED) | {
+    codes: ClassVar[Mapping[str, str]] = common("batch", NO_DALI, NOT_CARRIED) | {
         "batch.ok": "the batch has the wanted form and is on the GPU",
         "batch.first_batch_missing": "`first_batch` is not defined",
         "batch.not_4d": "the batch has another number of dimensions than wanted",
@@ -74,12 +74,12 @@ class CudaBatchCheck:
         """See `checks.api.Check.observe`."""
         discovery, room = evidence.discovery, evidence.clean_room
         if discovery is None:
-            return no_evidence(evidence, "batch")
-        stopped = stopped_before(discovery)
-        if (result := no_dali("batch", discovery, stopped)) is not None:
+            return not_reached()
+        if (result := no_dali("batch", discovery)) is not None:
             return result
         if discovery.first_batch.status == "missing":
-            return missing(discovery, "batch", "first_batch", "the first batch that your DALI iterator delivered")
+            wanted = "the first batch that your DALI iterator delivered"
+            return missing(absent(discovery, "first_batch"), "batch", wanted)
         if room is not None and room.served is not None:
             return Observation(
                 pipeline="build_dali_iterator",
@@ -88,7 +88,7 @@ class CudaBatchCheck:
                 device=evidence.run.device,
             )
         if room is None or room.batch is None or room.graph is None:
-            return not_carried("batch", room) if room is not None else no_evidence(evidence, "batch")
+            return not_carried("batch", room) if room is not None else not_reached()
         return Observation(
             pipeline=room.pipeline,
             batch=room.batch,
@@ -106,58 +106,34 @@ class CudaBatchCheck:
             return undecided(
                 Outcome.ERROR, "observation.invalid", "The observation holds neither `batch` nor `served`."
             )
-        seen = (
-            f"The batch that the grader drew from `{observation.pipeline}` is {batch.dtype.lower()} {list(batch.shape)}"
-        )
         details = {
             "batch": batch.model_dump(mode="json"),
             "first_batch": observation.first_batch.model_dump(mode="json"),
         }
+        problem = self._problem(observation, batch, observation.graph, params)
+        if problem is None:
+            feedback = wording.good(observation.pipeline, batch, params.min_batch)
+            return passed("batch.ok", feedback, tier=Tier.GRAPH, details=details)
+        code, (what, action, line) = problem
+        feedback = wording.bad(observation.pipeline, batch, what, action, line, params.min_batch)
+        return failed(code, feedback, tier=Tier.GRAPH, details=details)
+
+    @classmethod
+    def _problem(
+        cls, observation: Observation, batch: BatchFacts, graph: GraphFacts, params: Params
+    ) -> tuple[str, tuple[str, str, str]] | None:
+        """Code, and what is wrong, what to do and what to write; None when nothing is wrong."""
         if len(batch.shape) != params.dimensions:
-            return failed(
-                "batch.not_4d",
-                f"{seen}, which has {len(batch.shape)} dimensions; expected {params.dimensions}: batch, channels, "
-                "height and width.",
-                tier=Tier.GRAPH,
-                details=details,
-            )
+            return "batch.not_4d", wording.dimensions(len(batch.shape), params.dimensions)
         if batch.shape[0] < params.min_batch:
-            return failed(
-                "batch.too_small",
-                f"{seen}: {batch.shape[0]} images per batch; at least {params.min_batch} are needed. "
-                "Raise batch_size of the pipeline.",
-                tier=Tier.GRAPH,
-                details=details,
-            )
-        if not self._on_gpu(observation):
-            return failed(
-                "batch.not_cuda",
-                f"{seen}, but it lies on the CPU. {self._why_cpu(observation.graph)}",
-                tier=Tier.GRAPH,
-                details=details,
-            )
+            return "batch.too_small", wording.too_small(batch.shape[0], params.min_batch)
+        if not cls._on_gpu(observation):
+            return "batch.not_cuda", wording.on_cpu(graph)
         if not batch.finite:
-            return failed(
-                "batch.not_finite",
-                f"{seen}, and it holds NaN or infinite values. Check std and scale of the normalisation.",
-                tier=Tier.GRAPH,
-                details=details,
-            )
+            return "batch.not_finite", wording.NOT_FINITE
         if batch.constant:
-            return failed(
-                "batch.constant",
-                f"{seen}, and every value in it is {batch.low:g}, although the images differ. "
-                "Check what the pipeline returns: it should be the decoded images.",
-                tier=Tier.GRAPH,
-                details=details,
-            )
-        place = "on CUDA" if batch.device == "cuda" else "placed on the GPU by your graph (rehearsed on the CPU)"
-        return passed(
-            "batch.ok",
-            f"{seen}, {place}; {params.dimensions} dimensions and at least {params.min_batch} images were needed.",
-            tier=Tier.GRAPH,
-            details=details,
-        )
+            return "batch.constant", wording.constant(batch.low)
+        return None
 
     @staticmethod
     def _on_gpu(observation: Observation) -> bool:
@@ -165,15 +141,6 @@ class CudaBatchCheck:
         if batch is None:
             return False
         return batch.device == "cuda" if observation.device == "cuda" else batch.declared_device == "gpu"
-
-    @staticmethod
-    def _why_cpu(graph: GraphFacts) -> str:
-        if "mixed" not in graph.decoder_devices:
-            return (
-                "The decoder runs with device='cpu'. Use fn.decoders.image(..., device='mixed'), so that decoding and "
-                "everything after it happens on the GPU."
-            )
-        return "Something after the decoder brings the images back to the CPU; leave out .cpu() and device='cpu'."
 
 
 CHECK = CudaBatchCheck()

@@ -8,7 +8,7 @@ from pydantic import Field
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import LEARNER_PROBE, NEEDS_GPU, common
 from checks.probing import read_probe
-from checks.stopped import no_evidence, stopped_before
+from checks.stopped import not_reached, stopped_before
 from grader_service.model.base import Count, LongText, ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.verdict import Outcome, Tier
@@ -117,7 +117,7 @@ class DaliProxyCheck:
         """See `checks.api.Check.observe`."""
         discovery = evidence.discovery
         if discovery is None:
-            return no_evidence(evidence, "proxy")
+            return not_reached()
         seen = read_probe(evidence, "proxy", "dali_proxy", Observation)
         if isinstance(seen, Observation):
             if discovery.needs_gpu and not seen.servers:

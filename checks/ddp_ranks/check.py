@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import LEARNER_PROBE, NEEDS_GPU, common
 from checks.probing import read_probe
-from checks.stopped import missing, no_evidence
+from checks.stopped import absent, missing, not_reached
 from grader_service.model.base import Count, LongText, Seconds, ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.verdict import Outcome, Tier
@@ -122,10 +122,10 @@ class DdpRanksCheck:
         """See `checks.api.Check.observe`."""
         discovery = evidence.discovery
         if discovery is None:
-            return no_evidence(evidence, "ranks")
+            return not_reached()
         seen = read_probe(evidence, "ranks", "ddp_ranks", Observation)
         if isinstance(seen, Observation) and seen.status == "missing":
-            return missing(discovery, "ranks", "build_rank_iterator", _HOLDS, code="ranks.missing")
+            return missing(absent(discovery, "build_rank_iterator"), "ranks", _HOLDS, code="ranks.missing")
         return seen
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:

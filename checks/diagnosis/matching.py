@@ -42,6 +42,7 @@ def fill(row: Row, values: dict[str, str], seen: Seen | None = None) -> Diagnosi
     return Diagnosis(
         id=row.id,
         family=row.family,
+        about=row.about,
         cause=_tidy(_PLAIN.vformat(row.cause, (), shown)),
         remedy=_tidy(_PLAIN.vformat(row.remedy, (), shown)),
         place=(seen.place or seen.stopped_at) if seen is not None else None,

@@ -43,6 +43,8 @@ class Row(Wire):
     ]
     order: Literal["specific", "usual", "general"] = "usual"
     """Specific rows are tried first and general ones last, so that each may match what a later one also matches."""
+    about: Literal["", "data", "batch", "rates"] = ""
+    """Of a silent mistake: the data set and its loader, the DALI pipeline and its batch, or the learner's rates."""
     exceptions: tuple[ShortText, ...] = ()
     """Names of exception types; empty for any."""
     contains: tuple[Words, ...] = ()
@@ -70,8 +72,10 @@ class Row(Wire):
     @model_validator(mode="after")
     def _says_what_it_is_about(self) -> Self:
         if self.family == SILENT:
-            if self.exceptions or self.contains or self.pattern or self.provoked != "evidence":
-                raise ValueError(f"{self.id}: a silent mistake has no exception and is provoked by evidence")
+            if self.exceptions or self.contains or self.pattern or self.provoked != "evidence" or not self.about:
+                raise ValueError(
+                    f"{self.id}: a silent mistake has no exception, is provoked by evidence and about something"
+                )
         elif not (self.contains or (self.exceptions and (self.pattern or self.source))):
             raise ValueError(f"{self.id}: name a text, or an exception and a pattern or a source line")
         elif self.provoked == "evidence":
@@ -90,6 +94,7 @@ class Diagnosis(Frozen):
     remedy: LongText
     place: Place | None = None
     """The learner's own line that the message names inside a graph or a worker; else where the code stopped."""
+    about: ShortText = ""
     operator: ShortText = ""
     """The DALI operator that the message names, such as `fn.decoders.image`."""
 

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
-from checks.codes import NEEDS_GPU, STOPPED, common
+from checks.codes import NEEDS_GPU, common
 from checks.fair_baseline.transforms import differences
-from checks.stopped import missing, no_evidence
+from checks.stopped import absent, missing, not_reached
 from checks.throughput_ratio.context import context_of
 from grader_service.batch_geometry import geometry_difference
 from grader_service.model.base import Count, Wire
@@ -76,7 +76,7 @@ class FairBaselineCheck:
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "A fair baseline"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM, Need.MEASUREMENT})
-    codes: ClassVar[Mapping[str, str]] = common("baseline", STOPPED, NEEDS_GPU) | {
+    codes: ClassVar[Mapping[str, str]] = common("baseline", NEEDS_GPU) | {
         "baseline.ok": "the loader keeps every required rule that could be looked at",
         "baseline.no_loader": "failed or unverified: no DataLoader is left in the namespace",
         "baseline.not_known": "unverified: nothing that is required could be looked at",
@@ -95,7 +95,7 @@ class FairBaselineCheck:
         """See `checks.api.Check.observe`."""
         discovery, room = evidence.discovery, evidence.clean_room
         if discovery is None:
-            return no_evidence(evidence, "baseline")
+            return not_reached()
         if not discovery.loaders:
             if "build_pytorch_loader" in discovery.factories:
                 text = (
@@ -104,7 +104,7 @@ class FairBaselineCheck:
                 )
                 return undecided(Outcome.UNVERIFIED, "baseline.no_loader", text, tier=Tier.CLAIMS)
             return missing(
-                discovery, "baseline", "loader", "the DataLoader that you measured", code="baseline.no_loader"
+                absent(discovery, "loader"), "baseline", "the DataLoader that you measured", code="baseline.no_loader"
             )
         context = context_of(evidence, evidence.measurement) if evidence.measurement is not None else None
         cores = evidence.run.host.get("cpus_per_arm")

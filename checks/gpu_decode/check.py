@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
-from checks.codes import NO_DALI, NOT_CARRIED, STOPPED, common
+from checks.codes import NO_DALI, NOT_CARRIED, common
 from checks.not_carried import no_dali, not_carried
 from checks.operator_names import fn_name
-from checks.stopped import no_evidence, stopped_before
+from checks.stopped import not_reached
 from grader_service.model.base import Count, LongText, ShortText, Wire
 from grader_service.model.evidence import Evidence, GraphFacts, Need, OperatorFacts
 from grader_service.model.measurement import Arm, GpuUse, Measurement
@@ -67,7 +67,7 @@ class GpuDecodeCheck:
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Decoding on the GPU"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM, Need.MEASUREMENT})
-    codes: ClassVar[Mapping[str, str]] = common("decode", STOPPED, NO_DALI, NOT_CARRIED) | {
+    codes: ClassVar[Mapping[str, str]] = common("decode", NO_DALI, NOT_CARRIED) | {
         "decode.ok": "every decoder of the graph runs on the GPU",
         "decode.no_decoder": "the graph decodes no JPEG",
         "decode.on_cpu": "every decoder of the graph runs on the CPU",
@@ -82,11 +82,11 @@ class GpuDecodeCheck:
         """See `checks.api.Check.observe`."""
         discovery, room = evidence.discovery, evidence.clean_room
         if discovery is None:
-            return no_evidence(evidence, "decode")
-        if (result := no_dali("decode", discovery, stopped_before(discovery))) is not None:
+            return not_reached()
+        if (result := no_dali("decode", discovery)) is not None:
             return result
         if room is None:
-            return no_evidence(evidence, "decode")
+            return not_reached()
         if room.graph is None:
             return not_carried("decode", room)
         return Observation(

@@ -6,11 +6,12 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed
-from checks.codes import NEEDS_GPU, STOPPED, common
 from checks.jpeg_dataset import wording
-from checks.stopped import missing, no_evidence, stopped_before, without_name
-from grader_service.model.base import LongText, Wire
+from checks.silent_advice import silent_advice
+from checks.stopped import Absent, absent, missing, not_reached
+from grader_service.model.base import Wire
 from grader_service.model.evidence import Claim, Evidence, Need, PathClaim, Scan
+from grader_service.model.feedback import Advice
 
 
 class Params(Wire):
@@ -27,12 +28,12 @@ class Observation(Wire):
     dataset_dir: PathClaim
     pytorch_throughput: Claim
     scan: Scan | None = None
+    silent: Annotated[tuple[Advice, ...], Field(max_length=64)] = ()
+    """Mistakes that raised nothing; never an input to the outcome."""
     loaders: Annotated[int, Field(ge=0)] = 0
     """Live `DataLoader` objects; a factory counts as one."""
-    stopped: str = ""
-    """One sentence on what stopped the code, if anything did."""
-    needs_gpu: LongText = ""
-    """What a rehearsal could not carry to the CPU; empty when nothing."""
+    absent: Absent = Absent(name="pytorch_throughput")
+    """What is known of a `pytorch_throughput` that is missing, and of how the run ended."""
 
 
 class JpegDatasetCheck:
@@ -49,11 +50,11 @@ class JpegDatasetCheck:
     """
 
     id: ClassVar[str] = "jpeg_dataset"
-    version: ClassVar[str] = "1.2.0"
+    version: ClassVar[str] = "1.3.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "JPEG data set"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.SCAN})
-    codes: ClassVar[Mapping[str, str]] = common("jpeg", STOPPED, NEEDS_GPU) | {
+    codes: ClassVar[Mapping[str, str]] = {
         "jpeg.ok": "enough distinct JPEGs decode; a baseline is there where wanted",
         "jpeg.dataset_dir_missing": "`dataset_dir` is not defined",
         "jpeg.dataset_dir_unreadable": "`dataset_dir` holds no path",
@@ -74,82 +75,50 @@ class JpegDatasetCheck:
         """See `checks.api.Check.observe`."""
         discovery = evidence.discovery
         if discovery is None:
-            return no_evidence(evidence, "jpeg")
+            return not_reached()
         if discovery.dataset_dir.status == "missing":
-            return missing(discovery, "jpeg", "dataset_dir", "the folder with your JPEG files, as a string or Path")
+            return missing(absent(discovery, "dataset_dir"), "jpeg", "the folder with your JPEG files")
+        rate = discovery.pytorch_throughput
         return Observation(
             dataset_dir=discovery.dataset_dir,
-            pytorch_throughput=discovery.pytorch_throughput,
+            pytorch_throughput=rate,
             scan=evidence.scan,
             loaders=len(discovery.loaders) + ("build_pytorch_loader" in discovery.factories),
-            stopped=stopped_before(discovery),
-            needs_gpu=discovery.needs_gpu,
+            absent=absent(discovery, "pytorch_throughput"),
+            silent=tuple(silent_advice(evidence, "data")),
         )
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:
         """See `checks.api.Check.judge`."""
-        scan = observation.scan
-        if params.baseline and observation.pytorch_throughput.status == "missing":
-            return without_name(
-                "jpeg",
-                "pytorch_throughput",
-                "the images per second of your DataLoader",
-                needs_gpu=observation.needs_gpu,
-                stopped=observation.stopped,
-            )
+        scan, shown = observation.scan, observation.dataset_dir.shown
         if observation.dataset_dir.status != "present" or scan is None:
-            return failed(
-                "jpeg.dataset_dir_unreadable",
-                f"`dataset_dir` holds {observation.dataset_dir.shown or 'nothing'}; "
-                "expected the folder with your JPEG files, as a string or Path.",
-            )
+            return failed("jpeg.dataset_dir_unreadable", wording.no_folder(shown))
         if scan.problem is not None:
-            code, text = wording.ROOT_PROBLEMS.get(scan.problem, wording.ROOT_PROBLEMS["unreadable"])
-            return failed(code, text.format(shown=observation.dataset_dir.shown) + observation.stopped)
-        flags, advice = wording.advice(scan)
-        details = {**scan.model_dump(exclude={"sizes"}), **({"flags": flags} if flags else {})}
-        remarks = f"{wording.why_not_counted(scan)}{advice}"
+            code, feedback = wording.root_problem(scan.problem, shown)
+            return failed(code, feedback)
+        advice = (*wording.advice(scan), *observation.silent)
+        details = {**scan.model_dump(exclude={"sizes"}), "flags": [one.code for one in advice]}
         if scan.distinct < params.min_images:
-            return failed(
-                "jpeg.too_few",
-                f"{scan.distinct} distinct, decodable JPEG files lie below `dataset_dir` "
-                f"({observation.dataset_dir.shown}); at least {params.min_images} are needed."
-                f"{wording.why_not_counted(scan)}{observation.stopped}",
-                details=details,
-            )
-        counted = f"{scan.distinct} or more" if scan.stopped_early == "enough" else str(scan.distinct)
-        text = f"{counted} distinct JPEG files decode; at least {params.min_images} were needed."
-        if not params.baseline:
-            return passed("jpeg.ok", f"{text}{remarks}", details=details)
-        if (problem := _baseline_problem(observation)) is not None:
+            return failed("jpeg.too_few", wording.too_few(scan, shown, params.min_images, advice), details=details)
+        if params.baseline and (problem := _baseline_problem(observation)) is not None:
             return problem
-        value = observation.pytorch_throughput.value
-        return passed(
-            "jpeg.ok",
-            f"{text} A DataLoader was found and your own figure for it, {value:,.0f} images/s, is on record.{remarks}",
-            details=details,
-        )
+        rate = observation.pytorch_throughput.value if params.baseline else None
+        return passed("jpeg.ok", wording.enough(scan, params.min_images, rate, advice), details=details)
 
 
 def _baseline_problem(observation: Observation) -> CheckResult | None:
     """What is wrong with the learner's baseline; None when nothing is."""
     claim = observation.pytorch_throughput
+    if claim.status == "missing":
+        return missing(observation.absent, "jpeg", "the images per second of your DataLoader, a number above 0")
     if claim.status != "present" or claim.value is None:
-        return failed(
-            "jpeg.pytorch_throughput_invalid",
-            f"`pytorch_throughput` holds {claim.shown}; expected a finite number of images per second.",
-        )
+        return failed("jpeg.pytorch_throughput_invalid", wording.no_rate(claim.shown))
     if claim.value <= 0:
-        return failed(
-            "jpeg.pytorch_throughput_not_positive",
-            f"`pytorch_throughput` is {claim.value:g}; expected the images per second that you measured, above 0.",
-        )
+        return failed("jpeg.pytorch_throughput_not_positive", wording.no_rate(f"{claim.value:g}"))
     if observation.loaders == 0:
-        return failed(
-            "jpeg.no_loader",
-            "No torch.utils.data.DataLoader is left in your namespace. Keep the loader that you measured in a "
-            "variable, or define build_pytorch_loader(dataset_dir, batch_size)." + observation.stopped,
-        )
+        if observation.absent.run != "completed":
+            return not_reached(needs_gpu=observation.absent.run == "needs_gpu")
+        return failed("jpeg.no_loader", wording.NO_LOADER)
     return None
 
 

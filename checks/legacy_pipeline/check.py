@@ -9,7 +9,7 @@ from checks.api import API_VERSION, CheckResult, failed, passed
 from checks.codes import LEARNER_PROBE, NO_DALI, common
 from checks.not_carried import no_dali
 from checks.probing import read_probe
-from checks.stopped import no_evidence, stopped_before
+from checks.stopped import not_reached
 from grader_service.model.base import Count, ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.verdict import Tier
@@ -89,10 +89,10 @@ class LegacyPipelineCheck:
         """See `checks.api.Check.observe`."""
         discovery = evidence.discovery
         if discovery is None:
-            return no_evidence(evidence, "style")
+            return not_reached()
         seen = read_probe(evidence, "style", "legacy_pipeline", Observation)
         if isinstance(seen, Observation) and not (seen.classes or seen.definitions or seen.plain or seen.operators):
-            return no_dali("style", discovery, stopped_before(discovery)) or seen
+            return no_dali("style", discovery) or seen
         return seen
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:

@@ -6,12 +6,12 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 from pydantic import Field, StringConstraints
 
 from checks.api import API_VERSION, CheckResult, failed, passed
-from checks.codes import LEARNER_PROBE, NO_DALI, NOT_CARRIED, STOPPED, common
+from checks.codes import LEARNER_PROBE, NO_DALI, NOT_CARRIED, common
 from checks.not_carried import no_dali, not_carried
 from checks.operator_names import fn_name
 from checks.placement_table.stages import device_of, is_device, meant, stage_of
 from checks.probing import read_probe
-from checks.stopped import missing, no_evidence, stopped_before
+from checks.stopped import absent, missing, not_reached
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, GraphFacts, Need
 from grader_service.model.verdict import Tier
@@ -78,7 +78,7 @@ class PlacementTableCheck:
     title: ClassVar[str] = "Where each stage runs"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM})
     probes: ClassVar[tuple[str, ...]] = ("placement_table",)
-    codes: ClassVar[Mapping[str, str]] = common("placement", STOPPED, NO_DALI, LEARNER_PROBE, NOT_CARRIED) | {
+    codes: ClassVar[Mapping[str, str]] = common("placement", NO_DALI, LEARNER_PROBE, NOT_CARRIED) | {
         "placement.ok": "every stage of the graph is stated right",
         "placement.missing": "the variable is not defined",
         "placement.unreadable": "failed or unverified: what the variable holds could not be read",
@@ -93,16 +93,16 @@ class PlacementTableCheck:
         """See `checks.api.Check.observe`."""
         discovery, room = evidence.discovery, evidence.clean_room
         if discovery is None:
-            return no_evidence(evidence, "placement")
-        if (result := no_dali("placement", discovery, stopped_before(discovery))) is not None:
+            return not_reached()
+        if (result := no_dali("placement", discovery)) is not None:
             return result
         stated = read_probe(evidence, "placement", "placement_table", Stated)
         if isinstance(stated, CheckResult):
             return stated
         if stated.status == "missing":
-            return missing(discovery, "placement", "placement", _HOLDS, code="placement.missing")
+            return missing(absent(discovery, "placement"), "placement", _HOLDS, code="placement.missing")
         if room is None:
-            return no_evidence(evidence, "placement")
+            return not_reached()
         if room.graph is None:
             return not_carried("placement", room)
         return Observation(pipeline=room.pipeline, stated=stated, graph=room.graph)

@@ -6,15 +6,15 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field, JsonValue, StringConstraints
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
-from checks.codes import NEEDS_GPU, common
 from checks.reflections.decision import Decision
 from checks.reflections.feedback import advice, code_of, counted, praise, waiting
 from checks.reflections.items import Judged
 from checks.reflections.judging import judge_lists
 from checks.reflections.reasons import Side
-from checks.stopped import how_it_ended, missing, stopped_before
+from checks.stopped import absent, missing, not_reached
 from grader_service.model.base import Frozen, Wire
 from grader_service.model.evidence import Discovery, Evidence, Need, TextList
+from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome
 
 _MOST_ITEMS = 64
@@ -63,7 +63,7 @@ class ReflectionsCheck:
     """
 
     id: ClassVar[str] = "reflections"
-    version: ClassVar[str] = "2.0.0"
+    version: ClassVar[str] = "2.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Where DALI wins and where it loses"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
@@ -75,10 +75,9 @@ class ReflectionsCheck:
         "bottleneck, or more cost than gain lose. Short and clumsy wording is fine. A bad answer is false, empty, off "
         "topic, a string of terms, or in the wrong list."
     )
-    codes: ClassVar[Mapping[str, str]] = common("reflections", NEEDS_GPU) | {
+    codes: ClassVar[Mapping[str, str]] = {
         "reflections.ok": "both lists hold enough situations of their side",
         "reflections.needs_review": "inconclusive: neither clearly good nor clearly not, so that a person decides",
-        "reflections.no_evidence": "the learner's pod ended without leaving evidence",
         "reflections.missing": "a list is not defined",
         "reflections.unreadable": "a list could not be read as texts",
         "reflections.too_few": "a list has too few entries",
@@ -97,8 +96,7 @@ class ReflectionsCheck:
         """Takes both lists from what discovery found in the learner's namespace."""
         discovery = evidence.discovery
         if discovery is None:
-            _, feedback, details = how_it_ended(evidence)
-            return failed("reflections.no_evidence", feedback, details=details)
+            return not_reached()
         lists = {Side.WINS: discovery.where_dali_wins, Side.LOSES: discovery.where_dali_loses}
         return _absent(discovery, lists) or ReflectionsObservation(
             where_dali_wins=lists[Side.WINS].items, where_dali_loses=lists[Side.LOSES].items
@@ -131,20 +129,18 @@ def _detail(item: Judged) -> dict[str, JsonValue]:
 def _absent(discovery: Discovery, lists: dict[Side, TextList]) -> CheckResult | None:
     """The answer when a list is not there or could not be read."""
     lost = [side for side, found in lists.items() if found.status == "missing"]
-    if lost and discovery.needs_gpu:
-        return missing(discovery, "reflections", lost[0].value, _HOLDS[lost[0]])
     if lost:
-        lines = [f"`{name}` is not defined. It should hold {_HOLDS[name]}." for name in lost]
-        names = [name.value for name in lost]
-        return failed("reflections.missing", " ".join(lines) + stopped_before(discovery), details={"names": names})
+        return missing(absent(discovery, lost[0].value), "reflections", _HOLDS[lost[0]], code="reflections.missing")
     broken = [side for side, found in lists.items() if found.status == "unreadable"]
     if broken:
-        lines = [
-            f"`{name}` could not be read as a list of strings (it shows as `{lists[name].shown}`). "
-            f"It should hold {_HOLDS[name]}."
-            for name in broken
-        ]
-        return failed("reflections.unreadable", " ".join(lines), details={"names": [name.value for name in broken]})
+        name = broken[0]
+        feedback = Feedback(
+            outcome=f"`{name}` could not be read as a list of strings.",
+            seen=f"It shows as `{lists[name].shown}`.",
+            wanted=f"It should hold {_HOLDS[name]}.",
+            next=NextStep(text="Write a list with a text for each situation:", code=f'{name} = ["…", "…"]'),
+        )
+        return failed("reflections.unreadable", feedback, details={"names": [name.value for name in broken]})
     return None
 
 

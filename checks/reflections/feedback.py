@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from checks.reflections.form.copied import EXAMPLES
 from checks.reflections.items import Judged
 from checks.reflections.reasons import Reason, Side
+from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
 
 _QUOTED_CHARS = 64
 _LISTED_ITEMS = 8
@@ -73,47 +74,46 @@ def code_of(judged: Sequence[Judged], needed: Mapping[Side, int]) -> str:
     return min(codes, key=lambda code: (-codes[code], order.index(code)))
 
 
-def praise(judged: Sequence[Judged]) -> str:
+def praise(judged: Sequence[Judged]) -> Feedback:
     """Feedback for a pass."""
     wins, loses = counted(judged, Side.WINS), counted(judged, Side.LOSES)
-    text = (
-        f"{wins} situations where DALI wins and {loses} where it loses counted: concrete, distinct and on their side."
-    )
     weak = [item for item in judged if not item.counted and item.reason is not Reason.NOT_NEEDED]
-    if weak:
-        text += " Further entries were not needed; not counted: " + "; ".join(map(_line, weak[:_LISTED_ITEMS])) + "."
-    return text
+    return Feedback(
+        outcome=f"{wins} situations where DALI wins and {loses} where it loses counted.",
+        seen="They are concrete, distinct and on their side.",
+        advice=tuple(_advice(item, Severity.NOTE) for item in weak[:_LISTED_ITEMS]),
+        numbers={"wins": wins, "loses": loses},
+    )
 
 
-def advice(judged: Sequence[Judged], needed: Mapping[Side, int]) -> str:
-    """Feedback for a failure, one paragraph for each list."""
-    parts = []
-    for side in Side:
-        good = counted(judged, side)
-        if good >= needed[side]:
-            parts.append(f"{side}: {good} entries count, which is enough.")
-            continue
-        own = [item for item in judged if item.side is side]
-        given = f"{len(own)} {'entry' if len(own) == 1 else 'entries'} given"
-        parts.append(f"{side}: {good} of at least {needed[side]} needed entries count ({given}). {_WANTED[side]}")
-        parts.extend(_lines([item for item in own if item.reason not in _FINE]))
-        parts.append(f'For example: "{EXAMPLES[side]}"')
-    return "\n".join(parts)
+def advice(judged: Sequence[Judged], needed: Mapping[Side, int]) -> Feedback:
+    """Feedback for a failure: what counted in each list, what each entry lacks, and an example."""
+    short = [side for side in Side if counted(judged, side) < needed[side]]
+    lacking = {side: needed[side] - counted(judged, side) for side in short}
+    entries = " and ".join(f"{count} more in {side}" for side, count in lacking.items())
+    weak = [item for item in judged if item.side in short and item.reason not in _FINE]
+    return Feedback(
+        outcome=f"The lists need {entries}.",
+        seen=" ".join(_counted(judged, side, needed[side]) for side in Side),
+        wanted=" ".join(_WANTED[side] for side in short[:1]),
+        next=NextStep(
+            text="Write entries like this one, from your own situation:" if weak or short else "",
+            code=EXAMPLES[short[0]] if short else "",
+        ),
+        advice=tuple(_advice(item, Severity.WARNING) for item in weak[:_LISTED_ITEMS]),
+        numbers={f"{side.value}_lacking": count for side, count in lacking.items()},
+    )
 
 
-def waiting(judged: Sequence[Judged]) -> str:
+def waiting(judged: Sequence[Judged]) -> Feedback:
     """Feedback while a person has not decided yet."""
-    parts = [
-        "A person will read both lists: the automatic reading is not certain about them. No points are lost so far, "
-        "and you need not do anything; the result comes again once it is decided."
-    ]
-    for side in Side:
-        doubtful = [item for item in judged if item.side is side and item.reason not in _FINE]
-        if doubtful:
-            parts.append(f"{side}, what made it uncertain:")
-            parts.extend(_lines(doubtful, "perhaps "))
-            parts.append(f'For example: "{EXAMPLES[side]}"')
-    return "\n".join(parts)
+    doubtful = [item for item in judged if item.reason not in _FINE]
+    return Feedback(
+        outcome="A person will read both lists, because the automatic reading is not certain about them.",
+        seen="No points are lost so far.",
+        next=NextStep(text="Wait for the result: it comes again once it is decided."),
+        advice=tuple(_advice(item, Severity.NOTE, "perhaps ") for item in doubtful[:_LISTED_ITEMS]),
+    )
 
 
 def counted(judged: Sequence[Judged], side: Side) -> int:
@@ -121,14 +121,15 @@ def counted(judged: Sequence[Judged], side: Side) -> int:
     return sum(item.counted for item in judged if item.side is side)
 
 
-def _lines(weak: Sequence[Judged], perhaps: str = "") -> list[str]:
-    lines = [f"- {_line(item, perhaps)}." for item in weak[:_LISTED_ITEMS]]
-    return [*lines, f"- and {len(weak) - _LISTED_ITEMS} more."] if len(weak) > _LISTED_ITEMS else lines
+def _counted(judged: Sequence[Judged], side: Side, needed: int) -> str:
+    given = sum(item.side is side for item in judged)
+    return f"{side}: {counted(judged, side)} of {given} entries count, {needed} are needed."
 
 
-def _line(item: Judged, perhaps: str = "") -> str:
+def _advice(item: Judged, severity: Severity, perhaps: str = "") -> Advice:
     why = _WHY[item.reason].format(twin=item.twin)
-    return f"entry {item.number} ({_quote(item.text)}): {perhaps}{why}"
+    text = f"{item.side}, entry {item.number} ({_quote(item.text)}): {perhaps}{why}."
+    return Advice(code=f"reflections.entry_{item.reason.value}", severity=severity, text=text)
 
 
 def _quote(text: str) -> str:

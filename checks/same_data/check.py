@@ -6,10 +6,10 @@ from typing import Annotated, ClassVar
 from pydantic import Field, StringConstraints
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
-from checks.codes import LEARNER_PROBE, NO_DALI, STOPPED, common
+from checks.codes import LEARNER_PROBE, NO_DALI, common
 from checks.not_carried import no_dali
 from checks.probing import read_probe
-from checks.stopped import missing, no_evidence, stopped_before
+from checks.stopped import absent, missing, not_reached
 from grader_service.model.base import Count, ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.verdict import Outcome, Tier
@@ -93,7 +93,7 @@ class SameDataCheck:
     title: ClassVar[str] = "The same data on both sides"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("data_sides",)
-    codes: ClassVar[Mapping[str, str]] = common("data", STOPPED, NO_DALI, LEARNER_PROBE) | {
+    codes: ClassVar[Mapping[str, str]] = common("data", NO_DALI, LEARNER_PROBE) | {
         "data.ok": "both sides read the same files",
         "data.no_loader": "no DataLoader is left in the namespace",
         "data.unknown_dataset": "unverified: the files of the PyTorch side are not known",
@@ -110,13 +110,13 @@ class SameDataCheck:
         """See `checks.api.Check.observe`."""
         discovery = evidence.discovery
         if discovery is None:
-            return no_evidence(evidence, "data")
-        if (result := no_dali("data", discovery, stopped_before(discovery))) is not None:
+            return not_reached()
+        if (result := no_dali("data", discovery)) is not None:
             return result
         seen = read_probe(evidence, "data", "data_sides", Observation)
         if isinstance(seen, Observation) and seen.loader is None:
             return missing(
-                discovery, "data", "loader", "the DataLoader that DALI is compared with", code="data.no_loader"
+                absent(discovery, "loader"), "data", "the DataLoader that DALI is compared with", code="data.no_loader"
             )
         return seen
 

@@ -5,59 +5,64 @@ import statistics
 from collections.abc import Iterable
 
 from checks.api import CheckResult, failed, undecided
-from checks.not_carried import not_carried
+from checks.not_carried import NEEDS_GPU, first_words, not_carried
+from checks.throughput_ratio.wording import NOTHING_COUNTED
 from grader_service.model.evidence import CleanRoom
+from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
 from grader_service.model.measurement import Arm, Block, ContentProof, Decision, GraphProof, Measurement
 from grader_service.model.verdict import Outcome, Tier
 
-_FACTORY = (
-    "Define `build_dali_iterator(dataset_dir, batch_size)` at the top level of your submission: it returns a new DALI "
-    "iterator over the JPEGs below `dataset_dir`. With it the grader can run your code on other images."
+_FACTORY = NextStep(
+    text="Or define `build_dali_iterator(dataset_dir, batch_size)`, which returns a new DALI iterator over the JPEGs "
+    "below `dataset_dir`: with it the grader can run your code on other images.",
 )
 _OTHER_IMAGES = (
-    "Check that `build_dali_iterator` reads the folder that it is given, keeps no images from an earlier call, and "
-    "opens each file anew in every epoch."
+    "Let `build_dali_iterator` read the folder that it is given, keep no images from an earlier call, and open each "
+    "file anew in every epoch."
 )
 _CERTAIN = {
-    "replayed": ("replayed", "most of the images that came had come before, so they were not decoded again"),
-    "repeated_images": ("replayed", "images came again before the others had come once"),  # in earlier evidence
+    "replayed": ("replayed", "Most of the images that came had come before, so they were not decoded again."),
+    "repeated_images": ("replayed", "Images came again before the others had come once."),  # in earlier evidence
     "partial_decode": (
         "partial_decode",
-        "they lack the finest texture of the files, so they were decoded at reduced resolution",
+        "They lack the finest texture of the files, so they were decoded at reduced resolution.",
     ),
     "rendered": (
         "rendered",
-        "they have the colours of the files and not their texture, so they were not decoded from them",
+        "They have the colours of the files and not their texture, so they were not decoded from them.",
     ),
 }
 """Problems that leave no doubt: last word of the code, and what was seen."""
 _UNCERTAIN = {
     "stale": (
         "stale",
-        f"most of them are images that the code had been given earlier. {_OTHER_IMAGES} A shuffle buffer larger than "
-        "the folder (initial_fill, 1024 by default) keeps delivering images from before: make it smaller.",
+        "Most of them are images that the code had been given earlier.",
+        "Make the shuffle buffer (initial_fill, 1024 by default) smaller than the folder, and open each file anew in "
+        "every epoch.",
     ),
-    "no_images": ("wrong_content", f"no images came. {_OTHER_IMAGES}"),
-    "not_identified": ("wrong_content", f"most of them are none of the images in the folder. {_OTHER_IMAGES}"),
+    "no_images": ("wrong_content", "No images came.", _OTHER_IMAGES),
+    "not_identified": ("wrong_content", "Most of them are none of the images in the folder.", _OTHER_IMAGES),
     "no_colour": (
         "wrong_content",
-        "they have no colour, by which images are recognised. Let `build_dali_iterator` return RGB images.",
+        "They have no colour, by which images are recognised.",
+        "Let `build_dali_iterator` return RGB images.",
     ),
     "colours_changed": (
         "wrong_content",
-        "their colours differ from those of the files. Leave colour augmentation out of `build_dali_iterator`, and "
-        f"normalise all images alike. {_OTHER_IMAGES}",
+        "Their colours differ from those of the files.",
+        "Leave colour augmentation out of `build_dali_iterator`, and normalise all images alike.",
     ),
     "small_area": (
         "small_area",
-        "they show much less of each file than a standard random crop does, or seldom its lower end, which is less "
-        "work. Let `build_dali_iterator` crop as torchvision's RandomResizedCrop does, or resize whole images.",
+        "They show much less of each file than a standard random crop does, or seldom its lower end: that is less work.",
+        "Let `build_dali_iterator` crop as torchvision's RandomResizedCrop does, or resize whole images.",
     ),
 }
+"""Other problems: last word of the code, what was seen, and what to do."""
 _UNKNOWN = (
     "wrong_content",
-    "their texture could not be compared with the files. Leave out augmentations that blur or mix images, and deliver "
-    "images of 96 pixels or more.",
+    "Their texture could not be compared with the files.",
+    "Leave out augmentations that blur or mix images, and deliver images of 96 pixels or more.",
 )
 
 
@@ -73,16 +78,16 @@ _IN_DOUBT = {
     ),
     "lesser": (
         "ratio.small_area",
-        "So a higher rate would not mean that DALI is faster. Decode whole images (fn.decoders.image) and crop "
-        "afterwards, or use fn.decoders.image_random_crop with random_area=[0.08, 1.0].",
+        "Decode whole images (fn.decoders.image) and crop afterwards, or use fn.decoders.image_random_crop with "
+        "random_area=[0.08, 1.0]: a higher rate would not mean that DALI is faster.",
     ),
     "not_examined": (
         "ratio.not_examined",
-        "So it cannot be told what your graph does, and nothing is held against it. Leave out of the benchmark what is "
-        "named here, or let a person look at it.",
+        "Leave out of the benchmark what is named here, or let a person look at it: nothing is held against you.",
     ),
 }
 """Its other problems: the code, and what to change."""
+_GRAPH_LOOKED_AT = "The grader ran your DALI graph on other pictures before timing it"
 
 
 def not_run(room: CleanRoom, measurement: Measurement | None) -> CheckResult | None:
@@ -96,13 +101,8 @@ def not_run(room: CleanRoom, measurement: Measurement | None) -> CheckResult | N
     base = not_carried("ratio", room)
     if base.outcome is not Outcome.UNVERIFIED:
         return base
-    return undecided(
-        Outcome.UNVERIFIED,
-        base.code,
-        f"{base.feedback} {_why(measurement)}",
-        tier=Tier.CLAIMS,
-        details={**base.details, "tried": [entry.model_dump(mode="json") for entry in measurement.refused]},
-    )
+    details = {**base.details, "tried": [entry.model_dump(mode="json") for entry in measurement.refused]}
+    return undecided(Outcome.UNVERIFIED, base.code, _tried(base.parts, measurement), tier=Tier.CLAIMS, details=details)
 
 
 def not_delivered(measurement: Measurement) -> CheckResult | None:
@@ -119,12 +119,19 @@ def _of_graph(proof: GraphProof) -> CheckResult:
     """What was seen in the clean room, where no code of the learner could be misunderstood."""
     problem = proof.problem or ""
     details = {"graph": proof.model_dump(mode="json")}
-    seen = f"The grader ran your DALI graph on other pictures before timing it. {proof.note}"
+    seen = first_words(proof.note)
     if problem in _NOT_FROM_FILES:
-        text = f"{seen} Let one output of the pipeline be the decoded images of the files that fn.readers.file reads."
-        return failed(_NOT_FROM_FILES[problem], text, tier=Tier.GRAPH, details=details)
-    code, advice = _IN_DOUBT[problem]
-    return undecided(Outcome.INCONCLUSIVE, code, f"{seen} {advice}", tier=Tier.GRAPH, details=details)
+        feedback = Feedback(
+            outcome=f"{_GRAPH_LOOKED_AT}: its images are not made of the files.",
+            seen=seen,
+            next=NextStep(text="Return the decoded images of the files that fn.readers.file reads."),
+        )
+        return failed(_NOT_FROM_FILES[problem], feedback, tier=Tier.GRAPH, details=details)
+    code, action = _IN_DOUBT[problem]
+    feedback = Feedback(
+        outcome=f"{_GRAPH_LOOKED_AT}, and cannot tell what it does.", seen=seen, next=NextStep(text=action)
+    )
+    return undecided(Outcome.INCONCLUSIVE, code, feedback, tier=Tier.GRAPH, details=details)
 
 
 def _of_earlier_graph(content: ContentProof) -> CheckResult:
@@ -132,20 +139,36 @@ def _of_earlier_graph(content: ContentProof) -> CheckResult:
     return undecided(
         Outcome.INCONCLUSIVE,
         "ratio.not_examined",
-        "An earlier version of the grader doubted the images of your DALI graph by their pixels alone. Submit again: "
-        "graphs are tried out on other pictures now.",
+        Feedback(
+            outcome="An earlier version of the grader doubted the images of your DALI graph by their pixels alone.",
+            next=NextStep(text="Hand it in again: graphs are tried out on other pictures now."),
+        ),
         tier=Tier.GRAPH,
         details={"content": content.model_dump(mode="json")},
     )
 
 
-def softened(measurement: Measurement, decision: Decision) -> str | None:
+def softened(measurement: Measurement, decision: Decision) -> Feedback | None:
     """Why a ratio that is too low is no failure: what was charged beside the work could have made the difference."""
+    found = _softened(measurement, decision)
+    if found is None:
+        return None
+    seen, action = found
+    return Feedback(
+        outcome="The ratio is too low, but what was counted beside the work could have made the difference, so "
+        f"{NOTHING_COUNTED}.",
+        seen=seen,
+        next=NextStep(text=action),
+        numbers={"ratio": decision.ratio, "needed": decision.threshold},
+    )
+
+
+def _softened(measurement: Measurement, decision: Decision) -> tuple[str, str] | None:
     if measurement.tier == "C":
         return (
             "Your code keeps the files of its folder in memory, so it was built anew for every window, and building "
-            "counted. Without that the ratio might be high enough, so this is not counted as a failure. Let "
-            "`build_dali_iterator` open each file when its image is due, or read them with fn.readers.file."
+            "counted.",
+            "Let `build_dali_iterator` open each file when its image is due, or read them with fn.readers.file.",
         )
     content = measurement.content
     if measurement.tier == "A" or content is None or not content.distinct:
@@ -157,15 +180,14 @@ def softened(measurement: Measurement, decision: Decision) -> str | None:
         return None
     if highest + uncounted <= needed:
         return (
-            "Your DataLoader was slower than ours, so ours was the baseline, and it only decodes and resizes. Your "
-            "DALI code may do more to each image, which nobody can read from outside, so this is not counted as a "
-            "failure. Use as many workers in your DataLoader as there are cores: then your own is the baseline."
+            "Your DataLoader was slower than ours, so ours was the baseline; it only decodes and resizes, and your "
+            "DALI code may do more.",
+            "Use as many workers in your DataLoader as there are cores: then your own is the baseline.",
         )
     return (
-        f"Of {content.delivered} images that your code delivered, {content.stale + content.repeated} could not be "
-        "counted, because they had been queued before the clock started or came twice. With them the ratio might be "
-        "high enough, so this is not counted as a failure. A smaller shuffle buffer (initial_fill) and a short "
-        "prefetch queue leave fewer of them."
+        f"Of {content.delivered} images that your code delivered, {content.stale + content.repeated} had been queued "
+        "before the clock started or came twice.",
+        "Use a smaller shuffle buffer (initial_fill) and a short prefetch queue.",
     )
 
 
@@ -182,37 +204,28 @@ def _unread(blocks: Iterable[Block]) -> float:
     return statistics.fmean(gains)
 
 
-def note(measurement: Measurement) -> str:
-    """One sentence on how strong the evidence is; empty for a graph in the clean room."""
-    if measurement.tier == "A":
-        return ""
-    how = "built anew for every window" if measurement.tier == "C" else "with new images put under it while it ran"
-    return (
-        f"Tier {measurement.tier}: your graph could not be carried, so `build_dali_iterator` itself was timed, {how}, "
-        "and only images that it could not have known before were counted."
-    )
-
-
 def _doubtful(measurement: Measurement, content: ContentProof) -> CheckResult:
     problem = content.problem or ""
     details = {"content": content.model_dump(mode="json")}
-    seen = f"The grader looked at {content.delivered} images that `build_dali_iterator` delivered:"
-    tier = Tier(measurement.tier)
+    looked = f"The grader looked at {content.delivered} images that `build_dali_iterator` delivered"
     if problem in _CERTAIN:
-        last, why = _CERTAIN[problem]
-        return failed(f"ratio.{last}", f"{seen} {why}. {_OTHER_IMAGES}", tier=tier, details=details)
-    code, text = _UNCERTAIN.get(problem, _UNKNOWN)
-    return undecided(Outcome.UNVERIFIED, f"ratio.{code}", f"{seen} {text}", tier=Tier.CLAIMS, details=details)
+        last, seen = _CERTAIN[problem]
+        feedback = Feedback(outcome=f"{looked}, and they do not count.", seen=seen, next=NextStep(text=_OTHER_IMAGES))
+        return failed(f"ratio.{last}", feedback, tier=Tier(measurement.tier), details=details)
+    last, seen, action = _UNCERTAIN.get(problem, _UNKNOWN)
+    feedback = Feedback(outcome=f"{looked}, and cannot tell what they are.", seen=seen, next=NextStep(text=action))
+    return undecided(Outcome.UNVERIFIED, f"ratio.{last}", feedback, tier=Tier.CLAIMS, details=details)
 
 
-def _why(measurement: Measurement) -> str:
+def _tried(base: Feedback, measurement: Measurement) -> Feedback:
     """What was tried beside the graph, and what to change."""
     later = [entry for entry in measurement.refused if entry.tier != "A"]
     if any(entry.problem == "no_factory" for entry in later):
-        return f"Or keep it as it is: {_FACTORY[0].lower()}{_FACTORY[1:]}"
+        other = Advice(code="advice.no_factory", severity=Severity.NOTE, text="", next=_FACTORY.text)
+        return base.model_copy(update={"advice": (*base.advice, other)})
     if any(entry.problem == "needs_gpu" for entry in later):
-        return (
-            f"Your own code was tried instead, and it needs a GPU: {later[0].text[:600]} Grade it on a host with a GPU."
-        )
-    texts = list(dict.fromkeys(entry.text for entry in later))
-    return " ".join(["Your own code was tried instead.", *texts, _OTHER_IMAGES])[:4000]
+        seen = f"Your own code was tried instead, and it needs a GPU: {first_words(later[0].text)}"
+        return base.model_copy(update={"seen": seen, "next": NextStep(text=NEEDS_GPU)})
+    texts = " ".join(dict.fromkeys(entry.text for entry in later))
+    seen = f"Your own code was tried instead. {first_words(texts)}"
+    return base.model_copy(update={"seen": seen, "next": NextStep(text=_OTHER_IMAGES)})

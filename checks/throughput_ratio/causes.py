@@ -40,7 +40,9 @@ class Cause(NamedTuple):
     about: About
     """What it explains: a claim by its name, the baseline, the speed of the graph, or the batch."""
     text: str
-    """For the learner."""
+    """For the learner: what was seen."""
+    action: str
+    """What to do about it."""
     fact: str
     """What was seen, for staff."""
 
@@ -95,32 +97,33 @@ def _dali_claim(seen: _Seen) -> Iterator[Cause]:
             yield Cause(
                 "decoder_cache",
                 "dali_throughput",
-                "Your decoder kept decoded images in a cache (cache_size), so later epochs decoded nothing; the grader "
-                "took the cache out. With more images than fit into it the rate is what we measured.",
+                "Your decoder kept decoded images in a cache, so later epochs decoded nothing; the grader took it out.",
+                "Leave cache_size out of the decoder.",
                 cache,
             )
         if epoch > 0 and ready * _SHORT_BIAS >= epoch * (_SHORT_BIAS - 1):
             yield Cause(
                 "epoch_in_queue",
                 "dali_throughput",
-                f"Your epoch has {epoch} batches ({context.dataset_images} images in batches of "
-                f"{context.dali_batch_size}); up to {min(ready, epoch)} of them are already decoded when the iterator "
-                "is handed to you, before your clock starts. Time a hundred batches or more, after a warm-up.",
+                f"Your epoch has {epoch} batches, and up to {min(ready, epoch)} of them are decoded before your clock "
+                "starts.",
+                "Time a hundred batches or more, after a warm-up.",
                 f"prefetch_queue_depth {graph.declared_prefetch} and the first batch, {epoch} batches per epoch",
             )
         if (clamped := seen.changed("num_threads")) is not None:
             yield Cause(
                 "threads_clamped",
                 "dali_throughput",
-                "Your pipeline asks for more threads than the CPU set of every arm has, so the grader gave it those.",
+                "Your pipeline asks for more threads than there are processors, so the grader gave it those.",
+                "Set num_threads to len(os.sched_getaffinity(0)).",
                 clamped,
             )
     elif factor < 1 / FAR_OFF and 0 < epoch < _SHORT_EPOCH:
         yield Cause(
             "no_warm_up",
             "dali_throughput",
-            f"Your epoch has {epoch} batches, so the first ones, in which DALI starts its threads, the GPU and its "
-            "memory pools, weigh a lot. Run one epoch before the clock starts, then time a hundred batches.",
+            f"Your epoch has {epoch} batches, so the first ones, in which DALI starts up, weigh a lot.",
+            "Run one epoch before the clock starts, then time a hundred batches.",
             f"{epoch} batches per epoch, claim {factor:.2f} times the measurement",
         )
     full = epoch * context.dali_batch_size
@@ -131,8 +134,8 @@ def _dali_claim(seen: _Seen) -> Iterator[Cause]:
             "padding_counted",
             "dali_throughput",
             f"{context.dataset_images} images in batches of {context.dali_batch_size} end with a batch that DALI fills "
-            f"up with repeats (LastBatchPolicy.FILL), so {epoch} full batches count {full} images. Count the images of "
-            "your dataset, or use LastBatchPolicy.PARTIAL.",
+            f"up with repeats unless told otherwise, and {epoch} full batches would count {full} images.",
+            "Use LastBatchPolicy.PARTIAL in the iterator, or count the images of your data set.",
             f"{context.dataset_images} images, {epoch} x {context.dali_batch_size} = {full}",
         )
 
@@ -148,16 +151,16 @@ def _pytorch_claim(seen: _Seen) -> Iterator[Cause]:
             "epoch_in_loader_queue",
             "pytorch_throughput",
             f"Your workers queue {queued} batches as soon as the iterator exists, and your epoch has only {epoch}: a "
-            "clock that starts after that times no work. Start it before iter(loader), or time more batches.",
+            "clock that starts after that times no work.",
+            "Start the clock before iter(loader), or time more batches.",
             f"{loader.num_workers} workers x prefetch_factor {loader.prefetch_factor}, {epoch} batches per epoch",
         )
     if factor > FAR_OFF and seen.measurement.device == "cuda":
         yield Cause(
             "no_synchronize",
             "pytorch_throughput",
-            "In our measurement every batch is copied to the GPU and waited for. If your benchmark leaves the copy "
-            "out, or copies with non_blocking=True, its clock stops too early: call torch.cuda.synchronize() before "
-            "reading it.",
+            "Our measurement copies every batch to the GPU and waits for it; yours may stop its clock before.",
+            "Copy each batch, and call torch.cuda.synchronize() before you read the clock.",
             f"claim {factor:.2f} times the measurement on {seen.measurement.device}",
         )
     if factor < 1 / FAR_OFF and loader.num_workers > 0 and 0 < epoch < _SHORT_EPOCH:
@@ -166,7 +169,8 @@ def _pytorch_claim(seen: _Seen) -> Iterator[Cause]:
             "workers_start",
             "pytorch_throughput",
             f"Your epoch has {epoch} batches, so starting {loader.num_workers} workers takes a good part of the time"
-            f"{again}. Use persistent_workers=True and run one epoch before the clock starts.",
+            f"{again}.",
+            "Use persistent_workers=True, and run one epoch before the clock starts.",
             f"{loader.num_workers} workers, persistent_workers={loader.persistent_workers}, {epoch} batches per epoch",
         )
 
@@ -184,8 +188,8 @@ def _numbers(seen: _Seen) -> Iterator[Cause]:
     yield Cause(
         "baseline_without_files",
         "baseline",
-        f"{told}, so the two sides do different work: use datasets.ImageFolder(dataset_dir, transform) over the files "
-        "that DALI reads.",
+        f"{told}, so the two sides do different work.",
+        "Use datasets.ImageFolder(dataset_dir, transform) over the files that DALI reads.",
         fact,
     )
 
@@ -204,31 +208,32 @@ def _baseline(seen: _Seen) -> Iterator[Cause]:
         yield Cause(
             "no_workers",
             "baseline",
-            "It runs with num_workers=0, so images are decoded in the training process itself: a fair baseline uses "
-            "several workers.",
+            "Your DataLoader runs with num_workers=0, so the training process itself decodes the images.",
+            "Set num_workers to len(os.sched_getaffinity(0)).",
             f"num_workers=0, {share:.0%} of the reference",
         )
     elif workers is not None and own.settings.num_workers < workers:
         yield Cause(
             "few_workers",
             "baseline",
-            f"It runs with num_workers={own.settings.num_workers}; the reference at fair settings has {workers}.",
+            f"Your DataLoader has {own.settings.num_workers} workers; the reference at fair settings has {workers}.",
+            f"Set num_workers={workers}.",
             f"num_workers {own.settings.num_workers} against {workers}, {share:.0%} of the reference",
         )
     elif own.settings.batch_size < _FEW_IMAGES:
         yield Cause(
             "few_images",
             "baseline",
-            f"Its batch size is {own.settings.batch_size}, so handing them over between processes costs more "
-            "than it should: use 32 or more.",
+            f"Your DataLoader has batches of {own.settings.batch_size}, so handing them over costs more than it should.",
+            "Use a batch size of 32 or more.",
             f"batch size {own.settings.batch_size}, {share:.0%} of the reference",
         )
     else:
         yield Cause(
             "slow_items",
             "baseline",
-            "It has as many workers as the reference, so look at what each item costs: transforms at full size before "
-            "a resize, an image opened twice, waiting or printing in __getitem__ or in the collate function.",
+            "Your DataLoader has as many workers as the reference and is slower: each item costs more than it should.",
+            "Look for transforms at full size before a resize, an image opened twice, or waiting in __getitem__.",
             f"num_workers {own.settings.num_workers}, {share:.0%} of the reference",
         )
 
@@ -241,8 +246,8 @@ def _graph(seen: _Seen) -> Iterator[Cause]:
         yield Cause(
             "decoder_on_cpu",
             "graph",
-            "Your graph decodes on the CPU: write fn.decoders.image(..., device='mixed'), so that the GPU does what "
-            "takes most of the time.",
+            "Your graph decodes on the CPU.",
+            "Write fn.decoders.image(..., device='mixed'), so that the GPU does what takes most of the time.",
             f"decoder devices: {', '.join(graph.decoder_devices[:4])}",
         )
     elif "mixed" in graph.decoder_devices:
@@ -252,16 +257,16 @@ def _graph(seen: _Seen) -> Iterator[Cause]:
             yield Cause(
                 "cpu_after_decode",
                 "graph",
-                f"Images are decoded on the GPU, and then {late[0].name} runs on the CPU{line}, so they travel back. "
-                "Leave out device='cpu' there and let it follow on the GPU.",
+                f"Images are decoded on the GPU, and then {late[0].name} runs on the CPU{line}, so they travel back.",
+                "Leave out device='cpu' there, and let it follow on the GPU.",
                 f"{late[0].name} on cpu after a mixed decoder",
             )
     if graph.declared_threads == 1:
         yield Cause(
             "one_thread",
             "graph",
-            "Your pipeline has num_threads=1, and reading and parsing JPEGs is CPU work in any decoder: give it as "
-            "many threads as your DataLoader has workers.",
+            "Your pipeline has num_threads=1, and reading and parsing JPEGs is CPU work in any decoder.",
+            "Give it as many threads as your DataLoader has workers.",
             "num_threads 1",
         )
     names = [operator.name for operator in graph.operators]
@@ -269,22 +274,24 @@ def _graph(seen: _Seen) -> Iterator[Cause]:
         yield Cause(
             "two_resizes",
             "graph",
-            "Every image is resized and then resized again by fn.random_resized_crop: leave the first resize out, or "
-            "use fn.decoders.image_random_crop with one fn.resize.",
+            "Every image is resized, and then resized again by fn.random_resized_crop.",
+            "Leave the first resize out, or use fn.decoders.image_random_crop with one fn.resize.",
             "Resize before RandomResizedCrop",
         )
     if graph.declared_prefetch == 1:
         yield Cause(
             "no_overlap",
             "graph",
-            "With prefetch_queue_depth=1 no batch is decoded while another one is used: leave it at 2 or more.",
+            "With prefetch_queue_depth=1 no batch is decoded while another one is used.",
+            "Leave it at 2 or more.",
             "prefetch_queue_depth 1",
         )
     if 0 < graph.declared_batch_size < 32:
         yield Cause(
             "small_batches",
             "graph",
-            f"Batches of {graph.declared_batch_size} leave a GPU idle between them: try 64 to 256.",
+            f"Batches of {graph.declared_batch_size} leave a GPU idle between them.",
+            "Try a batch size of 64 to 256.",
             f"batch size {graph.declared_batch_size}",
         )
 
@@ -297,8 +304,8 @@ def _batch(seen: _Seen) -> Iterator[Cause]:
         yield Cause(
             "unequal_output",
             "batch",
-            f"The two sides do not deliver the same: {difference}. Use the same output size on both, or the comparison "
-            "means little.",
+            f"The two sides do not deliver the same: {difference}.",
+            "Use the same output size on both, or the comparison means little.",
             f"DALI {list(batch.shape)}, DataLoader {list(shape)}",
         )
     if "FLOAT" not in batch.dtype or not batch.finite:
@@ -308,7 +315,7 @@ def _batch(seen: _Seen) -> Iterator[Cause]:
         yield Cause(
             "mean_std_scale",
             "batch",
-            f"The batch has {values}: mean and std are on the scale of 0 to 1, but DALI's images go from 0 to 255. "
+            f"The batch has {values}: mean and std are on the scale of 0 to 1, but DALI's images go from 0 to 255.",
             "Write mean=[0.485 * 255, 0.456 * 255, 0.406 * 255] and std=[0.229 * 255, 0.224 * 255, 0.225 * 255].",
             values,
         )
@@ -316,7 +323,7 @@ def _batch(seen: _Seen) -> Iterator[Cause]:
         yield Cause(
             "not_normalised",
             "batch",
-            f"The batch has {values}, so the images were turned into floats but not normalised: give "
-            "fn.crop_mirror_normalize a mean and a std.",
+            f"The batch has {values}, so the images were turned into floats but not normalised.",
+            "Give fn.crop_mirror_normalize a mean and a std.",
             values,
         )

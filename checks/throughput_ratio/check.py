@@ -6,22 +6,20 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
-from checks.codes import NO_DALI, NOT_CARRIED, STOPPED, common
-from checks.diagnosis import silent_mistakes
-from checks.not_carried import no_dali
-from checks.stopped import no_evidence, stopped_before
+from checks.codes import NO_DALI, NOT_CARRIED, common
+from checks.not_carried import first_words, no_dali
+from checks.silent_advice import silent_advice
+from checks.stopped import not_reached
 from checks.throughput_ratio import by_content, wording
 from checks.throughput_ratio.causes import likely_causes
 from checks.throughput_ratio.context import Context, context_of
-from checks.throughput_ratio.gpu_decoding import why_unseen
-from grader_service.model.base import LongText, Wire
+from checks.throughput_ratio.gpu_decoding import unseen
+from grader_service.model.base import Wire
 from grader_service.model.evidence import Evidence, Need
-from grader_service.model.measurement import Decision, HostEffect, Measurement
+from grader_service.model.feedback import Advice, Feedback, NextStep
+from grader_service.model.measurement import Decision, Measurement
 from grader_service.model.verdict import Outcome, Tier
 from grader_service.sequential_test import allow_for_host, replay
-
-_MOST_SILENT = 2
-"""Silent mistakes that are told beside the causes; staff see all of them."""
 
 
 class Params(Wire):
@@ -36,8 +34,8 @@ class Observation(Wire):
     measurement: Measurement
     context: Context | None = None
     """What may explain the rates; never an input to the outcome."""
-    silent: Annotated[tuple[LongText, ...], Field(max_length=64)] = ()
-    """Mistakes that raised nothing, as `checks.diagnosis` tells them from the evidence; never an input either."""
+    silent: Annotated[tuple[Advice, ...], Field(max_length=64)] = ()
+    """Mistakes in the learner's own measurement that raised nothing; never an input either."""
 
 
 class ThroughputRatioCheck:
@@ -57,11 +55,11 @@ class ThroughputRatioCheck:
     """
 
     id: ClassVar[str] = "throughput_ratio"
-    version: ClassVar[str] = "1.5.1"
+    version: ClassVar[str] = "1.6.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Throughput of DALI against PyTorch"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM, Need.MEASUREMENT})
-    codes: ClassVar[Mapping[str, str]] = common("ratio", STOPPED, NO_DALI, NOT_CARRIED) | {
+    codes: ClassVar[Mapping[str, str]] = common("ratio", NO_DALI, NOT_CARRIED) | {
         "ratio.ok": "DALI is faster than the threshold asks",
         "ratio.too_low": "DALI is not faster than the threshold asks",
         "ratio.inconclusive": "inconclusive: the measurement does not allow a decision",
@@ -88,11 +86,11 @@ class ThroughputRatioCheck:
         """See `checks.api.Check.observe`."""
         discovery, room = evidence.discovery, evidence.clean_room
         if discovery is None:
-            return no_evidence(evidence, "ratio")
-        if (result := no_dali("ratio", discovery, stopped_before(discovery))) is not None:
+            return not_reached()
+        if (result := no_dali("ratio", discovery)) is not None:
             return result
         if room is None:
-            return no_evidence(evidence, "ratio")
+            return not_reached()
         if room.problem is not None and (result := by_content.not_run(room, evidence.measurement)) is not None:
             return result
         if evidence.measurement is None:
@@ -100,7 +98,7 @@ class ThroughputRatioCheck:
         return Observation(
             measurement=evidence.measurement,
             context=context_of(evidence, evidence.measurement),
-            silent=tuple(mistake.text for mistake in silent_mistakes(evidence)),
+            silent=tuple(silent_advice(evidence, "rates")),
         )
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:
@@ -114,8 +112,7 @@ class ThroughputRatioCheck:
             return undecided(
                 Outcome.INCONCLUSIVE,
                 "ratio.host_unsteady",
-                "The machine that graded you was not steady enough to time anything: "
-                f"{measurement.unsteady}. This is not your fault and says nothing about your code; submit it again.",
+                wording.unsteady_host(measurement.unsteady),
                 tier=tier,
                 details=_for_staff(measurement),
             )
@@ -123,8 +120,13 @@ class ThroughputRatioCheck:
             return undecided(
                 Outcome.UNVERIFIED,
                 "ratio.dali_stopped",
-                "Your DALI code ran in the grader and then stopped while it was being timed: "
-                f"{measurement.problem or 'no reason was given'}",
+                Feedback(
+                    outcome="Your DALI code ran in the grader, and stopped while it was timed.",
+                    seen=first_words(measurement.problem or "No reason was given."),
+                    next=NextStep(
+                        text="Run it over a folder of other JPEGs for several epochs, and see where it stops."
+                    ),
+                ),
                 tier=Tier.CLAIMS,
                 details={"blocks": len(measurement.blocks)},
             )
@@ -132,23 +134,23 @@ class ThroughputRatioCheck:
         details = {
             "decision": decision.model_dump(mode="json"),
             "causes": [cause._asdict() for cause in causes],
-            "silent": list(observation.silent),
+            "silent": [one.code for one in observation.silent],
             **_for_staff(measurement),
         }
-        text = f"{wording.explain(measurement, decision, causes)} {by_content.note(measurement)}".strip()
+        advice = [*wording.advice_on(measurement, causes), *observation.silent]
         if decision.outcome == "passed":
-            if tier is not Tier.GRAPH and (why := why_unseen(measurement)) is not None:
-                return undecided(Outcome.UNVERIFIED, "ratio.not_seen", f"{text} {why}", tier=tier, details=details)
-            return passed("ratio.ok", text, tier=tier, details=details)
-        text = " ".join((text, *observation.silent[:_MOST_SILENT]))
-        if decision.outcome == "failed" and (why := by_content.softened(measurement, decision)) is not None:
-            return undecided(Outcome.INCONCLUSIVE, "ratio.inconclusive", f"{text} {why}", tier=tier, details=details)
+            if tier is not Tier.GRAPH and (doubt := unseen(measurement, decision)) is not None:
+                return undecided(Outcome.UNVERIFIED, "ratio.not_seen", doubt, tier=tier, details=details)
+            return passed("ratio.ok", wording.fast_enough(measurement, decision, advice), tier=tier, details=details)
         if decision.outcome == "failed":
-            return failed("ratio.too_low", text, tier=tier, details=details)
+            if (softer := by_content.softened(measurement, decision)) is not None:
+                return undecided(Outcome.INCONCLUSIVE, "ratio.inconclusive", softer, tier=tier, details=details)
+            return failed("ratio.too_low", wording.too_slow(measurement, decision, advice), tier=tier, details=details)
         if decision.reason is not None and measurement.host is not None:
-            text = f"{_weak_host(measurement.host)} {text}"
-            return undecided(Outcome.INCONCLUSIVE, f"ratio.{decision.reason}", text, tier=tier, details=details)
-        return undecided(Outcome.INCONCLUSIVE, "ratio.inconclusive", text, tier=tier, details=details)
+            told = wording.weak_host(measurement, decision, measurement.host)
+            return undecided(Outcome.INCONCLUSIVE, f"ratio.{decision.reason}", told, tier=tier, details=details)
+        told = wording.not_decided(measurement, decision, advice)
+        return undecided(Outcome.INCONCLUSIVE, "ratio.inconclusive", told, tier=tier, details=details)
 
 
 def _decision(measurement: Measurement, threshold: float) -> Decision | None:
@@ -156,13 +158,6 @@ def _decision(measurement: Measurement, threshold: float) -> Decision | None:
     ratios = [block.log_ratio for block in measurement.blocks if block.spoiled is None]
     decision = replay(ratios, measurement.plan, threshold, attempt=measurement.attempt)
     return None if decision is None else allow_for_host(decision, measurement.host, measurement.plan)
-
-
-def _weak_host(host: HostEffect) -> str:
-    return (
-        "The machine that graded you cannot show the effect: with the same job our own DALI graph delivered only "
-        f"{host.ratio:.2f} times the images of our own PyTorch loader there, so this is not counted as a failure."
-    )
 
 
 def _reached_a_look(decision: Decision | None, measurement: Measurement) -> bool:

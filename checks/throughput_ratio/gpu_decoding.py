@@ -4,7 +4,8 @@ The pixels say that images were decoded, not by whom: a DataLoader that is hande
 same ones. So a pass needs what the host saw of the GPU itself.
 """
 
-from grader_service.model.measurement import REFERENCES, Arm, GpuUse, Measurement
+from grader_service.model.feedback import Feedback, NextStep
+from grader_service.model.measurement import REFERENCES, Arm, Decision, GpuUse, Measurement
 
 MOVED_PERCENT = 0.2
 """Mean use of the JPEG engine, which NVML gives in whole percent: without decoding every sample is 0."""
@@ -14,27 +15,38 @@ _TIMES = 4.0
 """How much more it is than while our DataLoaders ran, whose windows show what else is on the GPU."""
 
 
-def why_unseen(measurement: Measurement) -> str | None:
+def unseen(measurement: Measurement, decision: Decision) -> Feedback | None:
     """Why a fast rate of the learner's own code is no pass, for the learner; None where the GPU decoded meanwhile."""
+    found = _unseen(measurement)
+    if found is None:
+        return None
+    seen, action = found
+    return Feedback(
+        outcome=f"Your own DALI code delivered {decision.ratio:.2f} times the images of the baseline, and it cannot be "
+        "told whether DALI decoded them.",
+        seen=seen,
+        next=NextStep(text=action),
+        numbers={"ratio": decision.ratio, "needed": decision.threshold},
+    )
+
+
+def _unseen(measurement: Measurement) -> tuple[str, str] | None:
     if measurement.device == "cpu":
-        return (
-            "A rehearsal has no GPU, so it cannot tell whether DALI decoded these images or something else did. An "
-            "official grading looks at the GPU meanwhile and can pass."
-        )
+        return "A rehearsal has no GPU that could be watched.", "Hand it in: an official grading can pass it."
     uses = {use.arm: use for use in (measurement.corroboration.uses if measurement.corroboration else ())}
     dali = uses.get(Arm.DALI)
     others = [uses[arm] for arm in REFERENCES if arm in uses and uses[arm].samples]
     if dali is None or not dali.samples or not others:
         return (
-            "The GPU could not be watched while your code was timed, so it cannot be told whether DALI decoded these "
-            "images. This is not your fault; hand it in again, or let a person look at it."
+            "The GPU could not be watched while your code was timed, which is not your fault.",
+            "Hand it in again, or let a person look at it.",
         )
     if _decoded(dali, others):
         return None
     return (
-        f"While your code was timed the GPU decoded no images ({_seen(dali)}), so it cannot be told that DALI decoded "
-        "them. Decode with fn.decoders.image(..., device='mixed') in build_dali_iterator, or build the pipeline from "
-        "fn.readers.file and other native operators, so that its graph can be run by the grader."
+        f"While your code was timed the GPU decoded no images ({_seen(dali)}).",
+        "Decode with fn.decoders.image(..., device='mixed') in build_dali_iterator, or build the pipeline from "
+        "fn.readers.file and other native operators.",
     )
 
 

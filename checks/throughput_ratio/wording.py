@@ -1,124 +1,140 @@
-"""Words for a measurement: what was seen, against what, and why it may differ from the learner's own figures."""
+"""Words for a measurement: what was measured, against what, and why it may differ from the learner's own figures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from checks.throughput_ratio.causes import CLEARLY_SLOWER, FAR_OFF, Cause
-from grader_service.model.measurement import REFERENCES, Arm, ClaimBesideMeasurement, Decision, Measurement
+from grader_service.model.feedback import Advice, Feedback, NextStep
+from grader_service.model.measurement import REFERENCES, Arm, ClaimBesideMeasurement, Decision, HostEffect, Measurement
 
-_MOST_CAUSES = 3
+_MOST_ADVICE = 4
 """More than that is not read."""
+NOTHING_COUNTED = "nothing is counted for or against you"
+AGAIN = "Hand it in again: it may be graded on a machine that can show more."
+_FASTER = NextStep(
+    text="Decode with device='mixed', let every later operator follow on the GPU, and give the pipeline more threads "
+    "and a larger batch:",
+    code='images = fn.decoders.image(jpegs, device="mixed")',
+)
 
 
-def explain(measurement: Measurement, decision: Decision, causes: Sequence[Cause] = ()) -> str:
-    """Result, interval, arms, claims, the first causes and the next step, for the learner.
-
-    Args:
-        measurement: arms and claims.
-        decision: the outcome of the test.
-        causes: see `causes.likely_causes`, the most telling first; each stands behind what it explains.
-    """
-    told = list(causes[:_MOST_CAUSES])
-    return " ".join(
-        part
-        for part in (
-            _result(measurement, decision),
-            _arms(measurement),
-            _baseline(measurement),
-            *_texts(told, "baseline"),
-            *(
-                part
-                for claim in measurement.claims
-                for part in (_claim(claim, explained=_has(told, claim.name)), *_texts(told, claim.name))
-            ),
-            *_texts(told, "batch"),
-            *_texts(told, "graph"),
-            "" if _has(told, "graph") and decision.outcome == "failed" else _next_step(decision),
-        )
-        if part
+def fast_enough(measurement: Measurement, decision: Decision, advice: Sequence[Advice]) -> Feedback:
+    """Feedback for a ratio that passes."""
+    return _feedback(
+        measurement, decision, f"{_delivered(decision)}, above the {decision.threshold:g} that is needed.", advice
     )
 
 
-def _texts(causes: Sequence[Cause], about: str) -> list[str]:
-    return [cause.text for cause in causes if cause.about == about]
+def too_slow(measurement: Measurement, decision: Decision, advice: Sequence[Advice]) -> Feedback:
+    """Feedback for a ratio that fails: the first advice on the graph is what to do next, where there is one."""
+    outcome = f"{_delivered(decision)}; more than {decision.threshold:g} is needed."
+    return _feedback(measurement, decision, outcome, advice, None if advice else _FASTER)
 
 
-def _has(causes: Sequence[Cause], about: str) -> bool:
-    return any(cause.about == about for cause in causes)
+def not_decided(measurement: Measurement, decision: Decision, advice: Sequence[Advice]) -> Feedback:
+    """Feedback where the blocks do not allow a decision."""
+    interval, needed = decision.interval, decision.threshold
+    side = "on both sides of"
+    if not interval.low <= needed <= interval.high:
+        side = (
+            f"{'above' if interval.low > needed else 'below'} it, but too unsure for a grade to rest on them, against"
+        )
+    outcome = f"The measurement does not allow a decision, so {NOTHING_COUNTED}."
+    seen = f"{_delivered(decision)}, and the blocks lie {side} the {needed:g} that is needed."
+    action = NextStep(text="Hand it in again, or make the difference larger.")
+    return _feedback(measurement, decision, outcome, advice, action, seen)
 
 
-def _result(measurement: Measurement, decision: Decision) -> str:
+def weak_host(measurement: Measurement, decision: Decision, host: HostEffect) -> Feedback:
+    """Feedback where nobody could have passed on the machine."""
+    outcome = f"The machine that graded you cannot show the effect, so {NOTHING_COUNTED}."
+    seen = (
+        f"With the same job our own DALI graph delivered only {host.ratio:.2f} times the images of our own PyTorch "
+        f"loader there. {_delivered(decision)}."
+    )
+    return _feedback(measurement, decision, outcome, (), NextStep(text=AGAIN), seen)
+
+
+def unsteady_host(why: str) -> Feedback:
+    """Feedback where the machine was disturbed."""
+    return Feedback(
+        outcome=f"The machine that graded you was too busy to time anything, so {NOTHING_COUNTED}.",
+        seen=f"{why[:1].upper()}{why[1:]}.",
+        next=NextStep(text="Hand it in again."),
+    )
+
+
+def advice_on(measurement: Measurement, causes: Iterable[Cause]) -> list[Advice]:
+    """What may explain the rates, the most telling first; then what is to be known of the baseline and the claims."""
+    told = list(causes)
+    found = [Advice(code=f"advice.{cause.code}", text=cause.text, next=cause.action) for cause in told]
+    explained = {cause.about for cause in told}
+    found += _baseline(measurement)
+    found += [one for claim in measurement.claims if claim.name not in explained for one in _claim(claim)]
+    return found[:_MOST_ADVICE]
+
+
+def _feedback(
+    measurement: Measurement,
+    decision: Decision,
+    outcome: str,
+    advice: Sequence[Advice],
+    action: NextStep | None = None,
+    seen: str = "",
+) -> Feedback:
     interval = decision.interval
-    open_still = f"which neither shows nor rules out a ratio above {decision.threshold:g}"
-    if not interval.low <= decision.threshold <= interval.high:
-        # A grade allows less error than this interval does.
-        open_still = (
-            f"which points {'above' if interval.low > decision.threshold else 'below'} {decision.threshold:g}, but the "
-            "blocks are too few, or differ too much from each other, for a grade to rest on them"
-        )
-    verb = {
-        "passed": f"which is above {decision.threshold:g}",
-        "failed": f"which is not above {decision.threshold:g}",
-        "inconclusive": open_still,
-    }["failed" if decision.reason is not None else decision.outcome]
-    return (
-        f"On {measurement.images} held-out JPEGs DALI delivered {decision.ratio:.2f} times the images of the baseline "
-        f"({interval.confidence:.0%} interval {interval.low:.2f} to {interval.high:.2f}, "
-        f"{decision.blocks_used} blocks), {verb}."
+    rates = {f"{arm.arm.value}_images_per_s": arm.images_per_s for arm in measurement.arms if arm.images_per_s}
+    return Feedback(
+        outcome=outcome,
+        seen=seen or _interval(decision, measurement.images),
+        next=action,
+        advice=tuple(advice),
+        numbers={
+            "ratio": decision.ratio,
+            "low": interval.low,
+            "high": interval.high,
+            "needed": decision.threshold,
+            "blocks": decision.blocks_used,
+            **rates,
+        },
     )
 
 
-def _arms(measurement: Measurement) -> str:
-    names = {
-        Arm.DALI: "your DALI graph" if measurement.tier == "A" else "your DALI code",
-        Arm.LEARNER: "your DataLoader",
-        Arm.DECLARED: "our reference DataLoader at your settings",
-        Arm.FAIR: "our reference DataLoader at fair settings",
-    }
-    parts = [f"{names[a.arm]} {a.images_per_s:,.0f}" for a in measurement.arms if a.images_per_s is not None]
-    return f"Images per second: {', '.join(parts)}." if parts else ""
+def _delivered(decision: Decision) -> str:
+    return f"DALI delivered {decision.ratio:.2f} times the images of the baseline"
 
 
-def _baseline(measurement: Measurement) -> str:
+def _interval(decision: Decision, images: int) -> str:
+    found = decision.interval
+    return (
+        f"{found.confidence:.0%} interval {found.low:.2f} to {found.high:.2f}, from {decision.blocks_used} blocks on "
+        f"{images} held-out JPEGs."
+    )
+
+
+def _baseline(measurement: Measurement) -> list[Advice]:
     own = next((arm for arm in measurement.arms if arm.arm is Arm.LEARNER), None)
     if own is None or own.images_per_s is None:
         why = own.notes[0] if own is not None and own.notes else "no DataLoader was found"
-        return f"Your own DataLoader was not timed ({why}), so the reference stands in for it."
+        text = f"Your own DataLoader was not timed ({why}), so our reference was the baseline."
+        return [Advice(code="advice.baseline_not_timed", text=text, next="Keep the DataLoader in a variable.")]
     best = max((arm.images_per_s or 0.0 for arm in measurement.arms if arm.arm in REFERENCES), default=0.0)
-    if own.images_per_s < CLEARLY_SLOWER * best:
-        return (
-            f"Your DataLoader reaches {own.images_per_s / best:.0%} of our reference loader with the same job, so the "
-            "ratio was taken against the reference."
-        )
-    return ""
+    if own.images_per_s >= CLEARLY_SLOWER * best:
+        return []
+    text = f"Your DataLoader reaches {own.images_per_s / best:.0%} of our reference, which was the baseline therefore."
+    return [Advice(code="advice.baseline_slow", text=text)]
 
 
-def _claim(claim: ClaimBesideMeasurement, *, explained: bool) -> str:
+def _claim(claim: ClaimBesideMeasurement) -> list[Advice]:
     if claim.claimed is None or claim.measured is None or claim.claimed <= 0:
-        return ""
-    text = f"Your `{claim.name}` says {claim.claimed:,.0f} images/s; we measured {claim.measured:,.0f}"
+        return []
     factor = claim.claimed / claim.measured
-    if explained:
-        return f"{text}."
-    if factor > FAR_OFF and claim.name == "dali_throughput":
-        text += (
-            ": in a short benchmark the iterator's first batches are already decoded when the clock starts, so time a "
-            "hundred batches or more after a warm-up"
-        )
-    elif factor > FAR_OFF:
-        text += ": check that whole batches are counted once and that the GPU copy is inside the timed part"
-    elif factor < 1 / FAR_OFF:
-        text += ": starting workers or building the pipeline inside the timed part makes a short benchmark look slow"
-    return text + "."
-
-
-def _next_step(decision: Decision) -> str:
-    if decision.outcome == "passed":
-        return ""
-    if decision.reason is not None:
-        return "Hand it in again: it may be graded on a machine that can show more."
-    if decision.outcome == "inconclusive":
-        return "This is not counted as a failure; hand it in again, or make the difference larger."
-    return (
-        "To gain speed decode with device='mixed', let every later operator follow on the GPU, give the pipeline more "
-        "threads and a larger batch, and leave out resizes that run before a crop."
-    )
+    if 1 / FAR_OFF <= factor <= FAR_OFF:
+        return []
+    if factor < 1:
+        action = "Start workers and build the pipeline before the clock starts."
+    elif claim.name == "dali_throughput":
+        action = "Time a hundred batches or more, after a warm-up: the first ones are decoded ahead."
+    else:
+        action = "Count each batch once, and keep the copy to the GPU inside the timed part."
+    text = f"Your `{claim.name}` says {claim.claimed:,.0f} images/s; we measured {claim.measured:,.0f}."
+    return [Advice(code=f"advice.{claim.name}_off", text=text, next=action)]

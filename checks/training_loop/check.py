@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 from checks.api import API_VERSION, CheckResult, failed, passed
 from checks.codes import LEARNER_PROBE, NEEDS_GPU, common
 from checks.probing import read_probe
-from checks.stopped import missing, no_evidence
+from checks.stopped import absent, missing, not_reached
 from checks.training_loop.trend import Trend, trend_of
 from grader_service.model.base import Count, ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
@@ -155,10 +155,10 @@ class TrainingLoopCheck:
         """See `checks.api.Check.observe`."""
         discovery = evidence.discovery
         if discovery is None:
-            return no_evidence(evidence, "training")
+            return not_reached()
         seen = read_probe(evidence, "training", "training_loop", Observation)
         if isinstance(seen, Observation) and seen.losses is None:
-            return missing(discovery, "training", "losses", _HOLDS, code="training.no_losses")
+            return missing(absent(discovery, "losses"), "training", _HOLDS, code="training.no_losses")
         return seen
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:

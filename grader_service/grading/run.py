@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from grader_service import __version__
@@ -25,7 +25,7 @@ from grader_service.held_out.plan import new_seed
 from grader_service.host import Gpu, host_facts
 from grader_service.ingest.artifact import Artifact, prepare
 from grader_service.ingest.room import require_room
-from grader_service.model.evidence import Discovery, Evidence, Need, RunRecord, Scan
+from grader_service.model.evidence import MAX_OUTPUT, Discovery, Evidence, Need, RunRecord, Scan
 from grader_service.model.lab import LabSpec
 from grader_service.model.probe import ProbeTask
 from sandbox.api import RunSpace, SandboxRunner
@@ -120,7 +120,10 @@ def execute(
         clock.start("learner", "running the submission, top to bottom")
         since = time.monotonic()
         found = learner.discover(crew.learner, prepared, space.paths, lab.limits, device)
-        output = Scrubber(space.paths).tail(crew.learner.output())  # what it prints later is not of this run
+        scrubber = Scrubber(space.paths)
+        output = scrubber.text(crew.learner.output())[-MAX_OUTPUT:]  # what it prints later is not of this run
+        if not isinstance(found, Stopped):
+            found = replace(found, discovery=scrubber.discovery(found.discovery))
         seed = new_seed()
         seen: dict[str, Any] = {}
         versions: dict[str, str] = {}

@@ -16,6 +16,8 @@ from grader_service.model.lab import LabRef
 from grader_service.model.measurement import Measurement
 from grader_service.model.place import Place
 
+MAX_OUTPUT = 8000
+"""Characters of a learner's output that are kept."""
 EVIDENCE_SCHEMA = "grader.evidence/v1"
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]
 """A lower-case reason word."""
