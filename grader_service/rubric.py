@@ -89,6 +89,7 @@ def step_verdict(step: LabStep, checks: Sequence[CheckVerdict]) -> StepVerdict:
     counted = [check for check in mine if check in needed or check.score is not None]
     return StepVerdict(
         id=step.id,
+        title=step.title,
         outcome=worst(map(weight, needed)),
         score=total([check.score for check in counted]),
         max_score=sum(check.max_score for check in counted),

@@ -1,12 +1,15 @@
 """A verdict on a terminal. Text that came from a learner is shown as text, never as markup."""
 
 from rich.console import Console
-from rich.panel import Panel
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from grader_service.cli.output import table_of
-from grader_service.model.verdict import Mode, Outcome, Status, Verdict
+from grader_service.model.feedback import Feedback, Severity
+from grader_service.model.place import Place
+from grader_service.model.run_report import RunEnding, RunReport
+from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Verdict
 
 _COLOURS = {
     "passed": "green",
@@ -17,49 +20,123 @@ _COLOURS = {
     "rejected": "red",
     "error": "magenta",
 }
+_MARKS = {"passed": "✓", "failed": "✗", "inconclusive": "≈", "unverified": "?", "skipped": "–", "error": "!"}
+_SIGNS = {Severity.WARNING: ("!", "yellow"), Severity.NOTE: ("·", "bright_black")}
 
 
-def show_verdict(console: Console, verdict: Verdict) -> None:
-    """Status, one row per check, and the feedback of each."""
-    title = Text()
-    title.append(verdict.status.value.upper(), style=f"bold {_COLOURS[verdict.status.value]}")
-    score = "no score" if verdict.score is None else f"{verdict.score:g} of {verdict.max_score:g} points"
-    title.append(f"   {score}   {verdict.lab}")
-    if verdict.mode is Mode.REHEARSAL:
-        title.append("   rehearsal: complete, but not a grade", style="italic")
-    console.print(Panel(title, border_style=_COLOURS[verdict.status.value]))
+def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False) -> None:
+    """What stopped the run if anything did, the steps, and of each check that is open what to do.
+
+    Args:
+        console: to print on.
+        verdict: to show.
+        for_staff: with codes, tiers and the rates of all arms.
+    """
+    if verdict.run is not None and verdict.run.state is not RunEnding.COMPLETED:
+        _show_run(console, verdict.run)
+    _show_status(console, verdict)
     if not verdict.checks:
         console.print(Text(verdict.feedback))
         return
-    table = table_of("step", "check", "outcome", "points", "tier", "code", overflow="ellipsis")
+    _show_steps(console, verdict)
     for check in verdict.checks:
-        points = "–" if check.score is None else f"{check.score:g}/{check.max_score:g}"
+        if check.outcome is not Outcome.SKIPPED:
+            _show_check(console, check, for_staff=for_staff)
+    if for_staff:
+        _show_arms(console, verdict)
+    if not verdict.steps and verdict.feedback:
+        console.print(Text(f"\n{verdict.feedback}", style="magenta"))
+
+
+def _show_run(console: Console, run: RunReport) -> None:
+    console.print(Text(f"✗ {run.outcome}", style="bold red"))
+    for place in filter(None, (run.place, run.cause_place)):
+        console.print(_source(place))
+    if run.remedy:
+        console.print(_action(run.remedy))
+    if run.output_tail:
+        console.print(Text("\n  The last that it printed:", style="dim"))
+        console.print(_indented(run.output_tail, "dim"))
+    console.print()
+
+
+def _show_status(console: Console, verdict: Verdict) -> None:
+    line = Text(verdict.status.value.upper(), style=f"bold {_COLOURS[verdict.status.value]}")
+    score = "no score" if verdict.score is None else f"{verdict.score:g} of {verdict.max_score:g} points"
+    line.append(f"   {score}   {verdict.lab_title or verdict.lab}", style="default")
+    if verdict.mode is Mode.REHEARSAL:
+        line.append("   rehearsal: complete, but not a grade", style="italic")
+    console.print(line)
+
+
+def _show_steps(console: Console, verdict: Verdict) -> None:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for step in verdict.steps:
+        outcome = step.outcome.value
+        points = "–" if step.score is None else f"{step.score:g}"
         table.add_row(
-            check.step,
-            check.id,
-            Text(check.outcome.value, style=_COLOURS[check.outcome.value]),
-            points,
-            check.tier.value if check.tier else "",
-            check.code,
+            Text(f"{_MARKS[outcome]} {outcome}", style=_COLOURS[outcome]),
+            f"{points} of {step.max_score:g}",
+            Text(step.title or step.id),
         )
     console.print(table)
-    for check in verdict.checks:
-        mark = "✓" if check.outcome is Outcome.PASSED else "✗" if check.outcome is Outcome.FAILED else "?"
-        line = Text(f"\n{mark} ", style=_COLOURS[check.outcome.value])
-        line.append(check.feedback, style="default")
-        console.print(line)
-    _show_arms(console, verdict)
-    if verdict.status is Status.ERROR:
-        console.print(Text(f"\n{verdict.feedback}", style="magenta"))
+
+
+def _show_check(console: Console, check: CheckVerdict, *, for_staff: bool) -> None:
+    told, passed = check.told, check.outcome is Outcome.PASSED
+    line = Text(f"\n{_MARKS[check.outcome.value]} ", style=_COLOURS[check.outcome.value])
+    line.append(told.outcome, style="default" if passed else "bold")
+    if for_staff:
+        tier = f", tier {check.tier.value}" if check.tier else ""
+        line.append(f"   {check.step}, {check.id} {check.version}: {check.code}{tier}", style="dim")
+    console.print(line)
+    seen = " ".join(filter(None, (told.seen, told.wanted)))
+    if seen:
+        console.print(Padding(Text(seen, style="dim" if passed else "default"), (0, 0, 0, 2)))
+    _show_next(console, told)
+
+
+def _show_next(console: Console, told: Feedback) -> None:
+    if told.next is not None:
+        if told.next.place is not None:
+            console.print(_source(told.next.place))
+        console.print(_action(told.next.text))
+        if told.next.code:
+            console.print(_indented(told.next.code, "cyan"))
+    for advice in told.advice:
+        sign, colour = _SIGNS[advice.severity]
+        line = Text(f"{sign} ", style=colour)
+        line.append(" ".join(filter(None, (advice.text, advice.next))), style="default")
+        console.print(Padding(line, (0, 0, 0, 2)))
+
+
+def _action(text: str) -> Padding:
+    line = Text("→ ", style="bold")
+    line.append(text, style="default")
+    return Padding(line, (0, 0, 0, 2))
+
+
+def _source(place: Place) -> Padding:
+    """The line with those around it, as in an editor."""
+    lines = place.context or ((place.source,) if place.source else ())
+    first = place.context_from if place.context else place.line
+    shown = Text(f"{place.where}\n", style="dim")
+    for number, source in enumerate(lines, first):
+        here = number == place.line
+        shown.append(f"{'>' if here else ' '} {number:>4} │ {source}\n", style="default" if here else "dim")
+    shown.rstrip()
+    return Padding(shown, (0, 0, 0, 2))
+
+
+def _indented(text: str, style: str) -> Padding:
+    return Padding(Text(text, style=style), (0, 0, 0, 4))
 
 
 def _show_arms(console: Console, verdict: Verdict) -> None:
     measurement = verdict.measurement
     if measurement is None or not measurement.arms:
         return
-    table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
-    for heading, justify in (("arm", "left"), ("images/s", "right"), ("range", "right")):
-        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    table = table_of("arm", "images/s", "range")
     for arm in measurement.arms:
         if arm.images_per_s is not None:
             table.add_row(arm.arm.value, f"{arm.images_per_s:,.0f}", f"{arm.low:,.0f} – {arm.high:,.0f}")

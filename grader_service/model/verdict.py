@@ -104,6 +104,8 @@ class StepVerdict(Frozen):
     """One step's part of the verdict."""
 
     id: Identifier
+    title: ShortText | None = None
+    """As the lab gives it."""
     outcome: Outcome
     score: Annotated[float, Field(ge=0)] | None
     max_score: Annotated[float, Field(gt=0)]
@@ -162,6 +164,8 @@ class Verdict(Frozen):
     submission_id: Identifier
     run_id: Identifier
     lab: Identifier
+    lab_title: ShortText | None = None
+    """As the lab gives it; null where that is not known."""
     learner: ShortText | None
     cohort: ShortText | None
     mode: Mode

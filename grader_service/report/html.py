@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from grader_service.model.run_report import RunEnding
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, StepVerdict, Verdict
 from grader_service.report import deciding, delivered, formats, words
+from grader_service.report.changes import Attempt, since
 from grader_service.report.plots import rate_plot, ratio_plot
 from grader_service.report.shown import Shown, shown
 
@@ -26,15 +29,37 @@ class Section:
     """Null when a check names a step that the verdict does not list."""
     checks: tuple[CheckVerdict, ...]
 
+    @property
+    def reached(self) -> bool:
+        """Whether the run got far enough for any of its checks to look."""
+        return not self.checks or any(check.outcome is not Outcome.SKIPPED for check in self.checks)
 
-def render_report(verdict: Verdict) -> str:
-    """The page; the same text whenever the same verdict is rendered."""
+
+class Audience(StrEnum):
+    """Who reads a page."""
+
+    LEARNER = "learner"
+    STAFF = "staff"
+    """With codes, details, provenance, and the seed of the held-out images."""
+
+
+def render_report(verdict: Verdict, audience: Audience = Audience.LEARNER, attempt: Attempt | None = None) -> str:
+    """The page; the same text whenever the same verdict is rendered.
+
+    Args:
+        verdict: to show.
+        audience: who reads it.
+        attempt: which one it is, and what came of the one before, where that is known.
+    """
     seen = shown(verdict)
     return (
         _environment()
-        .get_template("report.html.j2")
+        .get_template(f"{audience.value}.html.j2")
         .render(
             verdict=verdict,
+            attempt=attempt,
+            changes=since(attempt.earlier, verdict) if attempt is not None and attempt.earlier is not None else (),
+            stopped=verdict.run is not None and verdict.run.state is not RunEnding.COMPLETED,
             rehearsal=verdict.mode is Mode.REHEARSAL,
             summary=_summary(verdict),
             sections=_sections(verdict),
@@ -110,7 +135,7 @@ def _sections(verdict: Verdict) -> list[Section]:
     return [
         Section(
             anchor=f"step-{number}",
-            name=words.title(step_id),
+            name=(step.title if step is not None else None) or words.title(step_id),
             step=step,
             checks=tuple(check for check in verdict.checks if check.step == step_id),
         )
