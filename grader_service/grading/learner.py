@@ -17,8 +17,10 @@ from sandbox.api import GuestPaths, Pod
 
 START_S = 120.0
 """For copying the submission's files into the workspace."""
+STOP_S = 20.0
+"""Beyond the learner's own time, for the soft stop."""
 COLLECT_S = 60.0
-"""Beyond the learner's own time: the soft stop, then reading the namespace."""
+"""For reading the namespace, however the learner's own objects answer."""
 PREPARE_LOADER_S = 180.0
 
 
@@ -26,6 +28,12 @@ class Started(Wire):
     """The learner's first line is about to run."""
 
     kind: Literal["started"]
+
+
+class Ran(Wire):
+    """The learner's code has ended, or was stopped."""
+
+    kind: Literal["ran"]
 
 
 class Discovered(Wire):
@@ -75,7 +83,10 @@ def discover(
         record = pod.end()
         said = record.log_tail.strip().splitlines()[-1:] or [record.detail]
         raise SandboxUnavailable(f"a learner's pod ended before the submission ran: {started.ending.value}, {said[0]}")
-    message = hear(pod, limits.learner_timeout_s + COLLECT_S)
+    message = hear(pod, limits.learner_timeout_s + STOP_S)
+    if isinstance(ran := parse(pod, message, Ran), Stopped):
+        return ran
+    message = hear(pod, COLLECT_S)
     if isinstance(message, Stopped):
         return message
     answer = parse(pod, message, Discovered)

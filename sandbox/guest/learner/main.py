@@ -5,7 +5,6 @@ import importlib
 import os
 import sys
 import tempfile
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +12,7 @@ from .. import delivery
 from ..channel import Link
 from ..probes import running
 from ..probes.learner_context import LearnerContext, dataset_dir_of
-from . import coerce, dali_arm, execution, import_hooks, loader_arm, notebook_shell, observe, rehearsal
+from . import coerce, dali_arm, deadline, execution, import_hooks, loader_arm, notebook_shell, observe, rehearsal
 from .graphs import Recorder
 
 
@@ -47,8 +46,11 @@ def run(link: Link) -> None:
     def conclude(outcome: execution.Run, module: ModuleType) -> None:
         if os.getpid() != own_process:
             exit_now(outcome.exit_code or 0)  # a child that the learner's code forked and let run on to here
-        loaders = observe.live_loaders(module)
-        _report(send, outcome, module, recorder, loaders, rehearse=rehearse)
+        send("ran")
+        with deadline.impatient((source.root + os.sep, cell_folder + os.sep)):
+            loaders = observe.live_loaders(module)
+            found, graphs = _findings(outcome, module, recorder, loaders, rehearse=rehearse)
+        send("discovered", b"".join(graphs), discovery=found, graph_sizes=[len(graph) for graph in graphs])
         _serve(link, module, loaders, recorder, request)
         exit_now(0)
 
@@ -71,36 +73,32 @@ def import_ahead(names: str) -> None:
             importlib.import_module(name)
 
 
-def _report(
-    send: Callable[..., None],
+def _findings(
     outcome: execution.Run,
     module: ModuleType,
     recorder: Recorder,
     loaders: list[tuple[str, Any]],
     *,
     rehearse: bool,
-) -> None:
+) -> tuple[dict[str, Any], list[bytes]]:
+    """A `Discovery`, and the graphs that belong to it."""
     facts = observe.namespace_facts(module)
     pipelines, graphs = observe.pipelines(module, recorder)
-    send(
-        "discovered",
-        b"".join(graphs),
-        discovery={
-            **facts,
-            "ran": outcome.ran,
-            "duration_s": outcome.duration_s,
-            "exception": outcome.exception,
-            "exit_code": outcome.exit_code,
-            "loaders": [observe.loader_facts(*pair) for pair in loaders[: observe.MAX_LOADERS]],
-            "pipelines": pipelines,
-            "dynamic_mode": observe.uses_dynamic_mode(),
-            "needs_gpu": observe.needs_gpu(outcome.exception) if rehearse else "",
-            "versions": observe.versions(),
-            "notes": outcome.notes[:32],
-            "names": observe.names(module),
-        },
-        graph_sizes=[len(graph) for graph in graphs],
-    )
+    found = {
+        **facts,
+        "ran": outcome.ran,
+        "duration_s": outcome.duration_s,
+        "exception": outcome.exception,
+        "exit_code": outcome.exit_code,
+        "loaders": [observe.loader_facts(*pair) for pair in loaders[: observe.MAX_LOADERS]],
+        "pipelines": pipelines,
+        "dynamic_mode": observe.uses_dynamic_mode(),
+        "needs_gpu": observe.needs_gpu(outcome.exception) if rehearse else "",
+        "versions": observe.versions(),
+        "notes": outcome.notes[:32],
+        "names": observe.names(module),
+    }
+    return found, graphs
 
 
 def _serve(

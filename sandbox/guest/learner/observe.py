@@ -65,7 +65,7 @@ def names(module: ModuleType) -> list[dict[str, Any]]:
 def _kind(value: Any) -> tuple[str, int | None, str]:
     """What a value may be taken for, how much is in it, and how it is shown; an empty word for anything else."""
     try:
-        if coerce.is_a(value, str) and "\n" not in value[:4096] or coerce.is_a(value, pathlib.PurePath):
+        if (coerce.is_a(value, str) and "\n" not in value[:4096]) or coerce.is_a(value, pathlib.PurePath):
             folder = coerce.path(value)["path"]
             if folder is not None and os.path.isdir(folder) and (count := _jpegs(folder)):
                 return "folder", count, coerce.text(value, 100)
