@@ -9,6 +9,7 @@ mean and std) is said by `checks.throughput_ratio.causes` and not repeated here.
 import math
 import re
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 from statistics import median
 
 from checks.diagnosis.matching import fill
@@ -61,6 +62,7 @@ def _all(evidence: Evidence, discovery: Discovery) -> Found:
     yield from _pipelines(discovery, driven)
     if loader is not None:
         yield from _loader(evidence, loader)
+        yield from _folders(evidence, discovery, loader)
         yield from _transform(evidence, loader.transform)
     if loader is not None and dali is not None:
         yield from _both(loader, dali)
@@ -96,9 +98,26 @@ def _loader(evidence: Evidence, loader: LoaderFacts) -> Found:
     cpus = evidence.run.host.get("cpus_per_arm")
     if isinstance(cpus, int) and 0 < cpus < loader.num_workers:
         yield "more_workers_than_cores", {"workers": str(loader.num_workers), "cpus": str(cpus)}
+
+
+def _folders(evidence: Evidence, discovery: Discovery, loader: LoaderFacts) -> Found:
+    """Other images on one side; where either side reads a part of a folder, the other may read the same part."""
+    own = loader.dataset_root
+    readers = [pipeline.reader_root for pipeline in discovery.pipelines if pipeline.reader_root]
+    if own and readers and not any(_within(reader, own) or _within(own, reader) for reader in readers):
+        yield "different_folders", {"loader": own, "dali": readers[0]}
+        return
+    whole = discovery.dataset_dir.path or ""
+    if any(folder != whole and _within(folder, whole) for folder in readers or [own]):
+        return
     files = 0 if loader.dataset_type in IN_MEMORY else _scanned(evidence)
     if files and loader.dataset_length and loader.dataset_length != files:
         yield "different_data", {"loader": str(loader.dataset_length), "files": str(files)}
+
+
+def _within(folder: str, other: str) -> bool:
+    """Whether one folder is the other or lies below it, by their names."""
+    return PurePosixPath(folder).is_relative_to(other)
 
 
 def _scanned(evidence: Evidence) -> int:
@@ -124,7 +143,7 @@ def _both(loader: LoaderFacts, dali: PipelineFacts) -> Found:
     if loader.batch_size and dali.batch_size and loader.batch_size != dali.batch_size:
         yield "batch_sizes_of_both_sides", {"loader": str(loader.batch_size), "dali": str(dali.batch_size)}
     lost = (loader.dataset_length or 0) % loader.batch_size if loader.batch_size else 0
-    if loader.drop_last and lost:
+    if loader.drop_last and lost and dali.last_batch != "DROP":
         yield "drop_last_on_one_side", {"lost": str(lost), "images": str(loader.dataset_length)}
 
 

@@ -12,11 +12,18 @@ from checks.epoch_coverage.order import Order, OrderedGraph
 from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
+from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome, Tier
 
 _WORD = "epoch"
 _EPOCHS = 2
 _POLICIES = ("FILL", "PARTIAL", "DROP")
+_NAMED = 'fn.readers.file(..., name="Reader")\nDALIGenericIterator(..., reader_name="Reader")'
+_PADDED = "fn.readers.file(..., pad_last_batch=True)"
+_ITERATOR = (
+    'dali_iter = DALIGenericIterator(pipe, ["data", "label"], reader_name="Reader", auto_reset=True,\n'
+    "                                last_batch_policy=LastBatchPolicy.PARTIAL)"
+)
 
 
 class Params(Wire):
@@ -74,7 +81,7 @@ class EpochCoverageCheck:
     """
 
     id: ClassVar[str] = "epoch_coverage"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Every file once per epoch"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
@@ -114,21 +121,16 @@ class EpochCoverageCheck:
             return undecided(
                 Outcome.UNVERIFIED,
                 f"{_WORD}.no_iterator",
-                f"No DALI iterator belongs to `{graph.name}`, so it is not known where an epoch ends. Wrap the "
-                "pipeline "
-                "in DALIGenericIterator(..., reader_name=...) and keep it in a variable.",
+                Feedback(
+                    outcome=f"No DALI iterator was found around `{graph.name}`, so where its epochs end is not known.",
+                    next=NextStep(text="Wrap the pipeline, and keep the iterator in a variable:", code=_ITERATOR),
+                ),
             )
         problem = _settings_problem(graph, iterator)
         if problem is not None:
             return problem
         if any(stream is None for stream in graph.streams) or not graph.streams:
-            return undecided(
-                Outcome.UNVERIFIED,
-                f"{_WORD}.no_numbers",
-                f"The images of `{graph.name}` cannot be told apart: its labels are changed and its pictures too much. "
-                "Return the reader's labels from the pipeline.",
-                tier=Tier.GRAPH,
-            )
+            return undecided(Outcome.UNVERIFIED, f"{_WORD}.no_numbers", graph.not_told_apart, tier=Tier.GRAPH)
         return _judge(observation.order, graph, iterator, params)
 
 
@@ -138,23 +140,30 @@ def _settings_problem(graph: OrderedGraph, iterator: Iterator) -> CheckResult | 
     if not iterator.reader_name and not by_size:
         return failed(
             f"{_WORD}.endless",
-            f"`{graph.name}` has neither reader_name nor size, so it never ends: len() is 0 and a loop over it "
-            "runs for "
-            f'ever. Give the reader a name (name="Reader") and the iterator reader_name="Reader".',
+            Feedback(
+                outcome=f"`{graph.name}` has neither reader_name nor size, so a loop over it never ends.",
+                next=NextStep(text="Name the reader in both places:", place=graph.place, code=_NAMED),
+            ),
         )
     if iterator.policy not in _POLICIES or iterator.pipelines < 1:
         return undecided(
             Outcome.UNVERIFIED,
             f"{_WORD}.policy_unknown",
-            f"What `{graph.name}` does with the last batch could not be read. Leave DALI's iterators as they are.",
+            Feedback(
+                outcome=f"What `{graph.name}` does with the last batch of an epoch could not be read.",
+                next=NextStep(text="Leave DALI's iterator classes as they are, and hand it in again."),
+            ),
         )
     if not iterator.reader_name and by_size and iterator.epoch_size is not None:
         wanted = -(-iterator.epoch_size // graph.shard_count) * max(1, iterator.pipelines)
         if iterator.size not in (wanted, iterator.epoch_size // graph.shard_count * max(1, iterator.pipelines)):
             return failed(
                 f"{_WORD}.wrong_size",
-                f"`{graph.name}` has size={iterator.size}, but its reader gives {wanted} images per epoch"
-                f'{graph.where}. Use reader_name="Reader" instead of a size, so that both always agree.',
+                Feedback(
+                    outcome=f"`{graph.name}` has size={iterator.size}, but its reader gives {wanted} images per epoch.",
+                    next=NextStep(text="Use the reader's name in place of a size:", place=graph.place, code=_NAMED),
+                    numbers={"size": iterator.size or 0, "images": wanted},
+                ),
             )
     return None
 
@@ -163,46 +172,56 @@ def _judge(order: Order, graph: OrderedGraph, iterator: Iterator, params: Params
     policy = cast("Policy", iterator.policy)
     settings = Settings(policy, bool(iterator.reader_name), iterator.padded)
     if params.policy in ("partial", "drop", "fill") and params.policy != policy.lower():
+        wanted = f"LastBatchPolicy.{params.policy.upper()}"
         return failed(
             f"{_WORD}.wrong_policy",
-            f"`{graph.name}` ends its epochs with LastBatchPolicy.{policy}; "
-            f"LastBatchPolicy.{params.policy.upper()} was "
-            "wanted. Set last_batch_policy of the iterator"
-            + (", and give it reader_name or size, without which the policy is not used." if policy == "FILL" else "."),
+            Feedback(
+                outcome=f"`{graph.name}` ends its epochs by LastBatchPolicy.{policy}; this lab wants {wanted}.",
+                next=NextStep(text="Set the policy of the iterator:", code=f"last_batch_policy={wanted}"),
+            ),
         )
     files, delivered = _delivered(order, graph, settings)
     if delivered is None:
-        return undecided(
-            Outcome.UNVERIFIED,
-            f"{_WORD}.no_numbers",
-            f"`{graph.name}` has {graph.shard_count} shards, of which not every one could be looked at. "
-            f"{graph.problem}".strip(),
-            tier=Tier.GRAPH,
-        )
-    missing = _missing(files, delivered)
+        return undecided(Outcome.UNVERIFIED, f"{_WORD}.no_numbers", _not_whole(graph), tier=Tier.GRAPH)
+    missing = [len(one) for one in _missing(files, delivered)]
     repeats = [len(epoch) - len(set(epoch)) for epoch in delivered]
     details = {
         "graph": graph.name, "files": files, "batch_size": order.batch_size, "policy": policy,
-        "delivered": [len(epoch) for epoch in delivered], "missing": [len(one) for one in missing], "repeats": repeats,
+        "delivered": [len(epoch) for epoch in delivered], "missing": missing, "repeats": repeats,
         "iterator": iterator.model_dump(mode="json"),
     }  # fmt: skip
-    shown = " and ".join(f"{len(epoch)} images in epoch {number + 1}" for number, epoch in enumerate(delivered))
-    seen = (
-        f"With {files} numbered files in batches of {order.batch_size}, `{graph.name}` (LastBatchPolicy.{policy}"
-        f"{', pad_last_batch=True' if graph.flag('pad_last_batch') else ''}) delivers {shown}"
+    told = Feedback(
+        outcome=f"`{graph.name}` ends its epochs by LastBatchPolicy.{policy}, as this lab wants.",
+        seen=f"The grader ran it on {files} numbered files in batches of {order.batch_size}: "
+        f"{' and '.join(str(len(epoch)) for epoch in delivered)} images came in two epochs.",
+        numbers={"files": files, "missing": max(missing), "repeats": max(repeats)},
     )
     if params.policy == "fill" or (params.policy == "drop" and not any(repeats)):
-        return passed(f"{_WORD}.ok", f"{seen}; LastBatchPolicy.{policy} was wanted.", details=details)
-    if any(missing) and not (policy == "FILL" and any(repeats)):
-        return _files_missing(graph, policy, seen, [len(one) for one in missing], details)
+        return passed(f"{_WORD}.ok", told, details=details)
+    if any(missing) and params.policy != "drop" and not (policy == "FILL" and any(repeats)):
+        code, changes = _files_missing(graph, policy, f"{max(missing)} of {files} files")
+        return failed(code, told.model_copy(update=changes), details=details)
     if any(repeats) and params.policy != "covers":
-        return failed(
-            f"{_WORD}.repeats",
-            f"{seen}: {max(repeats)} of them come twice{graph.where}. Count or train on every file once: use "
-            "last_batch_policy=LastBatchPolicy.PARTIAL in the iterator and pad_last_batch=True in the reader.",
-            details=details,
-        )
-    return passed(f"{_WORD}.ok", f"{seen}: every file{'' if any(repeats) else ' exactly once'}.", details=details)
+        changes = _repeats(graph, policy, max(repeats))
+        return failed(f"{_WORD}.repeats", told.model_copy(update=changes), details=details)
+    once = "" if any(repeats) else " exactly once"
+    outcome = f"Every file comes{once} in each epoch of `{graph.name}`."
+    if any(missing):
+        outcome = f"The epochs of `{graph.name}` hold the files that this lab wants."
+    return passed(f"{_WORD}.ok", told.model_copy(update={"outcome": outcome}), details=details)
+
+
+def _not_whole(graph: OrderedGraph) -> Feedback:
+    """Feedback where too few batches of a graph were seen to say what an epoch holds."""
+    if graph.shard_count == 1:
+        outcome = f"Two whole epochs of `{graph.name}` could not be seen, so nothing is counted."
+        action = "Give its reader a name, and the iterator reader_name, so that an epoch ends where the reader's does:"
+        return Feedback(outcome=outcome, next=NextStep(text=action, place=graph.place, code=_NAMED))
+    return Feedback(
+        outcome=f"Not all of the {graph.shard_count} shards of `{graph.name}` could be looked at.",
+        seen=graph.stopped,
+        next=NextStep(text="Build it with four shards at most, and run each of them yourself.", place=graph.place),
+    )
 
 
 def _missing(files: int, delivered: list[list[int]]) -> list[set[int]]:
@@ -215,22 +234,31 @@ def _missing(files: int, delivered: list[list[int]]) -> list[set[int]]:
     return missing
 
 
-def _files_missing(
-    graph: OrderedGraph, policy: str, seen: str, missing: list[int], details: dict[str, object]
-) -> CheckResult:
+def _files_missing(graph: OrderedGraph, policy: str, lost: str) -> tuple[str, dict[str, object]]:
+    """Code, and what to say of files that an epoch lacks."""
     if policy == "DROP":
-        return failed(
-            f"{_WORD}.drops_files",
-            f"{seen}: the last, incomplete batch is dropped, and {max(missing)} file(s) with it. Use "
-            "last_batch_policy=LastBatchPolicy.PARTIAL.",
-            details=details,
-        )
-    return failed(
-        f"{_WORD}.not_padded",
-        f"{seen}, and {max(missing)} file(s) are missing from an epoch: without padding the reader has already read on "
-        f"into the next epoch when one ends{graph.where}. Set pad_last_batch=True in the reader.",
-        details=details,
-    )
+        outcome = f"`{graph.name}` drops the last, incomplete batch of an epoch, and {lost} with it."
+        step = NextStep(text="Keep that batch:", code="last_batch_policy=LastBatchPolicy.PARTIAL")
+        return f"{_WORD}.drops_files", {"outcome": outcome, "next": step}
+    outcome = f"An epoch of `{graph.name}` lacks {lost}, which its reader gave to the epoch before."
+    step = NextStep(text="Let the reader pad its last batch:", place=graph.place, code=_PADDED)
+    return f"{_WORD}.not_padded", {"outcome": outcome, "next": step}
+
+
+def _repeats(graph: OrderedGraph, policy: str, count: int) -> dict[str, object]:
+    """What to say of files that come more than once."""
+    padded = graph.flag("pad_last_batch")
+    lines = [] if padded else [_PADDED]
+    lines += ["last_batch_policy=LastBatchPolicy.PARTIAL"] if policy == "FILL" else []
+    return {
+        "outcome": f"Images come twice in an epoch of `{graph.name}` (LastBatchPolicy.{policy}): {count} too many.",
+        "wanted": "No file should come twice in an epoch.",
+        "next": NextStep(
+            text="Set this in the reader and in the iterator:" if len(lines) > 1 else "Set this:",
+            place=None if padded else graph.place,
+            code="\n".join(lines or [_NAMED]),
+        ),
+    }
 
 
 def _delivered(order: Order, graph: OrderedGraph, settings: Settings) -> tuple[int, list[list[int]] | None]:

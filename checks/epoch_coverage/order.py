@@ -1,13 +1,20 @@
 """What the probe `epoch_order` observed: in which order numbered images came from every carried graph."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
 
 from checks.epoch_coverage.iterating import Reader
+from checks.not_carried import first_words
 from grader_service.model.base import ShortText, Wire
+from grader_service.model.feedback import Feedback, NextStep
+from grader_service.model.place import Place
 
+_MOST_LINES = 10_000_000
+_CELL = re.compile(r"cell_0{0,5}([1-9]\d{0,4})\.py")
+"""As a notebook's cells are written to files."""
 Number = Annotated[int, Field(ge=0, lt=64)]
 Stream = Annotated[
     tuple[Annotated[tuple[Number, ...], Field(min_length=1, max_length=16)], ...], Field(min_length=1, max_length=64)
@@ -20,6 +27,14 @@ class Line(Wire):
 
     file: ShortText
     line: int | None
+
+    @property
+    def place(self) -> Place | None:
+        """The line for feedback; None where the graph does not say it."""
+        if not self.file or self.line is None or not 1 <= self.line <= _MOST_LINES:
+            return None
+        cell = _CELL.fullmatch(self.file)
+        return Place(file=self.file, line=self.line, cell=int(cell[1]) if cell is not None else None)
 
 
 class Shards(Wire):
@@ -65,10 +80,23 @@ class OrderedGraph(Wire):
         return any(word in self.name.lower() for word in ("val", "eval", "test"))
 
     @property
-    def where(self) -> str:
-        """The reader's line, for feedback; empty where the graph does not say."""
-        placed = [line for line in self.lines if line.line is not None and line.file]
-        return f" (the reader in {placed[0].file}, line {placed[0].line})" if placed else ""
+    def place(self) -> Place | None:
+        """The reader's line; None where the graph does not say it."""
+        return next(filter(None, (line.place for line in self.lines)), None)
+
+    @property
+    def stopped(self) -> str:
+        """What stopped it, as a sentence for feedback; empty where nothing did."""
+        return f"{first_words(self.problem).rstrip('.')}." if self.problem else ""
+
+    @property
+    def not_told_apart(self) -> Feedback:
+        """Feedback where the images that came do not say which files they are."""
+        return Feedback(
+            outcome=f"Which files `{self.name}` delivers is not known: its images and labels do not tell them apart.",
+            seen=self.stopped,
+            next=NextStep(text="Return the reader's labels from the pipeline:", code="return images, labels"),
+        )
 
     def reader(self, files: int, shard: int | None = None) -> Reader:
         """The reader as DALI's iterator sees it, on so many files."""

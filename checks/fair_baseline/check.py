@@ -1,22 +1,33 @@
 """The check `fair_baseline`: the PyTorch loader that DALI is compared with does the same work under fair settings."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
-from checks.codes import NEEDS_GPU, common
 from checks.fair_baseline.transforms import differences
-from checks.stopped import absent, missing, not_reached
+from checks.listing import listed
+from checks.stopped import not_reached
 from checks.throughput_ratio.context import context_of
 from grader_service.batch_geometry import geometry_difference
 from grader_service.model.base import Count, Wire
 from grader_service.model.evidence import BatchFacts, Evidence, GraphFacts, LoaderFacts, Need, Shape
+from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
 from grader_service.model.verdict import Outcome, Tier
 
 Rule = Literal["required", "advised", "ignored"]
-_CLAIM = "The loader's settings are what your own code says (tier D)"
+_UNREAD = Feedback(
+    outcome="The settings of your DataLoader are not known: no variable holds what `build_pytorch_loader` makes.",
+    next=NextStep(text="Keep one in a variable:", code="loader = build_pytorch_loader(dataset_dir, 32)"),
+)
+_NO_LOADER = Feedback(
+    outcome="No torch.utils.data.DataLoader is left in your namespace, so there is no baseline to look at.",
+    next=NextStep(
+        text="Keep the one that you measured in a variable:",
+        code="loader = DataLoader(ImageFolder(dataset_dir, transform), batch_size=32, num_workers=4, pin_memory=True)",
+    ),
+)
 
 
 class Params(Wire):
@@ -55,6 +66,9 @@ class Observation(Wire):
 class _Finding(NamedTuple):
     rule: str
     text: str
+    """What is so, without its subject and its full stop."""
+    action: str
+    line: str = ""
 
 
 class FairBaselineCheck:
@@ -72,11 +86,11 @@ class FairBaselineCheck:
     """
 
     id: ClassVar[str] = "fair_baseline"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "A fair baseline"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM, Need.MEASUREMENT})
-    codes: ClassVar[Mapping[str, str]] = common("baseline", NEEDS_GPU) | {
+    codes: ClassVar[Mapping[str, str]] = {
         "baseline.ok": "the loader keeps every required rule that could be looked at",
         "baseline.no_loader": "failed or unverified: no DataLoader is left in the namespace",
         "baseline.not_known": "unverified: nothing that is required could be looked at",
@@ -98,14 +112,10 @@ class FairBaselineCheck:
             return not_reached()
         if not discovery.loaders:
             if "build_pytorch_loader" in discovery.factories:
-                text = (
-                    "Your loader is made by build_pytorch_loader and no DataLoader is left in the namespace, so its "
-                    "settings could not be read. Keep the loader that you measured in a variable."
-                )
-                return undecided(Outcome.UNVERIFIED, "baseline.no_loader", text, tier=Tier.CLAIMS)
-            return missing(
-                absent(discovery, "loader"), "baseline", "the DataLoader that you measured", code="baseline.no_loader"
-            )
+                return undecided(Outcome.UNVERIFIED, "baseline.no_loader", _UNREAD, tier=Tier.CLAIMS)
+            if discovery.ran != "completed":
+                return not_reached(needs_gpu=bool(discovery.needs_gpu))
+            return failed("baseline.no_loader", _NO_LOADER)
         context = context_of(evidence, evidence.measurement) if evidence.measurement is not None else None
         cores = evidence.run.host.get("cpus_per_arm")
         return Observation(
@@ -123,28 +133,66 @@ class FairBaselineCheck:
         findings = [finding for finding in _findings(observation, params) if rules[finding.rule] != "ignored"]
         broken = {finding.rule for finding in findings if rules[finding.rule] == "required"}
         required = [rule for rule in looked if rules[rule] == "required"]
-        advice = [finding.text for finding in findings if finding.rule not in broken]
         details = {
             "loader": observation.loader.model_dump(mode="json", exclude={"transform"}),
             "looked_at": looked,
             "not_known": unknown,
             "findings": [finding._asdict() for finding in findings],
         }
-        aside = f" Besides: {' '.join(advice)}" if advice else ""
+        name, told = observation.loader.name, Feedback(outcome="", numbers=_numbers(observation, params))
         if broken:
-            told = " ".join(finding.text for finding in findings if finding.rule in broken)
+            first = next(finding for finding in findings if finding.rule in broken)
             score = min(0.99, 1 - len(broken) / max(1, len(required)))
             code = f"baseline.{next(rule for rule in looked if rule in broken)}"
-            text = f"`{observation.loader.name}` is no fair baseline: {told}{aside} {_CLAIM}."
-            return failed(code, text, score=score, tier=Tier.CLAIMS, details=details)
-        not_seen = [rule for rule in unknown if rules[rule] == "required"]
+            changes = {
+                "outcome": f"`{name}` is no fair baseline: {first.text}.",
+                "seen": f"It keeps {len(required) - len(broken)} of {len(required)} required rules."
+                if len(broken) > 1
+                else "",
+                "next": NextStep(text=first.action, code=first.line),
+                "advice": tuple(_advice(finding, name, broken) for finding in findings if finding is not first),
+            }
+            return failed(code, told.model_copy(update=changes), score=score, tier=Tier.CLAIMS, details=details)
+        advice = tuple(_advice(finding, name, broken) for finding in findings)
         if not required:
-            text = f"Nothing that this lab requires of `{observation.loader.name}` could be looked at.{aside}"
-            return undecided(Outcome.UNVERIFIED, "baseline.not_known", text, tier=Tier.CLAIMS, details=details)
-        kept = ", ".join(rule.replace("_", " ") for rule in required)
-        left = f" Not known in this run: {', '.join(rule.replace('_', ' ') for rule in not_seen)}." if not_seen else ""
-        text = f"`{observation.loader.name}` is a fair baseline ({kept}).{left}{aside} {_CLAIM}; the graph is a fact."
-        return passed("baseline.ok", text, tier=Tier.CLAIMS, details=details)
+            changes = {
+                "outcome": f"Nothing that this lab requires of `{name}` could be looked at.",
+                "next": NextStep(text="Let the DALI pipeline beside it read its JPEGs with fn.readers.file."),
+                "advice": advice,
+            }
+            told = told.model_copy(update=changes)
+            return undecided(Outcome.UNVERIFIED, "baseline.not_known", told, tier=Tier.CLAIMS, details=details)
+        seen = f"Looked at: {_names(required)}."
+        if not_seen := [rule for rule in unknown if rules[rule] == "required"]:
+            seen += f" Not known in this run: {_names(not_seen)}."
+        changes = {"outcome": f"`{name}` is a fair baseline.", "seen": seen, "advice": advice}
+        return passed("baseline.ok", told.model_copy(update=changes), tier=Tier.CLAIMS, details=details)
+
+
+def _advice(finding: _Finding, name: str, broken: Collection[str]) -> Advice:
+    """A finding beside the first one: a rule that is broken as well, or one that the lab only advises."""
+    return Advice(
+        code=f"advice.{finding.rule}",
+        severity=Severity.WARNING if finding.rule in broken else Severity.NOTE,
+        text=f"`{name}`: {finding.text}.",
+        next=f"{finding.action} {', '.join(finding.line.splitlines())}".strip(),
+    )
+
+
+def _names(rules: Sequence[str]) -> str:
+    return ", ".join(rule.replace("_", " ") for rule in rules)
+
+
+def _numbers(seen: Observation, params: Params) -> dict[str, int]:
+    """Figures that the texts of findings name, where they are known."""
+    found = {
+        "workers": seen.loader.num_workers,
+        "workers_needed": params.min_workers,
+        "cores": seen.cores,
+        "batch_size": seen.loader.batch_size,
+        "dali_batch_size": seen.graph.declared_batch_size if seen.graph is not None else None,
+    }
+    return {name: number for name, number in found.items() if number is not None}
 
 
 def _looked_at(seen: Observation) -> tuple[list[str], list[str]]:
@@ -169,44 +217,51 @@ def _delivers_to_gpu(seen: Observation) -> bool:
 def _findings(seen: Observation, params: Params) -> Iterator[_Finding]:
     looked, _ = _looked_at(seen)
     loader, graph = seen.loader, seen.graph
+    workers = f"num_workers={max(params.min_workers, seen.cores) if seen.cores else 'len(os.sched_getaffinity(0))'}"
     if loader.num_workers < params.min_workers:
         yield _Finding(
             "workers",
-            f"it has num_workers={loader.num_workers}; at least {params.min_workers} are wanted, since "
-            f"without workers "
-            "it decodes in the training loop itself.",
+            f"it has num_workers={loader.num_workers}, and {params.min_workers} or more are wanted",
+            "Let worker processes decode:",
+            workers,
         )
     if "batch_size" in looked and graph is not None and loader.batch_size != graph.declared_batch_size:
         yield _Finding(
             "batch_size",
-            f"its batch size is {loader.batch_size}, that of your DALI pipeline {graph.declared_batch_size}; use the "
-            "same on both sides.",
+            f"its batch size is {loader.batch_size}, and that of your DALI pipeline {graph.declared_batch_size}",
+            "Use one for both:",
+            f"batch_size={graph.declared_batch_size}",
         )
     if "geometry" in looked and seen.batch is not None and seen.loader_shape is not None:
         difference = geometry_difference(seen.batch.shape, seen.batch.dtype, seen.loader_shape)
         if difference is not None:
-            yield _Finding("geometry", f"{difference}; both sides should deliver the same images.")
+            yield _Finding("geometry", difference, "Deliver images of one size and as many channels on both sides.")
     if "pin_memory" in looked and not loader.pin_memory:
         yield _Finding(
             "pin_memory",
-            "it has pin_memory=False, so that its batches cannot be copied to the GPU in the background; set "
-            "pin_memory=True and copy with non_blocking=True.",
+            "it has pin_memory=False, so every copy to the GPU waits",
+            "Pin its batches, and copy them in the background:",
+            'pin_memory=True\nbatch.to("cuda", non_blocking=True)',
         )
     if "transforms" in looked and graph is not None:
         theirs, ours = differences(loader.transform, [operator.name for operator in graph.operators])
         if theirs or ours:
-            sides = [f"only the loader does {', '.join(theirs)}"] if theirs else []
-            sides += [f"only the DALI pipeline does {', '.join(ours)}"] if ours else []
-            yield _Finding("transforms", f"{' and '.join(sides)}, as far as its transform says; do the same on both.")
+            sides = [f"only the loader does {listed(theirs)}"] if theirs else []
+            sides += [f"only the DALI pipeline does {listed(ours)}"] if ours else []
+            yield _Finding("transforms", ", ".join(sides), "Do the same random steps on both sides.")
     if "cores" in looked and loader.num_workers > seen.cores:
         yield _Finding(
             "cores",
-            f"it has {loader.num_workers} workers for {seen.cores} cores; more workers than cores take turns.",
+            f"it has {loader.num_workers} workers on {seen.cores} cores, so they take turns",
+            "Use as many as there are cores:",
+            f"num_workers={max(params.min_workers, seen.cores)}",
         )
     if "persistent_workers" in looked and not loader.persistent_workers:
         yield _Finding(
             "persistent_workers",
-            "its workers are started again for every epoch (persistent_workers=False), which weighs on short epochs.",
+            "its workers are started again for every epoch, which takes long where epochs are short",
+            "Keep them:",
+            "persistent_workers=True",
         )
 
 

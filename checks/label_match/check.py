@@ -1,16 +1,19 @@
 """The check `label_match`: does every label belong to the image beside it, in a form that a loss takes?"""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import GRAPH_PROBE, common
-from checks.label_match.agreement import agreement
+from checks.epoch_coverage.order import Line
+from checks.label_match.agreement import Agreement, agreement
+from checks.listing import listed
 from checks.probing import read_probe
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
+from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome, Tier
 
 _WORD = "labels"
@@ -19,6 +22,7 @@ _CLEAN, _CHANCE = 0.98, 0.4
 _MERGES = "_conditional__Merge"
 _RELATED = 0.6
 """Correlation that is wanted behind changes of colour, where an image does not show its level exactly."""
+_AS_READ = "jpegs, labels = fn.readers.file(...)\n...\nreturn images, labels"
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 Value = Annotated[float, Field(ge=-1e12, le=1e12)]
@@ -50,13 +54,6 @@ class LabelledOutput(Wire):
     """Middle value of each image; empty where a sample is no image."""
 
 
-class ReaderLine(Wire):
-    """Where a reader stands in the learner's source."""
-
-    file: ShortText
-    line: int | None
-
-
 class Observation(Wire):
     """What came out of the graph, sample by sample, for images whose grey level is their class."""
 
@@ -67,7 +64,7 @@ class Observation(Wire):
     changes_colour: Annotated[tuple[ShortText, ...], Field(max_length=64)]
     """Operators behind which a grey may be another."""
     readers: Annotated[int, Field(ge=0, le=4096)]
-    reader_lines: Annotated[tuple[ReaderLine, ...], Field(max_length=4)]
+    reader_lines: Annotated[tuple[Line, ...], Field(max_length=4)]
 
 
 class LabelMatchCheck:
@@ -87,7 +84,7 @@ class LabelMatchCheck:
     """
 
     id: ClassVar[str] = "label_match"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Labels beside their images"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
@@ -125,19 +122,17 @@ class LabelMatchCheck:
             None,
         )
         if images is None:
-            return failed(
-                f"{_WORD}.no_images",
-                f"No output of `{observation.name}` holds images, so there is nothing that labels could belong to. "
-                "Return images and labels.",
-                tier=Tier.GRAPH,
+            told = Feedback(
+                outcome=f"No output of `{observation.name}` holds images, so its labels belong to nothing.",
+                next=NextStep(text="Return images and labels:", code=_AS_READ),
             )
+            return failed(f"{_WORD}.no_images", told, tier=Tier.GRAPH)
         if labels is None:
-            return failed(
-                f"{_WORD}.missing",
-                f"No output of `{observation.name}` holds one label per image. Unpack the reader "
-                "(`jpegs, labels = fn.readers.file(...)`) and return images, labels.",
-                tier=Tier.GRAPH,
+            told = Feedback(
+                outcome=f"No output of `{observation.name}` holds one label per image.",
+                next=NextStep(text="Take the labels from the reader, and return them:", code=_AS_READ),
             )
+            return failed(f"{_WORD}.missing", told, tier=Tier.GRAPH)
         return _pairing(observation, images, labels) or _form(observation, images, labels, params)
 
 
@@ -147,20 +142,18 @@ def _pairing(observation: Observation, images: int, labels: int) -> CheckResult 
     found = agreement(observation.levels, values, means)
     name = observation.name
     if found is None:
-        return failed(
-            f"{_WORD}.not_classes",
-            f"The labels of `{name}` are no class numbers: the reader's were 0 to {len(observation.levels) - 1}, and "
-            f"{_shown(values)} came. Return the reader's labels as they are.",
-            tier=Tier.GRAPH,
+        told = Feedback(
+            outcome=f"The labels of `{name}` are no class numbers.",
+            seen=f"The reader's were 0 to {len(observation.levels) - 1}; what came is {_shown(values)}.",
+            next=NextStep(text="Return the reader's labels as they are:", code=_AS_READ),
         )
+        return failed(f"{_WORD}.not_classes", told, tier=Tier.GRAPH)
     if found.images_alike:
-        return undecided(
-            Outcome.UNVERIFIED,
-            f"{_WORD}.images_alike",
-            f"Images of different grey levels come out of `{name}` with the same values, so it cannot be seen which "
-            "label belongs to which.",
-            tier=Tier.GRAPH,
+        told = Feedback(
+            outcome=f"All images of `{name}` have the same brightness, so which label belongs to which is not known.",
+            next=NextStep(text="Leave out what makes them equally bright, such as fn.normalize, and hand it in again."),
         )
+        return undecided(Outcome.UNVERIFIED, f"{_WORD}.images_alike", told, tier=Tier.GRAPH)
     details = {
         "graph": name, "agreement": round(found.share, 4), "correlation": round(found.correlation, 4),
         "samples": found.samples,
@@ -169,60 +162,88 @@ def _pairing(observation: Observation, images: int, labels: int) -> CheckResult 
     # An automatic augmentation inverts and equalises: without a second reader, strangers are not certain.
     certain = _MERGES not in observation.changes_colour or observation.readers > 1
     if certain and (found.correlation if vague else found.share) <= _CHANCE:
-        more = (
-            f" The pipeline has {observation.readers} readers{_lines(observation)}: two readers that shuffle "
-            "do not give "
-            "the same order. Take images and labels from one."
-            if observation.readers > 1
-            else " Return the labels that came from the same fn.readers.file call, and permute neither alone."
-        )
-        return failed(
-            f"{_WORD}.mismatch",
-            f"Only {found.share:.0%} of {found.samples} labels of `{name}` belong to the image beside them.{more}",
-            tier=Tier.GRAPH, details=details,
-        )  # fmt: skip
+        return failed(f"{_WORD}.mismatch", _mismatch(observation, found, vague=vague), tier=Tier.GRAPH, details=details)
     if vague and found.correlation < _RELATED:
-        return undecided(
-            Outcome.INCONCLUSIVE,
-            f"{_WORD}.unclear",
-            f"`{name}` changes colours so strongly that it cannot be seen whether its labels belong to their images. "
-            "Leave out changes of colour to have it looked at.",
-            tier=Tier.GRAPH, details=details,
-        )  # fmt: skip
+        told = Feedback(
+            outcome=f"`{name}` changes colours so much that whether its labels belong to their images is not known.",
+            next=NextStep(text="Leave the changes of colour out, and hand it in again; nothing is counted so far."),
+        )
+        return undecided(Outcome.INCONCLUSIVE, f"{_WORD}.unclear", told, tier=Tier.GRAPH, details=details)
     if not vague and found.share < _CLEAN:
-        return failed(
-            f"{_WORD}.some_mismatch",
-            f"{found.share:.0%} of {found.samples} labels of `{name}` belong to the image beside them; all of them "
-            "should. Look for an operator that permutes labels or images alone.",
-            tier=Tier.GRAPH, details=details,
-        )  # fmt: skip
+        told = Feedback(
+            outcome=f"Some labels of `{name}` do not belong to the image beside them.",
+            next=NextStep(text="Look for an operator that permutes labels or images alone, such as fn.permute_batch."),
+            **_counted(found),
+        )
+        return failed(f"{_WORD}.some_mismatch", told, tier=Tier.GRAPH, details=details)
     return None
+
+
+def _mismatch(observation: Observation, found: Agreement, *, vague: bool) -> Feedback:
+    """Feedback for labels of strangers."""
+    told = {"seen": "An image's brightness says little about the label beside it."} if vague else _counted(found)
+    action = "Return the labels of the same reader as the images, and permute neither alone:"
+    if observation.readers > 1:
+        told["seen"] += f" The pipeline has {observation.readers} readers: two that shuffle do not give the same order."
+        action = "Take images and labels from one:"
+    places = [line.place for line in (*observation.reader_lines[1:], *observation.reader_lines)]
+    return Feedback(
+        outcome=f"The labels of `{observation.name}` do not belong to the images beside them.",
+        next=NextStep(text=action, place=next(filter(None, places), None), code=_AS_READ),
+        **told,
+    )
+
+
+def _counted(found: Agreement) -> dict[str, Any]:
+    """How many labels fit, as parts of feedback."""
+    fitting = round(found.share * found.samples)
+    return {
+        "seen": f"{fitting} of {found.samples} labels fit.",
+        "numbers": {"labels": found.samples, "fitting": fitting},
+    }
 
 
 def _form(observation: Observation, images: int, labels: int, params: Params) -> CheckResult:
     output = observation.outputs[labels]
     shape, name = list(output.shape), observation.name
-    seen = f"The labels of `{name}` belong to their images, and are {output.dtype} of shape [N{_sides(shape)}]"
     details = {"graph": name, "output": labels, "shape": shape, "dtype": output.dtype, "device": output.device}
-    problem: tuple[str, str] | None = None
-    if params.outputs != "any" and (labels < images) is not (params.outputs == "labels_images"):
+    problem = _problem(output, params, labels_first=labels < images)
+    if problem is not None:
+        last, outcome, step = problem
+        told = Feedback(outcome=f"The labels of `{name}` {outcome}", next=step)
+        return failed(f"{_WORD}.{last}", told, tier=Tier.GRAPH, details=details)
+    told = Feedback(
+        outcome=f"The labels of `{name}` belong to their images.",
+        seen=f"They are {output.dtype} of shape [N{_sides(shape)}], on the {output.device.upper()}.",
+    )
+    return passed(f"{_WORD}.ok", told, tier=Tier.GRAPH, details=details)
+
+
+def _problem(output: LabelledOutput, params: Params, *, labels_first: bool) -> tuple[str, str, NextStep] | None:
+    """What is wrong with the form of the labels: last word of the code, the rest of a sentence, and what to do."""
+    shape = list(output.shape)
+    if params.outputs != "any" and labels_first is not (params.outputs == "labels_images"):
         wanted = "labels, images" if params.outputs == "labels_images" else "images, labels"
-        problem = ("order", f"the pipeline returns them in output {labels + 1}. Return {wanted}.")
-    elif params.shape != "any" and not (shape == [] or (shape == [1] and params.shape != "[N]")):
-        more = (
-            "one-hot vectors are no class numbers" if len(shape) == 1 and shape[0] > 1 else f"{params.shape} is wanted"
-        )
-        problem = ("shape", f"{more}. Return the reader's labels, with fn.squeeze(labels, axes=[0]) for [N].")
-    elif params.dtype != "any" and output.dtype.lower() not in (
+        side = "before" if labels_first else "behind"
+        return "order", f"come {side} the images.", NextStep(text="Swap the two:", code=f"return {wanted}")
+    if params.shape != "any" and not (shape == [] or (shape == [1] and params.shape != "[N]")):
+        outcome = f"have the shape [N{_sides(shape)}]; {params.shape} is wanted, one class number per image."
+        step = NextStep(text="Return the reader's labels as they are:", code=_AS_READ)
+        if shape == [1]:
+            step = NextStep(text="Drop the second axis:", code="labels = fn.squeeze(labels, axes=[0])")
+        return "shape", outcome, step
+    if params.dtype != "any" and output.dtype.lower() not in (
         _INTEGERS if params.dtype == "integer" else (params.dtype,)
     ):
-        problem = ("dtype", f"{params.dtype} is wanted, as class numbers are. Use fn.cast(labels, dtype=types.INT64).")
-    elif params.device not in ("any", output.device):
-        call = "labels.gpu()" if params.device == "gpu" else "the labels as the reader gives them, on the CPU"
-        problem = ("device", f"they come out on the {output.device.upper()}. Return {call}.")
-    if problem is not None:
-        return failed(f"{_WORD}.{problem[0]}", f"{seen}, but {problem[1]}", tier=Tier.GRAPH, details=details)
-    return passed(f"{_WORD}.ok", f"{seen}, on the {output.device.upper()}.", tier=Tier.GRAPH, details=details)
+        wanted = "an integer type" if params.dtype == "integer" else params.dtype
+        step = NextStep(text="Cast them in the pipeline:", code="labels = fn.cast(labels, dtype=types.INT64)")
+        return "dtype", f"are {output.dtype}; {wanted} is wanted, as class numbers are.", step
+    if params.device not in ("any", output.device):
+        step = NextStep(text="Return them as the reader gives them, on the CPU:", code=_AS_READ)
+        if params.device == "gpu":
+            step = NextStep(text="Copy them in the pipeline:", code="return images, labels.gpu()")
+        return "device", f"come out on the {output.device.upper()}; the {params.device.upper()} is wanted.", step
+    return None
 
 
 def _sides(shape: list[int]) -> str:
@@ -230,13 +251,8 @@ def _sides(shape: list[int]) -> str:
 
 
 def _shown(values: tuple[float | None, ...]) -> str:
-    few = sorted({value for value in values if value is not None})[:6]
-    return ", ".join(f"{value:g}" for value in few) or "no finite number"
-
-
-def _lines(observation: Observation) -> str:
-    lines = [f"line {one.line}" for one in observation.reader_lines if one.line is not None]
-    return f" ({', '.join(lines)})" if lines else ""
+    different = sorted({value for value in values if value is not None})
+    return listed([f"{value:g}" for value in different]) or "no finite number"
 
 
 CHECK = LabelMatchCheck()

@@ -5,6 +5,7 @@ Observations:
         20,000 hashes of 8 bytes), how they were found (`how`), their classes, and how many files there are; or null.
     readers: for each pipeline: its name, the operator, where the files come from (`how`), hashes, classes, files, and
         the shards.
+    folder: of either side, below which all of its files lie; empty where it has none.
 A file's hash is over its content where both sides name different paths, else over its real path. Labels are compared
 for files that both sides name: `labels` maps the hash of a file to its class number.
 
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 PROBE_API = 1
-VERSION = "1.0.0"
+VERSION = "1.1.0"
 SITE = "learner"
 BUDGET_S = 60.0
 
@@ -44,6 +45,7 @@ def probe(context: Any) -> dict[str, Any]:
     readers = readers[:8]
     for side in (*sides, *readers):
         side["count"] = len(side["pairs"])
+        side["folder"] = _folder(context, side["pairs"])
     _compare(context, loader, readers)
     return {"loader": loader, "readers": readers}
 
@@ -72,6 +74,11 @@ def _compare(context: Any, loader: Any, readers: Any) -> Any:
         }
     if loader is not None:
         loader.pop("pairs")
+
+
+def _folder(context: Any, pairs: Any) -> Any:
+    folders = [os.path.realpath(folder) for folder in {Path(path).parent for path, _ in pairs}]
+    return context.text(os.path.commonpath(folders), 200) if folders else ""
 
 
 def _keyed(pairs: Any) -> Any:

@@ -1,20 +1,28 @@
 """The check `same_data`: both loaders read the same files with the same classes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field, StringConstraints
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import LEARNER_PROBE, NO_DALI, common
-from checks.not_carried import no_dali
+from checks.not_carried import first_words, no_dali
 from checks.probing import read_probe
-from checks.stopped import absent, missing, not_reached
+from checks.stopped import not_reached
 from grader_service.model.base import Count, ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
+from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome, Tier
 
-_SAYS = "This is what the objects in your own process say (tier D)."
+_READ = 'jpegs, labels = fn.readers.file(file_root=dataset_dir, name="Reader")'
+_NO_LOADER = Feedback(
+    outcome="No torch.utils.data.DataLoader is left in your namespace, so there is nothing to compare DALI with.",
+    next=NextStep(
+        text="Keep the one that you measured in a variable:",
+        code="train_loader = DataLoader(ImageFolder(dataset_dir, transform), batch_size=32)",
+    ),
+)
 Problem = Annotated[str, StringConstraints(max_length=400)]
 Names = Annotated[tuple[ShortText, ...], Field(max_length=200)]
 
@@ -37,6 +45,8 @@ class LoaderSide(Wire):
     classes: Names = ()
     problem: Problem = ""
     count: Count
+    folder: ShortText = ""
+    """Below which all of its files lie."""
 
 
 class ReaderSide(Wire):
@@ -50,6 +60,7 @@ class ReaderSide(Wire):
     shards: Annotated[int, Field(ge=-(2**31), le=2**31)] = 1
     shard: Annotated[int, Field(ge=-(2**31), le=2**31)] = 0
     count: Count
+    folder: ShortText = ""
     compared_by: ShortText = ""
     common: Count
     distinct: Count
@@ -88,7 +99,7 @@ class SameDataCheck:
     """
 
     id: ClassVar[str] = "same_data"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "The same data on both sides"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
@@ -115,9 +126,9 @@ class SameDataCheck:
             return result
         seen = read_probe(evidence, "data", "data_sides", Observation)
         if isinstance(seen, Observation) and seen.loader is None:
-            return missing(
-                absent(discovery, "loader"), "data", "the DataLoader that DALI is compared with", code="data.no_loader"
-            )
+            if discovery.ran != "completed":
+                return not_reached(needs_gpu=bool(discovery.needs_gpu))
+            return failed("data.no_loader", _NO_LOADER)
         return seen
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:
@@ -128,55 +139,101 @@ class SameDataCheck:
             "readers": [side.model_dump(mode="json", exclude={"classes"}) for side in observation.readers[:8]],
         }
         if loader is None or loader.problem or not loader.count:
-            what = (
-                f"`{loader.name}` ({loader.dataset}): {loader.problem or 'it shows no files'}"
-                if loader
-                else "no loader"
-            )
-            text = f"Which files the PyTorch side reads is not known: {what}. An ImageFolder shows its files."
-            return undecided(Outcome.UNVERIFIED, "data.unknown_dataset", text, tier=Tier.CLAIMS, details=details)
+            told = _unknown_dataset(loader)
+            return undecided(Outcome.UNVERIFIED, "data.unknown_dataset", told, tier=Tier.CLAIMS, details=details)
         if not readable:
-            seen = (
-                "; ".join(f"`{side.name}`: {side.problem}" for side in observation.readers[:3]) or "no pipeline is left"
-            )
-            text = f"Which files the DALI side reads is not known: {seen}. Read JPEGs with fn.readers.file."
-            return undecided(Outcome.UNVERIFIED, "data.unknown_reader", text, tier=Tier.CLAIMS, details=details)
+            told = _unknown_reader(observation.readers)
+            return undecided(Outcome.UNVERIFIED, "data.unknown_reader", told, tier=Tier.CLAIMS, details=details)
         best = max(readable, key=lambda side: (side.overlap, -side.shards))
-        sides = f"`{loader.name}` reads {loader.count} files, the reader of `{best.name}` {best.count}"
         if best.overlap < params.min_overlap:
-            return failed(
-                "data.nothing_shared" if not best.common else "data.different_files",
-                f"{sides}; {best.common} are the same. {_examples(best)}Give both sides the same folder. {_SAYS}",
-                score=min(best.overlap, 0.99),
-                tier=Tier.CLAIMS,
-                details=details,
-            )
+            code = "data.different_files" if best.common else "data.nothing_shared"
+            score = min(best.overlap, 0.99)
+            return failed(code, _different(loader, best), score=score, tier=Tier.CLAIMS, details=details)
         if params.classes and best.labels_differ:
-            text = (
-                f"{sides}, all of them the same, but {best.labels_differ} of {best.labelled} have different classes. "
-                "Both sort the class folders by name; give `labels` in that order where you list files yourself. "
-                f"{_SAYS}"
-            )
-            return failed("data.different_classes", text, score=0.5, tier=Tier.CLAIMS, details=details)
+            told = _other_classes(loader, best)
+            return failed("data.different_classes", told, score=0.5, tier=Tier.CLAIMS, details=details)
         covered = {side.shard for side in readable if side.name == best.name and side.shards == best.shards}
         if best.shards > 1 and len(covered) < best.shards:
-            text = (
-                f"{sides}, but that reader takes only shard {best.shard} of {best.shards}, so an epoch has 1/"
-                f"{best.shards} of the files. Leave num_shards out for one GPU. {_SAYS}"
+            told = Feedback(
+                outcome=f"The reader of `{best.name}` takes {len(covered)} of {best.shards} shards; files are missing.",
+                next=NextStep(
+                    text="Leave num_shards and shard_id out, or build a pipeline for each shard:", code=_READ
+                ),
+                numbers={"shards": best.shards, "read": len(covered)},
             )
-            return failed("data.sharded", text, score=0.5, tier=Tier.CLAIMS, details=details)
-        classes = f", with the same classes ({best.labelled} files compared)" if best.labelled else ""
-        text = f"{sides}: the same ones (by {best.compared_by}){classes}. {_SAYS}"
-        return passed("data.ok", text, tier=Tier.CLAIMS, details=details)
+            return failed("data.sharded", told, score=0.5, tier=Tier.CLAIMS, details=details)
+        return passed("data.ok", _same(loader, best), tier=Tier.CLAIMS, details=details)
 
 
-def _examples(side: ReaderSide) -> str:
-    told = []
-    if side.only_loader:
-        told.append(f"Only the DataLoader reads {', '.join(side.only_loader[:3])}.")
-    if side.only_reader:
-        told.append(f"Only DALI reads {', '.join(side.only_reader[:3])}.")
-    return " ".join(told) + (" " if told else "")
+def _unknown_dataset(loader: LoaderSide | None) -> Feedback:
+    seen = ""
+    if loader is not None:
+        seen = f"`{loader.name}` ({loader.dataset}): {_plain(loader.problem or 'it shows no files')}."
+    return Feedback(
+        outcome="Which files the PyTorch side reads is not known.",
+        seen=seen,
+        next=NextStep(
+            text="Use ImageFolder, or keep the paths in an attribute of your dataset:", code="self.paths = paths"
+        ),
+    )
+
+
+def _plain(problem: str) -> str:
+    return first_words(problem).rstrip(".")
+
+
+def _unknown_reader(readers: Sequence[ReaderSide]) -> Feedback:
+    seen = [f"`{side.name}`: {_plain(side.problem)}." for side in readers[:1]]
+    return Feedback(
+        outcome="Which files the DALI side reads is not known.",
+        seen=" ".join(seen) or "No pipeline is left.",
+        next=NextStep(text="Read the JPEGs with fn.readers.file:", code=_READ),
+    )
+
+
+def _different(loader: LoaderSide, reader: ReaderSide) -> Feedback:
+    """Feedback for sides of which one reads files that the other does not."""
+    sides = [f"{loader.count} files", f"{reader.count}"]
+    if loader.folder and reader.folder and loader.folder != reader.folder:
+        sides = [f"{sides[0]} below {loader.folder}", f"{sides[1]} below {reader.folder}"]
+    seen = f"They read {sides[0]} and {sides[1]}; {reader.common} are the same."
+    only = [f"only the DataLoader reads {name}" for name in reader.only_loader[:1]]
+    only += [f"only DALI reads {name}" for name in reader.only_reader[:1]]
+    if only and reader.common:
+        seen += f" For example, {' and '.join(only)}."
+    return Feedback(
+        outcome=f"`{loader.name}` and the reader of `{reader.name}` read different files.",
+        seen=seen,
+        next=NextStep(
+            text="Let both read all files of one folder:", code=f"ImageFolder(dataset_dir, transform)\n{_READ}"
+        ),
+        numbers={"loader": loader.count, "dali": reader.count, "common": reader.common},
+    )
+
+
+def _other_classes(loader: LoaderSide, reader: ReaderSide) -> Feedback:
+    return Feedback(
+        outcome=f"Of {reader.labelled} files, {reader.labels_differ} have another class number in `{reader.name}` than "
+        f"in `{loader.name}`.",
+        wanted="Both number class folders in the order of their names.",
+        next=NextStep(
+            text="Where you list files for DALI, give their class numbers too:",
+            code="fn.readers.file(files=paths, labels=labels)",
+        ),
+        numbers={"files": reader.labelled, "differ": reader.labels_differ},
+    )
+
+
+def _same(loader: LoaderSide, reader: ReaderSide) -> Feedback:
+    outcome = f"`{loader.name}` and the reader of `{reader.name}` read the same {reader.common} files."
+    if reader.overlap < 1:
+        outcome = (
+            f"{reader.common} files are read by `{loader.name}` and by the reader of `{reader.name}`, enough here."
+        )
+    seen = ["They were compared by their content."] if reader.compared_by == "content" else []
+    if reader.labelled and not reader.labels_differ:
+        seen.append(f"The class numbers of {reader.labelled} files agree.")
+    return Feedback(outcome=outcome, seen=" ".join(seen), numbers={"common": reader.common})
 
 
 CHECK = SameDataCheck()

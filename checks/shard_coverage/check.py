@@ -9,13 +9,16 @@ from pydantic import BaseModel, Field
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, common
 from checks.epoch_coverage.order import Order, OrderedGraph
+from checks.listing import listed
 from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import Wire
 from grader_service.model.evidence import Evidence, Need
+from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome, Tier
 
 _WORD = "shards"
 _MOST_CARRIED = 4
+_EACH = "pipes = [train_pipeline(shard_id=rank, num_shards={shards}) for rank in range({shards})]"
 
 
 class Params(Wire):
@@ -47,7 +50,7 @@ class ShardCoverageCheck:
     """
 
     id: ClassVar[str] = "shard_coverage"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Shards of the data"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
@@ -84,12 +87,16 @@ class ShardCoverageCheck:
             return _not_sharded(usable, params)
         counts = sorted({graph.shard_count for graph in sharded})
         if counts != [params.shards]:
-            return failed(
-                f"{_WORD}.wrong_count",
-                f"The readers are written for {' and '.join(map(str, counts))} shards{sharded[0].where}; "
-                f"{params.shards} were wanted. Set num_shards to the number of ranks in every pipeline.",
-                tier=Tier.GRAPH, details=_details(sharded),
-            )  # fmt: skip
+            told = Feedback(
+                outcome=f"The readers are written for {listed(counts)} shards, and this lab has {params.shards}.",
+                next=NextStep(
+                    text="Set num_shards to the number of ranks, in every pipeline:",
+                    place=sharded[0].place,
+                    code=f"num_shards={params.shards}",
+                ),
+                numbers={"shards": counts[0], "needed": params.shards},
+            )
+            return failed(f"{_WORD}.wrong_count", told, tier=Tier.GRAPH, details=_details(sharded))
         by_shard = {graph.number("shard_id", 0): graph for graph in reversed(sharded)}
         return (
             _numbering(sharded, by_shard, usable, params)
@@ -99,16 +106,17 @@ class ShardCoverageCheck:
 
 
 def _not_sharded(usable: list[OrderedGraph], params: Params) -> CheckResult:
-    where = usable[0].where
     only_id = any(graph.number("shard_id", 0) > 0 for graph in usable)
-    said = "shard_id is set, but num_shards is not, so" if only_id else "No reader sets num_shards, so"
-    return failed(
-        f"{_WORD}.not_sharded",
-        f"{said} every rank reads all files{where}. Give fn.readers.file num_shards={params.shards} (the world "
-        "size) and "
-        "shard_id (the rank).",
-        tier=Tier.GRAPH, details=_details(usable),
-    )  # fmt: skip
+    said = "A reader sets shard_id without num_shards" if only_id else "No reader sets num_shards"
+    told = Feedback(
+        outcome=f"{said}, so every rank reads all files.",
+        next=NextStep(
+            text="Give the reader both, from the rank and the number of ranks:",
+            place=usable[0].place,
+            code=f"fn.readers.file(..., shard_id=rank, num_shards={params.shards})",
+        ),
+    )
+    return failed(f"{_WORD}.not_sharded", told, tier=Tier.GRAPH, details=_details(usable))
 
 
 def _numbering(
@@ -119,61 +127,65 @@ def _numbering(
     missing = sorted(set(range(params.shards)) - set(by_shard))
     if params.pipelines == "one" and not missing:
         return None
+    details, each, lost = _details(sharded), _EACH.format(shards=params.shards), listed(missing)
     if twice and missing:
         same = sorted(f"`{graph.name}`" for graph in sharded if graph.number("shard_id", 0) == twice[0])
-        names = " and ".join((", ".join(same[:-1]), same[-1])) + (" both" if len(same) == 2 else " all")
-        return failed(
-            f"{_WORD}.same_shard",
-            f"{names} read shard {twice[0]} of {params.shards}{sharded[0].where}, and nobody reads shard "
-            f"{', '.join(map(str, missing))}. Make shard_id a parameter of the pipeline and pass the rank.",
-            tier=Tier.GRAPH, details=_details(sharded),
-        )  # fmt: skip
+        told = Feedback(
+            outcome=f"{listed(same)} {'both' if len(same) == 2 else 'all'} read shard {twice[0]} of {params.shards}, "
+            f"and nobody reads shard {lost}.",
+            next=NextStep(
+                text="Make shard_id a parameter of the pipeline, and pass the rank:", place=sharded[0].place, code=each
+            ),
+        )
+        return failed(f"{_WORD}.same_shard", told, tier=Tier.GRAPH, details=details)
     if not missing or params.pipelines == "one":
         return None
     if len(usable) >= _MOST_CARRIED:
-        return undecided(
-            Outcome.UNVERIFIED,
-            f"{_WORD}.too_many",
-            f"{len(usable)} pipelines were looked at, which is as many as are carried, and none of them reads shard "
-            f"{', '.join(map(str, missing))} of {params.shards}. Keep only the {params.shards} sharded pipelines in "
-            "variables.",
-            tier=Tier.GRAPH, details=_details(sharded),
-        )  # fmt: skip
-    return failed(
-        f"{_WORD}.missing",
-        f"Pipelines were built for shard {', '.join(map(str, sorted(by_shard)))} of {params.shards} only; shard "
-        f"{', '.join(map(str, missing))} is read by nobody. Build one pipeline per rank, with shard_id=rank, and keep "
-        "all of them in variables or a list.",
-        tier=Tier.GRAPH, details=_details(sharded),
-    )  # fmt: skip
+        told = Feedback(
+            outcome=f"Whether a pipeline reads shard {lost} is not known: only {len(usable)} pipelines are looked at.",
+            next=NextStep(text=f"Keep no pipelines but the {params.shards} of your ranks in variables."),
+        )
+        return undecided(Outcome.UNVERIFIED, f"{_WORD}.too_many", told, tier=Tier.GRAPH, details=details)
+    told = Feedback(
+        outcome=f"No pipeline reads shard {lost} of {params.shards}.",
+        seen=f"There are pipelines for shard {listed(sorted(by_shard))}.",
+        next=NextStep(text="Build one per rank, and keep them in a list:", place=sharded[0].place, code=each),
+    )
+    return failed(f"{_WORD}.missing", told, tier=Tier.GRAPH, details=details)
 
 
 def _settings(sharded: list[OrderedGraph], params: Params) -> CheckResult | None:
+    details, place = _details(sharded), sharded[0].place
     for name in ("pad_last_batch", "stick_to_shard", "random_shuffle"):
         if len({graph.flag(name) for graph in sharded}) > 1:
-            return failed(
-                f"{_WORD}.mixed_settings",
-                f"The pipelines of different shards do not agree on {name}{sharded[0].where}. Build all of them by the "
-                "same function.",
-                tier=Tier.GRAPH, details=_details(sharded),
-            )  # fmt: skip
+            told = Feedback(
+                outcome=f"The pipelines of different shards do not agree on `{name}`.",
+                next=NextStep(text="Build all of them by one function that takes the rank.", place=place),
+            )
+            return failed(f"{_WORD}.mixed_settings", told, tier=Tier.GRAPH, details=details)
     sticks = sharded[0].flag("stick_to_shard")
     if params.stick_to_shard is not None and sticks is not params.stick_to_shard:
-        return failed(
-            f"{_WORD}.{'sticks' if sticks else 'rotates'}",
-            f"The readers have stick_to_shard={sticks}{sharded[0].where}; {params.stick_to_shard} was wanted. With it, "
-            "a rank reads the same files in every epoch; without, the shards go round.",
-            tier=Tier.GRAPH, details=_details(sharded),
-        )  # fmt: skip
+        told = Feedback(
+            outcome=f"The readers have stick_to_shard={sticks}, and this lab wants {params.stick_to_shard}.",
+            seen="With it, a rank reads the same files in every epoch; without it, the shards go round.",
+            next=NextStep(
+                text="Set it in fn.readers.file:", place=place, code=f"stick_to_shard={params.stick_to_shard}"
+            ),
+        )
+        return failed(f"{_WORD}.{'sticks' if sticks else 'rotates'}", told, tier=Tier.GRAPH, details=details)
     uneven = not sharded[0].flag("pad_last_batch") and not all(graph.reader_name for graph in sharded)
     if params.equal_steps and uneven:
-        return failed(
-            f"{_WORD}.unequal_steps",
-            f"Where the files do not divide evenly, the ranks have unequal numbers of batches{sharded[0].where}, and "
-            "the one that has finished leaves the others waiting in the next all-reduce. Set pad_last_batch=True in "
-            "fn.readers.file and reader_name in the iterator.",
-            tier=Tier.GRAPH, details=_details(sharded),
-        )  # fmt: skip
+        told = Feedback(
+            outcome="Ranks may have unequal numbers of batches: one that has finished leaves the others waiting.",
+            seen="This happens where the files do not divide evenly.",
+            next=NextStep(
+                text="Pad the shards, and name the reader in the iterator:",
+                place=place,
+                code='fn.readers.file(..., pad_last_batch=True, name="Reader")\n'
+                'DALIGenericIterator(..., reader_name="Reader")',
+            ),
+        )
+        return failed(f"{_WORD}.unequal_steps", told, tier=Tier.GRAPH, details=details)
     return None
 
 
@@ -188,41 +200,39 @@ def _coverage(
         numbers = graph.shards.numbers if graph.shards is not None and graph.shards.files == files else ()
         stream = numbers[shard] if shard < len(numbers) else None
         if stream is None:
+            told = Feedback(
+                outcome=f"What shard {shard} of `{graph.name}` reads could not be seen.",
+                seen=graph.stopped,
+                next=NextStep(text="Return the reader's labels from the pipeline:", code="return images, labels"),
+            )
             return undecided(
-                Outcome.UNVERIFIED,
-                f"{_WORD}.no_numbers",
-                f"What shard {shard} of `{graph.name}` reads could not be seen. Return the reader's labels from the "
-                f"pipeline. {graph.problem}".strip(),
-                tier=Tier.GRAPH, details=_details(sharded),
-            )  # fmt: skip
+                Outcome.UNVERIFIED, f"{_WORD}.no_numbers", told, tier=Tier.GRAPH, details=_details(sharded)
+            )
         size = graph.reader(files, shard).sizes()[shard]
         read.append([number for batch in stream for number in batch][:size])
     counts = Counter(number for numbers in read for number in numbers)
     shared = sorted(number for number, count in counts.items() if count > 1)
     lost = sorted(set(range(files)) - set(counts))
     details = _details(sharded) | {"read": read, "files": files}
+    figures = {"files": files, "shared": len(shared), "lost": len(lost)}
     if shared or lost:
-        return failed(
-            f"{_WORD}.{'overlap' if shared else 'incomplete'}",
-            f"Of {files} files, {len(shared)} are read by more than one shard and {len(lost)} by none, in the first "
-            f"epoch{sharded[0].where}. Let fn.readers.file make the shards, and change nothing about them afterwards.",
-            tier=Tier.GRAPH, details=details,
-        )  # fmt: skip
-    ours = sorted(set(range(params.shards)) - set(by_shard))
-    said = (
-        f" You built a pipeline for shard {', '.join(map(str, sorted(by_shard)))}; the grader set shard_id for "
-        "the others."
-        if ours
-        else ""
+        told = Feedback(
+            outcome=f"Of {files} files, more than one shard reads {len(shared)}, and none reads {len(lost)}.",
+            next=NextStep(
+                text="Let fn.readers.file make the shards, and change nothing about them afterwards:",
+                place=sharded[0].place,
+                code=f"fn.readers.file(..., shard_id=rank, num_shards={params.shards})",
+            ),
+            numbers=figures,
+        )
+        return failed(f"{_WORD}.{'overlap' if shared else 'incomplete'}", told, tier=Tier.GRAPH, details=details)
+    seen = f"They read {listed([len(one) for one in read])} of {files} files, in batches of {order.batch_size}."
+    if set(range(params.shards)) - set(by_shard):
+        seen += f" You built shard {listed(sorted(by_shard))}; the grader set shard_id for the others."
+    told = Feedback(
+        outcome=f"{params.shards} shards are disjoint, and together hold every file once.", seen=seen, numbers=figures
     )
-    sizes = ", ".join(str(len(numbers)) for numbers in read)
-    return passed(
-        f"{_WORD}.ok",
-        f"{params.shards} shards read {sizes} of {files} files in batches of {order.batch_size}: disjoint, and "
-        "together "
-        f"every file once.{said}",
-        tier=Tier.GRAPH, details=details,
-    )  # fmt: skip
+    return passed(f"{_WORD}.ok", told, tier=Tier.GRAPH, details=details)
 
 
 def _details(graphs: list[OrderedGraph]) -> dict[str, object]:

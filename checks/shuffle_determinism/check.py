@@ -9,14 +9,18 @@ from pydantic import BaseModel
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, common
 from checks.epoch_coverage.order import Order, OrderedGraph
+from checks.listing import listed
 from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
+from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome, Tier
 
 _WORD = "shuffle"
 _IN_ORDER = 0.7
 """Share of neighbours that follow each other in the files' own order; of 13 shuffled ones about 0.08 do."""
+_SHUFFLE = "fn.readers.file(..., random_shuffle=True)"
+_STILL = "fn.readers.file(..., random_shuffle=False, shuffle_after_epoch=False)"
 
 
 class Params(Wire):
@@ -47,7 +51,7 @@ class ShuffleDeterminismCheck:
     """
 
     id: ClassVar[str] = "shuffle_determinism"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Shuffling and seeds"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
@@ -81,22 +85,20 @@ class ShuffleDeterminismCheck:
             return result
         others = [other for other in usable if other.is_for_validation and other is not graph]
         if params.validation == "required" and not others:
-            return failed(
-                f"{_WORD}.no_validation",
-                "No pipeline for validation was found. Build a second one with random_shuffle=False, in a "
-                "variable with "
-                "`val` in its name.",
-                tier=Tier.GRAPH,
+            told = Feedback(
+                outcome="No pipeline for validation was found.",
+                wanted="One was wanted, in a variable with `val`, `eval` or `test` in its name.",
+                next=NextStep(text="Build a second pipeline, whose reader does not shuffle:", code=_STILL),
             )
+            return failed(f"{_WORD}.no_validation", told, tier=Tier.GRAPH)
         wrong = None if params.validation == "ignored" else next(filter(_is_shuffled, others), None)
         if wrong is not None:
-            return failed(
-                f"{_WORD}.validation_shuffled",
-                f"`{wrong.name}` is for validation and shuffles its files{wrong.where}. Leave random_shuffle "
-                "out there: "
-                "every run should see the same images in the same order.",
-                tier=Tier.GRAPH,
+            told = Feedback(
+                outcome=f"`{wrong.name}` is for validation, and shuffles its files.",
+                wanted="Validation should see the same images in the same order every time.",
+                next=NextStep(text="Turn shuffling off in its reader:", place=wrong.place, code=_STILL),
             )
+            return failed(f"{_WORD}.validation_shuffled", told, tier=Tier.GRAPH)
         return _passed(graph, others, observation, params)
 
 
@@ -104,66 +106,59 @@ def _judge(graph: OrderedGraph, order: Order, params: Params) -> CheckResult | N
     """What is wrong with one graph; None when nothing is."""
     flat = [_flat(stream) for stream in graph.streams if stream is not None]
     if not flat or len(flat) < len(graph.streams):
-        return undecided(
-            Outcome.UNVERIFIED,
-            f"{_WORD}.no_numbers",
-            f"The images of `{graph.name}` cannot be told apart, so their order is not known. Return the "
-            "reader's labels "
-            f"from the pipeline. {graph.problem}".strip(),
-            tier=Tier.GRAPH,
-        )
+        return undecided(Outcome.UNVERIFIED, f"{_WORD}.no_numbers", graph.not_told_apart, tier=Tier.GRAPH)
     details = {"graph": graph.name, "orders": [one[: order.files] for one in flat]}
     shuffled = not _in_file_order(flat[0], order.files)
     if params.shuffle and not shuffled:
-        return failed(
-            f"{_WORD}.off",
-            f"`{graph.name}` reads its files in their own order, epoch after epoch{graph.where}. Set "
-            "random_shuffle=True "
-            "in fn.readers.file; a list that Python shuffles once has the same order in every epoch.",
-            tier=Tier.GRAPH, details=details,
-        )  # fmt: skip
+        told = Feedback(
+            outcome=f"`{graph.name}` reads its files in their own order, epoch after epoch.",
+            seen="A list that Python shuffles once has one order in every epoch, too.",
+            next=NextStep(text="Shuffle in the reader:", place=graph.place, code=_SHUFFLE),
+        )
+        return failed(f"{_WORD}.off", told, tier=Tier.GRAPH, details=details)
     if not params.shuffle and shuffled:
-        return failed(
-            f"{_WORD}.on",
-            f"`{graph.name}` shuffles its files{graph.where}, and the lab wants them in their own order. Leave out "
-            "random_shuffle and shuffle_after_epoch.",
-            tier=Tier.GRAPH, details=details,
-        )  # fmt: skip
+        told = Feedback(
+            outcome=f"`{graph.name}` shuffles its files, and this lab wants them in their own order.",
+            next=NextStep(text="Turn shuffling off in the reader:", place=graph.place, code=_STILL),
+        )
+        return failed(f"{_WORD}.on", told, tier=Tier.GRAPH, details=details)
     first, second = _epochs(flat[0], graph, order)
     if params.shuffle and first == second:
-        return failed(
-            f"{_WORD}.same_each_epoch",
-            f"`{graph.name}` gives the same order in both epochs{graph.where}. Set random_shuffle=True without "
-            "resetting the pipeline between epochs.",
-            tier=Tier.GRAPH, details=details,
-        )  # fmt: skip
+        told = Feedback(
+            outcome=f"`{graph.name}` gives its files in the same order in both epochs.",
+            next=NextStep(
+                text="Shuffle in the reader, and do not reset the pipeline between epochs:",
+                place=graph.place,
+                code=_SHUFFLE,
+            ),
+        )
+        return failed(f"{_WORD}.same_each_epoch", told, tier=Tier.GRAPH, details=details)
     if params.deterministic and len(flat) > 1 and flat[0][: len(flat[1])] != flat[1][: len(flat[0])]:
-        return failed(
-            f"{_WORD}.not_reproducible",
-            f"Two builds of `{graph.name}` give different orders. Give the pipeline a seed, as in "
-            f"@pipeline_def(..., seed=42).",
-            tier=Tier.GRAPH, details=details,
-        )  # fmt: skip
+        told = Feedback(
+            outcome=f"Two builds of `{graph.name}` give their files in different orders.",
+            wanted="The same seed should repeat the order.",
+            next=NextStep(text="Give the pipeline a seed:", code="@pipeline_def(..., seed=42)"),
+        )
+        return failed(f"{_WORD}.not_reproducible", told, tier=Tier.GRAPH, details=details)
     if params.deterministic and len(flat) < 2:
-        return undecided(
-            Outcome.UNVERIFIED,
-            f"{_WORD}.no_numbers",
-            f"`{graph.name}` ran only once, so two builds could not be compared. {graph.problem}".strip(),
-            tier=Tier.GRAPH, details=details,
-        )  # fmt: skip
+        told = Feedback(
+            outcome=f"Whether two builds of `{graph.name}` give one order is not known, because only one ran.",
+            seen=graph.stopped,
+            next=NextStep(text="Build and run it twice yourself, and see where it stops."),
+        )
+        return undecided(Outcome.UNVERIFIED, f"{_WORD}.no_numbers", told, tier=Tier.GRAPH, details=details)
     return None
 
 
 def _passed(graph: OrderedGraph, others: Sequence[OrderedGraph], order: Order, params: Params) -> CheckResult:
-    said = [
-        f"`{graph.name}` " + ("shuffles its files, anew each epoch" if params.shuffle else "keeps the files' order")
-    ]
-    if params.deterministic:
-        said.append("two builds give the same order")
-    if others and params.validation != "ignored":
-        said.append(f"{', '.join(f'`{other.name}`' for other in others)} is not shuffled")
+    order_kept = "shuffles its files, anew in each epoch" if params.shuffle else "keeps the files' order"
+    seen = ["Two builds give the same order."] if params.deterministic else []
+    names = [f"`{other.name}`" for other in others if any(stream is not None for stream in other.streams)]
+    if names and params.validation != "ignored":
+        seen.append(f"{listed(names)} {'does' if len(names) == 1 else 'do'} not shuffle.")
     flat = [_flat(stream)[: order.files] for stream in graph.streams if stream is not None]
-    return passed(f"{_WORD}.ok", "; ".join(said) + ".", tier=Tier.GRAPH, details={"graph": graph.name, "orders": flat})
+    told = Feedback(outcome=f"`{graph.name}` {order_kept}.", seen=" ".join(seen))
+    return passed(f"{_WORD}.ok", told, tier=Tier.GRAPH, details={"graph": graph.name, "orders": flat})
 
 
 def _is_shuffled(graph: OrderedGraph) -> bool:

@@ -128,15 +128,15 @@ def _dali_claim(seen: _Seen) -> Iterator[Cause]:
         )
     full = epoch * context.dali_batch_size
     padding = full / max(1, context.dataset_images)
-    # DALI's iterators fill the last batch unless told otherwise. A claim that is much further off has other causes.
-    if epoch > 0 and padding >= _PADDED and _PADDED <= factor <= FAR_OFF * padding:
+    # A claim that is much further off has other causes.
+    if context.last_batch == "FILL" and epoch > 0 and padding >= _PADDED and _PADDED <= factor <= FAR_OFF * padding:
         yield Cause(
             "padding_counted",
             "dali_throughput",
             f"{context.dataset_images} images in batches of {context.dali_batch_size} end with a batch that DALI fills "
-            f"up with repeats unless told otherwise, and {epoch} full batches would count {full} images.",
+            f"up with repeats (LastBatchPolicy.FILL), and {epoch} full batches would count {full} images.",
             "Use LastBatchPolicy.PARTIAL in the iterator, or count the images of your data set.",
-            f"{context.dataset_images} images, {epoch} x {context.dali_batch_size} = {full}",
+            f"{context.dataset_images} images, {epoch} x {context.dali_batch_size} = {full}, LastBatchPolicy.FILL",
         )
 
 
@@ -224,7 +224,7 @@ def _baseline(seen: _Seen) -> Iterator[Cause]:
         yield Cause(
             "few_images",
             "baseline",
-            f"Your DataLoader has batches of {own.settings.batch_size}, so handing them over costs more than it should.",
+            f"Your DataLoader has batches of {own.settings.batch_size}, so handing them over costs a lot.",
             "Use a batch size of 32 or more.",
             f"batch size {own.settings.batch_size}, {share:.0%} of the reference",
         )

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from grader_service.model.base import Count, Wire
+from grader_service.model.base import Count, ShortText, Wire
 from grader_service.model.evidence import BatchFacts, Evidence, GraphFacts, LoaderFacts, Shape
 from grader_service.model.measurement import Arm, Measurement
 
@@ -25,6 +25,8 @@ class Context(Wire):
     batch: BatchFacts | None = None
     dali_batch_size: Count = 0
     """Of the learner's graph; 0 when it was not read."""
+    last_batch: ShortText = ""
+    """Policy of the iterator over this graph, a claim: `FILL`, `PARTIAL` or `DROP`; empty when it is not known."""
 
     def epoch_batches(self, batch_size: int | None) -> int:
         """Batches of one epoch over the learner's own set, the last one perhaps not full; 0 when that is not known."""
@@ -38,6 +40,8 @@ def context_of(evidence: Evidence, measurement: Measurement) -> Context:
     loader = _chosen(discovery.loaders, name) if discovery is not None else None
     images = scan.distinct if scan is not None and scan.problem is None else 0
     graph = room.graph if room is not None else None
+    carried = room.pipeline if room is not None else ""
+    pipelines = [pipeline for pipeline in discovery.pipelines if pipeline.name == carried] if discovery else []
     return Context(
         dataset_images=images or (loader.dataset_length or 0 if loader is not None else 0),
         loader=loader,
@@ -45,6 +49,7 @@ def context_of(evidence: Evidence, measurement: Measurement) -> Context:
         graph=graph,
         batch=room.batch if room is not None else None,
         dali_batch_size=graph.declared_batch_size if graph is not None else 0,
+        last_batch=pipelines[0].last_batch if pipelines else "",
     )
 
 

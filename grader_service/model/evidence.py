@@ -120,6 +120,8 @@ class LoaderFacts(Wire):
     drop_last: bool
     dataset_type: ShortText
     dataset_length: Count | None
+    dataset_root: ShortText = ""
+    """Folder that the dataset names as its `root`, absolute; empty where it names none, or its path is longer."""
     transform: LongText = ""
 
 
@@ -134,6 +136,10 @@ class PipelineFacts(Wire):
     num_threads: Annotated[int, Field(ge=0, le=65536)]
     prefetch_queue_depth: ShortText = ""
     reader_name: ShortText = ""
+    last_batch: ShortText = ""
+    """`FILL`, `PARTIAL` or `DROP`: the iterator's policy; empty for a bare pipeline."""
+    reader_root: ShortText = ""
+    """Folder that its file readers read whole, absolute; empty where there is no such one, or its path is longer."""
     graph: Annotated[int, Field(ge=0, lt=16)] | None = None
     """Index into `Discovery.graphs`; null when it could not be serialized."""
     graph_problem: LongText = ""

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checks.fair_baseline.check import CHECK, Observation, Params
+from grader_service.model.feedback import Severity
 from grader_service.model.measurement import Arm, ArmReport
 from grader_service.model.verdict import Outcome, Tier
 from tests.builtin_claims.test_placement_table import graph
@@ -86,12 +87,21 @@ def test_unfair_pairs_fail_by_their_weightiest_rule(evidence, params, rule):
     assert 0 <= result.score < 1
 
 
-def test_advice_is_told_and_claims_are_said_to_be_claims():
-    """The feedback separates what decides from what is only told, and facts from claims."""
-    told = judged(CHECK, pair({"num_workers": 12, "persistent_workers": False})).feedback
-    assert "12 workers for 8 cores" in told
-    assert "persistent_workers=False" in told
-    assert "(tier D)" in told
+def test_advice_is_told_beside_the_outcome():
+    """What is only advised is a note; a second required rule that is broken is a warning."""
+    advised = judged(CHECK, pair({"num_workers": 12, "persistent_workers": False})).parts.advice
+    assert [(one.code, one.severity) for one in advised] == [
+        ("advice.cores", Severity.NOTE),
+        ("advice.persistent_workers", Severity.NOTE),
+    ]
+    assert "12 workers on 8 cores" in advised[0].text
+    broken = judged(CHECK, pair({"num_workers": 0, "batch_size": 64, "pin_memory": False})).parts
+    assert "num_workers=0" in broken.outcome
+    assert broken.seen == "It keeps 1 of 4 required rules."
+    assert [(one.code, one.severity) for one in broken.advice] == [
+        ("advice.batch_size", Severity.WARNING),
+        ("advice.pin_memory", Severity.WARNING),
+    ]
 
 
 def test_a_missing_loader_has_its_own_answer():
@@ -100,7 +110,9 @@ def test_a_missing_loader_has_its_own_answer():
     assert judged(CHECK, an_evidence(discovery=without)).code == "baseline.no_loader"
     factory = a_discovery(loaders=(), factories=("build_pytorch_loader",))
     assert judged(CHECK, an_evidence(discovery=factory)).outcome is Outcome.UNVERIFIED
-    assert judged(CHECK, an_evidence(discovery=None)).outcome is Outcome.FAILED
+    stopped = judged(CHECK, an_evidence(discovery=a_discovery(loaders=(), ran="raised")))
+    for result in (stopped, judged(CHECK, an_evidence(discovery=None))):
+        assert (result.outcome, result.code, result.score) == (Outcome.SKIPPED, "run.not_reached", 0.0)
 
 
 def test_nothing_required_that_could_be_seen_is_unverified():

@@ -6,6 +6,7 @@ from checks.same_data.check import CHECK
 from grader_service.model.verdict import Outcome, Tier
 from tests.builtin_claims.jpegs import READER, START
 from tests.checks.judged import judged
+from tests.factories import a_discovery, an_evidence
 
 FOLDER = "train_loader = DataLoader(ImageFolder(dataset_dir, transform), batch_size=8)\n"
 DALI = READER + 'dali_iter = DALIGenericIterator(pipeline(dict(ARGS)), ["data", "label"], reader_name="Reader")\n'
@@ -112,8 +113,9 @@ def test_other_files_and_classes_do_not(evidence, name):
 def test_the_feedback_shows_files_of_one_side_only(evidence):
     """A learner sees counts and examples; the score is the share that both read."""
     result = judged(CHECK, evidence["fewer files"])
-    assert "reads 24 files, the reader of `dali_iter` 10; 10 are the same" in result.feedback
-    assert "Only the DataLoader reads dataset/" in result.feedback
+    assert "They read 24 files below " in result.parts.seen
+    assert "/dataset/cats; 10 are the same." in result.parts.seen
+    assert "only the DataLoader reads dataset/" in result.parts.seen
     assert result.score == pytest.approx(10 / 24)
     assert judged(CHECK, evidence["fewer files"], min_overlap=0.4, classes=False).outcome is Outcome.PASSED
 
@@ -122,4 +124,49 @@ def test_files_listed_without_labels_have_other_classes(evidence):
     """DALI numbers files that are listed without labels; that is not their class."""
     result = judged(CHECK, evidence["files"])
     assert result.code == "data.different_classes"
-    assert "give `labels`" in result.feedback
+    assert result.parts.next is not None
+    assert "labels=labels" in result.parts.next.code
+
+
+def test_other_folders_are_named(evidence):
+    """Where no file is shared, the folders say more than examples."""
+    result = judged(CHECK, evidence["another folder"])
+    assert "/dataset and 24 below " in result.parts.seen
+    assert "/other; 0 are the same." in result.parts.seen
+    assert "For example" not in result.parts.seen
+
+
+@pytest.mark.parametrize(
+    ("reader", "root"),
+    [
+        ("file_root=dataset_dir", "dataset"),
+        ("file_root='./dataset/../dataset'", "dataset"),
+        ("files=paths", ""),
+        ("file_root=dataset_dir, dir_filters=['cats']", ""),
+        ("file_root=dataset_dir, files=['cats/000.jpg']", ""),
+    ],
+)
+def test_a_run_itself_knows_folders_and_the_policy(learner, reader, root):
+    """Of the data set its root, of a pipeline the folder that its reader reads whole, without any probe."""
+    answer = learner.run(START + FOLDER + PATHS + dali(reader))
+    assert answer["exception"] is None
+    (loader,), (pipeline,) = answer["loaders"], answer["pipelines"]
+    assert loader["dataset_root"].endswith("/dataset")
+    assert pipeline["reader_root"] == (loader["dataset_root"] if root else "")
+    assert pipeline["last_batch"] == "FILL"
+
+
+def test_a_data_set_without_a_folder_and_a_bare_pipeline_say_nothing(learner):
+    """What is not there is empty."""
+    bare = READER + "pipe = pipeline(dict(file_root=dataset_dir))\n"
+    answer = learner.run(START + own("self.root = 5") + bare)
+    assert answer["exception"] is None
+    assert answer["loaders"][0]["dataset_root"] == ""
+    assert answer["pipelines"][0].get("last_batch", "") == ""
+
+
+def test_a_stopped_run_is_not_reached():
+    """What stopped the code is told once, in the verdict's `run`."""
+    stopped = a_discovery(ran="raised", loaders=(), pipelines=())
+    result = judged(CHECK, an_evidence(discovery=stopped))
+    assert (result.outcome, result.code, result.score) == (Outcome.SKIPPED, "run.not_reached", 0.0)

@@ -80,4 +80,5 @@ class Controls:
         result = self.judged(workshop, control)
         wanted = control.outcome or (Outcome.PASSED if control.code == "ok" else Outcome.FAILED)
         assert (result.outcome, result.code) == (wanted, f"{self.word}.{control.code}"), result.feedback
-        assert result.feedback.endswith((".", "]")), result.feedback
+        assert result.parts.outcome.endswith("."), result.feedback
+        assert (result.parts.next is None) is (result.outcome is Outcome.PASSED), result.feedback

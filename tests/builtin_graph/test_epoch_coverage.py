@@ -61,6 +61,7 @@ CONTROLS = Controls(
 def test_feedback_counts_images(workshop):
     """The learner hears how many images an epoch had, and what to set."""
     result = workshop.judge(iterator(RESIZE, FLIP, iterate=BY_NAME), CHECK)
-    assert "13 numbered files" in result.feedback
-    assert "16 images in epoch 1" in result.feedback
-    assert "LastBatchPolicy.PARTIAL" in result.feedback
+    assert "13 numbered files in batches of 4: 16 and " in result.parts.seen
+    assert result.parts.numbers["files"] == 13
+    assert result.parts.next is not None
+    assert "last_batch_policy=LastBatchPolicy.PARTIAL" in result.parts.next.code

@@ -72,4 +72,7 @@ def test_a_shift_of_some_labels_is_found():
 def test_two_readers_are_named(workshop):
     """The feedback says that two readers shuffle apart, and where they stand."""
     result = workshop.judge(bare(RESIZE, OTHER, returned="images, strangers.gpu()"), CHECK)
-    assert "2 readers (line " in result.feedback
+    assert "2 readers" in result.parts.seen
+    assert result.parts.next is not None
+    assert result.parts.next.place is not None
+    assert result.parts.next.place.file == "submission.py"

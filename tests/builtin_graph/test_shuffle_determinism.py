@@ -1,6 +1,8 @@
 """`shuffle_determinism`: the order of files over epochs, builds and pipelines."""
 
-from checks.epoch_coverage.order import Order
+import pytest
+
+from checks.epoch_coverage.order import Line, Order
 from checks.shuffle_determinism.check import CHECK
 from grader_service.model.verdict import Outcome
 from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
@@ -73,4 +75,33 @@ def test_observation_holds_what_the_probe_says(workshop):
     assert (graph.shard_count, graph.number("shard_id", 0)) == (2, 1)
     assert graph.flag("pad_last_batch")
     assert graph.reader(17).sizes() == [8, 9]
-    assert graph.where.startswith(" (the reader in submission.py, line ")
+    assert graph.place is not None
+    assert graph.place.where.startswith("submission.py, line ")
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "where"),
+    [
+        ("data.py", 3, "data.py, line 3"),
+        ("cell_012.py", 3, "cell 12, line 3"),
+        ("cell_000.py", 3, "cell_000.py, line 3"),
+        ("data.py", None, None),
+        ("data.py", 0, None),
+        ("data.py", 2**63, None),
+        ("", 3, None),
+    ],
+)
+def test_a_line_is_a_place_of_a_module_or_a_cell(file, line, where):
+    """Where the graph says nothing that can be a line, there is no place."""
+    place = Line(file=file, line=line).place
+    assert (place.where if place is not None else None) == where
+
+
+def test_a_validation_pipeline_that_was_not_seen_is_not_called_unshuffled(workshop):
+    """Only what came says whether it is shuffled."""
+    source = bare(RESIZE) + bare(RESIZE, name="val", reader="")
+    observation = workshop.evidence(source, CHECK).probe("epoch_order").observations
+    assert "`val_pipe` does not shuffle." in judged_alone(CHECK, observation).feedback
+    train, val = sorted(observation["graphs"], key=lambda graph: graph["name"])
+    unseen = observation | {"graphs": [train, val | {"streams": [None]}]}
+    assert "val_pipe" not in judged_alone(CHECK, unseen).feedback

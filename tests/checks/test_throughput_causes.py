@@ -108,9 +108,13 @@ CASES = {
         [],
     ),
     "padding_counted": (
-        long_run(dataset_images=100, dali_batch_size=64),
+        long_run(dataset_images=100, dali_batch_size=64, last_batch="FILL"),
         {"claims": claims(dali=1280.0)},
-        [long_run(dataset_images=128, dali_batch_size=64), {"claims": claims(dali=9000.0)}],
+        [
+            long_run(dataset_images=128, dali_batch_size=64, last_batch="FILL"),
+            *(long_run(dataset_images=100, dali_batch_size=64, last_batch=word) for word in ("PARTIAL", "DROP", "")),
+            {"claims": claims(dali=9000.0)},
+        ],
     ),
     "epoch_in_loader_queue": (
         long_run(dataset_images=128),
@@ -343,6 +347,15 @@ def test_what_is_missing_from_the_evidence_is_missing_from_the_context():
     assert Context(dataset_images=100).epoch_batches(None) == 0
     lengths = context_of(an_evidence(scan=None), measurement)
     assert lengths.dataset_images == 160
+
+
+def test_the_policy_is_that_of_the_pipeline_that_was_timed():
+    """Another pipeline's iterator says nothing about it."""
+    measurement = a_measurement()
+    pipelines = (a_pipeline(name="val_iter", last_batch="FILL"), a_pipeline(last_batch="PARTIAL"))
+    for found, policy in ((pipelines, "PARTIAL"), (pipelines[:1], "")):
+        evidence = an_evidence(discovery=a_discovery(pipelines=found), measurement=measurement)
+        assert context_of(evidence, measurement).last_batch == policy
 
 
 def test_the_note_is_read_as_a_run_writes_it(monkeypatch):

@@ -53,6 +53,14 @@ def transforms(*names):
     return (loader(transform="Compose(\n" + "".join(f"    {name}(size=8)\n" for name in names) + ")"),)
 
 
+DATA = "/workspace/data"
+
+
+def reading(*folders):
+    """Pipelines that read these folders below `dataset_dir`."""
+    return tuple(a_pipeline(reader_name="Reader", reader_root=f"{DATA}/{folder}") for folder in folders)
+
+
 # Per row: evidence that has the fact, then evidence that is like it and has not; a clean run has none of them.
 CASES = {
     "iterator_without_end": (
@@ -77,7 +85,14 @@ CASES = {
     ),
     "drop_last_on_one_side": (
         evidence(loaders=(a_loader(dataset_length=650, drop_last=True),)),
-        [evidence(loaders=(loader(drop_last=True),)), evidence(loaders=(a_loader(dataset_length=650),))],
+        [
+            evidence(loaders=(loader(drop_last=True),)),
+            evidence(loaders=(a_loader(dataset_length=650),)),
+            evidence(
+                loaders=(a_loader(dataset_length=650, drop_last=True),),
+                pipelines=(a_pipeline(reader_name="Reader", last_batch="DROP"),),
+            ),
+        ],
     ),
     "no_pinned_memory": (
         evidence(loaders=(loader(pin_memory=False),)),
@@ -98,6 +113,19 @@ CASES = {
             evidence(loaders=(a_loader(dataset_length=500),), scan={"stopped_early": "enough"}),
             evidence(loaders=(a_loader(dataset_length=500, dataset_type="TensorDataset"),)),
             evidence(loaders=(a_loader(dataset_length=700),), scan={"rejected": {"copy": 60}}),
+            evidence(loaders=(a_loader(dataset_length=500),), pipelines=reading("train")),
+            evidence(loaders=(a_loader(dataset_length=500, dataset_root=f"{DATA}/train"),), pipelines=reading("train")),
+            evidence(loaders=(a_loader(dataset_length=500, dataset_root=f"{DATA}/train"),)),
+        ],
+    ),
+    "different_folders": (
+        evidence(loaders=(loader(dataset_root=f"{DATA}/train"),), pipelines=reading("val")),
+        [
+            evidence(loaders=(loader(dataset_root=f"{DATA}/train"),), pipelines=reading("train")),
+            evidence(loaders=(loader(dataset_root=f"{DATA}/train"),), pipelines=reading("val", "train")),
+            evidence(loaders=(loader(dataset_root=DATA),), pipelines=reading("train")),
+            evidence(loaders=(loader(),), pipelines=reading("val")),
+            evidence(loaders=(loader(dataset_root=f"{DATA}/train"),)),
         ],
     ),
     "augmentation_at_full_size": (
@@ -208,6 +236,8 @@ def test_values_are_quoted():
     assert any("10 of 650 images" in text for text in texts)
     [endless] = silent_mistakes(CASES["iterator_without_end"][0])
     assert "len(dali_iter) is 0" in endless.cause
+    [folders] = silent_mistakes(CASES["different_folders"][0])
+    assert f"reads {DATA}/train, and the DALI pipeline reads {DATA}/val." in folders.cause
     [counted] = silent_mistakes(CASES["batches_counted"][0])
     assert "`dali_throughput` is 31, and 31 batches of 32" in counted.cause
 
@@ -217,6 +247,14 @@ def test_a_run_without_words_has_no_mistakes():
     assert silent_mistakes(an_evidence(discovery=None)) == ()
     bare = an_evidence(discovery=a_discovery(loaders=(), pipelines=()), scan=None, clean_room=None, measurement=None)
     assert silent_mistakes(bare) == ()
+
+
+def test_all_of_the_folder_that_dali_reads_is_counted():
+    """A pipeline that reads `dataset_dir` itself leaves a smaller loader without an excuse."""
+    whole = (a_pipeline(reader_name="Reader", reader_root=DATA),)
+    for root in ("", DATA, f"{DATA}/train"):
+        said = evidence(loaders=(a_loader(dataset_length=500, dataset_root=root),), pipelines=whole)
+        assert "different_data" in ids(silent_mistakes(said))
 
 
 def test_a_bare_pipeline_is_no_endless_iterator():

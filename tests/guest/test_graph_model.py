@@ -60,6 +60,16 @@ def assert_stable(graph):
     assert model.write(model.read(model.write(graph))) == model.write(graph)
 
 
+@given(GRAPHS)
+@settings(deadline=None)
+def test_operators_of_a_name_are_read_without_the_others(graph):
+    """The same operators as in the whole graph."""
+    data = model.write(graph)
+    names = {operator.name for operator in graph.operators[:2]}
+    whole = [operator for operator in model.read(data).operators if operator.name in names]
+    assert model.operators_named(data, names) == whole
+
+
 def assert_read_or_refused(data):
     """Either a graph that is stable, or a WireError."""
     try:

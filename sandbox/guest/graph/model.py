@@ -1,6 +1,7 @@
 """A DALI graph as plain objects that can be edited and written back; fields that we do not know are kept."""
 
 import struct
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from . import wire
@@ -153,6 +154,21 @@ def read(data: bytes) -> Graph:
     graph.device_id, graph.executor = numbers.get(8), numbers.get(11)
     graph.prefetch = (numbers.get(13, 1), numbers.get(14, 1))
     return graph
+
+
+def operators_named(data: bytes, names: Collection[str]) -> list[Operator]:
+    """The operators of a serialized pipeline that have one of these names; all others are not read.
+
+    Raises:
+        WireError: see `read`.
+    """
+    found = []
+    for number, _, value in wire.parse(data):
+        if number == 5 and isinstance(value, bytes):
+            name = next((part.value for part in wire.parse(value) if part.number == 1), b"")
+            if isinstance(name, bytes) and _text(name) in names:
+                found.append(_read_operator(value))
+    return found
 
 
 def write(graph: Graph) -> bytes:

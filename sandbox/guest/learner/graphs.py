@@ -1,14 +1,18 @@
 """Takes the serialized graph of every DALI pipeline when its backend is made; in a rehearsal, builds its CPU twin."""
 
 import inspect
+import os
 import weakref
 from dataclasses import dataclass
 from typing import Any
 
-from ..graph import edit
+from ..graph import edit, model
+from ..graph.wire import WireError
 from . import coerce, rehearsal
 
 MAX_RECORDS = 64
+_PICKS = ("files", "file_list", "file_filters", "dir_filters")
+"""Arguments of a reader by which it does not read all of `file_root`."""
 
 
 @dataclass(eq=False)
@@ -110,3 +114,15 @@ class Recorder:
         )
         self.records.append(record)
         return record
+
+
+def reader_root(graph: bytes) -> str:
+    """The folder that all file readers of a serialized graph read whole, absolute; empty where there is no such one."""
+    try:
+        readers = model.operators_named(graph, edit.READERS)
+    except WireError:
+        return ""
+    roots = {str(reader.scalar("file_root") or "") for reader in readers}
+    if len(roots) != 1 or "" in roots or any(reader.get(name) for reader in readers for name in _PICKS):
+        return ""
+    return os.path.abspath(roots.pop())

@@ -10,12 +10,14 @@ from types import ModuleType
 from typing import Any
 
 from . import coerce
-from .graphs import PipelineRecord, Recorder
+from .graphs import PipelineRecord, Recorder, reader_root
 
 FACTORIES = ("build_pytorch_loader", "build_dali_iterator")
 MAX_GRAPHS = 4
 MAX_LOADERS = 8
 MAX_NAMES = 64
+_MOST_PATH = 200
+"""Characters; a longer one is left out, since a part of it is another folder."""
 _MOST_ENTRIES = 5000
 _SENTENCE = 20
 """Characters; shorter texts are words."""
@@ -149,8 +151,15 @@ def loader_facts(name: str, loader: Any) -> dict[str, Any]:
         "drop_last": _read(lambda: loader.drop_last) is True,
         "dataset_type": coerce.type_name(dataset),
         "dataset_length": _small(length, 2**53),
+        "dataset_root": _folder(_read(lambda: dataset.root)),
         "transform": "" if transform is None else coerce.text(transform, 2000),
     }
+
+
+def _folder(value: Any) -> str:
+    """A folder that is there, absolute; empty for anything else."""
+    path = coerce.path(value)["path"]
+    return path if path is not None and len(path) <= _MOST_PATH and os.path.isdir(path) else ""
 
 
 def _read(question: Callable[[], Any]) -> Any:
@@ -167,46 +176,52 @@ def pipelines(module: ModuleType, recorder: Recorder) -> tuple[list[dict[str, An
     core = sys.modules.get("nvidia.dali.pipeline")
     if core is None:
         return [], []
-    named: list[tuple[int, str, str, str, PipelineRecord]] = []
+    named: list[tuple[int, str, dict[str, str], PipelineRecord]] = []
     seen: set[int] = set()
 
-    def add(rank: int, name: str, iterator: str, reader: str, record: PipelineRecord | None) -> None:
+    def add(rank: int, name: str, iterator: dict[str, str], record: PipelineRecord | None) -> None:
         if record is not None and id(record) not in seen:
             seen.add(id(record))
-            named.append((rank, name, iterator, reader, record))
+            named.append((rank, name, iterator, record))
 
     for name, value in _newest_first(module):
         if base is not None and coerce.is_a(value, base._DaliBaseIterator):
             inside = value.__dict__
+            policy = inside.get("_last_batch_policy")
+            iterator = {
+                "iterator_type": coerce.type_name(value),
+                "reader_name": coerce.text(inside.get("_reader_name") or "", 100),
+                "last_batch": coerce.text(_read(partial(getattr, policy, "name", "")) or "", 40),
+            }
             for pipe in [pipe for pipe in inside.get("_pipes") or () if coerce.is_a(pipe, core.Pipeline)][:4]:
-                reader = coerce.text(inside.get("_reader_name") or "", 100)
-                add(0, name, coerce.type_name(value), reader, recorder.record_of(pipe))
+                add(0, name, iterator, recorder.record_of(pipe))
     for name, value in _newest_first(module):
         if coerce.is_a(value, core.Pipeline):
-            add(1, name, "", "", recorder.record_of(value))
+            add(1, name, {}, recorder.record_of(value))
     for record in reversed(recorder.records):
-        add(2, "a pipeline that no variable holds any more", "", "", record)
+        add(2, "a pipeline that no variable holds any more", {}, record)
 
     hints = ("dali", "train", "iter", "loader")
     named.sort(key=lambda entry: (entry[0], -sum(hint in entry[1].lower() for hint in hints)))
     facts: list[dict[str, Any]] = []
     graphs: list[bytes] = []
-    for _, name, iterator, reader, record in named[:MAX_GRAPHS]:
-        index = None
+    for _, name, iterator, record in named[:MAX_GRAPHS]:
+        index, root = None, ""
         problem = record.problem
         if record.graph is not None and len(record.graph) <= _GRAPH_BYTES:
             index = len(graphs)
+            root = reader_root(record.graph)
             graphs.append(record.graph)
         elif record.graph is not None:
             problem = f"the serialized graph has {len(record.graph)} bytes; at most {_GRAPH_BYTES} are carried"
         facts.append(
             {
                 "name": coerce.text(name, 160),
-                "iterator_type": coerce.text(iterator, 160),
                 "batch_size": max(0, record.batch_size),
                 "num_threads": max(0, record.num_threads),
                 "prefetch_queue_depth": record.prefetch,
-                "reader_name": reader,
+                "reader_root": root if len(root) <= _MOST_PATH else "",
+                **iterator,
                 "graph": index,
                 "graph_problem": coerce.text(problem, 2000),
             }
