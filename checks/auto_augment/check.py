@@ -12,6 +12,7 @@ from checks.random_augmentation.check import not_run
 from checks.random_augmentation.samples import Augmentation, AugmentedGraph
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
+from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Tier
 
 _WORD = "auto_augment"
@@ -19,6 +20,8 @@ _POLICIES = ("auto_augment", "rand_augment", "trivial_augment")
 _LEAST_MADE = 8
 """Operators that DALI's own modules make for the smallest useful list of augmentations."""
 _LEAST_SPLITS = 2
+_SAMPLES = 32
+"""Of one colour, as the probe draws them."""
 _CALLS = {
     "auto_augment": "auto_augment.auto_augment(images)",
     "rand_augment": "rand_augment.rand_augment(images, n=2, m=9)",
@@ -52,7 +55,7 @@ class AutoAugmentCheck:
     """
 
     id: ClassVar[str] = "auto_augment"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Automatic augmentation"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
@@ -77,44 +80,62 @@ class AutoAugmentCheck:
             return no_such_graph(_WORD, params.graph)
         details = {"graph": graph.name, "operators": graph.operators, "splits": graph.splits} | dict(graph.origins)
         found = policy_of(graph)
-        call = _CALLS.get(params.policy, "auto_augment, rand_augment or trivial_augment")
         if found is None:
-            more = (
-                " It has conditions of its own; DALI's nvidia.dali.auto_aug was not used."
-                if graph.splits >= _LEAST_SPLITS
-                else ""
-            )
-            return failed(
-                f"{_WORD}.not_found",
-                f"`{graph.name}` holds none of DALI's automatic augmentations among its {graph.operators} operators."
-                f"{more} Import one from nvidia.dali.auto_aug, define the pipeline with enable_conditionals=True, and "
-                f"return what it gives: {call}.",
-                tier=Tier.GRAPH, details=details,
-            )  # fmt: skip
+            return failed(f"{_WORD}.not_found", _not_found(graph, params), tier=Tier.GRAPH, details=details)
         if params.policy not in ("any", found):
-            return failed(
-                f"{_WORD}.wrong_policy",
-                f"`{graph.name}` uses {found}; {params.policy} was wanted: images = {call}.",
-                tier=Tier.GRAPH, details=details,
-            )  # fmt: skip
+            feedback = Feedback(
+                outcome=f"`{graph.name}` uses {found}, not {params.policy}.",
+                next=NextStep(text="Call the wanted one:", code=_lines(params.policy)),
+            )
+            return failed(f"{_WORD}.wrong_policy", feedback, tier=Tier.GRAPH, details=details)
         if not graph.runs:
             return not_run(_WORD, graph)
-        different = max(build.distinct[2] for build in graph.runs)
+        different = min(_SAMPLES, max(build.distinct[2] for build in graph.runs))
         details |= {"policy": found, "different": different}
         if different < params.min_different:
-            return failed(
-                f"{_WORD}.no_effect",
-                f"`{graph.name}` holds {found}, but a picture of one colour came out in {different} visibly different "
-                f"way(s); at least {params.min_different} were expected. Return the augmented images, and check the "
-                "magnitude and the list of augmentations.",
-                tier=Tier.GRAPH, details=details,
-            )  # fmt: skip
-        return passed(
-            f"{_WORD}.ok",
-            f"`{graph.name}` augments by {found} ({graph.operators} operators); 32 samples of one picture came out in "
-            f"{different} different ways.",
-            tier=Tier.GRAPH, details=details,
-        )  # fmt: skip
+            feedback = _no_effect(graph, found, different, params.min_different)
+            return failed(f"{_WORD}.no_effect", feedback, tier=Tier.GRAPH, details=details)
+        feedback = Feedback(
+            outcome=f"`{graph.name}` augments by {found}.",
+            seen=_gave(different),
+            wanted=f"At least {params.min_different} were needed.",
+            numbers={"different": different, "needed": params.min_different},
+        )
+        return passed(f"{_WORD}.ok", feedback, tier=Tier.GRAPH, details=details)
+
+
+def _not_found(graph: AugmentedGraph, params: Params) -> Feedback:
+    own = " and conditions of its own, not those of nvidia.dali.auto_aug" if graph.splits >= _LEAST_SPLITS else ""
+    return Feedback(
+        outcome=f"`{graph.name}` holds none of DALI's automatic augmentations.",
+        seen=f"It has {graph.operators} operators{own}.",
+        next=NextStep(
+            text="Define the pipeline with enable_conditionals=True, and return what this gives:",
+            code=_lines("auto_augment" if params.policy == "any" else params.policy),
+        ),
+    )
+
+
+def _no_effect(graph: AugmentedGraph, policy: str, different: int, needed: int) -> Feedback:
+    return Feedback(
+        outcome=f"`{graph.name}` uses {policy}, which hardly changes a picture.",
+        seen=_gave(different),
+        wanted=f"At least {needed} are needed.",
+        next=NextStep(
+            text="Return the augmented images, and raise the magnitude or use DALI's own list of augmentations:",
+            code=_lines(policy),
+        ),
+        numbers={"different": different, "needed": needed},
+    )
+
+
+def _gave(different: int) -> str:
+    return f"{_SAMPLES} samples of one picture gave {different} different result{'' if different == 1 else 's'}."
+
+
+def _lines(policy: str) -> str:
+    """How this augmentation is imported and called."""
+    return f"from nvidia.dali.auto_aug import {policy}\nimages = {_CALLS[policy]}"
 
 
 def policy_of(graph: AugmentedGraph) -> str | None:

@@ -9,9 +9,11 @@ from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import NO_DALI, NOT_CARRIED, common
 from checks.cuda_batch import served_batch, wording
 from checks.not_carried import no_dali, not_carried
+from checks.silent_advice import silent_advice
 from checks.stopped import absent, missing, not_reached
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import BatchFacts, Evidence, FirstBatch, GraphFacts, Need, ServedBatch
+from grader_service.model.feedback import Advice
 from grader_service.model.verdict import Outcome, Tier
 
 
@@ -36,6 +38,8 @@ class Observation(Wire):
     """The learner's own; a claim, shown beside ours."""
     device: Literal["cuda", "cpu"]
     """`cpu` in a rehearsal, where the graph's own device label stands in for the GPU."""
+    silent: Annotated[tuple[Advice, ...], Field(max_length=64)] = ()
+    """Mistakes that raised nothing; never an input to the outcome."""
 
 
 class CudaBatchCheck:
@@ -52,7 +56,7 @@ class CudaBatchCheck:
     """
 
     id: ClassVar[str] = "cuda_batch"
-    version: ClassVar[str] = "1.2.0"
+    version: ClassVar[str] = "1.3.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "DALI batch on the GPU"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM})
@@ -86,6 +90,7 @@ class CudaBatchCheck:
                 served=room.served,
                 first_batch=discovery.first_batch,
                 device=evidence.run.device,
+                silent=tuple(silent_advice(evidence, "batch")),
             )
         if room is None or room.batch is None or room.graph is None:
             return not_carried("batch", room) if room is not None else not_reached()
@@ -95,34 +100,37 @@ class CudaBatchCheck:
             graph=room.graph,
             first_batch=discovery.first_batch,
             device=evidence.run.device,
+            silent=tuple(silent_advice(evidence, "batch")),
         )
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:
         """See `checks.api.Check.judge`."""
+        least, dimensions = params.min_batch, params.dimensions
+        first_batch, silent = observation.first_batch, observation.silent
         if observation.served is not None:
-            return served_batch.judge(observation.served, observation.first_batch, params.min_batch, params.dimensions)
+            return served_batch.judge(observation.served, first_batch, least, dimensions, silent)
         batch = observation.batch
         if batch is None or observation.graph is None:
-            return undecided(
-                Outcome.ERROR, "observation.invalid", "The observation holds neither `batch` nor `served`."
-            )
+            return undecided(Outcome.ERROR, "observation.invalid", wording.OUR_FAULT)
+        advice = (*wording.advice(batch), *silent)
         details = {
             "batch": batch.model_dump(mode="json"),
-            "first_batch": observation.first_batch.model_dump(mode="json"),
+            "first_batch": first_batch.model_dump(mode="json"),
+            "advice": [one.code for one in advice],
         }
+        rehearsed = observation.device == "cpu"
+        shown = wording.drawn(observation.pipeline, batch, least, dimensions, advice, rehearsed=rehearsed)
         problem = self._problem(observation, batch, observation.graph, params)
         if problem is None:
-            feedback = wording.good(observation.pipeline, batch, params.min_batch)
-            return passed("batch.ok", feedback, tier=Tier.GRAPH, details=details)
-        code, (what, action, line) = problem
-        feedback = wording.bad(observation.pipeline, batch, what, action, line, params.min_batch)
-        return failed(code, feedback, tier=Tier.GRAPH, details=details)
+            return passed("batch.ok", wording.good(shown), tier=Tier.GRAPH, details=details)
+        code, what = problem
+        return failed(code, wording.bad(shown, what), tier=Tier.GRAPH, details=details)
 
     @classmethod
     def _problem(
         cls, observation: Observation, batch: BatchFacts, graph: GraphFacts, params: Params
-    ) -> tuple[str, tuple[str, str, str]] | None:
-        """Code, and what is wrong, what to do and what to write; None when nothing is wrong."""
+    ) -> tuple[str, wording.Problem] | None:
+        """Code, and what is wrong; None when nothing is wrong."""
         if len(batch.shape) != params.dimensions:
             return "batch.not_4d", wording.dimensions(len(batch.shape), params.dimensions)
         if batch.shape[0] < params.min_batch:

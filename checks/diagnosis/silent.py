@@ -2,8 +2,9 @@
 
 Each function looks at one side and gives (id of the row, values for its texts). Claims and loader facts are the
 learner's own word, so a diagnosis may be wrong; it decides nothing. What explains a measured rate (a data set without
-files, no workers, decoder on the CPU, one thread, a queue as long as the epoch, a missing synchronize, unequal output,
-mean and std) is said by `checks.throughput_ratio.causes` and not repeated here.
+files, no workers, decoder on the CPU, one thread, a queue as long as the epoch, a missing synchronize, unequal output)
+is said by `checks.throughput_ratio.causes`, and what the values of the batch say by `checks.cuda_batch`; neither is
+repeated here.
 """
 
 import math

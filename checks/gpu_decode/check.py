@@ -6,10 +6,11 @@ from typing import ClassVar
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import NO_DALI, NOT_CARRIED, common
 from checks.not_carried import no_dali, not_carried
-from checks.operator_names import fn_name
+from checks.operator_names import fn_name, where
 from checks.stopped import not_reached
 from grader_service.model.base import Count, LongText, ShortText, Wire
 from grader_service.model.evidence import Evidence, GraphFacts, Need, OperatorFacts
+from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.measurement import Arm, GpuUse, Measurement
 from grader_service.model.verdict import Outcome, Tier
 
@@ -17,6 +18,7 @@ _ON_GPU = ("mixed", "gpu")
 _IDLE_PERCENT = 1.0
 """Below this an engine did not move; one decoded batch in a window is more."""
 _FUSED = ("Crop", "RandomCrop", "Slice")
+_MOST_NAMED = 3
 
 
 class Params(Wire):
@@ -63,7 +65,7 @@ class GpuDecodeCheck:
     """
 
     id: ClassVar[str] = "gpu_decode"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Decoding on the GPU"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM, Need.MEASUREMENT})
@@ -104,39 +106,21 @@ class GpuDecodeCheck:
             "seen": observation.seen.model_dump(mode="json") if observation.seen is not None else None,
         }
         if not decoders:
-            text = (
-                f"`{observation.pipeline}` decodes no JPEG. Decode inside the pipeline with "
-                "fn.decoders.image(..., device='mixed')."
-            )
-            return failed("decode.no_decoder", text, tier=Tier.GRAPH, details=details)
+            return failed("decode.no_decoder", _no_decoder(observation.pipeline), tier=Tier.GRAPH, details=details)
         on_cpu = [decoder for decoder in decoders if decoder.device not in _ON_GPU]
         if on_cpu:
-            return failed(
-                "decode.on_cpu" if len(on_cpu) == len(decoders) else "decode.some_on_cpu",
-                _on_cpu(on_cpu, observation.graph),
-                tier=Tier.GRAPH,
-                details=details,
-            )
+            code = "decode.on_cpu" if len(on_cpu) == len(decoders) else "decode.some_on_cpu"
+            return failed(code, _on_cpu(on_cpu, observation.graph), tier=Tier.GRAPH, details=details)
         if params.fused and not any(_is_fused(decoder.name) for decoder in decoders):
-            text = (
-                f"{_told(decoders[0])} decodes whole images, of which a crop keeps a part. Let the decoder "
-                f"cut it out: "
-                "fn.decoders.image_random_crop (with random_area and random_aspect_ratio), image_crop or "
-                "image_slice, "
-                "followed by fn.resize."
-            )
-            return failed("decode.not_fused", text, tier=Tier.GRAPH, details=details)
+            return failed("decode.not_fused", _not_fused(decoders[0]), tier=Tier.GRAPH, details=details)
         if observation.official and observation.seen is not None and _idle(observation.seen):
-            text = (
-                f"Your graph decodes on the GPU ({_told(decoders[0])}), but the host saw neither its SMs "
-                f"nor its JPEG "
-                "engine work while your graph ran, so this is left to a person. Nothing is wrong with your "
-                "code as far "
-                "as the graph shows."
-            )
-            return undecided(Outcome.INCONCLUSIVE, "decode.gpu_idle", text, tier=Tier.GRAPH, details=details)
-        text = f"{_told(decoders[0])} decodes with device='{decoders[0].device}'. {_corroborated(observation)}"
-        return passed("decode.ok", text, tier=Tier.GRAPH, details=details)
+            feedback = _gpu_idle(decoders[0], observation.seen)
+            return undecided(Outcome.INCONCLUSIVE, "decode.gpu_idle", feedback, tier=Tier.GRAPH, details=details)
+        feedback = Feedback(
+            outcome=f'{_told(decoders[0])} decodes on the GPU (device="{decoders[0].device}").',
+            seen=_corroborated(observation),
+        )
+        return passed("decode.ok", feedback, tier=Tier.GRAPH, details=details)
 
 
 def is_decoder(name: str) -> bool:
@@ -150,20 +134,54 @@ def _is_fused(name: str) -> bool:
 
 
 def _told(decoder: OperatorFacts) -> str:
-    where = f" ({decoder.file}, line {decoder.line})" if decoder.file and decoder.line else ""
-    return f"{fn_name(decoder.name)}{where}"
+    return f"`{fn_name(decoder.name)}`{where(decoder.file, decoder.line)}"
 
 
-def _on_cpu(on_cpu: list[OperatorFacts], graph: GraphFacts) -> str:
-    names = ", ".join(_told(decoder) for decoder in on_cpu[:4])
-    text = f"{names} runs on the CPU. Write fn.decoders.image(..., device='mixed')"
-    if "gpu" in graph.output_devices:
-        return (
-            f"{text}: sending decoded pixels on with .gpu() leaves the decoding to the CPU and copies "
-            f"about ten times "
-            "as many bytes as the JPEG has."
+def _no_decoder(pipeline: str) -> Feedback:
+    return Feedback(
+        outcome=f"`{pipeline}` decodes no JPEG.",
+        wanted="The images should be decoded on the GPU, inside the pipeline.",
+        next=NextStep(text="Decode what the reader gives:", code='images = fn.decoders.image(jpegs, device="mixed")'),
+    )
+
+
+def _on_cpu(on_cpu: list[OperatorFacts], graph: GraphFacts) -> Feedback:
+    outcome, seen = f"{_told(on_cpu[0])} runs on the CPU.", ""
+    if len(on_cpu) > 1:
+        more = f" and {len(on_cpu) - _MOST_NAMED} more" if len(on_cpu) > _MOST_NAMED else ""
+        outcome = f"{len(on_cpu)} decoders run on the CPU."
+        seen = f"They are {', '.join(map(_told, on_cpu[:_MOST_NAMED]))}{more}."
+    elif "gpu" in graph.output_devices:
+        seen = (
+            "Sending decoded pixels on by .gpu() leaves the decoding on the CPU, and copies about ten times the bytes."
         )
-    return f"{text}, and take its result on the GPU from there."
+    return Feedback(
+        outcome=outcome,
+        seen=seen,
+        next=NextStep(text="Decode on the GPU:", code=f'images = {fn_name(on_cpu[0].name)}(jpegs, device="mixed")'),
+        numbers={"decoders": len(on_cpu)} if len(on_cpu) > 1 else {},
+    )
+
+
+def _not_fused(decoder: OperatorFacts) -> Feedback:
+    return Feedback(
+        outcome=f"{_told(decoder)} decodes whole images.",
+        wanted="The decoder should cut out the window that is used.",
+        next=NextStep(
+            text="Decode only a window, then resize it:",
+            code='images = fn.decoders.image_random_crop(jpegs, device="mixed")\n'
+            "images = fn.resize(images, size=(224, 224))",
+        ),
+    )
+
+
+def _gpu_idle(decoder: OperatorFacts, seen: Seen) -> Feedback:
+    busy = "" if seen.flag or seen.sm_percent is None else f" (its SMs {seen.sm_percent:.1f} % busy)"
+    return Feedback(
+        outcome="Your graph decodes on the GPU, but the GPU was seen idle while it ran, so nothing is counted.",
+        seen=f"The decoder is {_told(decoder)}; the GPU hardly worked{busy}.",
+        next=NextStep(text="Hand it in again; if the answer stays the same, ask a person to look at it."),
+    )
 
 
 def _idle(seen: Seen) -> bool:
@@ -179,10 +197,10 @@ def _idle(seen: Seen) -> bool:
 
 def _corroborated(observation: Observation) -> str:
     if not observation.official:
-        return "Told from the graph alone, since a rehearsal has no GPU to watch."
+        return "This is told from the graph alone, since a rehearsal has no GPU to watch."
     seen = observation.seen
     if seen is None or seen.sm_percent is None or not seen.samples:
-        return "Told from the graph alone: the host's look at the GPU gave nothing in this run."
+        return "This is told from the graph alone: the host's look at the GPU gave nothing in this run."
     engine = f", its JPEG engine {seen.jpg_percent:.0f} %" if seen.jpg_percent is not None else ""
     return f"While it ran, the host saw the GPU's SMs {seen.sm_percent:.0f} % busy{engine}."
 

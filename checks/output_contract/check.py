@@ -7,10 +7,12 @@ from pydantic import BaseModel, Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, common
+from checks.output_contract import wording
 from checks.output_contract.colours import Axis, ColouredGraph, Colours, Image, Output, channel_axis, order, width
 from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
+from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import Outcome, Tier
 
 _WORD = "output"
@@ -51,7 +53,7 @@ class OutputContractCheck:
     """
 
     id: ClassVar[str] = "output_contract"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Form of the images"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
@@ -82,89 +84,95 @@ class OutputContractCheck:
         if graph is None:
             return no_such_graph(_WORD, params.graph)
         if graph.problem:
-            text = f"`{graph.name}` stopped on the grader's images: {graph.problem}"
-            return undecided(Outcome.UNVERIFIED, f"{_WORD}.graph_failed", text, tier=Tier.CLAIMS)
+            return undecided(Outcome.UNVERIFIED, f"{_WORD}.graph_failed", wording.stopped(graph), tier=Tier.CLAIMS)
         image = next((image for image in graph.images if image.output < len(graph.outputs)), None)
         if image is None:
-            came = "; ".join(f"{output.dtype} {list(output.shape)}" for output in graph.outputs[:8]) or "nothing"
-            return failed(
-                f"{_WORD}.no_images",
-                f"No output of `{graph.name}` holds images of height, width and channels; per sample came: {came}. "
-                "Return the decoded images from the pipeline.",
-                tier=Tier.GRAPH,
-            )
+            return failed(f"{_WORD}.no_images", wording.no_images(graph), tier=Tier.GRAPH)
         return _judge(graph, image, observation, params)
 
 
 def _judge(graph: ColouredGraph, image: Image, colours: Colours, params: Params) -> CheckResult:
     output = graph.outputs[image.output]
-    shape = list(output.shape)
-    seen = f"The images of `{graph.name}` are {output.dtype} {shape} per sample"
-    details: dict[str, object] = {"graph": graph.name, "output": output.model_dump(mode="json")}
-    if image.ragged:
-        return failed(
-            f"{_WORD}.ragged",
-            f"{seen}, and their sizes differ from image to image, so they cannot be one tensor. Resize or crop all of "
-            "them to one size.",
-            tier=Tier.GRAPH, details=details,
-        )  # fmt: skip
     axis = channel_axis(image, colours.greys)
+    details: dict[str, object] = {"graph": graph.name, "output": output.model_dump(mode="json")}
     problem = (
-        _mixed(seen, image, axis, shape)
-        or _layout(seen, graph, image, axis, params)
-        or _channels(seen, axis, colours, params, details)
-        or _type(seen, output, params)
-        or _size(seen, axis, shape, params)
+        _ragged(graph, output, image, params)
+        or _mixed(graph, output, image, axis, params)
+        or _layout(graph, output, image, axis, params)
+        or _channels(graph, output, axis, colours, params, details)
+        or _type(graph, output, params)
+        or _size(graph, output, axis, params)
     )
     if problem is not None:
-        code, text = problem
+        code, feedback = problem
         if code == _UNCLEAR:
-            return undecided(Outcome.UNVERIFIED, f"{_WORD}.{code}", text, tier=Tier.GRAPH, details=details)
-        return failed(f"{_WORD}.{code}", text, tier=Tier.GRAPH, details=details)
+            return undecided(Outcome.UNVERIFIED, f"{_WORD}.{code}", feedback, tier=Tier.GRAPH, details=details)
+        return failed(f"{_WORD}.{code}", feedback, tier=Tier.GRAPH, details=details)
     layout = _NAMES[axis.axis] if axis is not None else "unknown"
-    return passed(
-        f"{_WORD}.ok",
-        f"{seen}: layout {layout}, channels {details.get('order', 'any')}. That is what was wanted.",
-        tier=Tier.GRAPH, details=details,
-    )  # fmt: skip
+    feedback = wording.good(graph, output, layout, str(details.get("order", "any")))
+    return passed(f"{_WORD}.ok", feedback, tier=Tier.GRAPH, details=details)
 
 
-def _mixed(seen: str, image: Image, axis: Axis | None, shape: list[int]) -> tuple[str, str] | None:
+def _ragged(graph: ColouredGraph, output: Output, image: Image, params: Params) -> tuple[str, Feedback] | None:
+    if not image.ragged:
+        return None
+    return "ragged", wording.bad(
+        output,
+        f"The images of `{graph.name}` have different sizes, so they cannot be one tensor.",
+        "Bring all of them to one size, by a resize or a crop:",
+        wording.resized(params.height or 224, params.width or 224),
+    )
+
+
+def _mixed(
+    graph: ColouredGraph, output: Output, image: Image, axis: Axis | None, params: Params
+) -> tuple[str, Feedback] | None:
     if axis is not None:
         return None
     if not image.axes:
-        return (
-            "channels",
-            f"{seen}; no axis is as short as one of channels would be. Expected 3 channels. Keep them apart.",
+        return "channels", wording.bad(
+            output,
+            f"The images of `{graph.name}` have no axis of 3 channels.",
+            "Keep the three channels of a decoded image apart:",
+            wording.decoded("RGB"),
         )
-    return (
-        "mixed",
-        f"{seen}, but in a picture of a single colour the values inside a channel differ: colours were mixed up. "
-        f"fn.reshape does not move values; turn the axes with fn.transpose, or with output_layout of "
-        f"fn.crop_mirror_normalize. The sides {shape} look right, the content is not.",
+    # A decoded image is HWC: without a reshape nothing has to be turned where that is wanted.
+    action = "Leave out fn.reshape, which moves no values"
+    return "mixed", wording.bad(
+        output,
+        f"The colours of `{graph.name}` are mixed up: the shape may be right, the content is not.",
+        f"{action}." if params.layout == "HWC" else f"{action}, and turn the axes:",
+        "" if params.layout == "HWC" else wording.turned("HWC", "CHW"),
+        seen="In a picture of one colour the values inside a channel differ.",
     )
 
 
-def _layout(seen: str, graph: ColouredGraph, image: Image, axis: Axis | None, params: Params) -> tuple[str, str] | None:
+def _layout(
+    graph: ColouredGraph, output: Output, image: Image, axis: Axis | None, params: Params
+) -> tuple[str, Feedback] | None:
     if axis is None or params.layout == "any":
         return None
     found = _NAMES[axis.axis]
     if found != params.layout:
-        return (
-            "layout",
-            f"{seen}: the channels lie on axis {axis.axis}, which is {found}; {params.layout} was wanted. Set "
-            f'output_layout="{params.layout}" in fn.crop_mirror_normalize, or use fn.transpose.',
+        return "layout", wording.bad(
+            output,
+            f"The images of `{graph.name}` are {found}, not {params.layout}.",
+            f'Set output_layout="{params.layout}" in fn.crop_mirror_normalize, or turn the axes:',
+            wording.turned(found, params.layout),
+            seen=f"The channels lie on axis {axis.axis}.",
         )
     turns = any(name.startswith(_TURNING) for name in graph.operators)
     height, wide = [place for place in range(3) if place != axis.axis]
     halves = image.halves
     across, down = halves.left_right, halves.top_bottom
     if not turns and (_far(across[height], across[wide]) or _far(down[wide], down[height])):
-        return (
-            "transposed",
-            f"{seen}, but an image whose left half is black and whose right half is white came out black above and "
-            "white below: height and width are exchanged. Give fn.transpose the order perm=[2, 0, 1] to go from HWC to "
-            "CHW.",
+        planar = params.layout == "CHW"
+        return "transposed", wording.bad(
+            output,
+            f"Height and width are exchanged in the images of `{graph.name}`.",
+            "Keep height before width in fn.transpose:" if planar else "Keep height before width: leave out the turn.",
+            wording.turned("HWC", "CHW") if planar else "",
+            seen="Of pictures with two halves, left and right came out above and below, or the other way round.",
         )
     return None
 
@@ -174,55 +182,73 @@ def _far(one: float | None, other: float | None) -> bool:
 
 
 def _channels(
-    seen: str, axis: Axis | None, colours: Colours, params: Params, details: dict[str, object]
-) -> tuple[str, str] | None:
+    graph: ColouredGraph,
+    output: Output,
+    axis: Axis | None,
+    colours: Colours,
+    params: Params,
+    details: dict[str, object],
+) -> tuple[str, Feedback] | None:
     count = width(axis) if axis is not None else 0
     found = order(axis, colours) if axis is not None else "?"
+    wanted = params.channel_order
     details["order"] = found
-    if params.channel_order == "any":
+    if wanted == "any":
         return None
+    line = wording.decoded(wanted)
     if count != 3:
-        return "channels", f"{seen}: {count} channel(s); 3 were wanted. Decode with output_type=types.RGB."
-    if found == params.channel_order:
+        outcome = f"The images of `{graph.name}` have {count} channel{'' if count == 1 else 's'}, not 3."
+        return "channels", wording.bad(output, outcome, "Decode to three channels:", line, numbers={"channels": count})
+    if found == wanted:
         return None
     if found == "grey":
-        return "channel_order", f"{seen}, and all three channels hold the same: the colours are lost. Decode to RGB."
+        outcome = f"All three channels of `{graph.name}` hold the same values, so the colours are lost."
+        return "channel_order", wording.bad(output, outcome, "Decode to colours:", line)
     if found == "~":
-        return (
-            _UNCLEAR,
-            f"{seen}, and `{params.channel_order}` cannot be told: the pipeline changes colours too much at "
-            "random. Keep a pipeline without changes of colour, such as one for validation, in a variable.",
+        return _UNCLEAR, wording.bad(
+            output,
+            f"The order of channels of `{graph.name}` cannot be told, so nothing is counted.",
+            "Keep a pipeline without changes of colour in a variable, such as one for validation.",
+            seen="Its colours change too much at random.",
+            wanted=f"{wanted} is wanted.",
         )
     if found == "?":
-        return (
-            "channel_order",
-            f"{seen}, and no channel answers to one of red, green and blue alone; {params.channel_order} was wanted. "
-            "Look for a conversion to another colour space.",
+        return "channel_order", wording.bad(
+            output,
+            f"The channels of `{graph.name}` are not red, green and blue.",
+            "Leave out the conversion to another colour space, and decode so:",
+            line,
+            seen="None of them answers to one of these colours alone.",
+            wanted=f"{wanted} is wanted.",
         )
-    return (
-        "channel_order",
-        f"{seen}, and the channels are {found}; {params.channel_order} was wanted. Decode with "
-        f"output_type=types.{params.channel_order}, and leave out other changes of their order.",
-    )
+    outcome = f"The channels of `{graph.name}` are {found}, not {wanted}."
+    return "channel_order", wording.bad(output, outcome, "Decode in that order, and leave out other changes:", line)
 
 
-def _type(seen: str, output: Output, params: Params) -> tuple[str, str] | None:
+def _type(graph: ColouredGraph, output: Output, params: Params) -> tuple[str, Feedback] | None:
     wanted = _TYPES.get(params.dtype, params.dtype)
     came = output.dtype.lower()
     if params.dtype == "any" or came == wanted or (params.dtype == "float" and came in _FLOATS):
         return None
     kind = {"float": "FLOAT", "float32": "FLOAT", "float16": "FLOAT16", "uint8": "UINT8"}[params.dtype]
-    return "dtype", f"{seen}; {params.dtype} was wanted. Set dtype=types.{kind} in the last operator."
+    outcome = f"The images of `{graph.name}` are of the type {came}, not {params.dtype}."
+    return "dtype", wording.bad(output, outcome, "Set the type in the last operator:", f"dtype=types.{kind}")
 
 
-def _size(seen: str, axis: Axis | None, shape: list[int], params: Params) -> tuple[str, str] | None:
-    if axis is None or len(shape) != 3:
+def _size(graph: ColouredGraph, output: Output, axis: Axis | None, params: Params) -> tuple[str, Feedback] | None:
+    if axis is None or len(output.shape) != 3:
         return None
-    height, wide = [side for place, side in enumerate(shape) if place != axis.axis]
+    height, wide = [side for place, side in enumerate(output.shape) if place != axis.axis]
     if params.height in (None, height) and params.width in (None, wide):
         return None
-    wanted = f"{params.height or 'any'} x {params.width or 'any'}"
-    return "size", f"{seen}, so {height} x {wide} pixels (height x width); {wanted} was wanted. Resize or crop to that."
+    needed = params.height or height, params.width or wide
+    return "size", wording.bad(
+        output,
+        f"The images of `{graph.name}` are {height} × {wide} pixels (height × width), not {needed[0]} × {needed[1]}.",
+        "Resize or crop to that size:",
+        wording.resized(*needed),
+        numbers={"height": height, "width": wide, "needed_height": needed[0], "needed_width": needed[1]},
+    )
 
 
 CHECK = OutputContractCheck()

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from checks.operator_names import where
 from grader_service.model.base import ShortText, Wire
 
 Number = Annotated[float, Field(ge=-1e12, le=1e12)]
@@ -74,9 +75,8 @@ class AugmentedGraph(Wire):
 
     @property
     def where(self) -> str:
-        """The learner's line of the first random operator."""
-        placed = [one for one in self.random if one.line is not None and one.file]
-        return f" ({placed[0].file}, line {placed[0].line})" if placed else ""
+        """The learner's line of the first random operator, such as ` in graph.py, line 12`."""
+        return next(filter(None, (where(one.file, one.line) for one in self.random)), "")
 
 
 class Augmentation(Wire):
@@ -105,6 +105,13 @@ def flips(ends: Sequence[Ends]) -> Flips:
     """Counts samples whose ramp runs the other way; those that are nearly flat are left out."""
     growths = [growth for _, growth in ends if growth is not None and abs(growth) >= STEEP]
     return Flips(sum(growth < 0 for growth in growths), len(growths))
+
+
+def most_flipped(builds: Sequence[Build]) -> Flips:
+    """Of both directions the one in which flips are neither never nor always, else the one with more."""
+    across = flips([ends for build in builds for ends in build.across])
+    down = flips([ends for build in builds for ends in build.down])
+    return max(across, down, key=lambda one: (0 < one.reversed < one.samples, one.reversed))
 
 
 def crops(builds: Sequence[Build]) -> bool:

@@ -308,22 +308,3 @@ def _batch(seen: _Seen) -> Iterator[Cause]:
             "Use the same output size on both, or the comparison means little.",
             f"DALI {list(batch.shape)}, DataLoader {list(shape)}",
         )
-    if "FLOAT" not in batch.dtype or not batch.finite:
-        return
-    values = f"values {batch.low:,.1f} to {batch.high:,.1f}"
-    if batch.high > 256:
-        yield Cause(
-            "mean_std_scale",
-            "batch",
-            f"The batch has {values}: mean and std are on the scale of 0 to 1, but DALI's images go from 0 to 255.",
-            "Write mean=[0.485 * 255, 0.456 * 255, 0.406 * 255] and std=[0.229 * 255, 0.224 * 255, 0.225 * 255].",
-            values,
-        )
-    elif batch.low >= 0 and batch.high > 16:
-        yield Cause(
-            "not_normalised",
-            "batch",
-            f"The batch has {values}, so the images were turned into floats but not normalised.",
-            "Give fn.crop_mirror_normalize a mean and a std.",
-            values,
-        )

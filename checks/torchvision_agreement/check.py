@@ -8,8 +8,11 @@ from pydantic import BaseModel, Field
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, common
 from checks.probing import no_such_graph, read_probe
+from checks.torchvision_agreement import wording
+from checks.torchvision_agreement.wording import MISTAKES
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
+from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import Outcome, Tier
 
 _WORD = "agreement"
@@ -19,27 +22,6 @@ _CLEARLY = 0.5
 """A mistake is named when its error is below this share of the error against what was wanted."""
 _CLOSE = 3.0
 """Grey levels within which a mistake is taken for the cause."""
-_MISTAKES: Mapping[str, str] = {
-    "no_antialias": "It fits a resize without antialiasing: give fn.resize antialias=True, as torchvision does.",
-    "antialias": "It fits a resize with antialiasing, and the lab wants none: give fn.resize antialias=False.",
-    "squashed": "It fits images squashed to the final size, whatever their shape: resize the shorter side "
-    "(resize_shorter={resize}) and crop {crop} x {crop} from the middle.",
-    "squashed_then_cropped": "It fits images squashed to {resize} x {resize} and then cropped: give fn.resize "
-    "resize_shorter={resize}, which keeps the shape, instead of resize_x and resize_y or size.",
-    "resized_to_crop": "It fits a resize of the shorter side to {crop}, not to {resize}: the crop takes too much of "
-    "the image. Resize to {resize} first.",
-    "not_resized": "It fits a crop from the image as it is: resize the shorter side to {resize} first.",
-    "corner": "It fits a crop from the upper left corner: take the middle (crop_pos_x=0.5 and crop_pos_y=0.5, the "
-    "default).",
-    "longer_side": "It fits a resize of the longer side to {resize}: use resize_shorter, or mode='not_smaller'.",
-    "half_pixel": "It fits images that are shifted by half a pixel: look for a warp, or for coordinates that count "
-    "from the middle of a pixel in one place and from its corner in another.",
-    "half_pixel_back": "It fits images that are shifted by half a pixel: look for a warp, or for coordinates that "
-    "count from the middle of a pixel in one place and from its corner in another.",
-    "bilinear": "It fits bilinear interpolation: set interp_type=types.INTERP_{interpolation}.",
-    "bicubic": "It fits bicubic interpolation: set interp_type=types.INTERP_{interpolation}.",
-    "nearest": "It fits interpolation by the nearest pixel: set interp_type=types.INTERP_{interpolation}.",
-}
 _CODES = {"half_pixel_back": "half_pixel", "bilinear": "interpolation", "bicubic": "interpolation",
           "nearest": "interpolation"}  # fmt: skip
 _INTERPOLATIONS = {"bilinear": "LINEAR", "bicubic": "CUBIC", "nearest": "NN"}
@@ -116,7 +98,7 @@ class TorchvisionAgreementCheck:
     """
 
     id: ClassVar[str] = "torchvision_agreement"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Agreement with torchvision"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
@@ -151,98 +133,58 @@ class TorchvisionAgreementCheck:
         if observation.graph is None:
             return _none(observation, params)
         if observation.shape is None or 3 not in (observation.shape[:1] + observation.shape[2:3]):
-            return failed(
-                f"{_WORD}.no_images",
-                f"No output of `{observation.graph}` holds images with three channels. Return the images.",
-                tier=Tier.GRAPH,
-            )
+            return failed(f"{_WORD}.no_images", wording.no_images(observation.graph), tier=Tier.GRAPH)
         if observation.ragged or "wanted" not in observation.errors:
-            return _wrong_size(observation, params)
-        return _judge(observation, params)
+            shape = None if observation.ragged else observation.shape
+            feedback = wording.wrong_size(observation.graph, shape, _places(observation), _wanted(params))
+            return failed(f"{_WORD}.size", feedback, tier=Tier.GRAPH)
+        return _judge(observation.graph, observation, params)
 
 
 def _none(observation: Observation, params: Params) -> CheckResult:
     if params.graph is not None:
         return no_such_graph(_WORD, params.graph)
-    shown = [one for one in observation.candidates if not one.refused]
+    code = f"{_WORD}.no_validation_graph"
     if observation.carried >= _MOST_CARRIED:
-        return undecided(
-            Outcome.UNVERIFIED,
-            f"{_WORD}.no_validation_graph",
-            f"All {observation.carried} pipelines that came are random, and there may be more of them. Keep fewer "
-            "pipelines in your variables, and name the one for validation so that `val` is in its name.",
-            tier=Tier.GRAPH,
-        )
-    listed = "; ".join(f"`{one.name}`: {', '.join(one.random[:3])}" for one in shown[:4])
-    return failed(
-        f"{_WORD}.no_validation_graph",
-        f"Every pipeline has random operators ({listed}). Build a second one for validation that only resizes, crops "
-        "from the middle and normalises.",
-        tier=Tier.GRAPH,
-    )
+        feedback = wording.perhaps_others(observation.carried)
+        return undecided(Outcome.UNVERIFIED, code, feedback, tier=Tier.GRAPH)
+    shown = [(one.name, one.random) for one in observation.candidates if not one.refused]
+    return failed(code, wording.all_random(shown), tier=Tier.GRAPH)
 
 
-def _wrong_size(observation: Observation, params: Params) -> CheckResult:
-    came = "images of different sizes" if observation.ragged else f"{list(observation.shape or ())} per sample"
-    return failed(
-        f"{_WORD}.size",
-        f"`{observation.graph}` delivers {came}; {params.crop} x {params.crop} pixels were wanted"
-        f"{_places(observation)}. Resize the shorter side to {params.resize} and crop {params.crop} x {params.crop}.",
-        tier=Tier.GRAPH,
-    )
-
-
-def _judge(observation: Observation, params: Params) -> CheckResult:
+def _judge(graph: str, observation: Observation, params: Params) -> CheckResult:
     errors = observation.errors
     off = errors["wanted"]
-    details = {"graph": observation.graph, "errors": dict(errors), "fitted": dict(observation.fitted)}
-    seen = (
-        f"`{observation.graph}` differs from torchvision's Resize({params.resize}), CenterCrop({params.crop}), "
-        "ToTensor, "
-        f"Normalize by {off:.2f} grey levels of 255 on average"
-    )
+    details = {"graph": graph, "errors": dict(errors), "fitted": dict(observation.fitted)}
+    compared = wording.Compared(graph, off, _places(observation), _wanted(params))
     if off <= params.tolerance:
-        return passed(
-            f"{_WORD}.ok", f"{seen}; at most {params.tolerance:g} were allowed.", tier=Tier.GRAPH, details=details
-        )
-    seen += f"; at most {params.tolerance:g} are allowed{_places(observation)}."
-    code, text = _cause(observation, params)
-    return failed(f"{_WORD}.{code}", f"{seen} {text}", tier=Tier.GRAPH, details=details)
+        return passed(f"{_WORD}.ok", wording.fits(compared), tier=Tier.GRAPH, details=details)
+    code, feedback = _cause(observation, params, compared)
+    return failed(f"{_WORD}.{code}", feedback, tier=Tier.GRAPH, details=details)
 
 
-def _cause(observation: Observation, params: Params) -> tuple[str, str]:
-    fitted = observation.fitted
+def _cause(observation: Observation, params: Params, compared: wording.Compared) -> tuple[str, Feedback]:
+    errors, fitted = observation.errors, observation.fitted
     if fitted and fitted.get("wanted", 1e9) <= min(params.tolerance, *fitted.values()) + 1e-9:
-        return "normalisation", (
-            "Size and position fit, the values do not: check mean and std (times 255 in DALI) and that the images are "
-            "normalised once."
-        )
-    known = {name: error for name, error in observation.errors.items() if name in _MISTAKES}
-    nearest = min(known, key=lambda name: (known[name], name), default=None)
-    if nearest is not None and known[nearest] <= min(_CLOSE, _CLEARLY * observation.errors["wanted"]):
-        text = _MISTAKES[nearest].format(
-            resize=params.resize, crop=params.crop, interpolation=_INTERPOLATIONS[params.interpolation]
-        )
-        return _CODES.get(nearest, nearest), text
-    geometry = {name: error for name, error in fitted.items() if name in _MISTAKES}
-    nearest = min(geometry, key=lambda name: (geometry[name], name), default=None)
-    if nearest is not None and geometry[nearest] <= min(_CLOSE, _CLEARLY * fitted.get("wanted", 0.0)):
-        text = _MISTAKES[nearest].format(
-            resize=params.resize, crop=params.crop, interpolation=_INTERPOLATIONS[params.interpolation]
-        )
-        return _CODES.get(nearest, nearest), f"{text} Its values are also normalised otherwise than wanted."
-    return "differs", (
-        "It fits none of the usual mistakes. Compare one image with torchvision's, step by step: decode, resize, crop, "
-        "normalise."
+        return "normalisation", wording.normalisation(compared)
+    for found, without in ((errors, errors["wanted"]), (fitted, fitted.get("wanted", 0.0))):
+        known = {name: error for name, error in found.items() if name in MISTAKES}
+        nearest = min(known, key=lambda name: (known[name], name), default=None)
+        if nearest is not None and known[nearest] <= min(_CLOSE, _CLEARLY * without):
+            feedback = wording.mistake(compared, MISTAKES[nearest], values_too=found is fitted)
+            return _CODES.get(nearest, nearest), feedback
+    return "differs", wording.differs(compared)
+
+
+def _wanted(params: Params) -> wording.Transforms:
+    return wording.Transforms(
+        params.resize, params.crop, _INTERPOLATIONS[params.interpolation], params.mean, params.std, params.tolerance
     )
 
 
 def _places(observation: Observation) -> str:
     """The learner's lines that resize and crop."""
-    placed = [place for place in observation.operators if place.line is not None]
-    lines = list(dict.fromkeys(str(place.line) for place in placed[:4]))
-    file = f"{placed[0].file}, " if placed and placed[0].file else ""
-    return f" ({file}line{'s' if len(lines) > 1 else ''} {' and '.join(lines)})" if lines else ""
+    return wording.lines_of([(place.file, place.line) for place in observation.operators if place.line is not None])
 
 
 CHECK = TorchvisionAgreementCheck()

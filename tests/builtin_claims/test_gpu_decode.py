@@ -79,8 +79,28 @@ def test_the_feedback_says_what_the_decision_rests_on():
     assert "SMs 35 % busy, its JPEG engine 20 %" in judged(CHECK, GOOD[0][0]).feedback
     assert "alone" in judged(CHECK, GOOD[1][0]).feedback
     assert "a rehearsal has no GPU" in judged(CHECK, GOOD[2][0]).feedback
-    assert "(submission.py, line 11)" in judged(CHECK, BAD[0][0]).feedback
+    assert "`fn.decoders.image` in submission.py, line 11 runs on the CPU" in judged(CHECK, BAD[0][0]).feedback
     assert ".gpu()" in judged(CHECK, BAD[1][0]).feedback
+
+
+def test_several_decoders_on_the_cpu_are_counted_and_some_are_named():
+    """At most three places are listed; a cell of a notebook is named as one."""
+    many = graph(*["decoders__Image@cpu"] * 5)
+    told = judged(CHECK, evidence_of(many)).parts
+    assert told.outcome == "5 decoders run on the CPU."
+    assert told.seen.count("fn.decoders.image") == 3
+    assert told.seen.endswith(" and 2 more.")
+    cell = many.operators[0].model_copy(update={"file": "cell_003.py"})
+    alone = judged(CHECK, evidence_of(many.model_copy(update={"operators": (cell,)}))).parts
+    assert alone.outcome == "`fn.decoders.image` in cell 3, line 10 runs on the CPU."
+
+
+def test_an_idle_gpu_is_told_without_a_figure_that_contradicts_it():
+    """A note of the run outweighs a mean, and is told without it; nothing is counted."""
+    figures, noted = (judged(CHECK, evidence).parts for evidence, _ in (BAD[-2][:2], BAD[-1][:2]))
+    assert "0.0 %" in figures.seen
+    assert "%" not in noted.seen
+    assert "nothing is counted" in noted.outcome
 
 
 def test_what_could_not_be_carried_is_not_judged():
@@ -88,8 +108,9 @@ def test_what_could_not_be_carried_is_not_judged():
     lost = CleanRoom(pipeline="dali_iter", problem="operator_not_allowed", problem_text="fn.external_source")
     assert judged(CHECK, an_evidence(clean_room=lost)).outcome is Outcome.UNVERIFIED
     assert judged(CHECK, an_evidence(discovery=a_discovery(pipelines=()))).code == "decode.no_pipeline"
-    assert judged(CHECK, an_evidence(discovery=None)).outcome is Outcome.FAILED
-    assert judged(CHECK, an_evidence(clean_room=None)).outcome is Outcome.FAILED
+    for nothing in (an_evidence(discovery=None), an_evidence(clean_room=None)):
+        result = judged(CHECK, nothing)
+        assert (result.outcome, result.code, result.score) == (Outcome.SKIPPED, "run.not_reached", 0.0)
 
 
 @settings(deadline=None)

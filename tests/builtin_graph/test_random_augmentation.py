@@ -78,7 +78,7 @@ CONTROLS = Controls(
     ("source", "words"),
     [
         (bare(PYTHON_CROP, RESIZE, NORMALISE), "Python's random module"),
-        (bare(RESIZE, NEVER), "probability 0 (submission.py, line "),
+        (bare(RESIZE, NEVER), "fn.random.coin_flip in submission.py, line "),
     ],
     ids=["python", "coin"],
 )

@@ -4,7 +4,7 @@ from checks.torchvision_agreement.check import CHECK
 from grader_service.model.verdict import Outcome
 from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import CONDITIONS, CROP, FLIP, NORMALISE, TRIVIAL, Control, Controls
-from tests.builtin_graph.graphs import bare
+from tests.builtin_graph.graphs import bare, judged_alone
 
 SHORTER = "images = fn.resize(images, resize_shorter=256{})"
 MIDDLE = "images = fn.crop_mirror_normalize(images, crop=(224, 224), mean=MEAN, std=STD{})"
@@ -76,3 +76,30 @@ def test_passing_graphs_are_far_nearer_than_any_mistake(workshop):
     )
     assert worst <= 0.3
     assert nearest >= 1.2
+
+
+def compared(errors, fitted=()):
+    """What is told of a graph with these errors."""
+    places = [{"name": "Resize", "file": "submission.py", "line": line, "arguments": {}} for line in (12, 14)]
+    observation = {
+        "graph": "val_pipe", "carried": 1, "candidates": [], "shape": [3, 224, 224], "errors": errors,
+        "fitted": dict(fitted), "operators": places,
+    }  # fmt: skip
+    return judged_alone(CHECK, observation)
+
+
+def test_values_that_differ_as_well_are_advice():
+    """The place where images differ is named, and their other mean and std beside it."""
+    both = compared({"wanted": 60.0}, {"wanted": 12.0, "corner": 0.3})
+    assert both.code == "agreement.corner"
+    assert [one.code for one in both.parts.advice] == ["advice.normalised_otherwise"]
+    alone = compared({"wanted": 12.0, "corner": 0.3})
+    assert (alone.code, alone.parts.advice) == ("agreement.corner", ())
+    assert "submission.py, lines 12 and 14" in alone.parts.seen
+
+
+def test_a_difference_is_never_shown_as_what_is_allowed():
+    """Figures are rounded away from the limit."""
+    result = compared({"wanted": 1.0001})
+    assert result.code == "agreement.differs"
+    assert result.parts.numbers == {"grey_levels_off": 1.01, "allowed": 1.0}

@@ -5,10 +5,10 @@ from functools import partial
 import pytest
 
 from checks.cuda_batch.check import CHECK
-from grader_service.model.evidence import CleanRoom, FirstBatch
+from grader_service.model.evidence import CleanRoom, FirstBatch, ServedBatch
 from grader_service.model.verdict import Outcome, Tier
 from tests.checks.judged import judged
-from tests.factories import a_batch, a_clean_room, a_discovery, a_graph, a_run, an_evidence
+from tests.factories import a_batch, a_clean_room, a_discovery, a_graph, a_pipeline, a_run, an_evidence
 
 judge = partial(judged, CHECK)
 
@@ -59,7 +59,7 @@ def test_a_rehearsal_goes_by_where_the_graph_places_the_batch():
     on_cpu = a_clean_room(batch=a_batch(device="cpu", declared_device="cpu"), graph=a_graph(decoder_devices=("cpu",)))
     result = judge(an_evidence(**rehearsal, clean_room=on_cpu))
     assert result.code == "batch.not_cuda"
-    assert "device='mixed'" in result.feedback
+    assert 'device="mixed"' in result.parts.next.code
 
 
 def test_the_learners_first_batch_is_a_claim():
@@ -95,3 +95,67 @@ def test_a_graph_that_was_not_carried_is_unverified_never_passed(problem, outcom
 def test_no_pipeline_at_all_fails():
     """Without DALI there is nothing to carry."""
     assert judge(an_evidence(discovery=a_discovery(pipelines=()), clean_room=None)).code == "batch.no_pipeline"
+
+
+def served(**changes):
+    """Evidence of a graph that could not be run again, and of what the learner's own code delivered."""
+    values = {"shape": (32, 3, 224, 224), "dtype": "float32", "device": "cuda", "distinct": 32}
+    room = CleanRoom(
+        pipeline="dali_iter", problem="not_serializable", problem_text="it", served=ServedBatch(**values | changes)
+    )
+    return an_evidence(clean_room=room)
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "code", "words"),
+    [
+        ({}, Outcome.PASSED, "batch.ok", "as your code says"),
+        ({"shape": (32, 224, 224)}, Outcome.FAILED, "batch.not_4d", "it has 3 dimensions, not 4"),
+        ({"shape": (1, 3, 224, 224)}, Outcome.FAILED, "batch.too_small", "it holds 1 image."),
+        ({"device": "cpu"}, Outcome.FAILED, "batch.not_cuda", "it lies on the CPU"),
+        ({"distinct": 3}, Outcome.UNVERIFIED, "batch.not_proved", "nothing is counted"),
+    ],
+)
+def test_a_batch_of_the_learners_own_code(changes, outcome, code, words):
+    """Shape and device are taken from the code, and new images must have come."""
+    result = judge(served(**changes))
+    assert (result.outcome, result.code) == (outcome, code)
+    assert words in result.feedback
+    assert (result.parts.next is None) == (outcome is Outcome.PASSED)
+
+
+@pytest.mark.parametrize(
+    ("changes", "codes"),
+    [
+        ({"low": -2.0, "high": 1111.3}, ["advice.mean_std_scale"]),
+        ({"low": 0.0, "high": 255.0}, ["advice.not_normalised"]),
+        ({"low": 0.0, "high": 1.0}, []),
+        ({"low": -127.5, "high": 127.5}, []),
+        ({"dtype": "UINT8", "low": 0.0, "high": 255.0}, []),
+        ({"dtype": "INT32", "low": 0.0, "high": 1000.0}, []),
+    ],
+)
+def test_values_of_another_scale_are_advice(changes, codes):
+    """Mean and std in the wrong scale, or left out, are told beside a pass."""
+    named = a_discovery(pipelines=(a_pipeline(reader_name="Reader"),))
+    result = judge(with_batch(**changes).model_copy(update={"discovery": named}))
+    assert result.outcome is Outcome.PASSED
+    assert [one.code for one in result.parts.advice] == codes
+
+
+@pytest.mark.parametrize("evidence", [an_evidence(), served()], ids=["graph", "own code"])
+def test_silent_mistakes_of_the_batch_are_advice(evidence):
+    """An iterator without a reader's name is told, and changes nothing of the outcome."""
+    named, unnamed = (a_discovery(pipelines=(a_pipeline(reader_name=name),)) for name in ("Reader", ""))
+    plain, told = (judge(evidence.model_copy(update={"discovery": found})) for found in (named, unnamed))
+    assert (told.outcome, told.code, told.score) == (plain.outcome, plain.code, plain.score)
+    assert plain.parts.advice == ()
+    assert [one.code for one in told.parts.advice] == told.details["advice"] == ["advice.iterator_without_end"]
+
+
+def test_an_observation_without_a_batch_is_our_fault():
+    """What cannot be judged is an error, and nothing is counted."""
+    observation = CHECK.observe(an_evidence()).model_copy(update={"batch": None})
+    result = CHECK.judge(observation, CHECK.params_model())
+    assert (result.outcome, result.code) == (Outcome.ERROR, "observation.invalid")
+    assert "our fault; nothing is counted" in result.feedback

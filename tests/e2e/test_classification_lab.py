@@ -20,7 +20,7 @@ FAILING = [
     ("last_batch_dropped", "read", "epoch_coverage", "epoch.drops_files", "LastBatchPolicy.PARTIAL"),
     ("not_shuffled", "read", "shuffle_determinism", "shuffle.off", "random_shuffle=True"),
     ("all_ranks_read_shard_zero", "read", "shard_coverage", "shards.same_shard", "pass the rank"),
-    ("decoder_on_the_cpu", "decode", "gpu_decode", "decode.on_cpu", "device='mixed'"),
+    ("decoder_on_the_cpu", "decode", "gpu_decode", "decode.on_cpu", 'device="mixed"'),
     ("squashed_validation", "decode", "torchvision_agreement", "agreement.squashed", "resize_shorter=128"),
     ("drawn_once_in_python", "augment", "random_augmentation", "augmentation.constant", "fn.random.uniform"),
     ("statistics_of_zero_to_one", "normalise", "normalisation", "normalisation.scale_01", "Multiply both by 255"),

@@ -9,6 +9,19 @@ class Simple(Pipeline):
         super().__init__(batch_size, num_threads, device_id=None)
         self.input = ops.readers.File(file_root=dataset_dir)
 """
+
+
+def _debugged(then):
+    """A pipeline in debug mode, and what is done with it."""
+    graph = built(
+        "return jpegs, labels",
+        options=OPTIONS + ", debug=True",
+        reader='file_root=dataset_dir, name="Reader"',
+        then=then,
+    )
+    return f"from nvidia.dali.pipeline.experimental import pipeline_def\n{graph}"
+
+
 SNIPPETS = {
     "num_threads_missing": built("return jpegs, labels", options="batch_size=4, device_id=None"),
     "num_threads_zero": "good(num_threads=0).build()",
@@ -58,6 +71,10 @@ pipeline().build()
     ),
     "unknown_pipeline_argument": "good(batchsize=32).build()",
     "unknown_pipeline_argument#2": built("return jpegs, labels", options="batch_size=4, threads=2, device_id=None"),
+    "debug_argument": built("return jpegs, labels", options=OPTIONS + ", debug=True"),
+    "debug_pipeline": _debugged('DALIGenericIterator(pipeline(), ["data", "label"], reader_name="Reader")'),
+    "debug_pipeline#2": _debugged('DALIGenericIterator(pipeline(), ["data", "label"])'),
+    "debug_pipeline#3": _debugged("pipeline().serialize()"),
     "pipeline_driven_twice": "pipe = good()\n" + with_iterator("images, labels = pipe.run()", of="pipe"),
     "decoder_on_gpu": built('images = fn.decoders.image(jpegs, device="gpu")', "return images, labels"),
     "input_on_wrong_device": built('images = fn.decoders.image(jpegs.gpu(), device="mixed")', "return images, labels"),
