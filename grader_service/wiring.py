@@ -264,6 +264,8 @@ def runner_desk(
 ) -> "RunnerDesk":
     """What a runner works with; its host is watched where there is a word of whether it is fit."""
     from grader_service.grading.kept_references import KeptReferences  # noqa: PLC0415 - see above
+    from grader_service.queue.progress import ProgressPost  # noqa: PLC0415
+    from grader_service.service.progress_events import events_of  # noqa: PLC0415
     from grader_service.service.readiness import UnwatchedHost  # noqa: PLC0415
     from grader_service.service.run_spaces import WatchedHost  # noqa: PLC0415
     from grader_service.service.runner import RunnerDesk  # noqa: PLC0415
@@ -277,6 +279,7 @@ def runner_desk(
     if settings.reference_minutes and gpu is not None:  # what a rehearsal measures is never glaring
         quiet = contextlib.nullcontext if pool is None else pool.quiet
         references = KeptReferences.on(sandbox, device, gpu, fresh_s=60 * settings.reference_minutes, quiet=quiet)
+    post = ProgressPost(open_redis(settings))
     return RunnerDesk(
         store=store,
         artifacts=open_artifacts(settings),
@@ -292,6 +295,7 @@ def runner_desk(
         without_labs=tuple(labs_left_to_others(gpu)),
         reuse_days=settings.reuse_days,
         references=references,
+        progress=lambda claim: events_of(store, post.send, claim),
         host=UnwatchedHost() if word is None else WatchedHost(word, sandbox, settings.state_dir),
     )
 

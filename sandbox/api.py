@@ -133,9 +133,9 @@ class Pod(Protocol):
         ...
 
     def output(self) -> str:
-        """The last of what the pod has written so far, at most 8,000 characters; empty where nobody can tell.
+        """The last of what the pod has written so far, at most 8,000 characters; empty where nobody can soon tell.
 
-        From any thread; also after the pod's end.
+        From any thread, also while another one waits for a message; and after the pod's end.
         """
         ...
 

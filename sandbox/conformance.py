@@ -11,7 +11,9 @@ import secrets
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 from grader_service.host import usable_cpus
 from grader_service.model.evidence import Ending, PodRole
@@ -175,6 +177,19 @@ def a_flood_of_output_is_harmless(runner: SandboxRunner) -> None:
 
 
 @_behaviour()
+def what_a_pod_writes_can_be_read(runner: SandboxRunner) -> None:
+    """While it runs, also beside the thread that waits for it, and after its end; it is safe to show."""
+    with _pod(runner) as (pod, _), ThreadPoolExecutor(1) as beside:
+        _ask(pod, {"kind": "say", "text": "one\x1b[2J", "stream": "stdout"})
+        _wait_until(lambda: "one\ufffd[2J\n" in pod.output(), "what was printed cannot be read")
+        seen = beside.submit(pod.output)
+        _ask(pod, {"kind": "say", "text": "10%\r20%", "stream": "stderr"})
+        _true("one" in seen.result(PATIENCE_S), "what was printed before is gone")
+        pod.end()
+        _true(pod.output().endswith("10%\n20%\n"), f"after its end there is {pod.output()[-100:]!r}")
+
+
+@_behaviour()
 def a_paused_pod_stands_still(runner: SandboxRunner) -> None:
     """Between pause and resume nothing in the pod runs."""
     with _pod(runner) as (pod, _):
@@ -315,18 +330,9 @@ def _space(runner: SandboxRunner, limits: SpaceLimits | None = None) -> Iterator
 
 
 @contextlib.contextmanager
-def _pod(
-    runner: SandboxRunner,
-    *,
-    memory_mib: int = 1024,
-    pids: int = 256,
-    cpus: tuple[int, ...] | None = None,
-    submission: bool = False,
-    shards: bool = False,
-) -> Iterator[tuple[Pod, RunSpace]]:
+def _pod(runner: SandboxRunner, **changes: Any) -> Iterator[tuple[Pod, RunSpace]]:
     with _space(runner) as space:
-        spec = _spec(runner, memory_mib=memory_mib, pids=pids, cpus=cpus, submission=submission, shards=shards)
-        yield space.start(spec), space
+        yield space.start(_spec(runner, **changes)), space
 
 
 def _spec(

@@ -4,6 +4,7 @@ The client raises its own errors and, from the connection below it, those of `re
 """
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable
 
@@ -24,6 +25,8 @@ _REMOVE_S = 10.0
 _PAUSE_S = 10.0
 """Cgroup v1 gives up when a pod's processes are slow to reach a point where they can stop, on a busy host."""
 _RETRY_S = 0.2
+_OUTPUT_S = 5.0
+"""Longest wait for what a pod wrote, while it runs: nobody needs that as much as the run's going on."""
 
 
 def connect_engine(timeout_s: float = 60.0) -> docker.DockerClient:
@@ -89,6 +92,7 @@ class ContainerVessel:
 
     def __init__(self, container: Container) -> None:
         self._container = container
+        self._asking = threading.Lock()
 
     def alive(self) -> bool:
         """See `Vessel.alive`."""
@@ -109,7 +113,31 @@ class ContainerVessel:
         self._order("unpause")
 
     def output(self) -> str:
-        """See `Vessel.output`."""
+        """See `Vessel.output`.
+
+        In a thread of its own, and one at a time: an engine may hang here, and nowhere else, for as long as it likes.
+        """
+        found: list[str | SandboxUnavailable] = []
+
+        def ask() -> None:
+            try:
+                found.append(self._log())
+            except SandboxUnavailable as error:
+                found.append(error)
+            finally:
+                self._asking.release()
+
+        if self._asking.acquire(timeout=_OUTPUT_S):
+            asking = threading.Thread(target=ask, name="pod-output", daemon=True)
+            asking.start()
+            asking.join(_OUTPUT_S)
+        if not found:
+            raise SandboxUnavailable(f"the engine did not say within {_OUTPUT_S:g} s what a pod wrote")
+        if isinstance(found[0], SandboxUnavailable):
+            raise found[0]
+        return found[0]
+
+    def _log(self) -> str:
         try:
             return str(self._container.logs(tail=_LOG_LINES).decode(errors="replace"))
         except ENGINE_ERRORS as error:
@@ -139,7 +167,7 @@ class ContainerVessel:
         state = self._container.attrs["State"]
         log_tail = "(the engine could not tell what the pod wrote)"
         with contextlib.suppress(SandboxUnavailable):
-            log_tail = self.output()
+            log_tail = self._log()
         # An exit code is worth having only if the process ended by itself; a killed one says 137.
         return VesselEnd(int(state.get("ExitCode", -1)), bool(state.get("OOMKilled")), log_tail)
 

@@ -96,7 +96,7 @@ class JobVessel:
 
     def output(self) -> str:
         """See `Vessel.output`."""
-        return self._cluster.log_tail(self._pod)
+        return self._cluster.log_tail(self._pod, hurried=True)
 
     def destroy(self) -> VesselEnd:
         """See `Vessel.destroy`.
@@ -131,7 +131,7 @@ class JobVessel:
         state = container_state(pod, "terminated") or {}
         log_tail = "(the cluster could not tell what the pod wrote)"
         with contextlib.suppress(SandboxUnavailable):
-            log_tail = self.output()
+            log_tail = self._cluster.log_tail(self._pod)
         code = state.get("exitCode")
         return VesselEnd(None if code is None else int(code), state.get("reason") == "OOMKilled", log_tail)
 

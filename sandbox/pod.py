@@ -1,5 +1,7 @@
 """A pod as the flow sees it: one endpoint, one vessel, and the rule that nothing survives its end."""
 
+import contextlib
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -15,6 +17,7 @@ from sandbox.frames import FrameError, Message
 CONNECT_S = 60.0
 """Longest wait for a guest to connect: starting an interpreter on a busy host, nothing more."""
 _LOG_CHARS = 8000
+_RETURN = re.compile(r"\r\n?")
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,10 @@ class Vessel(Protocol):
     def output(self) -> str:
         """The last of what the processes have written to standard output and error so far.
 
+        From any thread, beside whatever else is asked; while it waits, it holds nothing up that ends the pod.
+
         Raises:
-            SandboxUnavailable: the engine cannot tell.
+            SandboxUnavailable: the engine cannot tell, or not within seconds.
         """
         ...
 
@@ -116,13 +121,11 @@ class ConnectedPod:
 
     def output(self) -> str:
         """See `Pod.output`."""
-        with self._lock:
-            if self._record is not None:
-                return self._record.log_tail
-            try:
-                return neutralise(self._vessel.output()[-_LOG_CHARS:])
-            except SandboxUnavailable:
-                return ""
+        if self._record is None:
+            # Without the lock: an engine that does not say what a pod wrote must still be able to end it.
+            with contextlib.suppress(SandboxUnavailable):
+                return _shown(self._vessel.output())
+        return "" if self._record is None else self._record.log_tail
 
     def reject(self, why: str) -> Ending:
         """Ends the pod because a frame that is valid JSON is not a valid message."""
@@ -176,6 +179,11 @@ class ConnectedPod:
             exit_code=end.exit_code,
             wall_s=time.monotonic() - self._started,  # a GPU's memory is free only when the pod is gone
             oom_killed=end.oom_killed,
-            log_tail=neutralise(end.log_tail[-_LOG_CHARS:]),
+            log_tail=_shown(end.log_tail),
             detail=neutralise(self._detail[:_LOG_CHARS]),
         )
+
+
+def _shown(written: str) -> str:
+    """The end of what a pod wrote, safe to show; what overwrites a line of a terminal, as bars do, is a line here."""
+    return neutralise(_RETURN.sub("\n", written[-_LOG_CHARS:]))

@@ -11,6 +11,8 @@ import select
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +29,7 @@ from sandbox.short_path import ShortPath, sweep_links
 
 _SUPERVISOR = Path(__file__).with_name("process_supervisor.py")
 _END_S = 30.0
+_OUTPUT_S = 5.0
 # What a guest inherits of our environment; everything else (keys, tokens, PYTHON*, LD_*) stays here.
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
@@ -152,7 +155,6 @@ class ProcessRunSpace:
             endpoint.close()
             raise SandboxUnavailable(f"the {spec.role.value} pod could not be started: {error}") from error
         vessel = _TreeVessel(process)
-        vessel.await_acknowledgement()
         pod = ConnectedPod(spec, vessel, endpoint)
         self._pods.append(pod)
         return pod
@@ -194,16 +196,16 @@ _PIN = (
 
 
 class _TreeVessel:
-    """A supervised process tree as `sandbox.pod.Vessel`."""
+    """A supervised process tree as `sandbox.pod.Vessel`; threads take turns at the supervisor."""
 
     def __init__(self, supervisor: "subprocess.Popen[bytes]") -> None:
+        """Waits until the supervisor has started the guest, is gone, or hangs."""
         self._supervisor = supervisor
-
-    def await_acknowledgement(self) -> None:
-        """Blocks until the supervisor has done what it was told last, is gone, or hangs."""
-        assert self._supervisor.stdout is not None  # noqa: S101 - opened as a pipe
-        if select.select([self._supervisor.stdout], [], [], _END_S)[0]:
-            self._supervisor.stdout.read(1)
+        self._turn = threading.Lock()
+        self._owed = 1
+        """Lines that the supervisor has not written yet, of its start and of each order."""
+        self._read = b""
+        self._await(_END_S)
 
     def alive(self) -> bool:
         if self._supervisor.poll() is not None:
@@ -215,39 +217,53 @@ class _TreeVessel:
         return True
 
     def pause(self) -> None:
-        self._order(b"p")
+        self._order(b"p", _END_S)
 
     def resume(self) -> None:
-        self._order(b"r")
+        self._order(b"r", _END_S)
 
     def output(self) -> str:
-        assert self._supervisor.stdin is not None  # noqa: S101 - opened as a pipe
-        assert self._supervisor.stdout is not None  # noqa: S101 - opened as a pipe
-        try:
-            self._supervisor.stdin.write(b"o")
-            line = bytearray()
-            while not line.endswith(b"\n") and select.select([self._supervisor.stdout], [], [], _END_S)[0]:
-                chunk = os.read(self._supervisor.stdout.fileno(), 1 << 16)
-                if not chunk:
-                    break
-                line += chunk
-            return str(json.loads(line))
-        except (OSError, ValueError) as error:
-            raise SandboxUnavailable(f"the supervisor of a pod does not answer: {error}") from error
+        line = self._order(b"o", _OUTPUT_S)
+        if not line:
+            raise SandboxUnavailable("the supervisor of a pod does not say what was written")
+        return str(json.loads(line))
 
     def destroy(self) -> VesselEnd:
-        try:
-            output, _ = self._supervisor.communicate(b"k", timeout=_END_S)
-            end = json.loads(output)
-        except (subprocess.TimeoutExpired, ValueError, OSError):
-            self._supervisor.kill()
-            self._supervisor.wait()
-            return VesselEnd(None, oom_killed=False, log_tail="(the supervisor was killed or did not answer)")
+        with self._turn:
+            try:
+                output, _ = self._supervisor.communicate(b"k", timeout=_END_S)
+                end = json.loads(output.splitlines()[-1])  # before it may stand what was owed
+            except (subprocess.TimeoutExpired, ValueError, IndexError, OSError):
+                self._supervisor.kill()
+                self._supervisor.wait()
+                return VesselEnd(None, oom_killed=False, log_tail="(the supervisor was killed or did not answer)")
         return VesselEnd(int(end["exit_code"]), bool(end["out_of_memory"]), str(end["log_tail"]))
 
-    def _order(self, letter: bytes) -> None:
+    def _order(self, letter: bytes, patience_s: float) -> bytes | None:
+        """Sends an order and returns the line that answers it; None where the supervisor is gone, or hangs."""
         assert self._supervisor.stdin is not None  # noqa: S101 - opened as a pipe
-        with contextlib.suppress(OSError):
-            self._supervisor.stdin.write(letter)
-            self._supervisor.stdin.flush()
-            self.await_acknowledgement()
+        with self._turn:
+            try:
+                self._supervisor.stdin.write(letter)
+            except (OSError, ValueError):  # it is gone, or was told to end
+                return None
+            self._owed += 1
+            return self._await(patience_s)
+
+    def _await(self, patience_s: float) -> bytes | None:
+        """The last of the lines that are owed; those that were not there in time are read with the next."""
+        assert self._supervisor.stdout is not None  # noqa: S101 - opened as a pipe
+        deadline = time.monotonic() + patience_s
+        while True:
+            while self._owed and b"\n" in self._read:
+                line, _, self._read = self._read.partition(b"\n")
+                self._owed -= 1
+                if not self._owed:
+                    return line
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or not select.select([self._supervisor.stdout], [], [], left_s)[0]:
+                return None
+            chunk = os.read(self._supervisor.stdout.fileno(), 1 << 16)
+            if not chunk:
+                return None
+            self._read += chunk

@@ -64,13 +64,40 @@ def write_text(target: str, text: str) -> None:
         raise UsageError(f"{target} cannot be written: {error}") from error
 
 
+_LOG_EVERY_S = 30.0
+"""In a log, between two lines about a stage that goes on."""
+
+
+class _Running:
+    """The stage that runs, as a terminal shows it whenever it draws the line anew."""
+
+    def __init__(self, name: str, limit_s: float | None) -> None:
+        self.name = name
+        self.limit_s = limit_s
+        self.since = time.monotonic()
+        self.told = self.since
+        self.line = ""
+
+    def spent(self) -> str:
+        """How long it has run, and may."""
+        limit = "" if self.limit_s is None else f" of {self.limit_s:.0f}"
+        return f"{time.monotonic() - self.since:.0f}{limit} s"
+
+    def __rich__(self) -> Text:
+        text = Text(f"{self.name} … {self.spent()}", no_wrap=True, overflow="ellipsis")
+        return text.append(f"  │ {self.line}", style="dim") if self.line else text
+
+
 class ProgressDisplay:
-    """Shows stages with their times: live on a terminal, one line each in a log, nothing when quiet."""
+    """Shows stages with their times, and what the learner's code printed last.
+
+    Live on a terminal; in a log a line for each stage, and one every half a minute in it; nothing when quiet.
+    """
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
         self._started = time.monotonic()
-        self._stage: tuple[str, float] | None = None
+        self._stage: _Running | None = None
         self._status: Status | None = None
 
     def __enter__(self) -> Self:
@@ -86,12 +113,13 @@ class ProgressDisplay:
         if self._status is not None:
             self._status.stop()
 
-    def stage(self, name: str) -> None:
+    def stage(self, name: str, *, key: str = "", limit_s: float | None = None) -> None:
         """See `Progress.stage`."""
+        del key
         self._end_stage()
-        self._stage = (name, time.monotonic())
+        self._stage = _Running(name, limit_s)
         if self._status is not None:
-            self._status.update(Text(f"{name} …"))
+            self._status.update(self._stage)
         else:
             self._line(f"{name} …")
 
@@ -99,10 +127,20 @@ class ProgressDisplay:
         """See `Progress.note`."""
         self._line(f"  {text}")
 
+    def running(self, elapsed_s: float, limit_s: float | None, line: str) -> None:
+        """See `Progress.running`."""
+        stage = self._stage
+        if stage is None:
+            return
+        now = time.monotonic()
+        stage.since, stage.limit_s, stage.line = now - elapsed_s, limit_s, line
+        if self._status is None and now - stage.told >= _LOG_EVERY_S:
+            stage.told = now
+            self._line(f"  {stage.spent()}{': ' if line else ''}{line}")
+
     def _end_stage(self) -> None:
         if self._stage is not None and self._status is not None:
-            name, since = self._stage
-            self._line(f"{name}: {time.monotonic() - since:.1f} s")
+            self._line(f"{self._stage.name}: {time.monotonic() - self._stage.since:.1f} s")
         self._stage = None
 
     def _line(self, text: str) -> None:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec
+from grader_service.model.progress import ProgressEvent
 from grader_service.model.verdict import Verdict
 
 
@@ -18,12 +19,14 @@ class Document(StrEnum):
     VERDICT = "verdict"
     EVIDENCE = "evidence"
     LAB = "lab"
+    PROGRESS = "progress"
 
 
 MODELS: dict[Document, type[BaseModel]] = {
     Document.VERDICT: Verdict,
     Document.EVIDENCE: Evidence,
     Document.LAB: LabSpec,
+    Document.PROGRESS: ProgressEvent,
 }
 
 

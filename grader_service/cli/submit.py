@@ -9,11 +9,13 @@ import typer
 
 from grader_service.cli.arguments import fresh_id, operator, step_ids
 from grader_service.cli.grade import EXIT_CODES
-from grader_service.cli.output import console, error_console, write_text
+from grader_service.cli.output import ProgressDisplay, console, error_console, write_text
 from grader_service.cli.render import show_verdict
 from grader_service.errors import UsageError
+from grader_service.model.progress import ProgressEvent
 from grader_service.queue.address import redis_url, result_url
-from grader_service.service.message import MAX_INLINE_BYTES, ArtifactMessage
+from grader_service.report import words
+from grader_service.service.message import MAX_INLINE_BYTES, ArtifactMessage, ReplyTo
 from grader_service.settings import Settings
 
 
@@ -44,22 +46,28 @@ def submit(  # noqa: PLR0917 - one parameter per option
     from grader_service.client import Client, MessageRejected, TryLater  # noqa: PLC0415 - other commands need no Redis
 
     settings = Settings()
+    name = submission_id or fresh_id("cli", path)
+    told = _progress_to(name) if wait_s > 0 else None
     with Client(redis_url(settings), result_url=result_url(settings)) as client:
         posted = client.post(
             _artifact(path, settings),
             lab=lab,
             learner=learner or operator(),
             cohort=cohort,
-            submission_id=submission_id or fresh_id("cli", path),
+            submission_id=name,
             steps=step_ids(steps),
             queue=queue.value,
+            progress_to=told,
         )
         if wait_s <= 0:
             console().print(posted, markup=False)
             return
-        error_console().print(f"posted {posted}, waiting …", markup=False)
+        error_console().print(f"posted {posted}", markup=False)
         try:
-            verdict = client.wait(posted, wait_s)
+            with ProgressDisplay(quiet=json_file == "-" and not error_console().is_terminal) as display:
+                display.stage("waiting for the verdict")
+                queue_of_ours = told.queue if told else None
+                verdict = client.wait(posted, wait_s, progress_queue=queue_of_ours, on_progress=_Shown(display))
         except (MessageRejected, TryLater) as refusal:
             verdict = refusal.verdict
     if json_file is not None:
@@ -67,6 +75,28 @@ def submit(  # noqa: PLR0917 - one parameter per option
     if json_file != "-":
         show_verdict(console(), verdict)
     raise typer.Exit(EXIT_CODES[verdict.status])
+
+
+def _progress_to(name: str) -> ReplyTo | None:
+    """A queue for this submission alone; none where its id leaves no room, or is none, which posting it says."""
+    try:
+        return ReplyTo(queue=f"{name}.progress", task="progress")
+    except ValueError:
+        return None
+
+
+class _Shown:
+    """Shows what comes from the service as `grader grade` shows its own stages."""
+
+    def __init__(self, display: ProgressDisplay) -> None:
+        self._display = display
+        self._stage = ""
+
+    def __call__(self, event: ProgressEvent) -> None:
+        if event.stage != self._stage:
+            self._stage = event.stage
+            self._display.stage(words.stage(event.stage), limit_s=event.limit_s)
+        self._display.running(event.elapsed_s, event.limit_s, event.line)
 
 
 def _artifact(path: Path, settings: Settings) -> Path | ArtifactMessage:

@@ -21,6 +21,7 @@ from grader_service.client.errors import (
 from grader_service.client.received import ReceivedVerdict
 from grader_service.client.signatures import verify
 from grader_service.model.keys import KeyList
+from grader_service.model.progress import ProgressEvent
 from grader_service.model.verdict import Mode, Outcome, Status, Verdict
 from grader_service.service.message import ArtifactMessage, ReplyTo
 
@@ -34,6 +35,7 @@ __all__ = [
     "MessageRejected",
     "Mode",
     "Outcome",
+    "ProgressEvent",
     "ReceivedVerdict",
     "ReplyTo",
     "SignatureInvalid",

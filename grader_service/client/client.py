@@ -1,13 +1,15 @@
 """Posts submissions to the service's broker, and reads their verdicts where the service keeps results."""
 
 import base64
+import contextlib
+import json
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from pydantic import ValidationError
 from redis.exceptions import AuthenticationError, ConnectionError, RedisError, TimeoutError  # noqa: A004
@@ -22,8 +24,9 @@ from grader_service.client.errors import (
 from grader_service.client.received import ReceivedVerdict
 from grader_service.client.server import Server
 from grader_service.client.signatures import known_keys, verify
-from grader_service.client.wire import celery_message, result_key, result_of
+from grader_service.client.wire import celery_message, progress_of, result_key, result_of
 from grader_service.model.keys import KeyList
+from grader_service.model.progress import ProgressEvent
 from grader_service.model.verdict import Status
 from grader_service.service.message import MAX_INLINE_BYTES, ArtifactMessage, Malformed, ReplyTo, parse_message
 
@@ -90,6 +93,7 @@ class Client:
         filename: str | None = None,
         submitted_at: datetime | None = None,
         reply_to: ReplyTo | None = None,
+        progress_to: ReplyTo | None = None,
     ) -> str:
         """Posts one submission and returns its id. Posting the same again is safe: it is graded once.
 
@@ -104,6 +108,7 @@ class Client:
             filename: the learner's name for it; a path's own when not given.
             submitted_at: when it was handed in, with a time zone.
             reply_to: queue and task to which the verdict is sent as well; the queue is in the results' Redis.
+            progress_to: queue and task to which it is sent how far the grading is; the queue is there, too.
 
         Raises:
             InvalidRequest: nothing was posted; the text names each problem.
@@ -121,6 +126,7 @@ class Client:
             "submitted_at": submitted_at.isoformat() if submitted_at else None,
             "artifact": _artifact(submission, filename).model_dump(exclude_none=True),
             "reply_to": reply_to.model_dump() if reply_to else None,
+            "progress_to": progress_to.model_dump() if progress_to else None,
             "steps": list(steps),
         }
         message = {field: value for field, value in message.items() if value is not None}
@@ -140,7 +146,14 @@ class Client:
             raise self._broker.unreachable(f"did not take submission {name}", error) from error
         return name
 
-    def wait(self, submission_id: str, timeout_s: float = 600.0) -> ReceivedVerdict:
+    def wait(
+        self,
+        submission_id: str,
+        timeout_s: float = 600.0,
+        *,
+        progress_queue: str | None = None,
+        on_progress: Callable[[ProgressEvent], object] | None = None,
+    ) -> ReceivedVerdict:
         """The verdict on a submission that a client posted, once it is there.
 
         It can be read for a day (or the service's GRADER_RESULT_DAYS); afterwards, post the same submission again.
@@ -148,6 +161,9 @@ class Client:
         Args:
             submission_id: as `post` returned it.
             timeout_s: be generous: the queue may be long, and a run that fails through the service is tried again.
+            progress_queue: that of `progress_to` when it was posted, where nobody else reads it; it is removed in the
+                end.
+            on_progress: called with what comes there meanwhile.
 
         Raises:
             TimedOut: it did not come in time.
@@ -158,6 +174,12 @@ class Client:
             BrokerUnreachable: the results' Redis does not answer; a moment's absence while it waits is passed over.
         """
         deadline = time.monotonic() + timeout_s
+        with self._heard(progress_queue, on_progress) as pass_s:
+            return self._waited(submission_id, timeout_s, deadline, pass_s)
+
+    def _waited(
+        self, submission_id: str, timeout_s: float, deadline: float, pass_s: Callable[[float], object]
+    ) -> ReceivedVerdict:
         while True:
             away: RedisError | None = None
             try:
@@ -175,7 +197,34 @@ class Client:
                 if away is not None:
                     raise self._results.unreachable(f"did not answer within {timeout_s:g} s", away) from away
                 raise TimedOut(self._no_verdict(submission_id, timeout_s))
-            time.sleep(min(_LOOK_EVERY_S, left_s))
+            pass_s(min(_LOOK_EVERY_S, left_s))
+
+    @contextlib.contextmanager
+    def _heard(
+        self, queue: str | None, hear: Callable[[ProgressEvent], object] | None
+    ) -> Iterator[Callable[[float], object]]:
+        """What lets so many seconds pass, and hands on what comes in the queue meanwhile, if there is one."""
+        if queue is None or hear is None:
+            yield time.sleep
+            return
+
+        def listen(seconds: float) -> None:
+            try:
+                popped: Any = self._results.redis.brpop([queue], timeout=seconds)
+            except RedisError:
+                time.sleep(seconds)
+                return
+            if popped is not None:
+                with contextlib.suppress(ValueError):
+                    document = json.dumps(progress_of(popped[1]))
+                    hear(ProgressEvent.model_validate_json(document, extra="ignore"))
+
+        try:
+            yield listen
+        finally:
+            bindings = (f"_kombu.binding{kind}.{queue}" for kind in ("", "_permanent"))
+            with contextlib.suppress(RedisError):
+                self._results.redis.delete(queue, *bindings)
 
     def grade(
         self,

@@ -33,6 +33,22 @@ def celery_message(task_id: str, queue: str, submission: Mapping[str, object]) -
     ).encode()
 
 
+def progress_of(raw: bytes) -> Mapping[str, object]:
+    """The argument `progress` of a message that the service put into a queue.
+
+    Raises:
+        ValueError: it is no such message.
+    """
+    try:
+        kwargs = json.loads(base64.b64decode(json.loads(raw)["body"]))[1]
+        progress = kwargs["progress"]
+    except (LookupError, TypeError) as error:
+        raise ValueError(f"expected a Celery message with the argument `progress`, got {raw[:200]!r}") from error
+    if not isinstance(progress, Mapping):
+        raise ValueError(f"expected an object as `progress`, got {raw[:200]!r}")  # noqa: TRY004 - as above
+    return progress
+
+
 def result_key(task_id: str) -> str:
     """Where the task's result is, once there is one."""
     return f"celery-task-meta-{task_id}"

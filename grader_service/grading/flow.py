@@ -92,7 +92,7 @@ def grade(
                 probes=probes,
                 afterwards=afterwards,
             )
-            progress.stage("judging")
+            progress.stage("judging", key="judging")
             judgement = judging.judge(outcome.evidence, steps, bench.registry)
     except SubmissionRejected as error:
         return Graded(sign(verdicts.rejected(submission, bench.lab, steps, error, bench.runner.facts, mode)))

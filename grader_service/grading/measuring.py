@@ -48,7 +48,7 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
     if not measures:
         return carried.facts, None
 
-    clock.start("experiments", "running the graph on other pictures")
+    clock.start("experiments", "running the graph on other pictures", limit_s=clean_room.EXPERIMENT_S)
     seen = clean_room.experimented(room)
     if isinstance(seen, Stopped):
         proof = acceptance.not_examined(f"Its process ended: {seen.ending.value.replace('_', ' ')}.", shard.sizes)

@@ -52,6 +52,11 @@ class Prober:
         """What became of the probes, in the order in which they were asked for; those not reached are left out."""
         return tuple(self._records[task.ref.id] for task in self._tasks if task.ref.id in self._records)
 
+    @property
+    def learner_s(self) -> float:
+        """Seconds that the probes of the learner's site may take together."""
+        return sum(task.ref.budget_s + GRACE_S for task in self._of(ProbeSite.LEARNER))
+
     def visit_learner(self, crew: Crew) -> None:
         """Runs the probes of the learner's site, before anything else is done with its pod, which must be running."""
         for task in self._of(ProbeSite.LEARNER):

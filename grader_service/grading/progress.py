@@ -4,22 +4,41 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Hears about stages and figures as they happen."""
+    """Hears about stages and figures as they happen. It raises nothing, and returns at once."""
 
-    def stage(self, name: str) -> None:
-        """A new stage begins; the one before it has ended."""
+    def stage(self, name: str, *, key: str = "", limit_s: float | None = None) -> None:
+        """A new stage begins; the one before it has ended.
+
+        Args:
+            name: what a person reads.
+            key: the stage's word in the verdict (`provenance.timings_s`); empty where the stage is not part of a run.
+            limit_s: seconds after which it is ended by us; None where none is set.
+        """
         ...
 
     def note(self, text: str) -> None:
         """A line worth reading while the stage runs, such as a block's rates."""
         ...
 
+    def running(self, elapsed_s: float, limit_s: float | None, line: str) -> None:
+        """The stage goes on; called every second or two, by another thread than the one that calls `stage`.
+
+        Args:
+            elapsed_s: seconds since the stage began.
+            limit_s: as in `stage`.
+            line: what the learner's code printed last, in one line, safe to show; empty before it printed anything.
+        """
+        ...
+
 
 class Silent:
     """Tells nobody."""
 
-    def stage(self, name: str) -> None:
+    def stage(self, name: str, *, key: str = "", limit_s: float | None = None) -> None:
         """See `Progress.stage`."""
 
     def note(self, text: str) -> None:
         """See `Progress.note`."""
+
+    def running(self, elapsed_s: float, limit_s: float | None, line: str) -> None:
+        """See `Progress.running`."""

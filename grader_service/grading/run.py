@@ -10,10 +10,11 @@ from typing import Any
 
 from grader_service import __version__
 from grader_service.errors import InfrastructureError, NotBegun
-from grader_service.grading import clean_room, learner, scanning
+from grader_service.grading import clean_room, learner, live, scanning
 from grader_service.grading.crew import Crew, Device, end_all, space_limits
 from grader_service.grading.dialogue import Stopped
 from grader_service.grading.kept_references import KeptReferences
+from grader_service.grading.learner import Found
 from grader_service.grading.measuring import measure
 from grader_service.grading.probing import Prober
 from grader_service.grading.progress import Progress
@@ -23,7 +24,7 @@ from grader_service.grading.stages import StageClock
 from grader_service.held_out.libraries import import_ahead
 from grader_service.held_out.plan import new_seed
 from grader_service.host import Gpu, host_facts
-from grader_service.ingest.artifact import Artifact, prepare
+from grader_service.ingest.artifact import Artifact, Prepared, prepare
 from grader_service.ingest.room import require_room
 from grader_service.model.evidence import MAX_OUTPUT, Discovery, Evidence, Need, RunRecord, Scan
 from grader_service.model.lab import LabSpec
@@ -117,13 +118,8 @@ def execute(
                 import_ahead()
             if crew.clean_room is not None and crew.gpu is not None:
                 clean_room.begin_gpu(crew.clean_room)
-        clock.start("learner", "running the submission, top to bottom")
         since = time.monotonic()
-        found = learner.discover(crew.learner, prepared, space.paths, lab.limits, device)
-        scrubber = Scrubber(space.paths)
-        output = scrubber.text(crew.learner.output())[-MAX_OUTPUT:]  # what it prints later is not of this run
-        if not isinstance(found, Stopped):
-            found = replace(found, discovery=scrubber.discovery(found.discovery))
+        found, output = _run_learner(crew, prepared, space, clock)
         seed = new_seed()
         seen: dict[str, Any] = {}
         versions: dict[str, str] = {}
@@ -131,7 +127,7 @@ def execute(
             seen = {"discovery": found.discovery}  # there is nothing that any other pod could look at
         elif not isinstance(found, Stopped):
             if prober.wants_learner:
-                clock.start("probes", "looking at what your code left behind")
+                clock.start("probes", "looking at what your code left behind", limit_s=prober.learner_s)
                 prober.visit_learner(crew)
             if len(crew.pods) > 1:
                 crew.learner.pause()  # from here on its files and its processor time cannot change under the others
@@ -195,8 +191,21 @@ def execute(
     return RunOutcome(Evidence(run=record, probes=prober.records, **seen), blobs)
 
 
+def _run_learner(crew: Crew, prepared: Prepared, space: RunSpace, clock: StageClock) -> tuple[Found | Stopped, str]:
+    """What the learner's code left behind, and the end of what it printed, by the names that a learner knows."""
+    limits = crew.lab.limits
+    clock.start("learner", "running the submission, top to bottom", limit_s=limits.learner_timeout_s)
+    scrubber = Scrubber(space.paths)
+    with live.watched(crew.learner, scrubber, clock.progress, limits.learner_timeout_s):
+        found = learner.discover(crew.learner, prepared, space.paths, limits, crew.device)
+    output = scrubber.text(crew.learner.output())[-MAX_OUTPUT:]  # what it prints later is not of this run
+    if isinstance(found, Stopped):
+        return found, output
+    return replace(found, discovery=scrubber.discovery(found.discovery)), output
+
+
 def _scan(crew: Crew, discovery: Discovery, space: RunSpace, clock: StageClock) -> Scan | None:
     if crew.scanner is None or discovery.dataset_dir.path is None:
         return None
-    clock.start("scan", "counting JPEGs")
+    clock.start("scan", "counting JPEGs", limit_s=scanning.SCAN_S)
     return scanning.scan(crew.scanner, discovery.dataset_dir.path, space.paths)

@@ -26,6 +26,7 @@ from grader_service.queue.hints import lying, plenty
 from grader_service.queue.intake_loop import IntakeLoop, Purpose
 from grader_service.queue.letters import Post
 from grader_service.queue.process import Companion, serve
+from grader_service.queue.progress import ProgressRelay
 from grader_service.queue.redis_check import fullness, require_answer, require_safe
 from grader_service.queue.tasks import register_judge
 from grader_service.service import collecting, pulse
@@ -116,10 +117,13 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     reviews = Reviewing(JudgeDesk(store, desk.registry, desk.signer, owner, opinions=opinions))
     reviewing = Sweeper([("reviews", reviews.look)], settings.sweep_s)
     intake = Intake(settings, app, desk, sending)
+    relay = ProgressRelay(
+        wiring.open_redis(settings), make_answers_app(settings), store, settings.reply_queue_length // 4
+    )
     collector = Collector(store, desk.artifacts, settings.keep_artifact_days)
     retention = Retention(store, wiring.keeping(settings))
     removing = Sweeper([("collect", collector.look), ("retain", retention.look)], collecting.EVERY_S)
-    companions: list[Companion] = [intake, sweeper, sending, reviewing, removing]
+    companions: list[Companion] = [intake, sweeper, sending, reviewing, removing, relay]
     status = serve(app, JUDGE_QUEUES, name="judge", hands=hands, companions=companions)
     if hearing.lost:
         return 1

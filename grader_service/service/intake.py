@@ -34,6 +34,7 @@ from grader_service.store.away import SourceAway
 from grader_service.store.engine import Store
 from grader_service.store.events import REFUSED, record
 from grader_service.store.outbox import enqueue
+from grader_service.store.submissions import ProgressTo
 from grader_service.store.tables import Purpose
 
 ChosenT = TypeVar("ChosenT")
@@ -212,9 +213,9 @@ def _arrival(desk: IntakeDesk, read: _Read, purpose: Purpose) -> Arrival | Refus
         threshold=threshold_of(desk.lab(message.lab)),
         probes=tuple(task.ref for task in read.probes),
     )
-    reply = message.reply_to
+    reply, progress = message.reply_to, message.progress_to
     waiter = Waiter(read.task_id, reply.queue if reply else None, reply.task if reply else None)
-    return Arrival(submission, plan, purpose, waiter)
+    return Arrival(submission, plan, purpose, waiter, ProgressTo(progress.queue, progress.task) if progress else None)
 
 
 def _accepted(desk: IntakeDesk, arrivals: Sequence[Arrival]) -> list[Accepted | Repeated | Refused]:

@@ -67,7 +67,7 @@ def _not_ours(queue: str) -> str:
 
 
 class ReplyTo(Wire):
-    """Where the verdict is sent as a Celery message."""
+    """Where the verdict, or progress, is sent as a Celery message."""
 
     queue: Annotated[Name, AfterValidator(_not_ours)]
     task: Name
@@ -83,6 +83,8 @@ class SubmissionMessage(Wire):
     submitted_at: AwareDatetime | None = None
     artifact: ArtifactMessage
     reply_to: ReplyTo | None = None
+    progress_to: ReplyTo | None = None
+    """Where `ProgressEvent`s are sent while the submission is graded."""
     steps: Annotated[tuple[Identifier, ...], Field(max_length=64)] = ()
 
 

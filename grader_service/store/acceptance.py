@@ -15,7 +15,7 @@ from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.events import record, record_all
 from grader_service.store.outbox import enqueue
-from grader_service.store.submissions import hold_submission
+from grader_service.store.submissions import ProgressTo, hold_submission
 from grader_service.store.tables import (
     PRIORITY,
     Purpose,
@@ -63,6 +63,8 @@ class Arrival:
     plan: RunPlan
     purpose: Purpose
     waiter: Waiter
+    progress_to: ProgressTo | None = None
+    """That of the message that comes first stands."""
 
     @property
     def wanted(self) -> Wanted:
@@ -188,6 +190,8 @@ def _submission_row(arrival: Arrival) -> dict[str, Any]:
         "steps": list(submission.steps),
         "content_key": arrival.wanted.content.key,
         "queue": arrival.purpose,
+        "progress_queue": arrival.progress_to.queue if arrival.progress_to else None,
+        "progress_task": arrival.progress_to.task if arrival.progress_to else None,
     }
 
 

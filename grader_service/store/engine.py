@@ -11,7 +11,7 @@ from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
 from grader_service.errors import ConfigurationError, InfrastructureError
 
-SCHEMA = "0016"
+SCHEMA = "0017"
 """The newest of the migrations; written here too, so that a command which only asks need not load them."""
 _BUSY_S = 30.0
 _OPTIONS = "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000 -c jit=off"

@@ -1,6 +1,7 @@
 """Reads stored submissions."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, select, tuple_
@@ -8,7 +9,15 @@ from sqlalchemy import ColumnElement, Connection, func, select, tuple_
 from grader_service.errors import InfrastructureError
 from grader_service.model.submission import Submission
 from grader_service.store.engine import Store
-from grader_service.store.tables import SubmissionRow
+from grader_service.store.tables import RunRow, RunState, SubmissionRow
+
+
+@dataclass(frozen=True)
+class ProgressTo:
+    """Where a platform wants to be told how far a submission is."""
+
+    queue: str
+    task: str
 
 
 def load_submission(store: Store, submission_id: str) -> Submission:
@@ -23,6 +32,26 @@ def load_submission(store: Store, submission_id: str) -> Submission:
     if row is None:
         raise InfrastructureError(f"submission {submission_id} is not in the store")
     return submission_from(row)
+
+
+def progress_to(store: Store, submission_id: str, run_id: str) -> ProgressTo | None:
+    """Where to tell how far a run is; None where nobody asked, or this submission has no such run under way.
+
+    Raises:
+        StoreUnavailable: the database failed.
+    """
+    statement = (
+        select(SubmissionRow.progress_queue, SubmissionRow.progress_task)
+        .join(RunRow, RunRow.submission_id == SubmissionRow.submission_id)
+        .where(
+            SubmissionRow.submission_id == submission_id,
+            RunRow.run_id == run_id,
+            RunRow.state == RunState.RUNNING.value,
+        )
+    )
+    with store.transaction() as connection:
+        row = connection.execute(statement).one_or_none()
+    return None if row is None or row.progress_queue is None else ProgressTo(row.progress_queue, row.progress_task)
 
 
 def handed_in_after(later: Any, earlier: Any) -> ColumnElement[bool]:

@@ -82,6 +82,9 @@ class SubmissionRow(Base):
     queue: Mapped[str] = mapped_column(String(16))
     artifact_removed_at: Mapped[float | None]
     """When its artifact had been kept for as long as artifacts are."""
+    progress_queue: Mapped[str | None]
+    """Where its platform wants to be told how far it is, and by which task; null where it did not ask."""
+    progress_task: Mapped[str | None]
 
 
 class RunRow(Base):

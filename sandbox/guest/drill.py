@@ -191,6 +191,12 @@ def do_flood(link: Link, request: dict[str, Any]) -> None:
     link.send("flooded")
 
 
+def do_say(link: Link, request: dict[str, Any]) -> None:
+    """Prints a text as a learner's code would, to standard output or to standard error."""
+    print(request["text"], file=getattr(sys, request["stream"]))
+    link.send("said")
+
+
 def do_write(link: Link, request: dict[str, Any]) -> None:
     """Writes a file; says how many bytes were taken and which error ended it."""
     written, error = 0, ""

@@ -15,7 +15,7 @@ import pytest
 from grader_service.errors import ConfigurationError, SandboxUnavailable
 from grader_service.sandboxes import open_runner
 from grader_service.settings import Settings
-from sandbox import kubernetes_vessel
+from sandbox import kubernetes_cluster, kubernetes_vessel
 from sandbox.api import Ending, PodRole, Scratch
 from sandbox.kubernetes_manifests import Site
 from sandbox.kubernetes_runner import KubernetesRunner, KubernetesRunSpace
@@ -227,6 +227,20 @@ class TestBadDays:
         with pytest.raises(SandboxUnavailable, match="expected an answer of the API server, got none"):
             runner.sweep()
         assert time.monotonic() - started < 30
+
+    def test_a_log_that_does_not_come(self, runner, cluster, monkeypatch):
+        """Is asked for once, and not waited for: the run goes on."""
+        monkeypatch.setattr(kubernetes_cluster, "_HURRY_S", 0.5)
+        with talking(runner, RUN) as pod:
+            faults = [
+                cluster.server.fail("GET .*/log", 503, times=1),
+                cluster.server.fail("GET .*/log", "hang", times=1),
+            ]
+            started = time.monotonic()
+            assert pod.output() == pod.output() == ""
+            assert time.monotonic() - started < 10
+            assert [fault.met for fault in faults] == [1, 1]
+            assert ask(pod, kind="echo", value=2).body["value"] == 2
 
     def test_nobody_listens(self, cluster, lab_image, state_dir):
         """A wrong address or a policy in between."""

@@ -25,8 +25,11 @@ from grader_service.client import (
     verify,
 )
 from grader_service.model.keys import Revocation
+from grader_service.model.progress import ProgressEvent
+from grader_service.queue.app import make_answers_app
 from grader_service.queue.envelope import open_envelope
 from grader_service.service.message import MAX_INLINE_BYTES, parse_message
+from grader_service.settings import Settings
 from grader_service.signing import Signer
 from tests.command_line import invoked
 from tests.levels.parts import ROOT
@@ -78,6 +81,7 @@ def test_intake_reads_what_the_client_posts(client, redis):
     posted = client.post(
         QUICK.encode(), filename="s.py", lab=LAB, learner="lea", cohort="2026", submission_id="lms:1",
         steps=["reflection"], queue="regrade", reply_to=ReplyTo(queue="lab-platform", task="lab.ready"),
+        progress_to=ReplyTo(queue="lab-progress", task="lab.progress"),
     )  # fmt: skip
     envelope = open_envelope(redis.client().lindex("regrade", 0))
     message = parse_message(envelope.submission)
@@ -85,6 +89,7 @@ def test_intake_reads_what_the_client_posts(client, redis):
     assert (message.lab, message.learner, message.cohort, message.steps) == (LAB, "lea", "2026", ("reflection",))
     assert (message.artifact.filename, message.artifact.inline_bytes()) == ("s.py", QUICK.encode())
     assert message.reply_to == ReplyTo(queue="lab-platform", task="lab.ready")
+    assert message.progress_to == ReplyTo(queue="lab-progress", task="lab.progress")
     lying = ArtifactMessage(filename="big.zip", uri="https://files.example/big.zip", sha256="0" * 64)
     names = {client.post(lying, lab=LAB) for _ in range(2)}
     assert {open_envelope(raw).task_id for raw in redis.client().lrange("live", 0, -1)} == names
@@ -134,6 +139,27 @@ def test_a_submission_posted_again_has_another_answer(client, results, signer):
     client.post(b"x = 1", filename="s.py", lab=LAB, submission_id="lms:1")
     with pytest.raises(TimedOut, match=f"no verdict came within 0 s to .*:{results.port}/0;"):
         client.wait("lms:1", 0)
+
+
+def test_progress_is_heard_while_a_verdict_is_waited_for(client, results, signer):
+    """With what a newer service adds left out, and what is no event passed over; nothing is left in Redis."""
+    queue = "lms:1.progress"
+    event = ProgressEvent(
+        submission_id="lms:1", run_id="r", stage="learner", elapsed_s=7.5, limit_s=900.0, line="epoch 1",
+        at=datetime.now(UTC),
+    )  # fmt: skip
+    results.client().lpush(queue, b"junk", b'{"body": "e30="}', b"[]")
+    app = make_answers_app(Settings(redis_url=results.url))
+    app.send_task("progress", kwargs={"progress": event.model_dump(mode="json") | {"later": 1}}, queue=queue)
+    heard = []
+
+    def hear(came):
+        heard.append(came)
+        answer(results, refusal(signer, "archive.link"))
+
+    verdict = client.wait("lms:1", 20, progress_queue=queue, on_progress=hear)
+    assert (heard, verdict.code) == ([event], "archive.link")
+    assert not results.client().keys(f"*{queue}")
 
 
 def test_submissions_go_to_one_redis_and_verdicts_come_from_the_other(redis, signer):

@@ -318,6 +318,18 @@ class TestBadDays:
                 pod.pause()
             proxy.heal()
 
+    def test_a_log_that_hangs(self, shaky_runner, proxy, run_id, monkeypatch):
+        """Nobody waits for it, whoever reads it; its pod works on, and ends."""
+        monkeypatch.setattr(docker_engine, "_OUTPUT_S", 0.5)
+        with talking(shaky_runner, run_id) as pod:
+            fault = proxy.fail(r"GET .*/logs", "hang")
+            started = time.monotonic()
+            assert pod.output() == pod.output() == ""
+            assert time.monotonic() - started < 5
+            assert fault.met == 1  # one at a time
+            assert ask(pod, kind="echo", value=2).body["value"] == 2
+            proxy.heal()
+
     def test_a_removal_that_never_works(self, shaky_runner, docker_runner, proxy, engine, state_dir, run_id):
         """Is said, since the pod may still run; the rest is removed, and a sweep finds the pod later."""
         with pytest.raises(SandboxUnavailable, match="could not be removed"), talking(shaky_runner, run_id):

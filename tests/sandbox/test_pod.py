@@ -25,7 +25,8 @@ SPEC = PodSpec(role=PodRole.LEARNER, program="drill", memory_mib=100, pids=10, c
 class SleepVessel:
     """A process that only sleeps."""
 
-    def __init__(self, *, log="", out_of_memory=False, failures=0):
+    def __init__(self, *, log="", out_of_memory=False, failures=0, writes=lambda: ""):
+        self.output = writes
         self.process = subprocess.Popen(["sleep", "1000"])
         self.destroyed = 0
         self._end = (out_of_memory, log)
@@ -199,6 +200,44 @@ def test_what_a_process_wrote_is_made_safe_to_show(make, dial):
     tail = pod.end().log_tail
     assert tail.endswith("\ufffd[31m\ufffdevil\ufffd\nline")
     assert len(tail) == 8000
+
+
+def test_what_a_process_writes_can_be_read(make, dial):
+    """While it runs, safe to show; after its end what the record has, and nothing where the engine cannot tell."""
+
+    def fails():
+        raise SandboxUnavailable("the engine hiccups")
+
+    pod, vessel = make(log="all of it", writes=lambda: "x" * 9000 + "10%\r20%\r\n\x1b")
+    dial()
+    assert pod.output().endswith("x10%\n20%\n\ufffd")
+    assert len(pod.output()) <= 8000
+    vessel.output = fails
+    assert pod.output() == ""
+    pod.end()
+    assert pod.output() == "all of it"
+
+
+def test_an_engine_that_does_not_say_what_was_written_can_still_end_it(make, dial):
+    """At its deadline, while another thread waits for the engine; that thread gets the record's then, or nothing."""
+    hangs, seen = threading.Event(), []
+
+    def writes():
+        hangs.wait(60)
+        raise SandboxUnavailable("the engine hung")
+
+    pod, vessel = make(log="the end", writes=writes)
+    dial()
+    reading = threading.Thread(target=lambda: seen.append(pod.output()))
+    reading.start()
+    started = time.monotonic()
+    assert pod.receive(0.2) is Ending.TIMED_OUT
+    assert time.monotonic() - started < 20
+    assert vessel.destroyed == 1
+    assert reading.is_alive()
+    hangs.set()
+    reading.join(10)
+    assert seen == ["the end"]
 
 
 def test_a_message_may_come_while_the_deadline_is_checked(make, dial):

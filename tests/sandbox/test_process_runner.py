@@ -10,6 +10,8 @@ import psutil
 import pytest
 
 from grader_service.errors import SandboxUnavailable
+from sandbox import process_runner as process_runner_module
+from sandbox import process_supervisor
 from sandbox.api import Ending, Scratch
 from sandbox.process_runner import ProcessRunner
 from tests.sandbox.owner import LIMITS, another_grader, ask, drill, talking
@@ -75,6 +77,26 @@ def test_a_state_folder_that_cannot_be_used(tmp_path):
     (tmp_path / "state").write_text("a file")
     with pytest.raises(SandboxUnavailable, match=r"state.*Not a directory"):
         ProcessRunner(tmp_path / "state").open_run(RUN, LIMITS).__enter__()
+
+
+@pytest.mark.integration
+def test_a_supervisor_that_answers_late(process_runner, monkeypatch):
+    """Its answer is not taken for that to a later question, and its pod ends as it would have."""
+    monkeypatch.setattr(process_runner_module, "_OUTPUT_S", 0.3)
+    with talking(process_runner, RUN) as pod:
+        ask(pod, kind="say", text="one", stream="stdout")
+        wait_for(lambda: pod.output().endswith("one\n"), 10)
+        supervisor = pod._vessel._supervisor
+        os.kill(supervisor.pid, signal.SIGSTOP)
+        assert pod.output() == pod.output() == ""
+        os.kill(supervisor.pid, signal.SIGCONT)
+        pod.pause()
+        assert process_supervisor.stands(psutil.Process(supervisor.pid).children()[0].pid)
+        pod.resume()
+        ask(pod, kind="say", text="two", stream="stdout")
+        wait_for(lambda: pod.output().endswith("one\ntwo\n"), 10)
+        assert pod.end().ending is Ending.COMPLETED
+        assert pod.output().endswith("one\ntwo\n")
 
 
 def test_a_run_is_opened_once(process_runner, state_dir):

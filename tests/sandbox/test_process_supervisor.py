@@ -59,6 +59,11 @@ class Supervised:
         self.process.stdin.write(letter)
         self.acknowledged()
 
+    def written(self):
+        """What it says was written so far."""
+        self.process.stdin.write(b"o")
+        return json.loads(self.process.stdout.readline())
+
     def tree(self):
         """Every process below the supervisor, the dead ones too; remembered for the end."""
         found = psutil.Process(self.process.pid).children(recursive=True)
@@ -279,3 +284,21 @@ def test_the_watch_costs_little(supervise):
     after = psutil.Process(one.process.pid).cpu_times()
     assert (after.user + after.system) - (before.user + before.system) < 0.15
     one.end()
+
+
+def test_what_was_written_is_told_while_it_runs(supervise, ready):
+    """The last 64 KiB of it, whatever it is, on a line; and again, with what came since."""
+    one = supervise(
+        "import os, time\n"
+        "print('a\\nb', flush=True)\n"
+        f"while not os.path.exists({str(ready)!r}): time.sleep(0.01)\n"
+        "print('c' * 200_000, flush=True)\n"
+        "time.sleep(60)"
+    )
+    soon(lambda: one.written() == "a\nb\n")
+    one.order(b"p")
+    assert one.written() == "a\nb\n"
+    one.order(b"r")
+    ready.touch()
+    soon(lambda: one.written() == "c" * ((64 << 10) - 1) + "\n")
+    assert one.end()["log_tail"].endswith("c\n")

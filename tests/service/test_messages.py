@@ -71,6 +71,8 @@ def refused_messages():
         "our own queue to reply to": {"reply_to": {"queue": "live", "task": "grader.grade"}},
         "our own list to reply to": {"reply_to": {"queue": "grader:intake:work:x", "task": "t"}},
         "a reply task with spaces": {"reply_to": {"queue": "platform", "task": "a b"}},
+        "our own queue for progress": {"progress_to": {"queue": "grader.judge.progress", "task": "t"}},
+        "progress without a task": {"progress_to": {"queue": "platform"}},
     }
     for name, change in wrong.items():
         yield name, envelope(body(submission=a_message(**change)))
