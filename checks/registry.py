@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from checks.api import ACCEPTED_VERSIONS, Check, probes_of, question_of
 from grader_service.errors import ConfigurationError
 from grader_service.plugins.declared import Declared, origin
+from grader_service.raising import raised
 
 GROUP = "grader.checks"
 _PARTS = ("id", "version", "api_version", "title", "needs", "params_model", "observation_model", "observe", "judge")
@@ -99,11 +100,13 @@ def load_file(path: Path) -> LoadedCheck:
     Raises:
         ConfigurationError: it does not run, or what it defines breaks the contract.
     """
+    if not path.is_file():
+        raise ConfigurationError(f"there is no check file {path}; expected a Python file that defines CHECK")
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         found = runpy.run_path(str(path), run_name=path.stem).get("CHECK")
     except (Exception, SystemExit) as error:
-        raise ConfigurationError(f"check file {path} does not run: {type(error).__name__}: {error}") from error
+        raise ConfigurationError(f"check file {path} does not run: {raised(error, path).text}") from error
     if found is None:
         raise ConfigurationError(f"check file {path} defines no CHECK; expected `CHECK = MyCheck()` at its end")
     problems = contract_problems(str(getattr(found, "id", "")), found)

@@ -77,13 +77,21 @@ class Outdated(SandboxUnavailable):
 
 
 class JudgeFailed(InfrastructureError):
-    """A check raised, ran out of its limits or returned something outside its contract."""
+    """A check raised, ran out of its limits or returned something outside its contract.
+
+    Args:
+        check_id: of the check.
+        distribution: that it came with.
+        reason: in a line; of what it raised, with the author's line.
+        traceback: of what it raised, for its author; empty where it raised nothing.
+    """
 
     audience: ClassVar[Audience] = "author"
     retry: ClassVar[bool] = False
 
-    def __init__(self, check_id: str, distribution: str, reason: str) -> None:
+    def __init__(self, check_id: str, distribution: str, reason: str, traceback: str = "") -> None:
         super().__init__(f"check {check_id!r} of {distribution} failed: {reason}")
         self.check_id = check_id
         self.distribution = distribution
         self.reason = reason
+        self.traceback = traceback

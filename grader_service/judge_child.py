@@ -82,7 +82,7 @@ def _answer(registry: Registry, evidence: Evidence, wanted: LabCheck) -> dict[st
         result, seen, question = judge_one(loaded, evidence, wanted)
         said = {**result.model_dump(mode="json", exclude={"details"}), "details": plain(result.details)}
     except JudgeFailed as error:
-        return {"failed": error.reason[:4000]}
+        return {"failed": error.reason[:4000], "traceback": error.traceback}
     except GraderError as error:
         return {"failed": str(error)[:4000]}
     except MemoryError:

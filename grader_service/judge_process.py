@@ -142,10 +142,13 @@ class JudgeProcess:
                 result, seen, version, version_text = answer.result, answer.seen, answer.version, answer.version_text
                 question = answer.question
             except (_Silent, _Failed) as error:
+                trace = error.traceback if isinstance(error, _Failed) else ""
+                failure = JudgeFailed(check.id, loaded.distribution, str(error)[:_ERROR_BYTES], trace)
                 if not check.optional:
-                    raise JudgeFailed(check.id, loaded.distribution, str(error)[:_ERROR_BYTES]) from None
+                    raise failure from None
                 # Advice that fails costs nobody a verdict.
-                log.warning("advice_failed", check=check.id, distribution=loaded.distribution, reason=str(error)[:2000])
+                whose = {"check": check.id, "distribution": loaded.distribution}
+                log.warning("advice_failed", **whose, reason=failure.reason[:2000], traceback=trace)
                 result = undecided(Outcome.ERROR, "judge.failed", _NO_ADVICE)
                 lost = isinstance(error, _Silent)
             judged.append(Judged(step, check, version, version_text, result, seen, question))
@@ -173,6 +176,7 @@ class _Failure(Wire):
     """What it says of one that did not."""
 
     failed: str
+    traceback: str = ""
 
 
 _READER: TypeAdapter[_Answer | _Failure] = TypeAdapter(_Answer | _Failure)
@@ -180,6 +184,10 @@ _READER: TypeAdapter[_Answer | _Failure] = TypeAdapter(_Answer | _Failure)
 
 class _Failed(Exception):
     """The check did not answer, and the child can go on."""
+
+    def __init__(self, failure: _Failure) -> None:
+        super().__init__(failure.failed)
+        self.traceback = failure.traceback
 
 
 class _Silent(Exception):
@@ -271,7 +279,7 @@ class _Child:
         except ValidationError as error:
             raise _Silent(f"its process said what is no answer: {error}") from None
         if isinstance(said, _Failure):
-            raise _Failed(said.failed)
+            raise _Failed(said)
         return said
 
     def end(self) -> None:

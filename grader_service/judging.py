@@ -13,6 +13,7 @@ from grader_service.model.lab import LabCheck, LabStep
 from grader_service.model.review import seen_text
 from grader_service.model.run_report import RunReport
 from grader_service.model.verdict import CheckReview, Outcome
+from grader_service.raising import raised
 from grader_service.run_reporting import report
 
 
@@ -80,7 +81,8 @@ def judge_one(loaded: LoadedCheck, evidence: Evidence, check: LabCheck) -> Answe
         observation = loaded.check.observe(evidence)
         result = observation if isinstance(observation, CheckResult) else loaded.check.judge(observation, params)
     except Exception as error:
-        raise JudgeFailed(check.id, loaded.distribution, f"{type(error).__name__}: {error}") from error
+        told = raised(error)
+        raise JudgeFailed(check.id, loaded.distribution, told.text, told.traceback) from error
     if not isinstance(result, CheckResult):
         raise JudgeFailed(check.id, loaded.distribution, f"it answered {type(result).__name__}, not a CheckResult")
     question = None if observation is result else question_of(loaded.check)

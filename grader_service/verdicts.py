@@ -117,9 +117,21 @@ def our_failure(
     sandbox: SandboxFacts,
     mode: Mode,
 ) -> Verdict:
-    """The verdict when the grader failed: it costs the learner nothing, and says nothing of our insides."""
-    del error
-    feedback = "The grader itself failed, so this attempt does not count. It will be run again."
+    """The verdict of a grading without a queue in which the grader failed: it costs the learner nothing.
+
+    It says nothing of our insides, and does not promise another run: the service, which tries again or asks an
+    operator, makes no such verdict.
+    """
+    if error.retry:
+        feedback = (
+            "The grader itself failed, so this attempt does not count. Nothing runs again by itself: grade it once "
+            "more, and tell the course's staff if that fails too."
+        )
+    else:
+        feedback = (
+            "A check of the grader failed, so this attempt does not count. Grading it once more would end in the same "
+            "way: tell the course's staff, who have to mend the check first."
+        )
     return _without_run(submission, lab, steps, sandbox, mode, Status.ERROR, "grader.failed", feedback)
 
 

@@ -18,6 +18,8 @@ class Property(Wire):
     """What was seen."""
     todo: str = ""
     """What to do; empty where nothing is to be done."""
+    traceback: str = ""
+    """Of the first thing that the author's code raised; empty where it raised nothing."""
 
 
 class Conformance(Wire):
@@ -40,9 +42,9 @@ def passed(name: str, text: str) -> Property:
     return Property(name=name, status="passed", text=text)
 
 
-def failed(name: str, text: str, todo: str) -> Property:
+def failed(name: str, text: str, todo: str, traceback: str = "") -> Property:
     """It is not so."""
-    return Property(name=name, status="failed", text=text, todo=todo)
+    return Property(name=name, status="failed", text=text, todo=todo, traceback=traceback)
 
 
 def skipped(name: str, text: str, todo: str) -> Property:

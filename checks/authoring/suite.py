@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,8 @@ def answers(report: Report, group: str) -> Property:
     """Whatever comes is answered by a result, or refused by a model."""
     groups = {"missing": ("missing",), "hostile": ("hostile", "generated", "hidden")}[group]
     cases = [one for one in report.happened if one.group in groups]
-    bad = [(one.name, one.problem) for one in cases if one.status not in ("answered", "refused")]
+    unanswered = [one for one in cases if one.status not in ("answered", "refused")]
+    bad = [(one.name, one.problem) for one in unanswered]
     what = {"missing": "parts missing from the evidence", "hostile": "hostile and generated values"}[group]
     if bad:
         todo = {
@@ -142,7 +143,8 @@ def answers(report: Report, group: str) -> Property:
             "hostile": "Bound every field of the observation's model (ShortText, Count, max_length), and let the model "
             f"refuse what does not fit. One case may take {CASE_LIMIT_S:g} s.",
         }[group]
-        return failed(group, f"{len(bad)} of {len(cases)} cases with {what} got no answer: {kinds(bad)}", todo)
+        text = f"{len(bad)} of {len(cases)} cases with {what} got no answer: {kinds(bad)}"
+        return failed(group, text, todo, _first_traceback(unanswered))
     counted = Counter(one.status for one in cases)
     return passed(
         group,
@@ -207,11 +209,16 @@ def as_recorded(report: Report, recorded: tuple[Recorded, ...]) -> Property:
         if came != wanted:
             bad.append(f"{line.name}: expected {wanted}, got {came}")
     if bad:
-        return failed("observations", examples(bad), "Mend the check, or what observations.jsonl expects of it.")
+        todo = "Mend the check, or what observations.jsonl expects of it."
+        return failed("observations", examples(bad), todo, _first_traceback(seen.values()))
     outcomes = Counter(line.expect.outcome.value for line in recorded)
     return passed(
         "observations", f"{len(recorded)} recorded: " + ", ".join(f"{n} {word}" for word, n in outcomes.items())
     )
+
+
+def _first_traceback(happened: Iterable[Happened]) -> str:
+    return next((one.traceback for one in happened if one.traceback), "")
 
 
 def _params_problem(target: Target, recorded: tuple[Recorded, ...], controls: Controls | None) -> Property | None:

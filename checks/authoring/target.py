@@ -14,6 +14,7 @@ from checks.probe_files import GROUP as PROBES
 from checks.probe_files import ProbeFile, ProbeFiles
 from checks.registry import GROUP, LoadedCheck, Registry, contract_problems, load_file
 from grader_service.errors import ConfigurationError, UsageError
+from grader_service.model.near import instead
 
 _POINT = re.compile(r"[\w.]+:[\w.]+")
 
@@ -66,8 +67,8 @@ def find_targets(text: str) -> list[str]:
         raise UsageError(
             f"{path} holds no check: expected a pyproject.toml with entry points {GROUP!r}, or a file check.py"
         )
-    known = ", ".join(Registry().ids()) or "none"
-    raise UsageError(f"{text!r} is no file or folder, and no installed check; installed checks are: {known}")
+    known = instead(text, Registry().ids(), "installed checks")
+    raise UsageError(f"{text!r} is no file or folder, and no installed check{known}")
 
 
 def load_target(target: str) -> Target:

@@ -9,11 +9,10 @@ import json
 import os
 import signal
 import sys
-import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -26,6 +25,7 @@ from checks.authoring.purity import Watch
 from checks.authoring.target import Target, load_target, source_of
 from grader_service.model.base import Wire
 from grader_service.model.evidence import Evidence
+from grader_service.raising import raised
 
 CASE_LIMIT_S = 10.0
 """A judge that is still busy with one case after that is stopped."""
@@ -52,6 +52,8 @@ class Happened(Wire):
     status: str
     """`answered`, `refused` (pydantic did not take the input), `raised`, `wrong` (no CheckResult) or `slow`."""
     problem: str = ""
+    traceback: str = ""
+    """Of what the check raised."""
     digest: str = ""
     """Of the whole result."""
     result: str = ""
@@ -112,6 +114,14 @@ def _hidden(target: Target, recorded: tuple[Recorded, ...], params: Mapping[str,
                 yield Case(f"{name}={mark}: {case.name}", "hidden", case.kind, case.value, changed)
 
 
+class _Why(NamedTuple):
+    """Why there is no result, as in `Happened`."""
+
+    status: str
+    problem: str
+    traceback: str = ""
+
+
 class _Trial:
     """Judges cases one by one, each twice."""
 
@@ -136,17 +146,15 @@ class _Trial:
             closely = self._seen[result.code] <= _CLOSELY
             second = self._answer(value, params, again=True, closely=closely)
         if not isinstance(result, CheckResult):
-            return Happened(name=case.name, group=case.group, status=result[0], problem=result[1])
+            return _unanswered(case, result)
         if not isinstance(second, CheckResult):
-            return Happened(name=case.name, group=case.group, status=second[0], problem=second[1])
+            return _unanswered(case, second)
         changed = "it changed what it was given" if _dumped(value, params) != before else ""
         if _whole(result) != _whole(second):
             changed = changed or "it answered differently the second time"
         return _described(self._target, case, result, changed)
 
-    def _answer(
-        self, value: BaseModel, params: BaseModel, *, again: bool, closely: bool
-    ) -> CheckResult | tuple[str, str]:
+    def _answer(self, value: BaseModel, params: BaseModel, *, again: bool, closely: bool) -> CheckResult | _Why:
         check = self._target.loaded.check
         watch = self._watch
         watching = watch.on(strict=again, closely=closely) if watch is not None else contextlib.nullcontext()
@@ -156,15 +164,20 @@ class _Trial:
                 seen = check.observe(value) if isinstance(value, Evidence) else value
                 result = seen if isinstance(seen, CheckResult) else check.judge(seen, params)
         except _TooSlow:
-            return "slow", f"it was not done within {self._limit_s:g} s"
+            return _Why("slow", f"it was not done within {self._limit_s:g} s")
         except BaseException as error:  # noqa: BLE001 - whatever the author's code raises is to be reported
-            return "raised", _said(error)
+            told = raised(error)
+            return _Why("raised", told.text, told.traceback)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         answer: object = result
         if not isinstance(answer, CheckResult):
-            return "wrong", f"it answered a {type(answer).__name__}, not a CheckResult"
+            return _Why("wrong", f"it answered a {type(answer).__name__}, not a CheckResult")
         return answer
+
+
+def _unanswered(case: Case, why: _Why) -> Happened:
+    return Happened(name=case.name, group=case.group, status=why.status, problem=why.problem, traceback=why.traceback)
 
 
 def _described(target: Target, case: Case, result: CheckResult, changed: str) -> Happened:
@@ -196,13 +209,6 @@ def _taken(target: Target, case: Case) -> tuple[BaseModel, BaseModel]:
 
 def _stop(*_: object) -> None:
     raise _TooSlow
-
-
-def _said(error: BaseException) -> str:
-    places = traceback.extract_tb(error.__traceback__)
-    own = [place for place in places if f"{os.sep}pydantic{os.sep}" not in place.filename]
-    where = f" at {Path(own[-1].filename).name}, line {own[-1].lineno}" if own else ""
-    return f"{type(error).__name__}{where}: {' '.join(str(error).split())}"[:300]
 
 
 def _dumped(*values: BaseModel) -> str:

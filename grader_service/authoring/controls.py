@@ -11,11 +11,12 @@ from checks.authoring.planted import leaks
 from checks.authoring.report import Property, advice, examples, failed, passed, skipped
 from checks.authoring.target import Target
 from grader_service.authoring.trying import judge_evidence, run_submission
-from grader_service.errors import SubmissionRejected
+from grader_service.errors import ConfigurationError, SubmissionRejected
 from grader_service.grading.crew import Device
 from grader_service.grading.progress import Progress, Silent
 from grader_service.model.evidence import Evidence
 from grader_service.model.verdict import Outcome
+from grader_service.raising import raised
 from sandbox.api import SandboxRunner
 
 
@@ -29,6 +30,8 @@ class JudgedControl:
     result: CheckResult | None
     problem: str
     """How it came out otherwise than expected; empty when it did not."""
+    traceback: str = ""
+    """Of what the check or one of its probes raised meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,13 @@ def judge_control(case: ControlCase, *, device: Device = "cpu", runner: SandboxR
         evidence = run_submission(case.target, case.folder / control.file, case.params, device=device, runner=runner)
     except SubmissionRejected as error:
         return JudgedControl(control, None, None, f"{control.file} was rejected: {error}")
-    result = judge_evidence(case.target.loaded, evidence, case.params)
+    try:
+        result = judge_evidence(case.target.loaded, evidence, case.params)
+    except ConfigurationError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the author's code raises is to be told
+        told = raised(error, ours=2)
+        return JudgedControl(control, evidence, None, f"{control.file}: the check raised {told.text}", told.traceback)
     problem = ""
     if (result.outcome, result.code) != (control.outcome, control.code):
         problem = (
@@ -75,7 +84,8 @@ def judge_control(case: ControlCase, *, device: Device = "cpu", runner: SandboxR
         )
     elif secret := _leaked(case, evidence, result):
         problem = f"{control.file}: the feedback shows {secret}"
-    return JudgedControl(control, evidence, result, problem)
+    trace = next((record.traceback for record in evidence.probes if record.traceback), "")
+    return JudgedControl(control, evidence, result, problem, trace if problem else "")
 
 
 def examine_controls(
@@ -105,9 +115,11 @@ def examine_controls(
         progress.stage(f"control {case.name}")
         judged = judge_control(case, device=device, runner=runner)
         if judged.problem:
-            bad.append(judged.problem)
+            bad.append(judged)
     if bad:
-        return failed(name, examples(bad), f"Mend the check, its probe, or what {CONTROLS_FILE} expects.")
+        todo = f"Mend the check, its probe, or what {CONTROLS_FILE} expects."
+        trace = next((judged.traceback for judged in bad if judged.traceback), "")
+        return failed(name, examples([judged.problem for judged in bad]), todo, trace)
     outcomes = {case.control.outcome for case in cases}
     text = f"{len(cases)} submissions came out as expected: " + ", ".join(
         f"{case.name} {case.control.code}" for case in cases[:6]

@@ -12,7 +12,7 @@ import typer
 from grader_service import __version__
 from grader_service.cli.loading import CommandsByName
 from grader_service.cli.output import error_console
-from grader_service.errors import GraderError, InfrastructureError
+from grader_service.errors import GraderError, InfrastructureError, JudgeFailed
 
 app = typer.Typer(
     name="grader",
@@ -21,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},  # of every command below, too
 )
 
 
@@ -49,7 +50,13 @@ def main() -> None:
     try:
         app()
     except GraderError as error:
-        error_console().print(f"grader: {error}", style="bold red", markup=False, highlight=False, soft_wrap=True)
+        from grader_service.model.base import neutralise  # noqa: PLC0415 - most commands end well
+
+        if isinstance(error, JudgeFailed) and error.traceback:
+            error_console().print(f"{error.traceback}\n", style="dim", markup=False, soft_wrap=True)
+        error_console().print(
+            f"grader: {neutralise(str(error))}", style="bold red", markup=False, highlight=False, soft_wrap=True
+        )
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         error_console().print("grader: stopped", style="bold red")

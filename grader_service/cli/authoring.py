@@ -2,6 +2,7 @@
 
 import json
 import sys
+import textwrap
 from pathlib import Path
 from typing import Annotated
 
@@ -67,6 +68,8 @@ def _show(report: Conformance) -> None:
         lines.append(f"  {one.status:8} {one.name:14} {one.text}")
         if one.todo:
             lines.append(f"{'':{_INDENT}}To do: {one.todo}")
+        if one.traceback:
+            lines.append(textwrap.indent(one.traceback, " " * _INDENT))
     count = sum(one.status == "failed" for one in report.properties)
     lines.append(f"{count} of {len(report.properties)} properties failed." if count else "Nothing failed.")
     console().print("\n".join(lines), markup=False, soft_wrap=True)

@@ -16,7 +16,9 @@ from grader_service.cli.output import console, table_of
 from grader_service.errors import ConfigurationError, JudgeFailed, UsageError
 from grader_service.judging import Judged
 from grader_service.labs.catalogue import load_lab
-from grader_service.model.lab import LabCheck, LabStep
+from grader_service.model.lab import LabCheck, LabSpec, LabStep
+from grader_service.model.near import instead
+from grader_service.raising import raised
 
 app = typer.Typer(
     help="Checks: list them, make and test one, try one on given observations.",
@@ -57,10 +59,10 @@ def run_check(
     An observation that the check does not accept gives a line with outcome `error` and code `observation.invalid`.
     """
     registry = Registry()
-    step, check = _find(load_lab(lab, registry).steps, check_id, lab)
+    step, check = _find(load_lab(lab, registry), check_id)
     loaded = registry.load(check_id)
     params = loaded.parse_params(check.params)
-    for line in _lines(observations):
+    for number, line in enumerate(_lines(observations), 1):
         try:
             observation = loaded.check.observation_model.model_validate_json(line)
             result = loaded.check.judge(observation, params)
@@ -68,19 +70,24 @@ def run_check(
             sys.stdout.write(json.dumps(_invalid(loaded, check, step, error)) + "\n")
             continue
         except Exception as error:
-            raise JudgeFailed(check_id, loaded.distribution, f"{type(error).__name__}: {error}") from error
+            told = raised(error)
+            raise JudgeFailed(
+                check_id, loaded.distribution, f"at observation {number}: {told.text}", told.traceback
+            ) from error
         verdict = rubric.check_verdict(Judged(step, check, loaded.check.version, loaded.version_text, result))
         sys.stdout.write(verdict.model_dump_json() + "\n")
         sys.stdout.flush()
 
 
-def _find(steps: tuple[LabStep, ...], check_id: str, lab: str) -> tuple[LabStep, LabCheck]:
-    for step in steps:
-        for check in step.checks:
-            if check.id == check_id:
-                return step, check
-    names = ", ".join(check.id for step in steps for check in step.checks)
-    raise UsageError(f"lab {lab} has no check {check_id!r}; its checks are: {names}")
+def _find(lab: LabSpec, check_id: str) -> tuple[LabStep, LabCheck]:
+    checks = {check.id: (step, check) for step in lab.steps for check in step.checks}
+    if check_id in checks:
+        return checks[check_id]
+    meant = instead(check_id, checks, "its checks")
+    for step in lab.steps:
+        if step.id == check_id:
+            meant = f"; {check_id} is a step, whose checks are: {', '.join(check.id for check in step.checks)}"
+    raise UsageError(f"lab {lab.id} has no check {check_id!r}{meant}")
 
 
 def _lines(source: str) -> Iterator[str]:

@@ -14,15 +14,18 @@ from checks.authoring.target import probe_folders
 from checks.probe_files import ProbeFiles
 from checks.registry import LoadedCheck, Registry, load_file
 from grader_service.cli.arguments import fresh_id, step_ids
-from grader_service.cli.output import ProgressDisplay, console, error_console, write_text
-from grader_service.cli.render import show_verdict
-from grader_service.errors import ConfigurationError, UsageError
+from grader_service.cli.delivery import Delivery
+from grader_service.cli.output import ProgressDisplay, error_console
+from grader_service.cli.packing import PATH_HELP, one_file
+from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.host import Gpu, find_gpus
 from grader_service.ingest.artifact import measure
 from grader_service.labs.catalogue import load_lab
+from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Status
+from grader_service.report.audience import Audience
 from grader_service.settings import Settings
 from grader_service.signer.chosen import signer_of
 
@@ -56,7 +59,7 @@ class SandboxChoice(StrEnum):
 
 
 def grade(  # noqa: PLR0917 - one parameter per option
-    path: Annotated[Path, typer.Argument(help="A .py, .ipynb, .zip, .tar or .tar.gz submission.")],
+    path: Annotated[Path, typer.Argument(help=PATH_HELP)],
     lab: Annotated[str, typer.Option(help="Id of the lab.")] = "dali-pipelines",
     device: Annotated[
         DeviceChoice, typer.Option(help="cpu is the rehearsal: complete, but not a grade.")
@@ -68,7 +71,11 @@ def grade(  # noqa: PLR0917 - one parameter per option
         str | None,
         typer.Option("--json", metavar="FILE|-", help="Write the verdict as JSON; - is standard output."),
     ] = None,
-    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a report that opens offline.")] = None,
+    report: Annotated[str | None, typer.Option(metavar="FILE.html", help="Write a report that opens offline.")] = None,
+    audience: Annotated[
+        Audience,
+        typer.Option("--for", help="Who reads the terminal and the report; staff: codes, details and provenance too."),
+    ] = Audience.LEARNER,
     steps: Annotated[str, typer.Option(help="Only these step ids, separated by commas.")] = "",
     evidence: Annotated[str | None, typer.Option(metavar="FILE", help="Write the evidence too, for staff.")] = None,
     submission_id: Annotated[str | None, typer.Option(help="Id to put into the verdict.")] = None,
@@ -85,69 +92,70 @@ def grade(  # noqa: PLR0917 - one parameter per option
 
     With --check the lab gets a last step `tried`, and the verdict names the file; --steps tried grades nothing else.
 
-    Exit codes: 0 passed, 1 failed, 2 usage, 3 our fault, 4 inconclusive or unverified, 5 rejected.
+    Exit codes: 0 passed, 1 failed, 2 usage, 3 our fault or a file could not be written, 4 inconclusive or unverified,
+    5 rejected. The verdict is printed in any case.
     """
     from grader_service.authoring.trying import OneCheck
     from grader_service.grading.flow import Bench
     from grader_service.grading.flow import grade as grade_submission
     from grader_service.sandboxes import open_runner
 
-    if not path.is_file():
-        raise UsageError(f"{path} is not a file; expected a .py, .ipynb, .zip, .tar or .tar.gz submission")
+    delivery = Delivery(json_file, evidence, report, audience)
+    delivery.check(path)
     settings = Settings()
     loaded = None if check is None else load_file(check)
     registry = Registry() if loaded is None else OneCheck(loaded)
     spec = _with_tried(load_lab(lab, Registry()), loaded, param or [], step_ids(steps))
-    artifact = measure(path)
-    submission = Submission(
-        submission_id=submission_id or fresh_id("local", path),
-        lab=spec.id,
-        learner=learner,
-        cohort=cohort,
-        filename=path.name[:200],
-        sha256=artifact.sha256,
-        size_bytes=artifact.size_bytes,
-        steps=step_ids(steps),
-    )
-    spec.selected(submission.steps)
-    stack = ExitStack()
-    chosen, gpu = _device(stack, device, settings)
-    runner = open_runner(sandbox.value, spec.image, settings, gpu)
-    if sandbox is SandboxChoice.PROCESS:
-        error_console().print(
-            "grader: --sandbox process runs the submission without isolation; use it for code that you trust",
-            style="yellow",
+    spec.selected(step_ids(steps))
+    with ExitStack() as stack:
+        file = stack.enter_context(one_file(path))
+        artifact = measure(file)
+        submission = Submission(
+            submission_id=submission_id or fresh_id("local", file),
+            lab=spec.id,
+            learner=learner,
+            cohort=cohort,
+            filename=file.name[:200],
+            sha256=artifact.sha256,
+            size_bytes=artifact.size_bytes,
+            steps=step_ids(steps),
         )
-    runner.sweep()
-    bench = Bench(
-        spec,
-        registry,
-        runner,
-        chosen,
-        signer_of(settings),
-        gpu,
-        ProbeFiles(folders=() if check is None else probe_folders(check)),
-        () if check is None else (check.resolve(),),
-    )
-    quiet = json_file == "-" and not error_console().is_terminal
-    with stack, ProgressDisplay(quiet=quiet) as progress:
+        chosen, gpu = _device(stack, device, settings)
+        runner = open_runner(sandbox.value, spec.image, settings, gpu)
+        if sandbox is SandboxChoice.PROCESS:
+            error_console().print(
+                "grader: --sandbox process runs the submission without isolation; use it for code that you trust",
+                style="yellow",
+            )
+        runner.sweep()
+        bench = Bench(
+            spec,
+            registry,
+            runner,
+            chosen,
+            signer_of(settings),
+            gpu,
+            ProbeFiles(folders=() if check is None else probe_folders(check)),
+            () if check is None else (check.resolve(),),
+        )
+        quiet = json_file == "-" and not error_console().is_terminal
+        progress = stack.enter_context(ProgressDisplay(quiet=quiet))
         graded = grade_submission(submission, artifact, bench, progress)
     verdict = graded.verdict
-    if json_file is not None:
-        write_text(json_file, verdict.model_dump_json(indent=2) + "\n")
-    if evidence is not None and graded.evidence is not None:
-        write_text(evidence, graded.evidence.model_dump_json(indent=2) + "\n")
-    if report is not None:
-        from grader_service.report.html import render_report
-
-        write_text(str(report), render_report(verdict))
-    if json_file != "-":
-        show_verdict(console(), verdict)
-        if report is not None:
-            console().print(f"Report: {report}", markup=False)
+    whole = delivery.deliver(verdict, verdict.model_dump_json(indent=2) + "\n", graded.evidence)
+    _show_raised(graded.evidence)
     if graded.failure is not None:
         raise graded.failure
-    raise typer.Exit(EXIT_CODES[verdict.status])
+    raise typer.Exit(EXIT_CODES[verdict.status] if whole else InfrastructureError.exit_code)
+
+
+def _show_raised(evidence: Evidence | None) -> None:
+    """What probes raised, for their authors: the verdict says of it only that nothing could be observed."""
+    for record in evidence.probes if evidence is not None else ():
+        if record.traceback:
+            printed = error_console()
+            printed.print(f"\ngrader: probe {record.id} {record.version} raised:", style="yellow", markup=False)
+            printed.print(record.traceback, style="dim", markup=False, soft_wrap=True)
 
 
 def _with_tried(spec: LabSpec, loaded: LoadedCheck | None, param: list[str], steps: tuple[str, ...]) -> LabSpec:

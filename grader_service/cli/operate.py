@@ -58,7 +58,7 @@ def status(
         detail = f"  {json.dumps(event['detail'], default=str)[:200]}" if event["detail"] else ""
         console().print(Text(f"{when(event['at'])}  {event['kind']:<14} {event['actor']}{detail}", style="dim"))
     if found.verdict is not None:
-        show_verdict(console(), Verdict.model_validate_json(found.verdict))
+        show_verdict(console(), Verdict.model_validate_json(found.verdict), for_staff=True)
 
 
 def _show_run(run: Mapping[str, Any], ahead: int | None) -> None:

@@ -1,11 +1,15 @@
-"""Consoles, and a progress display for terminals and for logs."""
+"""Consoles, files that commands write, and a progress display for terminals and for logs."""
 
+import os
+import re
 import sys
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, NoReturn, Self
 
 from rich.console import Console, OverflowMethod
 from rich.status import Status
@@ -14,15 +18,43 @@ from rich.text import Text
 
 from grader_service.errors import UsageError
 
+_NO_WIDTH = 100_000
+_BLANKS_AT_ENDS = re.compile(r" +$", re.MULTILINE)
+
+
+class _Unbounded(Console):
+    """Writes to a pipe or a file: no line is cut or wrapped, so that ids are whole, and none ends in blanks."""
+
+    def __init__(self, *, stderr: bool) -> None:
+        super().__init__(stderr=stderr, highlight=False, width=_NO_WIDTH, height=25)
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """See `rich.console.Console.print`."""
+        with self.capture() as said:
+            super().print(*objects, **how)
+        try:
+            self.file.write(_BLANKS_AT_ENDS.sub("", said.get()))
+            self.file.flush()
+        except BrokenPipeError:
+            if not self.stderr:  # work goes on where nobody follows its progress
+                _nobody_reads()
+
+
+def _nobody_reads() -> NoReturn:
+    """Ends as programs do whose reader has gone; never with 1, which would say that a submission failed."""
+    with suppress(OSError, ValueError):  # no output that is left is tried once more at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(141)
+
 
 def console() -> Console:
     """Standard output: results."""
-    return Console(soft_wrap=False, highlight=False)
+    return Console(highlight=False) if sys.stdout.isatty() else _Unbounded(stderr=False)
 
 
 def error_console() -> Console:
     """Standard error: progress and failures."""
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False) if sys.stderr.isatty() else _Unbounded(stderr=True)
 
 
 def tell(text: str) -> None:
@@ -48,6 +80,45 @@ def when(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
+def check_targets(targets: Mapping[str, str | None], source: Path | None = None) -> None:
+    """Refuses, before any work is done, what could not be written after it.
+
+    Args:
+        targets: option to the file that it names, `-` for standard output, None where it was not given.
+        source: what the work is done on, which no option may write over.
+
+    Raises:
+        UsageError: a folder, a file that may not be written or whose folder is not there, one file for two options.
+    """
+    options: dict[str, str] = {}
+    for option, target in targets.items():
+        if target is None:
+            continue
+        try:
+            place = target if target == "-" else str(Path(target).resolve())
+            problem = "" if target == "-" else _problem(Path(target), source)
+        except OSError as error:
+            place, problem = target, f"cannot be written: {error.strerror}"
+        if problem:
+            raise UsageError(f"{option} {target} {problem}. Nothing was done")
+        if place in options:
+            raise UsageError(f"{options[place]} and {option} both write to {target}; give each a file of its own")
+        options[place] = option
+
+
+def _problem(path: Path, source: Path | None) -> str:
+    if path.is_dir():
+        return "is a folder; name a file in it"
+    if not path.parent.is_dir():
+        return f"cannot be written: there is no folder {path.parent}; make it first"
+    there = path.exists()
+    if not os.access(path if there else path.parent, os.W_OK):
+        return f"cannot be written: you may not write to {path if there else path.parent}"
+    if there and source is not None and source.exists() and path.samefile(source):
+        return "would write over what is graded; name another file"
+    return ""
+
+
 def write_text(target: str, text: str) -> None:
     """Writes a result to a file, or to standard output for `-`.
 
@@ -55,8 +126,11 @@ def write_text(target: str, text: str) -> None:
         UsageError: the file cannot be written.
     """
     if target == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _nobody_reads()
         return
     try:
         Path(target).write_text(text, encoding="utf-8")

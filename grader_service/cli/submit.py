@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from grader_service.cli.arguments import fresh_id, operator, step_ids
+from grader_service.cli.delivery import Delivery
 from grader_service.cli.grade import EXIT_CODES
-from grader_service.cli.output import ProgressDisplay, console, error_console, write_text
-from grader_service.cli.render import show_verdict
-from grader_service.errors import UsageError
+from grader_service.cli.output import ProgressDisplay, console, error_console
+from grader_service.cli.packing import PATH_HELP, one_file
+from grader_service.errors import InfrastructureError, UsageError
 from grader_service.model.progress import ProgressEvent
 from grader_service.queue.address import redis_url, result_url
 from grader_service.report import words
@@ -27,7 +28,7 @@ class Queue(StrEnum):
 
 
 def submit(  # noqa: PLR0917 - one parameter per option
-    path: Annotated[Path, typer.Argument(help="A .py, .ipynb, .zip, .tar or .tar.gz submission.")],
+    path: Annotated[Path, typer.Argument(help=PATH_HELP)],
     lab: Annotated[str, typer.Option(help="Id of the lab.")] = "dali-pipelines",
     queue: Annotated[Queue, typer.Option(help="live: a learner waits; regrade: bulk work.")] = Queue.LIVE,
     submission_id: Annotated[str | None, typer.Option(help="The platform's id; made up when not given.")] = None,
@@ -41,16 +42,20 @@ def submit(  # noqa: PLR0917 - one parameter per option
 ) -> None:
     """Post one submission to the service, and print its id, or with --wait its verdict.
 
-    Exit codes with --wait: as `grader grade`; 3 when no verdict came in time.
+    Exit codes with --wait: as `grader grade`; 3 also when no verdict came in time.
     """
     from grader_service.client import Client, MessageRejected, TryLater  # noqa: PLC0415 - other commands need no Redis
 
+    if json_file is not None and wait_s <= 0:
+        raise UsageError("--json writes the verdict: say with --wait for how many seconds to wait for it")
     settings = Settings()
+    delivery = Delivery(json_file)
+    delivery.check(path)
     name = submission_id or fresh_id("cli", path)
     told = _progress_to(name) if wait_s > 0 else None
-    with Client(redis_url(settings), result_url=result_url(settings)) as client:
+    with one_file(path) as file, Client(redis_url(settings), result_url=result_url(settings)) as client:
         posted = client.post(
-            _artifact(path, settings),
+            _artifact(file, settings),
             lab=lab,
             learner=learner or operator(),
             cohort=cohort,
@@ -60,7 +65,7 @@ def submit(  # noqa: PLR0917 - one parameter per option
             progress_to=told,
         )
         if wait_s <= 0:
-            console().print(posted, markup=False)
+            console().print(posted, markup=False, soft_wrap=True)
             return
         error_console().print(f"posted {posted}", markup=False)
         try:
@@ -70,11 +75,8 @@ def submit(  # noqa: PLR0917 - one parameter per option
                 verdict = client.wait(posted, wait_s, progress_queue=queue_of_ours, on_progress=_Shown(display))
         except (MessageRejected, TryLater) as refusal:
             verdict = refusal.verdict
-    if json_file is not None:
-        write_text(json_file, json.dumps(verdict.document, indent=2, ensure_ascii=False) + "\n")
-    if json_file != "-":
-        show_verdict(console(), verdict)
-    raise typer.Exit(EXIT_CODES[verdict.status])
+    whole = delivery.deliver(verdict, json.dumps(verdict.document, indent=2, ensure_ascii=False) + "\n")
+    raise typer.Exit(EXIT_CODES[verdict.status] if whole else InfrastructureError.exit_code)
 
 
 def _progress_to(name: str) -> ReplyTo | None:

@@ -73,6 +73,7 @@ def grade(
     steps = bench.lab.selected(submission.steps)
     mode = Mode.OFFICIAL if bench.device == "cuda" else Mode.REHEARSAL
     sign = bench.signer.sign
+    evidence: Evidence | None = None
     own = contextlib.nullcontext(bench.judging) if bench.judging else JudgeProcess(check_files=bench.check_files)
     try:
         with own as judging:
@@ -92,12 +93,13 @@ def grade(
                 probes=probes,
                 afterwards=afterwards,
             )
+            evidence = outcome.evidence
             progress.stage("judging", key="judging")
-            judgement = judging.judge(outcome.evidence, steps, bench.registry)
+            judgement = judging.judge(evidence, steps, bench.registry)
     except SubmissionRejected as error:
         return Graded(sign(verdicts.rejected(submission, bench.lab, steps, error, bench.runner.facts, mode)))
     except InfrastructureError as error:
         verdict = verdicts.our_failure(submission, bench.lab, steps, error, bench.runner.facts, mode)
-        return Graded(sign(verdict), failure=error)
-    verdict = verdicts.compose(submission, bench.lab, steps, judgement, outcome.evidence)
-    return Graded(sign(verdict), outcome.evidence)
+        return Graded(sign(verdict), evidence, failure=error)
+    verdict = verdicts.compose(submission, bench.lab, steps, judgement, evidence)
+    return Graded(sign(verdict), evidence)

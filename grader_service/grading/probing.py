@@ -27,6 +27,7 @@ class Probed(Wire):
     kind: Literal["probed"]
     status: Literal["ok", "raised", "graph_failed", "no_graph", "timed_out", "unreadable"]
     text: LongText
+    traceback: LongText = ""
     observations: Annotated[Mapping[str, JsonValue] | None, Field(max_length=1000)]
 
 
@@ -135,7 +136,7 @@ def _run(task: ProbeTask, pod: Pod, device: str) -> tuple[ProbeRecord, bool]:
     assert isinstance(answer, Probed)  # noqa: S101 - the only other type
     if answer.status == "ok" and (problem := _unusable(answer)):
         return _record(task, "unreadable", problem, seconds), False
-    return _record(task, answer.status, answer.text, seconds, answer.observations), False
+    return _record(task, answer.status, answer.text, seconds, answer.observations, answer.traceback), False
 
 
 def _unusable(answer: Probed) -> str:
@@ -156,7 +157,12 @@ def _stopped(task: ProbeTask, stopped: Stopped, seconds: float) -> ProbeRecord:
 
 
 def _record(
-    task: ProbeTask, status: str, text: str, seconds: float, observations: Mapping[str, JsonValue] | None = None
+    task: ProbeTask,
+    status: str,
+    text: str,
+    seconds: float,
+    observations: Mapping[str, JsonValue] | None = None,
+    traceback: str = "",
 ) -> ProbeRecord:
     return ProbeRecord(
         id=task.ref.id,
@@ -165,6 +171,7 @@ def _record(
         sha256=task.ref.sha256,
         status=status,
         text=text[:4000],
+        traceback=traceback[:4000],
         wall_s=seconds,
         observations=observations if status == "ok" else None,
     )

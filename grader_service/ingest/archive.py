@@ -135,7 +135,7 @@ def _write(
     left = limits.unpacked_bytes
     for member in members:
         parts = _parts(member.name, limits)
-        if not parts or _junk(parts):
+        if not parts or is_junk(parts):
             continue
         names.add(parts, is_folder=member.is_folder)
         if member.is_folder:
@@ -199,15 +199,20 @@ def _reading() -> Iterator[None]:
 
 def _lift(staging: Path, into: Path, paths: list[str]) -> list[str]:
     """Moves the files to their place, without one enclosing folder if there is one."""
-    tops = {path.split("/", 1)[0] for path in paths}
-    enclosed = len(tops) == 1 and all("/" in path for path in paths)
-    root = staging / next(iter(tops)) if enclosed else staging
+    enclosed = enclosing(paths)
+    root = staging / enclosed
     for child in root.iterdir():
         child.rename(into / child.name)
     if enclosed:
         root.rmdir()
     staging.rmdir()
-    return [path.split("/", 1)[1] if enclosed else path for path in paths]
+    return [path.removeprefix(enclosed) for path in paths]
+
+
+def enclosing(paths: list[str]) -> str:
+    """The one folder at the top in which all files lie, such as `lab/`; empty where there is none."""
+    tops = {path.split("/", 1)[0] for path in paths}
+    return f"{tops.pop()}/" if len(tops) == 1 and all("/" in path for path in paths) else ""
 
 
 def _parts(name: str, limits: IngestLimits) -> list[str]:
@@ -235,7 +240,8 @@ def _parts(name: str, limits: IngestLimits) -> list[str]:
     return parts
 
 
-def _junk(parts: list[str]) -> bool:
+def is_junk(parts: list[str]) -> bool:
+    """Whether a file or folder is left out: what tools put beside one's work, given as the parts of its path."""
     # Compiled Python is left out so that what runs is the source that a person can read.
     name = parts[-1].lower()
     return (

@@ -8,8 +8,12 @@ NAMED = ("submission.py", "submission.ipynb")
 SUFFIXES = (".py", ".ipynb")
 
 
-def choose_entry(paths: list[str]) -> str:
+def choose_entry(paths: list[str], holder: str = "archive") -> str:
     """The entry point: `submission.py`, `submission.ipynb`, or the only Python file or notebook at the top.
+
+    Args:
+        paths: of all files, relative to the top.
+        holder: what they are in, for the learner.
 
     Raises:
         SubmissionRejected: none, or more than one.
@@ -22,7 +26,7 @@ def choose_entry(paths: list[str]) -> str:
     if not candidates:
         _reject(
             "none",
-            f"The archive has no submission.py, submission.ipynb or other Python file or notebook at its top; "
+            f"The {holder} has no submission.py, submission.ipynb or other Python file or notebook at its top; "
             f"it holds {_listed(paths)}. Put the file that should run at the top and name it submission.py or "
             "submission.ipynb.",
         )

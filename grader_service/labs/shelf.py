@@ -17,6 +17,7 @@ from grader_service import __version__
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.labs.documents import MAX_BYTES, SUFFIXES, Form
 from grader_service.model.base import Identifier
+from grader_service.model.near import instead
 from grader_service.plugins.declared import Declared, origin
 from grader_service.plugins.located import is_package_name, package_folders
 
@@ -78,7 +79,7 @@ class Shelf:
         elif points:
             path, form = _file_of(points[0])
         else:
-            raise UsageError(f"there is no lab {lab_id!r}; labs are: {', '.join(self.ids())}")
+            raise UsageError(f"there is no lab {lab_id!r}{instead(lab_id, self.ids(), 'labs')}")
         try:
             content = read_at_most(path)
         except OSError as error:

@@ -1,6 +1,5 @@
 """Says what a field wants and what came instead, from JSON Schemas and the errors of pydantic."""
 
-import difflib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from grader_service.labs.documents import Document
 from grader_service.labs.mistakes import Location, Mistake, error_at
 from grader_service.model.base import neutralise
+from grader_service.model.near import nearest
 
 Schema = Mapping[str, Any]
 
@@ -110,8 +110,8 @@ def _wrong(document: Document, location: Location, part: Schema, schema: Schema,
 
 def meant(word: str, names: Iterable[str]) -> str:
     """`; did you mean "x"?` where a known name is close, else a full stop."""
-    close = difflib.get_close_matches(word[:128], list(names), n=1, cutoff=0.6)
-    return f'; did you mean "{close[0]}"?' if close else "."
+    close = nearest(word, list(names))
+    return f'; did you mean "{close}"?' if close else "."
 
 
 def shown(value: object) -> str:

@@ -340,6 +340,8 @@ class ProbeRecord(Wire):
     """`graph_failed`: the learner's graph did not run on the probe's images. `no_graph`: none could be carried."""
     text: LongText = ""
     """What was raised, or why nothing could be observed."""
+    traceback: LongText = ""
+    """Of what was raised, from the probe's first line on, for its author; learners are not shown it."""
     wall_s: Seconds = 0.0
     """By the host's clock."""
     observations: Mapping[str, JsonValue] | None = None

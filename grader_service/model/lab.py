@@ -16,6 +16,7 @@ from pydantic.config import JsonDict
 
 from grader_service.errors import UsageError
 from grader_service.model.base import Identifier, LongText, Sha256, ShortText, Wire, neutralise
+from grader_service.model.near import instead
 
 Visibility = Literal["full", "outcome", "hidden"]
 """What the learner reads of a check: its whole feedback; whether it passed, and the code; only that it was graded."""
@@ -203,17 +204,24 @@ class LabSpec(Wire):
                 raise ValueError(f"{what} ids must be unique, but {', '.join(twice)} stands more than once")
         return self
 
+    def step_of(self, check_id: str) -> LabStep | None:
+        """The step with this check; None where there is none."""
+        return next((step for step in self.steps if any(check.id == check_id for check in step.checks)), None)
+
     def selected(self, step_ids: tuple[str, ...]) -> tuple[LabStep, ...]:
         """The steps named, in the lab's order; all of them when none is named.
 
         Raises:
             UsageError: a name is not a step of this lab; the message lists those that are.
         """
-        known = {step.id for step in self.steps}
+        known = [step.id for step in self.steps]
         unknown = [name for name in step_ids if name not in known]
         if unknown:
-            names = ", ".join(step.id for step in self.steps)
-            raise UsageError(f"lab {self.id} has no step {', '.join(unknown)}; its steps are: {names}")
+            owner = self.step_of(unknown[0])
+            meant = instead(unknown[0], known, "its steps")
+            if owner is not None:
+                meant = f"; {unknown[0]} is a check of its step {owner.id}, and its steps are: {', '.join(known)}"
+            raise UsageError(f"lab {self.id} has no step {', '.join(unknown)}{meant}")
         return tuple(step for step in self.steps if not step_ids or step.id in step_ids)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 
 from grader_service.errors import ConfigurationError
+from grader_service.model.near import instead
 
 
 class Declared:
@@ -39,8 +40,9 @@ class Declared:
         """
         points = self.of(name)
         if not points:
-            known = ", ".join(self.names()) or "none"
-            raise ConfigurationError(f"no {kind} {name!r} is installed; installed {kind}s are: {known}")
+            raise ConfigurationError(
+                f"no {kind} {name!r} is installed{instead(name, self.names(), f'installed {kind}s')}"
+            )
         if len(points) > 1:
             raise ConfigurationError(
                 f"{kind} {name!r} is declared by {self.origin(name)}; uninstall all of them but one"

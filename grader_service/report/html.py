@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
 
@@ -11,9 +10,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from grader_service.model.run_report import RunEnding
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, StepVerdict, Verdict
 from grader_service.report import deciding, delivered, formats, words
+from grader_service.report.audience import Audience
 from grader_service.report.changes import Attempt, since
 from grader_service.report.plots import rate_plot, ratio_plot
 from grader_service.report.shown import Shown, shown
+
+__all__ = ["Audience", "render_report"]
 
 _DETAILS_BUDGET = 40_000
 """Characters of staff details on one page, over all checks."""
@@ -33,14 +35,6 @@ class Section:
     def reached(self) -> bool:
         """Whether the run got far enough for any of its checks to look."""
         return not self.checks or any(check.outcome is not Outcome.SKIPPED for check in self.checks)
-
-
-class Audience(StrEnum):
-    """Who reads a page."""
-
-    LEARNER = "learner"
-    STAFF = "staff"
-    """With codes, details, provenance, and the seed of the held-out images."""
 
 
 def render_report(verdict: Verdict, audience: Audience = Audience.LEARNER, attempt: Attempt | None = None) -> str:

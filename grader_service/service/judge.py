@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from checks.registry import Registry
-from grader_service.errors import GraderError, InfrastructureError
+from grader_service.errors import GraderError, InfrastructureError, JudgeFailed
 from grader_service.judge_process import JudgeProcess
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.evidence import RunPlan
@@ -79,7 +79,8 @@ def judge_next(desk: JudgeDesk) -> Verdict | None:
                 max_attempts=desk.retry.max_attempts if error.retry else 1,
                 delay_s=desk.retry.delay_s,
             )
-            log.exception("judging_failed", state=state)
+            trace = error.traceback if isinstance(error, JudgeFailed) else ""
+            log.exception("judging_failed", state=state, traceback_of_check=trace)
             return None
         if not patiently(lambda: results.store_verdict(desk.store, claim, verdict, reviews)):
             log.warning("verdict_fenced_off", fence=claim.fence)

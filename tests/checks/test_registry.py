@@ -98,7 +98,7 @@ def test_two_checks_of_one_name_block_each_other():
 
 def test_an_unknown_check_lists_the_known_ones():
     """The message helps to find the typo."""
-    with pytest.raises(ConfigurationError, match="installed checks are: good"):
+    with pytest.raises(ConfigurationError, match=r'did you mean "good"\? Installed checks are: good'):
         registry(("good", "GOOD")).load("god")
 
 

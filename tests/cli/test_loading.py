@@ -38,6 +38,22 @@ def test_every_command_is_there(name):
     assert told.stdout.startswith(f"Usage: grader {name}")
 
 
+def all_below(command, *words):
+    """The words that lead to a command and to each of those below it."""
+    yield words
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from all_below(inner, *words, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_h_asks_for_help_everywhere(name):
+    """Of the commands of commands, too."""
+    for words in all_below(CommandsByName(name="grader").commands[name], name):
+        told = CliRunner().invoke(app, [*words, "-h"], prog_name="grader")
+        assert told.exit_code == 0, told.output
+        assert told.stdout.startswith(f"Usage: grader {' '.join(words)}")
+
+
 def test_the_help_names_all_of_them():
     """Each with the first line of its own help."""
     told = CliRunner().invoke(app, ["--help"], prog_name="grader").stdout

@@ -1,18 +1,27 @@
-"""What commands print on."""
+"""What commands print on, and where they write."""
 
 import io
+import os
+import re
+import sys
 import time
 
 import pytest
 from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
 from grader_service.cli import output
-from grader_service.cli.output import ProgressDisplay, console, error_console
+from grader_service.cli.output import ProgressDisplay, check_targets, console, error_console, table_of
+from grader_service.errors import UsageError
+
+LONG = "lms:" + "4711" * 31
 
 
-@pytest.mark.parametrize("made", [console, error_console])
-def test_a_console_is_as_wide_as_the_terminal_of_the_moment(monkeypatch, made):
+@pytest.mark.parametrize(("made", "stream"), [(console, "stdout"), (error_console, "stderr")])
+def test_a_console_is_as_wide_as_the_terminal_of_the_moment(monkeypatch, made, stream):
     """Commands of one process are not held to the width that the first one found."""
+    monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True)
     for width in (70, 150):
         monkeypatch.setenv("COLUMNS", str(width))
         assert made().width == width
@@ -79,3 +88,93 @@ class TestProgressDisplay:
             display.note("a block")
             display.running(99.0, 1.0, "x")
         assert written.getvalue() == ""
+
+
+@pytest.mark.parametrize("columns", ["20", None])
+@pytest.mark.parametrize(("made", "stream"), [(console, "out"), (error_console, "err")])
+def test_nothing_is_cut_where_there_is_no_terminal(monkeypatch, capsys, made, stream, columns):
+    """Whatever is printed there and however wide the user's terminal is; lines end without blanks."""
+    if columns:
+        monkeypatch.setenv("COLUMNS", columns)
+    else:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    table = table_of("submission", "state", overflow="ellipsis")
+    table.add_row(LONG, "waits")
+    table.add_row("short", "was judged long ago")
+    made().print(table)
+    made().print(f"run {LONG}: " + "word " * 50, markup=False)
+    made().print(Padding(Text(f"[b]{LONG} {LONG}"), (0, 0, 0, 2)))
+    lines = getattr(capsys.readouterr(), stream).splitlines()
+    assert [line.split() for line in lines[1:3]] == [[LONG, "waits"], ["short", "was", "judged", "long", "ago"]]
+    assert lines[3:] == [f"run {LONG}: {'word ' * 50}".rstrip(), f"  [b]{LONG} {LONG}"]
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_a_terminal_that_is_narrow_still_folds(monkeypatch, capsys):
+    """A person reads there, and the terminal has a width."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    table = table_of("submission")
+    table.add_row(LONG)
+    console().print(table)
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 40
+
+
+@pytest.fixture
+def submission(tmp_path):
+    """A file that is graded."""
+    path = tmp_path / "s.py"
+    path.write_text("x = 1\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        (".", "is a folder; name a file in it"),
+        ("none/v.json", "there is no folder none; make it first"),
+        ("s.py/v.json", "there is no folder s.py; make it first"),
+        ("s.py", "would write over what is graded"),
+        ("link.py", "would write over what is graded"),
+        ("x" * 300, "cannot be written: File name too long"),
+    ],
+)
+def test_what_cannot_be_written_is_said_beforehand(submission, monkeypatch, target, problem):
+    """With the option, and nothing was made meanwhile."""
+    monkeypatch.chdir(submission.parent)
+    (submission.parent / "link.py").symlink_to(submission)
+    before = sorted(submission.parent.iterdir())
+    with pytest.raises(UsageError, match=f"^--report {re.escape(target)} .*{re.escape(problem)}"):
+        check_targets({"--json": None, "--report": target}, submission)
+    assert sorted(submission.parent.iterdir()) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_what_may_not_be_written_is_said_beforehand(tmp_path):
+    """A folder, and a file, of somebody else."""
+    file = tmp_path / "v.json"
+    file.touch(mode=0o400)
+    with pytest.raises(UsageError, match=r"you may not write to .*json"):
+        check_targets({"--json": str(file)})
+    file.unlink()
+    tmp_path.chmod(0o500)
+    with pytest.raises(UsageError, match=f"you may not write to {re.escape(str(tmp_path))}"):
+        check_targets({"--json": str(file)})
+    tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize("pair", [("v.json", "./v.json"), ("-", "-")])
+def test_one_file_for_two_options_is_refused(tmp_path, monkeypatch, pair):
+    """The second would write over the first."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"--json and --evidence both write to .*; give each a file of its own"):
+        check_targets(dict(zip(("--json", "--evidence"), pair, strict=True)))
+
+
+def test_files_that_can_be_written_pass(submission):
+    """New ones, those that are there, devices, and standard output."""
+    (submission.parent / "old.json").write_text("{}")
+    names = ("old.json", "new.json")
+    check_targets(
+        {name: str(submission.parent / name) for name in names} | {"--a": "-", "--b": "/dev/null"}, submission
+    )

@@ -176,6 +176,9 @@ def test_probes_see_graphs_and_namespaces_and_fail_alone(probed, monkeypatch):
     rooms = [pod.role for pod in evidence.run.pods].count(PodRole.PROBE_ROOM)
     assert rooms == 4  # those of the slow, the stubborn and the dead one were replaced
     assert "'mine'" in evidence.probe("raises").text
+    for name in ("raises", "raises_there"):
+        assert f'File "<probe {name}>", line 2, in probe\n    raise KeyError' in evidence.probe(name).traceback
+    assert {record.id for record in evidence.probes if record.traceback} == {"raises", "raises_there"}
 
 
 def test_without_a_graph_no_pod_is_asked(probed):

@@ -25,3 +25,30 @@ def test_what_no_reader_takes_is_refused(value):
     source = b"def probe(context):\n    return {'value': context}\n"
     answer = running.run("looks", source, value, 5.0)
     assert (answer["status"], answer["observations"]) == ("unreadable", None)
+
+
+def test_what_a_probe_raises_has_its_line():
+    """With the source of it, from the probe's own first line on; a probe that is no Python as well."""
+    source = b"def probe(context):\n    return helped(context)\n\n\ndef helped(context):\n    return 1 / context\n"
+    answer = running.run("looks", source, 0, 5.0)
+    assert (answer["status"], answer["text"]) == ("raised", "ZeroDivisionError: division by zero")
+    assert answer["traceback"].startswith(
+        'Traceback (most recent call last):\n  File "<probe looks>", line 2, in probe\n'
+    )
+    assert "line 6, in helped\n    return 1 / context" in answer["traceback"]
+    assert 'File "<probe looks>", line 1' in running.run("looks", b"def probe(:", 0, 5.0)["traceback"]
+
+
+def test_an_exception_that_cannot_be_told_is_one_all_the_same():
+    """Its text may raise, or never end; the probe's time is bounded in any case."""
+    source = (
+        b"class Hostile(Exception):\n"
+        b"    def __str__(self):\n"
+        b"        while True:\n"
+        b"            pass\n"
+        b"def probe(context):\n"
+        b"    raise Hostile\n"
+    )
+    answer = running.run("looks", source, None, 0.2)
+    assert (answer["status"], answer["observations"]) == ("raised", None)
+    assert "whose text cannot be read" in answer["text"]

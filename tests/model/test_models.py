@@ -74,7 +74,8 @@ def test_the_lab_holds_the_contracts_numbers():
 def test_selecting_an_unknown_step_lists_the_known_ones():
     """A typo is answered with the lab's steps."""
     lab = load_lab("dali-pipelines", Registry())
-    with pytest.raises(UsageError, match="its steps are: baseline, pipeline, benchmark, reflection"):
+    said = r'has no step pipelines; did you mean "pipeline"\? Its steps are: baseline, pipeline, benchmark, reflection'
+    with pytest.raises(UsageError, match=said):
         lab.selected(("pipelines",))
 
 

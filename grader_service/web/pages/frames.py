@@ -13,6 +13,7 @@ from grader_service.errors import ConfigurationError
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Verdict
 from grader_service.regrade.exports.texts import with_texts
+from grader_service.report.audience import Audience
 from grader_service.report.cohort.pages import batch_page, cohort_page
 from grader_service.report.html import render_report
 from grader_service.store import cohorts, regrades
@@ -42,14 +43,14 @@ _REPORT_POLICY = {
 
 
 def verdict_report(request: Request) -> Response:
-    """The report of one verdict, as `grader grade --report` writes it."""
+    """The report of one verdict, as `grader grade --report --for staff` writes it."""
     document = _document(request)
     try:
         verdict = Verdict.model_validate_json(document)
     except ValidationError as error:
         log.warning("verdict_unreadable", verdict_id=request.path_params["verdict_id"], error=str(error)[:500])
         raise HTTPException(409, "This verdict was written by another version and cannot be shown here.") from None
-    return HTMLResponse(render_report(verdict), headers=_VERDICT_POLICY)
+    return HTMLResponse(render_report(verdict, Audience.STAFF), headers=_VERDICT_POLICY)
 
 
 def verdict_json(request: Request) -> Response:

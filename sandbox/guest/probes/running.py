@@ -1,9 +1,11 @@
 """Runs one probe: its source is compiled here, in the pod, and what it returns is bounded before it is sent."""
 
 import json
+import linecache
 import math
 import signal
 import time
+import traceback
 import types
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +41,7 @@ class Budget:
 
 
 def run(name: str, source: bytes, context: Any, budget_s: float) -> dict[str, Any]:
-    """The fields of a `probed` message: `status`, `text` and, where the status is `ok`, `observations`."""
+    """The fields of a `probed` message: `status`, `text`, `traceback` and, where the status is `ok`, `observations`."""
 
     def out_of_time(*_: Any) -> None:
         raise ProbeTimeout
@@ -56,7 +58,7 @@ def run(name: str, source: bytes, context: Any, budget_s: float) -> dict[str, An
     except GraphProblem as problem:
         return _problem("graph_failed", str(problem))
     except BaseException as error:
-        return _problem("raised", f"{type(error).__name__}: {_said(error)}")
+        return _problem("raised", f"{type(error).__name__}: {_said(error)}", _trace(error, _file(name)))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
@@ -65,7 +67,9 @@ def run(name: str, source: bytes, context: Any, budget_s: float) -> dict[str, An
 
 def _call(name: str, source: bytes, context: Any) -> Any:
     module = types.ModuleType(f"grader_probe_{name}")
-    exec(compile(source, f"<probe {name}>", "exec"), module.__dict__)
+    lines = source.decode("utf-8", "replace").splitlines(keepends=True)
+    linecache.cache[_file(name)] = (len(source), None, lines, _file(name))  # so that tracebacks have its lines
+    exec(compile(source, _file(name), "exec"), module.__dict__)
     probe: Callable[[Any], Any] = module.__dict__["probe"]
     return probe(context)
 
@@ -80,7 +84,7 @@ def _observations(found: Any) -> dict[str, Any]:
     size = len(json.dumps(plain, allow_nan=False))
     if size > MAX_BYTES:
         return _problem("unreadable", f"it returned {size} bytes of JSON; at most {MAX_BYTES} are taken")
-    return {"status": "ok", "text": "", "observations": plain}
+    return {"status": "ok", "text": "", "traceback": "", "observations": plain}
 
 
 def to_plain(value: Any, depth: int = _DEPTH) -> Any:
@@ -119,8 +123,23 @@ def _carried(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _problem(status: str, text: str) -> dict[str, Any]:
-    return {"status": status, "text": _carried(text[:_TEXT]), "observations": None}
+def _problem(status: str, text: str, trace: str = "") -> dict[str, Any]:
+    return {"status": status, "text": _carried(text[:_TEXT]), "traceback": _carried(trace), "observations": None}
+
+
+def _file(name: str) -> str:
+    return f"<probe {name}>"
+
+
+def _trace(error: BaseException, file: str) -> str:
+    """The end of its traceback, for the probe's author: from the probe's own first line on."""
+    try:
+        place = error.__traceback__
+        while place is not None and place.tb_frame.f_code.co_filename != file:
+            place = place.tb_next
+        return "".join(traceback.format_exception(type(error), error, place))[-_TEXT:]
+    except BaseException:
+        return ""
 
 
 def _said(error: BaseException) -> str:
