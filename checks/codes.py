@@ -7,10 +7,7 @@ outcome where that is no failure, such as `unverified: …`; `<check>.ok` is the
 from collections.abc import Mapping, Sequence
 
 COMMON: Mapping[str, str] = {
-    "timed_out": "failed or unverified: time was up, for the code or for a probe",
-    "out_of_memory": "the learner's code used more memory than the lab allows",
-    "exited": "the learner's code ended the whole process",
-    "interfered": "the learner's code wrote to the grader's own connection",
+    "timed_out": "unverified: a probe was not done in time",
     "needs_gpu": "unverified: a rehearsal without a GPU cannot do what the code does",
     "no_pipeline": "no DALI pipeline was built",
     "not_carried": "unverified: the DALI graph could not be run again by the grader",
@@ -26,20 +23,16 @@ COMMON: Mapping[str, str] = {
 }
 """Last word of a code → what it means."""
 
-STOPPED = ("timed_out", "out_of_memory", "exited", "interfered")
-"""Of `checks.stopped.no_evidence`."""
-NEEDS_GPU = ("needs_gpu",)
-"""Of `checks.stopped.missing` and `without_name`, beside the name that is missing."""
-NO_DALI = ("no_pipeline", "needs_gpu")
+NO_DALI = ("no_pipeline",)
 """Of `checks.not_carried.no_dali`."""
 NOT_CARRIED = ("not_carried", "ragged", "no_images", "needs_gpu")
 """Of `checks.not_carried.not_carried`."""
 LEARNER_PROBE = (
-    "not_observed", "not_carried", "graph_failed", "pod_ended", "probe_failed", "unreadable",
+    "not_observed", "not_carried", "graph_failed", "timed_out", "pod_ended", "probe_failed", "unreadable",
 )  # fmt: skip
 """Of `checks.probing.read_probe` for a probe of the site `learner`."""
 GRAPH_PROBE = (
-    *NO_DALI, "not_observed", "not_carried", "graph_failed", "pod_ended", "probe_failed",
+    *NO_DALI, "not_observed", "not_carried", "graph_failed", "timed_out", "pod_ended", "probe_failed",
 )  # fmt: skip
 """Of `checks.probing.read_probe` for a probe of the site `graph`."""
 NO_SUCH_GRAPH = ("no_such_graph",)

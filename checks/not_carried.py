@@ -50,10 +50,10 @@ def _reason(clean_room: CleanRoom) -> str:
     return first_words(clean_room.problem_text)
 
 
-def first_words(text: str) -> str:
-    """The beginning of a text, at most about 40 words of it; staff read the rest in the details."""
+def first_words(text: str, most: int = _MOST_WORDS) -> str:
+    """The beginning of a text, at most so many words of it; staff read the rest in the details."""
     words = text.split()
-    return " ".join(words) if len(words) <= _MOST_WORDS else f"{' '.join(words[:_MOST_WORDS])} …"
+    return " ".join(words) if len(words) <= most else f"{' '.join(words[:most])} …"
 
 
 def not_carried(check: str, clean_room: CleanRoom) -> CheckResult:

@@ -1,16 +1,53 @@
 """Reads what a probe observed, for a check: validated observations, or the result where there are none."""
 
+import re
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from checks.api import CheckResult, undecided
-from checks.not_carried import no_dali
+from checks.diagnosis import message
+from checks.not_carried import first_words, no_dali
 from checks.stopped import not_reached
-from grader_service.model.evidence import Evidence, ProbeRecord, ProbeSite
+from grader_service.model.evidence import Evidence, LearnerException, ProbeRecord, ProbeSite
+from grader_service.model.feedback import Feedback, NextStep
+from grader_service.model.place import Place
 from grader_service.model.verdict import Outcome, Tier
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+
+_ASSERTION = re.compile(r'^\[[^\]\n]{1,300}\]\s*(?:Assert on "[^"\n]{1,300}" failed:?\s*)?')
+"""DALI's own file and condition, before the words that are meant for people."""
+_UNREADABLE = "Leave the grader's own modules and Python's built-in functions as they are."
+_WITHOUT = {
+    "no_graph": (
+        "not_carried",
+        "The grader could not run your DALI pipeline again",
+        "Build it with @pipeline_def from DALI's own operators, without fn.python_function and fn.external_source.",
+    ),
+    "graph_failed": (
+        "graph_failed",
+        "Your DALI pipeline stopped on the grader's own images",
+        "Check that no crop or slice is larger than an image: the grader's images have other sizes than yours.",
+    ),
+    "timed_out": (
+        "timed_out",
+        "The grader could not look at this part of your code in time",
+        "Hand it in again; if this stays so, make that part of your code faster.",
+    ),
+    "pod_ended": (
+        "pod_ended",
+        "The process ended while the grader looked at this part of your code",
+        "Use less memory, and leave out what ends the process, such as os._exit.",
+    ),
+    "raised": (
+        "probe_failed",
+        "The grader could not look at this part of your code",
+        "Use what this check asks for once more in your last line, and see what is raised.",
+    ),
+    "unreadable": ("unreadable", "What the grader read in your process has no usable form", _UNREADABLE),
+}
+"""Status of a probe → last word of the code, what is so, and what to do."""
 
 
 def read_probe(evidence: Evidence, word: str, probe_id: str, model: type[ModelT]) -> ModelT | CheckResult:
@@ -22,16 +59,19 @@ def read_probe(evidence: Evidence, word: str, probe_id: str, model: type[ModelT]
         probe_id: name of the probe.
         model: what the probe returns; an observation that does not fit it is no crash of the judge.
 
-    Codes of results: `<word>.no_pipeline`, `.not_carried`, `.graph_failed`, `.timed_out`, `.pod_ended`,
-    `.probe_failed` (ours or the author's at the site `graph`), `.unreadable`, and those of `checks.stopped`.
+    Codes of results: `run.not_reached` where the code stopped before, `<word>.no_pipeline`, `.not_carried`,
+    `.graph_failed`, `.timed_out`, `.pod_ended`, `.probe_failed` (ours or the author's at the site `graph`),
+    `.unreadable` and `.not_observed`.
     """
     discovery = evidence.discovery
     if discovery is None:
         return not_reached()
     record = evidence.probe(probe_id)
+    if record is None and discovery.left_nothing:
+        return not_reached(needs_gpu=bool(discovery.needs_gpu))  # no probe is sent where there is nothing to look at
     if record is None:
-        text = f"The run did not observe what this check looks at (probe {probe_id}); this is our fault."
-        return undecided(Outcome.ERROR, f"{word}.not_observed", text)
+        feedback = our_fault(f"The grader did not look at what this check asks for (probe {probe_id}).")
+        return undecided(Outcome.ERROR, f"{word}.not_observed", feedback)
     if record.site is ProbeSite.GRAPH and (result := no_dali(word, discovery)) is not None:
         return result
     if record.status != "ok" or record.observations is None:
@@ -41,53 +81,63 @@ def read_probe(evidence: Evidence, word: str, probe_id: str, model: type[ModelT]
     except ValidationError as error:
         if record.site is ProbeSite.GRAPH:
             # Only our code and the author's ran there, so a wrong form is no doing of the learner's.
-            text = f"The probe {probe_id} returned what its check does not understand; this is our fault."
-            return undecided(Outcome.ERROR, f"{word}.probe_failed", text, details={"error": str(error)[:2000]})
+            feedback = our_fault(f"The check does not understand what its probe {probe_id} returned.")
+            return undecided(Outcome.ERROR, f"{word}.probe_failed", feedback, details={"error": str(error)[:2000]})
         return undecided(
             Outcome.UNVERIFIED,
             f"{word}.unreadable",
-            "What the grader's probe read in your process does not have the form that it gives. Leave the grader's own "
-            "modules and Python's built-in functions as they are.",
+            Feedback(outcome=f"{_WITHOUT['unreadable'][1]}, so nothing is counted.", next=NextStep(text=_UNREADABLE)),
             tier=Tier.CLAIMS,
         )
 
 
 def no_such_graph(word: str, name: str | None) -> CheckResult:
     """The result when the pipeline that the lab names did not come."""
-    named = f"of the name `{name}` " if name else ""
     return undecided(
         Outcome.UNVERIFIED,
         f"{word}.no_such_graph",
-        f"No DALI pipeline {named}came that could be run again. Keep the pipeline or its iterator in a variable of "
-        "that name, and use DALI's own operators in it.",
+        Feedback(
+            outcome=f"The grader found no DALI pipeline{f' `{name}`' if name else ''} that it can run again, so "
+            "nothing is counted.",
+            next=NextStep(
+                text="Build it from DALI's own operators, and keep its iterator in a variable:",
+                code=f'{name or "dali_iter"} = DALIGenericIterator(pipe, ["data", "label"], reader_name="Reader")',
+            ),
+        ),
         tier=Tier.CLAIMS,
     )
+
+
+def our_fault(outcome: str) -> Feedback:
+    """Feedback for an error of ours, after one sentence on what it is."""
+    return Feedback(
+        outcome=outcome, seen="This is our fault; nothing is counted.", next=NextStep(text="Hand it in again.")
+    )
+
+
+def said(text: str) -> str:
+    """What DALI, a probe or the learner's code said, as one sentence of at most 20 words; empty if it said nothing."""
+    told = first_words(text[:1000], 20)
+    return f"{told[:1].upper()}{told[1:]}{'' if told.endswith(('.', '…', '!', '?')) or not told else '.'}"
 
 
 def _without(record: ProbeRecord, word: str) -> CheckResult:
     status = "unreadable" if record.status == "ok" else record.status  # `ok` without observations says nothing
     details = {"probe": record.id, "status": record.status, "text": record.text}
-    if status == "no_graph":
-        text = f"Your DALI pipeline could not be run again by the grader. {record.text}"
-        return undecided(Outcome.UNVERIFIED, f"{word}.not_carried", text, tier=Tier.CLAIMS, details=details)
-    if status == "graph_failed":
-        # As in the clean room: what could not be observed is not known to be wrong.
-        text = f"Your DALI pipeline stopped on the grader's own images: {record.text}"
-        return undecided(Outcome.UNVERIFIED, f"{word}.graph_failed", text, tier=Tier.CLAIMS, details=details)
     if record.site is ProbeSite.GRAPH and status in ("raised", "unreadable"):
-        text = "The grader's own probe failed, so this was not looked at; this is our fault."
-        return undecided(Outcome.ERROR, f"{word}.probe_failed", text, details=details)
-    texts = {
-        "timed_out": "Looking at what your code left behind took too long, and was stopped.",
-        "pod_ended": f"The process ended while the grader looked at what your code left behind. {record.text}",
-        "raised": f"What your code left behind could not be looked at: {record.text}",
-        "unreadable": "What the grader's probe read in your process could not be understood.",
-    }
-    codes = {"raised": "probe_failed"}
-    return undecided(
-        Outcome.UNVERIFIED,
-        f"{word}.{codes.get(status, status)}",
-        texts[status].strip(),
-        tier=Tier.CLAIMS,
-        details=details,
+        feedback = our_fault("The grader's own probe failed, so this was not looked at.")
+        return undecided(Outcome.ERROR, f"{word}.probe_failed", feedback, details=details)
+    last, outcome, action = _WITHOUT[status]
+    seen, place = _of_graph(record.text) if status == "graph_failed" else (said(record.text), None)
+    feedback = Feedback(
+        outcome=f"{outcome}, so nothing is counted.", seen=seen, next=NextStep(text=action, place=place)
     )
+    # As in the clean room: what could not be observed is not known to be wrong.
+    return undecided(Outcome.UNVERIFIED, f"{word}.{last}", feedback, tier=Tier.CLAIMS, details=details)
+
+
+def _of_graph(text: str) -> tuple[str, Place | None]:
+    """What DALI says of a graph that stopped, without its report around it, and the learner's line."""
+    report = message.read(LearnerException(type="RuntimeError", message=text))
+    told = said(_ASSERTION.sub("", report.texts[0]))
+    return (f"`{report.operator.removeprefix('nvidia.dali.')}`: {told}" if report.operator else told), report.place

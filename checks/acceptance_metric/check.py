@@ -7,28 +7,30 @@ from pydantic import Field, StringConstraints
 
 from checks.acceptance_metric.wording import cleaned, conditions_in, has_bare_threshold, metrics_in, threshold_in
 from checks.api import API_VERSION, CheckResult, failed, passed
-from checks.codes import LEARNER_PROBE, NEEDS_GPU, common
+from checks.codes import LEARNER_PROBE, common
+from checks.not_carried import first_words
 from checks.probing import read_probe
 from checks.reflections.form.copied import is_copied
 from checks.reflections.form.injection import is_for_machines
 from checks.reflections.form.question import is_question
 from checks.reflections.form.unfilled import is_unfilled
 from checks.reflections.text import words
-from checks.stopped import absent, missing, not_reached
+from checks.stopped import Absent, absent, missing, not_reached
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
+from grader_service.model.feedback import Feedback, NextStep
 
 _LONGEST = 6000
 _HOLDS = (
-    "a text or dict that names a metric, the value from which on you accept the change, and how it is "
-    "measured, such as "
-    "'images/s at batch size 256 on the same JPEGs, after a warm-up epoch: at least 1.3 times the DataLoader'"
+    "a text or dict that says what you measure, the value from which on you accept the change, and how it is measured"
 )
-_EXAMPLES = {
+_LIKE_THIS = "Write it for your own workload, like this:"
+_EXAMPLE = "images/s at batch size …, on the files …, after …: at least … times the DataLoader"
+_ASKS = {
     "batch_size": "the batch size",
-    "data": "the data (which images, which size)",
-    "warm_up": "warm-up or steady state (what is left out, how many batches or epochs are timed)",
-    "hardware": "the host (GPU, cores, workers)",
+    "data": "which images",
+    "warm_up": "what is left out as warm-up",
+    "hardware": "which GPU and cores",
 }
 
 Condition = Literal["batch_size", "data", "warm_up", "hardware"]
@@ -54,6 +56,8 @@ class Observation(Wire):
         tuple[tuple[ShortText, Annotated[str, StringConstraints(max_length=4000)]], ...], Field(max_length=64)
     ] = ()
     """(key, text); the key is empty where there is none."""
+    absent: Absent = Absent(name="acceptance_metric")
+    """How the run ended; filled in by the check."""
 
 
 class AcceptanceMetricCheck:
@@ -71,12 +75,12 @@ class AcceptanceMetricCheck:
     """
 
     id: ClassVar[str] = "acceptance_metric"
-    version: ClassVar[str] = "1.1.0"
+    version: ClassVar[str] = "1.2.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "An acceptance metric"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("acceptance_metric",)
-    codes: ClassVar[Mapping[str, str]] = common("metric", LEARNER_PROBE, NEEDS_GPU) | {
+    codes: ClassVar[Mapping[str, str]] = common("metric", LEARNER_PROBE) | {
         "metric.ok": "metric, threshold and enough conditions are named",
         "metric.missing": "the variable is not defined",
         "metric.unreadable": "failed or unverified: what the variable holds could not be read",
@@ -96,22 +100,40 @@ class AcceptanceMetricCheck:
         if discovery is None:
             return not_reached()
         seen = read_probe(evidence, "metric", "acceptance_metric", Observation)
-        if isinstance(seen, Observation) and seen.status == "missing":
-            return missing(absent(discovery, "acceptance_metric"), "metric", _HOLDS, code="metric.missing")
+        if isinstance(seen, Observation):
+            return seen.model_copy(update={"absent": absent(discovery, "acceptance_metric")})
         return seen
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:
         """See `checks.api.Check.judge`."""
+        if observation.status == "missing":
+            found = observation.absent.model_copy(update={"name": params.name})
+            return missing(found, "metric", _HOLDS, code="metric.missing")
         if observation.status != "present":
-            text = f"`{params.name}` could not be read (it shows as `{observation.shown}`). Expected: {_HOLDS}."
-            return failed("metric.unreadable", text)
+            shown = first_words(observation.shown, 5)
+            return failed("metric.unreadable", _unlike(params, f"`{params.name}` holds no text and no dict", shown))
         raw = ". ".join(f"{key}: {text}" if key else text for key, text in observation.parts)[:_LONGEST]
         if _is_empty(raw):
-            return failed("metric.no_substance", f"`{params.name}` says nothing that could be measured: {_HOLDS}.")
+            return failed(
+                "metric.no_substance", _unlike(params, f"`{params.name}` says nothing that could be measured")
+            )
         if is_copied(raw):
-            text = f"`{params.name}` repeats the lab's own page. Say what you would accept for your own workload."
-            return failed("metric.copied", text)
+            feedback = Feedback(
+                outcome=f"`{params.name}` repeats the lab's own page.",
+                next=NextStep(text="Say in your own words what you would accept for your own workload."),
+            )
+            return failed("metric.copied", feedback)
         return _judge(observation, params)
+
+
+def _unlike(params: Params, what: str, shown: str = "") -> Feedback:
+    """Feedback for something that is no metric at all."""
+    return Feedback(
+        outcome=f"{what}.",
+        seen=f"It shows as `{shown}`." if shown else "",
+        wanted="It should say what you measure, how, and from which value on you accept the change.",
+        next=NextStep(text=_LIKE_THIS, code=f'{params.name} = "{_EXAMPLE}"'),
+    )
 
 
 def _is_empty(raw: str) -> bool:
@@ -133,30 +155,42 @@ def _judge(observation: Observation, params: Params) -> CheckResult:
     score = (bool(metrics) + bool(threshold) + (min(1.0, len(conditions) / wanted) if wanted else 1.0)) / 3
     seen = _seen(metrics, threshold, conditions)
     if not metrics:
-        text = (
-            f"`{params.name}` names no metric. {seen}Name what you will measure: images per second, the "
-            f"time of an epoch "
-            "or step, the GPU's utilisation, or a speed-up of one of these."
+        feedback = Feedback(
+            outcome=f"`{params.name}` names no metric.",
+            seen=seen,
+            next=NextStep(
+                text="Name what you will measure: images per second, the time of an epoch or step, the GPU's "
+                "utilisation, or a speed-up."
+            ),
         )
-        return failed("metric.no_metric", text, score=score, details=details)
+        return failed("metric.no_metric", feedback, score=score, details=details)
+    if not threshold and has_bare_threshold(parts):
+        feedback = Feedback(
+            outcome=f"`{params.name}` gives a number without its unit.",
+            seen=seen,
+            next=NextStep(text="Say of what it is: images/s, seconds, %, or times."),
+        )
+        return failed("metric.no_unit", feedback, score=score, details=details)
     if not threshold:
-        bare = has_bare_threshold(parts)
-        text = (
-            f"`{params.name}` gives a number without its unit. {seen}Say of what it is: images/s, seconds, %, or times."
-            if bare
-            else f"`{params.name}` does not say from which value on you accept the change. {seen}Give a number with "
-            "its unit, such as 'at least 1.3 times' or 'below 90 s per epoch'."
+        feedback = Feedback(
+            outcome=f"`{params.name}` does not say from which value on you accept the change.",
+            seen=seen,
+            next=NextStep(text="Add a number with its unit, such as 'at least 1.3 times' or 'below 90 s per epoch'."),
         )
-        return failed(f"metric.{'no_unit' if bare else 'no_threshold'}", text, score=score, details=details)
+        return failed("metric.no_threshold", feedback, score=score, details=details)
+    numbers = {"conditions": len(conditions), "needed": wanted}
     if not enough:
-        left = [_EXAMPLES[condition] for condition in params.conditions if condition not in conditions]
-        text = (
-            f"`{params.name}` fixes {len(conditions)} of the conditions of the measurement, {wanted} are "
-            f"needed. {seen}"
-            f"Also say: {'; '.join(left)}. Without them nobody can measure the same again."
+        left = [_ASKS[condition] for condition in dict.fromkeys(params.conditions) if condition not in conditions]
+        feedback = Feedback(
+            outcome=f"`{params.name}` fixes {len(conditions)} condition{'' if len(conditions) == 1 else 's'} of "
+            f"measuring, and the lab asks for {wanted}.",
+            seen=seen,
+            next=NextStep(text=f"Also say at least {wanted - len(conditions)} of these: {'; '.join(left)}."),
+            numbers=numbers,
         )
-        return failed("metric.no_conditions", text, score=min(score, 0.99), details=details)
-    return passed("metric.ok", f"`{params.name}` can be measured. {seen}".strip(), details=details)
+        return failed("metric.no_conditions", feedback, score=min(score, 0.99), details=details)
+    feedback = Feedback(outcome=f"`{params.name}` can be measured, and can fail.", seen=seen, numbers=numbers)
+    return passed("metric.ok", feedback, details=details)
 
 
 def _seen(metrics: list[str], threshold: str, conditions: list[Condition]) -> str:
@@ -164,10 +198,10 @@ def _seen(metrics: list[str], threshold: str, conditions: list[Condition]) -> st
     if metrics:
         found.append(f"a metric ({', '.join(metrics)})")
     if threshold:
-        found.append(f"a threshold (`{threshold[:60]}`)")
+        found.append(f"a threshold (`{first_words(threshold[:60], 6)}`)")
     if conditions:
         found.append(f"conditions ({', '.join(name.replace('_', ' ') for name in conditions)})")
-    return f"Found: {', '.join(found)}. " if found else ""
+    return f"Found: {', '.join(found)}." if found else ""
 
 
 CHECK = AcceptanceMetricCheck()

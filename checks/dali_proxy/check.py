@@ -6,19 +6,22 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
-from checks.codes import LEARNER_PROBE, NEEDS_GPU, common
-from checks.probing import read_probe
-from checks.stopped import not_reached, stopped_before
+from checks.codes import LEARNER_PROBE, common
+from checks.probing import our_fault, read_probe, said
+from checks.stopped import Absent, absent, not_reached
 from grader_service.model.base import Count, LongText, ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
+from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome, Tier
 
-_SAYS = "This is what the objects in your own process say and delivered (tier D)."
-_USE = (
-    "from nvidia.dali.plugin.pytorch.experimental import proxy; make a pipeline with fn.external_source, then "
-    "`with proxy.DALIServer(pipe) as server:`, give server.proxy to the dataset as its transform, and iterate over "
-    "proxy.DataLoader(server, dataset, batch_size=..., num_workers=...)."
-)
+_THROUGH_THE_SERVER = """\
+with proxy.DALIServer(pipe) as server:
+    dataset = ImageFolder(dataset_dir, transform=server.proxy, loader=lambda path: np.fromfile(path, np.uint8))
+    loader = proxy.DataLoader(server, dataset, batch_size=32, num_workers=4)"""
+_IMPORT = "from nvidia.dali.plugin.pytorch.experimental import proxy\n"
+_WANTED = "A DataLoader should feed a DALI pipeline that begins with fn.external_source."
+_LATER = frozenset({"not_used", "no_loader", "not_stopped"})
+"""Reasons that the rest of the learner's code may have taken away, had it run to its end."""
 
 
 class Params(Wire):
@@ -75,8 +78,8 @@ class Observation(Wire):
     batch: Batch | None = None
     device: Literal["cuda", "cpu"] = "cpu"
     """Of the run; filled in by the check."""
-    stopped_before: LongText = ""
-    """What stopped the learner's code; filled in by the check."""
+    absent: Absent = Absent(name="server")
+    """How the run ended; filled in by the check."""
 
 
 class DaliProxyCheck:
@@ -93,12 +96,12 @@ class DaliProxyCheck:
     """
 
     id: ClassVar[str] = "dali_proxy"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "DALI Proxy"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("dali_proxy",)
-    codes: ClassVar[Mapping[str, str]] = common("proxy", LEARNER_PROBE, NEEDS_GPU) | {
+    codes: ClassVar[Mapping[str, str]] = common("proxy", LEARNER_PROBE) | {
         "proxy.ok": "a DataLoader with workers delivers through DALI Proxy",
         "proxy.not_used": "DALI Proxy is not used, or no server was made",
         "proxy.no_loader": "no DataLoader goes through the server",
@@ -120,77 +123,124 @@ class DaliProxyCheck:
             return not_reached()
         seen = read_probe(evidence, "proxy", "dali_proxy", Observation)
         if isinstance(seen, Observation):
-            if discovery.needs_gpu and not seen.servers:
-                text = f"Your code needs a GPU that a rehearsal has not: {discovery.needs_gpu[:600]}"
-                return undecided(Outcome.UNVERIFIED, "proxy.needs_gpu", text, tier=Tier.CLAIMS)
-            return seen.model_copy(
-                update={"device": evidence.run.device, "stopped_before": stopped_before(discovery)[:2000]}
-            )
+            return seen.model_copy(update={"device": evidence.run.device, "absent": absent(discovery, "server")})
         return seen
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:
         """See `checks.api.Check.judge`."""
-        details = observation.model_dump(mode="json", exclude={"batch": {"labels", "expected"}})
-        reason, text = _problem(observation, params)
-        if reason == "no_batch":
-            return undecided(Outcome.UNVERIFIED, "proxy.no_batch", text, tier=Tier.CLAIMS, details=details)
-        if reason:
-            return failed(f"proxy.{reason}", f"{text} {_SAYS}", tier=Tier.CLAIMS, details=details)
+        details = observation.model_dump(mode="json", exclude={"absent": True, "batch": {"labels", "expected"}})
+        problem = _of_loader(observation, params) or _of_batch(observation, params)
+        if problem is not None:
+            reason, feedback = problem
+            if reason in _LATER and observation.absent.run != "completed":
+                return not_reached(needs_gpu=observation.absent.run == "needs_gpu")
+            if reason == "no_batch":
+                return undecided(Outcome.UNVERIFIED, "proxy.no_batch", feedback, tier=Tier.CLAIMS, details=details)
+            return failed(f"proxy.{reason}", feedback, tier=Tier.CLAIMS, details=details)
         loader, batch = observation.loader, observation.batch
         if loader is None or batch is None:
-            return undecided(Outcome.ERROR, "observation.invalid", "The observation holds no batch.")
+            return undecided(Outcome.ERROR, "observation.invalid", our_fault("The observation holds no batch."))
         order = ", in the order of its sampler" if batch.expected is not None and batch.labels is not None else ""
-        place = observation.servers[0].placed if observation.device == "cpu" else batch.device
-        text = (
-            f"`{loader.name}` ({loader.workers} workers) delivered a batch of {batch.images} images through DALI "
-            f"Proxy, placed on the {place}{order}. {_SAYS}"
+        feedback = Feedback(
+            outcome=f"`{loader.name}` delivered a batch of {_images(batch.images)} through DALI Proxy{order}.",
+            seen=f"It has {_workers(loader)}, and the batch lies on the {_place(observation, batch).upper()}, as your "
+            "own objects say.",
+            numbers={"workers": loader.workers, "images": batch.images},
         )
-        return passed("proxy.ok", text, tier=Tier.CLAIMS, details=details)
+        return passed("proxy.ok", feedback, tier=Tier.CLAIMS, details=details)
 
 
-def _problem(seen: Observation, params: Params) -> tuple[str, str]:
-    """(reason, text) of the first thing that is wrong; empty when nothing is."""
-    loader, batch = seen.loader, seen.batch
+def _of_loader(seen: Observation, params: Params) -> tuple[str, Feedback] | None:
+    """(reason, feedback) of the first thing that is wrong with servers and loader; None when nothing is."""
+    loader = seen.loader
     if not seen.imported or not seen.servers:
-        what = "No DALIServer was found" if seen.imported else "DALI Proxy is not used"
-        return "not_used", f"{what}.{seen.stopped_before} Write: {_USE}"
-    if loader is None:
-        return "no_loader", f"A DALIServer was made, but no DataLoader goes through it. Write: {_USE}"
-    if loader.workers < params.min_workers:
-        return "no_workers", (
-            f"`{loader.name}` has {loader.workers} workers; at least {params.min_workers} are wanted. The workers read "
-            "and sample, the server decodes for all of them."
+        return "not_used", Feedback(
+            outcome="No `DALIServer` was found." if seen.imported else "DALI Proxy is not used.",
+            wanted=_WANTED,
+            next=NextStep(
+                text="Start a server with your pipeline, and load through it:", code=_IMPORT + _THROUGH_THE_SERVER
+            ),
         )
-    server = seen.servers[0]
+    if loader is None:
+        return "no_loader", Feedback(
+            outcome=f"No DataLoader goes through the server `{seen.servers[0].name}`.",
+            next=NextStep(
+                text="Give the server's proxy to the data set, and load through the server:", code=_THROUGH_THE_SERVER
+            ),
+        )
+    if loader.workers < params.min_workers:
+        return "no_workers", Feedback(
+            outcome=f"`{loader.name}` has {_workers(loader)}, fewer than the {params.min_workers} that the lab wants.",
+            wanted="Workers read the files, and the server decodes for all of them.",
+            next=NextStep(text="Set this in the DataLoader:", code=f"num_workers={max(4, params.min_workers)}"),
+            numbers={"workers": loader.workers, "needed": params.min_workers},
+        )
     running = [entry.name for entry in seen.servers if entry.running]
     if params.stopped and running:
-        return "not_stopped", (
-            f"The server `{running[0]}` still runs at the end of your code. Iterate inside `with "
-            "proxy.DALIServer(pipe) as server:`, or call server.stop_thread()."
+        return "not_stopped", Feedback(
+            outcome=f"The server `{running[0]}` still runs at the end of your code.",
+            next=NextStep(
+                text="Iterate inside `with proxy.DALIServer(pipe) as server:`, or stop it after the last batch:",
+                code=f"{running[0]}.stop_thread()",
+            ),
         )
+    return None
+
+
+def _of_batch(seen: Observation, params: Params) -> tuple[str, Feedback] | None:
+    """The same for the batch that was drawn; there is a loader."""
+    name, made_for = (seen.loader.name, seen.loader.batch_size) if seen.loader is not None else ("", 0)
+    batch = seen.batch
     if batch is None or batch.problem or not batch.images:
-        return "no_batch", (
-            f"No batch could be drawn again from `{loader.name}`: {batch.problem if batch else 'not tried'}. Keep the "
-            "dataset's files and the server's pipeline until the end of your code."
+        return "no_batch", Feedback(
+            outcome=f"The grader could not draw a batch from `{name}` again, so nothing is counted.",
+            seen=said(batch.problem) if batch is not None else "",
+            next=NextStep(text="Keep the files of the data set and the server's pipeline until your code ends."),
         )
-    if loader.batch_size and batch.images > loader.batch_size:
-        return "batch_size", f"A batch has {batch.images} images, `{loader.name}` was made for {loader.batch_size}."
-    place = "gpu" if batch.device.startswith("cuda") else "cpu"
-    if seen.device == "cpu":
-        place = server.placed or place
+    numbers = {"images": batch.images, "batch_size": made_for}
+    if made_for and batch.images > made_for:
+        return "batch_size", Feedback(
+            outcome=f"A batch from `{name}` holds {_images(batch.images)}, although its batch_size is {made_for}.",
+            next=NextStep(text="Let the pipeline return one image for each file that the data set gives it."),
+            numbers=numbers,
+        )
+    place = _place(seen, batch)
     if params.device not in ("any", place):
-        return "wrong_device", (
-            f"The batch lies on the {place}, wanted was the {params.device}. Decode with device='mixed' and leave out "
-            ".cpu()."
+        device = "mixed" if params.device == "gpu" else "cpu"
+        return "wrong_device", Feedback(
+            outcome=f"The batch from `{name}` lies on the {place.upper()}, not on the {params.device.upper()}.",
+            next=NextStep(
+                text=f"Decode as follows{', and leave out .cpu() behind it' if device == 'mixed' else ''}:",
+                code=f'images = fn.decoders.image(jpegs, device="{device}")',
+            ),
         )
     if batch.labels is not None and len(batch.labels) != batch.images:
-        return "order", f"The batch has {batch.images} images and {len(batch.labels)} labels."
-    if batch.labels is not None and batch.expected is not None and batch.labels != batch.expected:
-        return "order", (
-            "The labels of the batch are not those of the files that the sampler asked for. Return the dataset's own "
-            "label beside the image, and let nothing reorder the batch."
+        return "order", Feedback(
+            outcome=f"A batch from `{name}` has {_images(batch.images)} and {len(batch.labels)} labels.",
+            next=NextStep(text="Return one label beside each image from the data set."),
+            numbers=numbers | {"labels": len(batch.labels)},
         )
-    return "", ""
+    if batch.labels is not None and batch.expected is not None and batch.labels != batch.expected:
+        return "order", Feedback(
+            outcome=f"The labels in a batch from `{name}` are not those of the files that its sampler asked for.",
+            next=NextStep(text="Return the data set's own label beside each image, and let nothing reorder the batch."),
+        )
+    return None
+
+
+def _place(seen: Observation, batch: Batch) -> str:
+    """`gpu` or `cpu`; in a rehearsal as the graph says."""
+    place = "gpu" if batch.device.startswith("cuda") else "cpu"
+    placed = seen.servers[0].placed
+    return placed if seen.device == "cpu" and placed in ("gpu", "cpu") else place
+
+
+def _workers(loader: Loader) -> str:
+    return f"{loader.workers} worker{'' if loader.workers == 1 else 's'}"
+
+
+def _images(count: int) -> str:
+    return f"{count} image{'' if count == 1 else 's'}"
 
 
 CHECK = DaliProxyCheck()

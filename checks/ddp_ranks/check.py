@@ -6,18 +6,18 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
-from checks.codes import LEARNER_PROBE, NEEDS_GPU, common
+from checks.codes import LEARNER_PROBE, common
+from checks.ddp_ranks import wording
+from checks.listing import listed
 from checks.probing import read_probe
-from checks.stopped import absent, missing, not_reached
+from checks.stopped import Absent, absent, not_reached
 from grader_service.model.base import Count, LongText, Seconds, ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
+from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import Outcome, Tier
 
-_HOLDS = (
-    "a function build_rank_iterator(dataset_dir, batch_size, rank, world_size) that returns that rank's DALI iterator"
-)
-_SAYS = "Your function ran in processes of its own, and what came out is what they say (tier D)."
 _HANGS_AFTER_S = 15.0
+Number = Annotated[int, Field(ge=-(2**31), le=2**31)]
 
 
 class Params(Wire):
@@ -34,8 +34,8 @@ class Params(Wire):
 class Reader(Wire):
     """Shards of one reader."""
 
-    shards: int
-    shard: int
+    shards: Number
+    shard: Number
 
 
 class Rank(Wire):
@@ -48,7 +48,7 @@ class Rank(Wire):
     ended: bool
     """Whether it stopped by itself."""
     device: ShortText = ""
-    asked: Annotated[tuple[int | None, ...], Field(max_length=64)] = ()
+    asked: Annotated[tuple[Number | None, ...], Field(max_length=64)] = ()
     """Device numbers that its pipelines and torch.cuda.set_device were given."""
     readers: Annotated[tuple[Reader, ...], Field(max_length=64)] = ()
     error: LongText = ""
@@ -78,6 +78,8 @@ class Observation(Wire):
     world_size: Annotated[int, Field(ge=1, le=64)]
     gpus: bool
     ranks: Annotated[tuple[Rank, ...], Field(max_length=64)] = ()
+    absent: Absent = Absent(name="build_rank_iterator")
+    """How the run ended; filled in by the check."""
 
 
 class DdpRanksCheck:
@@ -96,12 +98,12 @@ class DdpRanksCheck:
     """
 
     id: ClassVar[str] = "ddp_ranks"
-    version: ClassVar[str] = "1.1.1"
+    version: ClassVar[str] = "1.2.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "A shard for every rank"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
     probes: ClassVar[tuple[str, ...]] = ("ddp_ranks",)
-    codes: ClassVar[Mapping[str, str]] = common("ranks", LEARNER_PROBE, NEEDS_GPU) | {
+    codes: ClassVar[Mapping[str, str]] = common("ranks", LEARNER_PROBE) | {
         "ranks.ok": "the ranks share the files, in equally many steps",
         "ranks.missing": "the function that builds a rank's iterator is not defined",
         "ranks.not_separable": "unverified: the function could not be run by itself",
@@ -124,123 +126,98 @@ class DdpRanksCheck:
         if discovery is None:
             return not_reached()
         seen = read_probe(evidence, "ranks", "ddp_ranks", Observation)
-        if isinstance(seen, Observation) and seen.status == "missing":
-            return missing(absent(discovery, "build_rank_iterator"), "ranks", _HOLDS, code="ranks.missing")
+        if isinstance(seen, Observation):
+            return seen.model_copy(update={"absent": absent(discovery, "build_rank_iterator")})
         return seen
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:
         """See `checks.api.Check.judge`."""
-        details = observation.model_dump(mode="json", exclude={"ranks": {"__all__": {"batches"}}})
+        if observation.status == "missing":
+            if observation.absent.run != "completed":
+                return not_reached(needs_gpu=observation.absent.run == "needs_gpu")
+            return failed("ranks.missing", wording.no_function(params.factory))
+        details = observation.model_dump(mode="json", exclude={"absent": True, "ranks": {"__all__": {"batches"}}})
         if observation.status != "ok" or not observation.ranks:
-            text = (
-                f"`{params.factory}` could not be run apart from the rest of your code: "
-                f"{observation.problem or 'no rank answered'}. Define it at the top level of the submission, and pass "
-                "it what it needs."
-            )
-            return undecided(Outcome.UNVERIFIED, "ranks.not_separable", text, tier=Tier.CLAIMS, details=details)
+            feedback = wording.not_separable(params.factory, observation.problem or "No rank answered.")
+            return undecided(Outcome.UNVERIFIED, "ranks.not_separable", feedback, tier=Tier.CLAIMS, details=details)
         problem = _of_runs(observation, params) or _of_files(observation, params) or _of_devices(observation, params)
         if problem is not None:
-            reason, text = problem
+            reason, feedback = problem
             if reason == "not_run":
-                return undecided(Outcome.UNVERIFIED, "ranks.not_run", text, tier=Tier.CLAIMS, details=details)
-            return failed(f"ranks.{reason}", f"{text} {_SAYS}", tier=Tier.CLAIMS, details=details)
-        where = "on a GPU each" if observation.gpus else "rehearsed on the CPU"
+                return undecided(Outcome.UNVERIFIED, "ranks.not_run", feedback, tier=Tier.CLAIMS, details=details)
+            return failed(f"ranks.{reason}", feedback, tier=Tier.CLAIMS, details=details)
         steps = observation.ranks[0].steps
-        text = (
-            f"{len(observation.ranks)} ranks ({where}) read {observation.files} files without one in common, "
-            f"{steps} steps each. {_SAYS}"
-        )
-        return passed("ranks.ok", text, tier=Tier.CLAIMS, details=details)
+        feedback = wording.shared(len(observation.ranks), observation.files, steps, gpus=observation.gpus)
+        return passed("ranks.ok", feedback, tier=Tier.CLAIMS, details=details)
 
 
-def _of_runs(seen: Observation, params: Params) -> tuple[str, str] | None:
+def _of_runs(seen: Observation, params: Params) -> tuple[str, Feedback] | None:
     """What kept a rank from an epoch."""
     if len(seen.ranks) != seen.world_size:
-        return "not_run", f"Only {len(seen.ranks)} of {seen.world_size} ranks answered."
+        return "not_run", wording.too_few_ranks(len(seen.ranks), seen.world_size)
     for rank in seen.ranks:
         if rank.stage in ("start", "group"):
-            return "not_run", f"Rank {rank.rank} could not be started here: {rank.error[-500:] or 'no answer'}"
+            return "not_run", wording.not_started(rank.rank, rank.error[-500:] or "It gave no answer.")
     for rank in seen.ranks:
         if rank.error and rank.stage == "definitions":
-            text = f"`{params.factory}` could not be run apart from the rest of your code: {rank.error[:500]}"
-            return "not_run", f"{text}. Pass it what it needs."
+            return "not_run", wording.not_separable(params.factory, rank.error)
         if rank.error:
-            where = f" at `{rank.line}`" if rank.line else ""
-            return "raised", f"`{params.factory}` stopped on rank {rank.rank}{where} with {rank.error[:800]}"
+            return "raised", wording.raised(params.factory, rank.rank, rank.error, rank.line)
         if rank.stage != "done":
-            return "hangs", f"Rank {rank.rank} was still in its epoch when its time was up: ranks wait for each other."
+            return "hangs", wording.still_running(rank.rank, rank.stage)
         if not rank.ended:
-            text = f"The iterator of rank {rank.rank} does not end. Give it reader_name (or size)."
-            return "endless", text
+            return "endless", wording.endless(rank.rank, rank.steps, seen.batch_size, seen.files)
     return None
 
 
-def _of_files(seen: Observation, params: Params) -> tuple[str, str] | None:
+def _of_files(seen: Observation, params: Params) -> tuple[str, Feedback] | None:
     """What is wrong with the files that came."""
     sets = [set(rank.files) for rank in seen.ranks]
     everything = set(range(seen.files))
     if not any(sets) or any(not files <= everything for files in sets):
-        return "not_run", (
-            "The batches hold no class numbers of the grader's files, so it is not known which files came. Return the "
-            "labels of the reader beside the images."
-        )
+        return "not_run", wording.NO_LABELS
+    shards = [(rank.rank, *_shard(rank)) for rank in seen.ranks if rank.readers]
     if all(files == sets[0] for files in sets[1:]) and len(sets) > 1:
-        return "not_sharded", (
-            f"Every rank reads the same {len(sets[0])} files. Give the reader shard_id=rank and num_shards=world_size."
-        )
+        return "not_sharded", wording.not_sharded(len(sets[0]), seen.files, shards)
     shared = sorted(set.intersection(*sets))
     lost = sorted(everything - {number for files in sets for number in files})
     if shared:
-        return "overlap", (
-            f"{len(shared)} of {seen.files} files come on both ranks. Give the reader num_shards=world_size and a "
-            "shard_id of its own; at the end of an epoch pad_last_batch=True repeats a rank's own last file, where a "
-            "reader without it takes files of the next shard."
-        )
+        own = len(shards) == len(sets) and all((shard, of) == (rank, len(sets)) for rank, shard, of in shards)
+        return "overlap", wording.overlap(len(shared), seen.files, shards, own_shards=own)
     if len(lost) > params.max_lost * len(sets):
-        return "incomplete", (
-            f"{len(lost)} of {seen.files} files come on no rank. num_shards has to be the number of ranks, and every "
-            "shard_id from 0 has to be taken."
-        )
+        return "incomplete", wording.incomplete(len(lost), seen.files, shards)
     steps = [rank.steps for rank in seen.ranks]
     if len(set(steps)) > 1:
-        return "unequal_steps", (
-            f"Ranks take {' and '.join(map(str, steps))} steps, so that one waits for the others for ever in the "
-            "gradients' all-reduce. Use reader_name with pad_last_batch=True, or LastBatchPolicy.DROP."
-        )
+        return "unequal_steps", wording.unequal_steps(steps)
     return None
 
 
-def _of_devices(seen: Observation, params: Params) -> tuple[str, str] | None:
+def _shard(rank: Rank) -> tuple[int, int]:
+    return rank.readers[0].shard, rank.readers[0].shards
+
+
+def _of_devices(seen: Observation, params: Params) -> tuple[str, Feedback] | None:
     """Whether each rank asks for its own GPU and lets go of it."""
-    stuck = [rank.rank for rank in seen.ranks if rank.leave_s is None or rank.leave_s > _HANGS_AFTER_S]
-    if stuck and (waits_for := seen.ranks[stuck[0]].waits_for):
-        return "hangs", (
-            f"Rank {stuck[0]} did not end after its last batch, since it waits for {', '.join(waits_for)}. Leave no "
-            "thread or process of yours running."
-        )
+    stuck = [rank for rank in seen.ranks if rank.leave_s is None or rank.leave_s > _HANGS_AFTER_S]
+    if stuck and stuck[0].waits_for:
+        return "hangs", wording.waits(stuck[0].rank, stuck[0].waits_for)
     if stuck:
         # Nothing of the learner's was there to wait for: the machine was slow, or a library did not let go.
-        lines = [line.strip() for line in seen.ranks[stuck[0]].stood.splitlines()]
+        lines = [line.strip() for line in stuck[0].stood.splitlines()]
         where = ", called by ".join([line for line in lines if line.startswith("File ")][-2:])
-        text = f"Rank {stuck[0]} read its files, but did not end in {_HANGS_AFTER_S:.0f} s here"
-        return "not_run", f"{text}: {where}." if where else f"{text}."
+        return "not_run", wording.did_not_leave(stuck[0].rank, _HANGS_AFTER_S, where)
     if not params.devices:
         return None
     for rank in seen.ranks:
         real = rank.device.partition(":")[2]
         wrong = seen.gpus and rank.device.startswith("cuda") and real not in ("", str(rank.rank))
-        numbers = {number for number in rank.asked if number is not None}
-        if wrong or (numbers and numbers != {rank.rank}):
-            told = rank.device if wrong else f"device {', '.join(map(str, sorted(numbers)))}"
-            return "wrong_device", (
-                f"Rank {rank.rank} works on {told}. Build its pipeline with device_id=rank (LOCAL_RANK), so that no "
-                "two ranks share a GPU."
-            )
+        numbers = sorted({number for number in rank.asked if number is not None})
+        if wrong or (numbers and numbers != [rank.rank]):
+            told = f"works on {rank.device}" if wrong else f"asks for GPU {listed(numbers)}"
+            return "wrong_device", wording.wrong_device(rank.rank, told)
     asked_nothing = all(not any(number is not None for number in rank.asked) for rank in seen.ranks)
     if asked_nothing and not seen.gpus:
-        return "wrong_device", (
-            "No rank names a GPU, so all of them work on the first one. Build the pipeline with device_id=rank."
-        )
+        return "wrong_device", wording.NO_DEVICE
     return None
 
 

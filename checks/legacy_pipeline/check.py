@@ -1,27 +1,40 @@
 """The check `legacy_pipeline`: pipelines are written in the style that the lab teaches."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from checks.api import API_VERSION, CheckResult, failed, passed
 from checks.codes import LEARNER_PROBE, NO_DALI, common
+from checks.listing import MOST_LISTED, listed
 from checks.not_carried import no_dali
 from checks.probing import read_probe
 from checks.stopped import not_reached
 from grader_service.model.base import Count, ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
+from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
 from grader_service.model.verdict import Tier
 
-_SAYS = "This is read from your own code (tier D)."
-_REMOVED = {
-    "ops.HostDecoder": "ops.HostDecoder and ops.nvJPEGDecoder are gone; fn.decoders.image(device='cpu' or 'mixed')",
+_NOW = {
     "ops.FileReader": "fn.readers.file",
+    "ops.readers.File": "fn.readers.file",
+    "ops.HostDecoder": "fn.decoders.image",
+    "ops.nvJPEGDecoder": "fn.decoders.image",
     "ops.ImageDecoder": "fn.decoders.image",
+    "ops.decoders.Image": "fn.decoders.image",
+    "ops.CropMirrorNormalize": "fn.crop_mirror_normalize",
+    "ops.Resize": "fn.resize",
     "ops.Uniform": "fn.random.uniform",
     "ops.CoinFlip": "fn.random.coin_flip",
 }
+"""What the commonest operators of the old style are called now; some of them are no longer in DALI."""
+_MODERN = """\
+@pipeline_def(batch_size=32, num_threads=4, device_id=0)
+def train_pipeline():"""
+_OLD = """\
+class TrainPipeline(nvidia.dali.pipeline.Pipeline):
+    def define_graph(self):"""
 
 
 class Params(Wire):
@@ -71,7 +84,7 @@ class LegacyPipelineCheck:
     """
 
     id: ClassVar[str] = "legacy_pipeline"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Style of the DALI pipelines"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
@@ -106,50 +119,83 @@ class LegacyPipelineCheck:
         modern = bool(observation.definitions) or observation.plain > 0
         if params.style == "legacy":
             if observation.classes:
-                text = f"A pipeline in the old style was found: {_names(observation.classes)}. {_SAYS}"
-                return passed("style.ok", text, tier=Tier.CLAIMS, details=details)
-            text = (
-                "No pipeline in the old style was found. Derive a class from nvidia.dali.pipeline.Pipeline, make its "
-                f"operators (nvidia.dali.ops) in __init__ and connect them in define_graph. {_SAYS}"
-            )
-            return failed("style.no_legacy_class", text, tier=Tier.CLAIMS, details=details)
+                feedback = Feedback(outcome=f"DALI's old style was found, as wanted: {_named(observation.classes)}.")
+                return passed("style.ok", feedback, tier=Tier.CLAIMS, details=details)
+            return failed("style.no_legacy_class", _no_class(observation), tier=Tier.CLAIMS, details=details)
         if not modern and not observation.classes and not observation.operators:
-            text = "No DALI pipeline was found. Define one with @pipeline_def."
-            return failed("style.no_pipeline", text, tier=Tier.CLAIMS, details=details)
-        advice = _advice(observation)
-        if params.style == "any" or not advice:
-            text = f"{advice or f'Your pipelines use @pipeline_def: {_seen(observation)}.'} {_SAYS}"
-            return passed("style.ok", text, tier=Tier.CLAIMS, details=details)
+            return failed("style.no_pipeline", _NO_PIPELINE, tier=Tier.CLAIMS, details=details)
+        old = _old(observation)
+        if old is None:
+            return passed("style.ok", _modern(observation), tier=Tier.CLAIMS, details=details)
+        if params.style == "any":
+            return passed("style.ok", _either(old), tier=Tier.CLAIMS, details=details)
         code = "legacy_class" if observation.classes else "legacy_operators"
-        return failed(f"style.{code}", f"{advice} {_SAYS}", tier=Tier.CLAIMS, details=details)
+        return failed(f"style.{code}", old, tier=Tier.CLAIMS, details=details)
 
 
-def _advice(observation: Observation) -> str:
-    """What is in the old style, and what to write instead; empty when nothing is."""
+_NO_PIPELINE = Feedback(
+    outcome="No DALI pipeline was found.", next=NextStep(text="Define one as a function:", code=_MODERN)
+)
+
+
+def _no_class(observation: Observation) -> Feedback:
+    return Feedback(
+        outcome="None of your pipelines is written in DALI's old style.",
+        seen=f"Found: {_named(observation.definitions)}." if observation.definitions else "",
+        wanted="The lab asks for a class with define_graph.",
+        next=NextStep(
+            text="Make the operators (nvidia.dali.ops) in __init__, and connect them in define_graph:", code=_OLD
+        ),
+    )
+
+
+def _old(observation: Observation) -> Feedback | None:
+    """What is in the old style, and what to write instead; None when nothing is."""
     if observation.classes:
+        verb = "A pipeline is" if len(observation.classes) == 1 else "Pipelines are"
         used = sorted({name for found in observation.classes for name in found.operators})
-        instead = [new for old, new in _REMOVED.items() if old in used]
-        text = (
-            f"Written in DALI's old style: {_names(observation.classes)}. Write a function under @pipeline_def that "
-            "returns what define_graph returns, and call operators by nvidia.dali.fn"
+        return Feedback(
+            outcome=f"{verb} written in DALI's old style: {_named(observation.classes)}.",
+            seen=_renamed(used),
+            next=NextStep(text="Return from a function what define_graph returns:", code=_MODERN),
+            numbers={"classes": len(observation.classes)},
         )
-        return f"{text} ({'; '.join(instead)})." if instead else f"{text}."
     if observation.operators:
-        return (
-            f"Operators of the old style (nvidia.dali.ops) are used: {_names(observation.operators)}. Call "
-            f"the function "
-            "of the same name in nvidia.dali.fn."
+        return Feedback(
+            outcome=f"DALI's old style (nvidia.dali.ops) is used: {_named(observation.operators)}.",
+            seen=_renamed([found.name for found in observation.operators]),
+            next=NextStep(text="Call the functions of nvidia.dali.fn inside a pipeline function:", code=_MODERN),
+            numbers={"operators": len(observation.operators)},
         )
-    return ""
+    return None
 
 
-def _names(found: tuple[Found, ...]) -> str:
-    told = [f"`{entry.name}` ({entry.place})" for entry in found[:4]]
-    return ", ".join(told) + (f" and {len(found) - 4} more" if len(found) > 4 else "")
+def _modern(observation: Observation) -> Feedback:
+    if observation.definitions:
+        return Feedback(outcome=f"Your pipelines are functions under @pipeline_def: {_named(observation.definitions)}.")
+    return Feedback(outcome="None of your pipelines is written in DALI's old style.")
 
 
-def _seen(observation: Observation) -> str:
-    return _names(observation.definitions) if observation.definitions else f"{observation.plain} built"
+def _either(old: Feedback) -> Feedback:
+    """Feedback for a pass where the lab takes any style and the old one was found."""
+    text = " ".join(filter(None, (old.outcome, old.seen)))
+    note = Advice(
+        code="advice.old_style",
+        severity=Severity.NOTE,
+        text=text,
+        next="Write new pipelines as functions under @pipeline_def, with nvidia.dali.fn.",
+    )
+    return Feedback(outcome="The lab takes pipelines in any style.", advice=(note,))
+
+
+def _named(found: tuple[Found, ...]) -> str:
+    return listed([f"`{entry.name}` ({entry.place})" for entry in found])
+
+
+def _renamed(used: Iterable[str]) -> str:
+    """New names of operators that were used, the first three that are known."""
+    known = [f"{name} is now {_NOW[name]}" for name in dict.fromkeys(used) if name in _NOW]
+    return f"{listed(known[:MOST_LISTED])}." if known else ""
 
 
 CHECK = LegacyPipelineCheck()

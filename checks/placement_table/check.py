@@ -1,27 +1,27 @@
 """The check `placement_table`: the learner knows which stage of the pipeline runs where."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, StringConstraints
 
 from checks.api import API_VERSION, CheckResult, failed, passed
 from checks.codes import LEARNER_PROBE, NO_DALI, NOT_CARRIED, common
-from checks.not_carried import no_dali, not_carried
-from checks.operator_names import fn_name
+from checks.listing import listed
+from checks.not_carried import first_words, no_dali, not_carried
+from checks.operator_names import fn_name, where
 from checks.placement_table.stages import device_of, is_device, meant, stage_of
 from checks.probing import read_probe
-from checks.stopped import absent, missing, not_reached
+from checks.stopped import Absent, absent, missing, not_reached
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, GraphFacts, Need
+from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
 from grader_service.model.verdict import Tier
 
-_HOLDS = "a dict such as {'read': 'cpu', 'decode': 'mixed', …}, one entry for each stage of your pipeline"
-_MEANS = {
-    "cpu": "runs on the CPU",
-    "gpu": "runs on the GPU",
-    "mixed": "is `mixed` (takes files from the CPU, gives images on the GPU)",
-}
+_HOLDS = "a dict with one entry for each stage of your pipeline, such as {'read': 'cpu', 'decode': 'mixed'}"
+_MIXED = "`mixed` takes files from the CPU and gives images on the GPU."
+_MOST_ADVICE = 5
+"""Further entries that are named."""
 
 
 class Params(Wire):
@@ -46,9 +46,12 @@ class Stated(Wire):
 class Observation(Wire):
     """The learner's table and the graph that it is about."""
 
-    pipeline: ShortText
+    pipeline: ShortText = ""
     stated: Stated
-    graph: GraphFacts
+    graph: GraphFacts | None = None
+    """Null where there is no table."""
+    absent: Absent = Absent(name="placement")
+    """How the run ended."""
 
 
 class _Row(NamedTuple):
@@ -56,6 +59,17 @@ class _Row(NamedTuple):
     device: str | None
     places: list[int]
     other: str
+
+
+class _Wrong(NamedTuple):
+    """An entry that does not fit."""
+
+    key: str
+    said: str | None
+    text: str
+    """What it says and what is so."""
+    right: str
+    """Device that would be right."""
 
 
 class PlacementTableCheck:
@@ -73,7 +87,7 @@ class PlacementTableCheck:
     """
 
     id: ClassVar[str] = "placement_table"
-    version: ClassVar[str] = "1.0.0"
+    version: ClassVar[str] = "1.1.0"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Where each stage runs"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM})
@@ -100,7 +114,7 @@ class PlacementTableCheck:
         if isinstance(stated, CheckResult):
             return stated
         if stated.status == "missing":
-            return missing(absent(discovery, "placement"), "placement", _HOLDS, code="placement.missing")
+            return Observation(stated=stated, absent=absent(discovery, "placement"))
         if room is None:
             return not_reached()
         if room.graph is None:
@@ -110,19 +124,26 @@ class PlacementTableCheck:
     def judge(self, observation: Observation, params: Params) -> CheckResult:
         """See `checks.api.Check.judge`."""
         stated, graph = observation.stated, observation.graph
+        if graph is None or stated.status == "missing":
+            found = observation.absent.model_copy(update={"name": params.name})
+            return missing(found, "placement", _HOLDS, code="placement.missing")
         if stated.status != "present":
-            text = f"`{params.name}` could not be read as a table (it shows as `{stated.shown}`). Expected: {_HOLDS}."
-            return failed("placement.unreadable", text)
+            what = f"`{params.name}` holds `{first_words(stated.shown, 8)}`, which is no table"
+            return failed("placement.unreadable", _no_table(params, what))
         rows = _rows(stated, graph)
         if not any(row.places for row in rows):
-            text = f"`{params.name}` names no stage of `{observation.pipeline}`. Expected: {_HOLDS}."
-            return failed("placement.empty", text, tier=Tier.GRAPH)
+            what = f"`{params.name}` names no stage of `{observation.pipeline}`"
+            return failed("placement.empty", _no_table(params, what), tier=Tier.GRAPH)
         stages = {
             place: operator for place, operator in enumerate(graph.operators) if stage_of(operator.name) is not None
         }
         if not stages:
-            return failed("placement.empty", "The graph has no stage that a table could be about.", tier=Tier.GRAPH)
-        wrong = [text for row in rows if (text := _wrong(row, graph, params))]
+            feedback = Feedback(
+                outcome=f"`{observation.pipeline}` has no stage that a table could be about.",
+                next=NextStep(text="Read and decode images in it."),
+            )
+            return failed("placement.empty", feedback, tier=Tier.GRAPH)
+        wrong = [found for row in rows if (found := _wrong(row, graph, params)) is not None]
         right = {
             place
             for row in rows
@@ -137,16 +158,58 @@ class PlacementTableCheck:
             "not_in_graph": unknown[:20],
         }
         score = len([place for place in stages if place in right]) / len(stages)
-        aside = f" Not found in the graph: {', '.join(f'`{key}`' for key in unknown[:5])}." if unknown else ""
+        aside = _not_found(unknown)
+        numbers = {"stages": len(stages), "right": len(stages) - len(left)}
         if wrong:
-            text = " ".join(wrong[:6]) + aside
-            return failed("placement.wrong", text, score=min(score, 0.99), tier=Tier.GRAPH, details=details)
+            feedback = Feedback(
+                outcome=f"In `{params.name}` {wrong[0].text}.",
+                seen=_MIXED if "mixed" in (wrong[0].said, wrong[0].right) else "",
+                next=NextStep(text="Correct the entry:", code=_entry(wrong[0])),
+                advice=(*map(_also_wrong, wrong[1 : _MOST_ADVICE + 1]), *aside),
+                numbers=numbers | {"wrong": len(wrong)},
+            )
+            return failed("placement.wrong", feedback, score=min(score, 0.99), tier=Tier.GRAPH, details=details)
         if left:
-            names = ", ".join(f"{fn_name(stages[place].name)}{_where(graph, place)}" for place in left[:6])
-            text = f"What you state is right, but your pipeline also has {names}. Add an entry for each.{aside}"
-            return failed("placement.incomplete", text, score=min(score, 0.99), tier=Tier.GRAPH, details=details)
-        text = f"Your table fits the graph of `{observation.pipeline}`: {len(stages)} stages, all stated right.{aside}"
-        return passed("placement.ok", text, tier=Tier.GRAPH, details=details)
+            feedback = Feedback(
+                outcome=f"`{params.name}` leaves out {len(left)} of the {len(stages)} stages of "
+                f"`{observation.pipeline}`.",
+                seen=f"What it says is right; left out: {listed([_named(graph, place) for place in left])}.",
+                next=NextStep(text="Add an entry for each, with cpu, gpu or mixed."),
+                advice=aside,
+                numbers=numbers,
+            )
+            return failed("placement.incomplete", feedback, score=min(score, 0.99), tier=Tier.GRAPH, details=details)
+        feedback = Feedback(
+            outcome=f"`{params.name}` is right about all {len(stages)} stages of `{observation.pipeline}`.",
+            advice=aside,
+            numbers=numbers,
+        )
+        return passed("placement.ok", feedback, tier=Tier.GRAPH, details=details)
+
+
+def _no_table(params: Params, what: str) -> Feedback:
+    """Feedback for something that says nothing of any stage."""
+    return Feedback(
+        outcome=f"{what}.",
+        wanted="It should hold one entry for each stage of your pipeline, with cpu, gpu or mixed.",
+        next=NextStep(text="Name the stages as the pipeline does:", code=f'{params.name} = {{"read": "cpu", …}}'),
+    )
+
+
+def _entry(wrong: _Wrong) -> str:
+    return f'"{wrong.key}": "{wrong.right}"'
+
+
+def _also_wrong(wrong: _Wrong) -> Advice:
+    return Advice(code="advice.wrong_entry", text=f"Also, {wrong.text}.", next=f"Write {_entry(wrong)}.")
+
+
+def _not_found(unknown: Sequence[str]) -> tuple[Advice, ...]:
+    """A word on entries that are no stage of the graph; they cost nothing."""
+    if not unknown:
+        return ()
+    text = f"Entries that are no stage of your pipeline: {listed([f'`{_short(key)}`' for key in unknown])}."
+    return (Advice(code="advice.not_in_graph", severity=Severity.NOTE, text=text),)
 
 
 def _rows(stated: Stated, graph: GraphFacts) -> list[_Row]:
@@ -160,25 +223,26 @@ def _rows(stated: Stated, graph: GraphFacts) -> list[_Row]:
     return rows
 
 
-def _wrong(row: _Row, graph: GraphFacts, params: Params) -> str:
-    """What is wrong with one entry; empty when nothing is."""
+def _wrong(row: _Row, graph: GraphFacts, params: Params) -> _Wrong | None:
+    """What is wrong with one entry; None when nothing is."""
+    key = _short(row.key)
     if row.other == "output" and row.device is not None and graph.output_devices:
         real = graph.output_devices[0]
-        if row.device != real:
-            return f"`{row.key}`: you state {row.device}, but your pipeline delivers its first output on the {real}."
-        return ""
-    if not row.places:
-        return ""
-    if row.device is None:
-        return f"`{row.key}`: the entry names neither cpu, gpu nor mixed."
-    if any(_fits(row, _device(graph, place), graph, params) for place in row.places):
-        return ""
-    place = row.places[0]
-    operator = graph.operators[place]
-    return (
-        f"`{row.key}`: you state {row.device}, but {fn_name(operator.name)}{_where(graph, place)} "
-        f"{_MEANS.get(_device(graph, place), _device(graph, place))}."
-    )
+        if row.device == real:
+            return None
+        text = f"`{key}` says {row.device}, but the pipeline's first output lies on the {real}"
+        return _Wrong(key, row.device, text, real)
+    if not row.places or any(_fits(row, _device(graph, place), graph, params) for place in row.places):
+        return None
+    real = _device(graph, row.places[0])
+    operator = _named(graph, row.places[0])
+    said = f"{row.device}, but" if row.device is not None else "neither cpu, gpu nor mixed, and"
+    return _Wrong(key, row.device, f"`{key}` says {said} {operator} is {real}", real)
+
+
+def _short(key: str) -> str:
+    """A learner's key, at most four words of it."""
+    return first_words(key, 4)[:60]
 
 
 def _fits(row: _Row, real: str, graph: GraphFacts, params: Params) -> bool:
@@ -197,9 +261,10 @@ def _device(graph: GraphFacts, place: int) -> str:
     return graph.operators[place].device or "cpu"
 
 
-def _where(graph: GraphFacts, place: int) -> str:
+def _named(graph: GraphFacts, place: int) -> str:
+    """An operator, and the line where it stands."""
     operator = graph.operators[place]
-    return f" ({operator.file}, line {operator.line})" if operator.file and operator.line else ""
+    return f"{fn_name(operator.name)}{where(operator.file, operator.line)}"
 
 
 CHECK = PlacementTableCheck()

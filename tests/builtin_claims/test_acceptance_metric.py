@@ -10,8 +10,11 @@ from checks.acceptance_metric.check import CHECK, Observation, Params
 from checks.probes.acceptance_metric import probe
 from grader_service.model.verdict import Outcome
 from sandbox.guest.learner import coerce
+from tests.builtin_claims.conftest import evidence_with
+from tests.checks.brief import assert_brief
 from tests.checks.figures import figures
 from tests.checks.judged import judged
+from tests.factories import a_discovery
 
 GOOD = [
     "images/sec at fixed batch size 256 on the same JPEGs, after one warm-up epoch; accept DALI if it is "
@@ -85,6 +88,8 @@ def judge(value, **params):
 
 def test_the_figures_of_the_docstring_are_counted_here():
     """Error figures on all texts, good and bad; the one good text that is missed is known."""
+    for value in (*GOOD, *(value for value, _ in BAD)):
+        assert_brief(judge(value))
     rejects = sum(judge(value).outcome is not Outcome.PASSED for value in GOOD)
     accepts = sum(judge(value).outcome is Outcome.PASSED for value, _ in BAD)
     assert figures(CHECK) == (accepts, len(BAD), rejects, len(GOOD))
@@ -101,6 +106,37 @@ def test_partial_answers_earn_their_share():
     assert judge("throughput").score == pytest.approx(1 / 3)
     assert judge("images/s must be at least 1.3x").score == pytest.approx(2 / 3)
     assert judge("images/s must be at least 1.3x", min_conditions=0).outcome is Outcome.PASSED
+
+
+def test_conditions_that_are_left_are_asked_for():
+    """Each of them once, in the order of the lab."""
+    result = judge("images/s must be at least 1.3x", conditions=("data", "hardware", "warm_up"), min_conditions=1)
+    assert result.parts.outcome == "`acceptance_metric` fixes 0 conditions of measuring, and the lab asks for 1."
+    left = "which images; which GPU and cores; what is left out as warm-up"
+    assert result.parts.next.text == f"Also say at least 1 of these: {left}."
+
+
+def test_what_is_shown_as_an_example_earns_nothing_by_itself():
+    """It has gaps, where the learner's own numbers belong."""
+    shown = judge("TODO").parts.next.code.partition(" = ")[2].strip('"')
+    assert "times the DataLoader" in shown
+    assert judge(shown).outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "score"),
+    [({}, "metric.missing", 0.0), ({"ran": "raised"}, "run.not_reached", 0.0),
+     ({"ran": "raised", "needs_gpu": "a kernel"}, "run.not_reached", None)],
+)  # fmt: skip
+def test_a_metric_that_is_missing_is_named_as_the_lab_names_it(changes, code, score):
+    """Where the code stopped before, that is told by the run."""
+    nothing = {"status": "missing", "shown": "", "parts": []}
+    evidence = evidence_with("acceptance_metric", observations=nothing, discovery=a_discovery(**changes))
+    result = judged(CHECK, evidence, name="plan")
+    assert (result.code, result.score) == (code, score)
+    assert_brief(result)
+    if code == "metric.missing":
+        assert result.parts.outcome == "`plan` is not defined."
 
 
 @pytest.mark.parametrize(

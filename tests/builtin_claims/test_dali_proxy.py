@@ -5,7 +5,9 @@ import pytest
 from checks.dali_proxy.check import CHECK
 from grader_service.model.verdict import Outcome, Tier
 from tests.builtin_claims.jpegs import START
+from tests.checks.brief import assert_brief
 from tests.checks.judged import judged
+from tests.factories import a_discovery
 
 PIPELINE = """
 from nvidia.dali.plugin.pytorch.experimental import proxy as dali_proxy
@@ -72,6 +74,7 @@ def test_proxies_that_work_pass_as_claims(evidence, name):
     result = judged(CHECK, evidence[name])
     assert (result.code, result.tier) == ("proxy.ok", Tier.CLAIMS), (result.feedback, result.details)
     assert "in the order of its sampler" in result.feedback
+    assert_brief(result)
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -81,6 +84,22 @@ def test_other_uses_do_not(evidence, name):
     result = judged(CHECK, evidence[name], **params)
     assert result.code == f"proxy.{reason}", (result.feedback, result.details)
     assert result.outcome is (Outcome.UNVERIFIED if reason == "no_batch" else Outcome.FAILED)
+    assert_brief(result)
+
+
+@pytest.mark.parametrize("name", ["not at all", "a server without a loader", "never stopped"])
+@pytest.mark.parametrize(("needs_gpu", "score"), [("", 0.0), ("a kernel", None)])
+def test_what_code_that_stopped_did_not_come_to_is_not_held_against_it(evidence, name, needs_gpu, score):
+    """What stopped it is told once, by the run; where only a GPU was missing, nothing is lost."""
+    stopped = a_discovery(ran="raised", needs_gpu=needs_gpu)
+    result = judged(CHECK, evidence[name].model_copy(update={"discovery": stopped}))
+    assert (result.outcome, result.code, result.score) == (Outcome.SKIPPED, "run.not_reached", score)
+
+
+def test_the_workers_of_a_loader_are_seen_however_the_code_ended(evidence):
+    """What is there already would not have changed."""
+    found = evidence["no workers"].model_copy(update={"discovery": a_discovery(ran="raised")})
+    assert judged(CHECK, found).code == "proxy.no_workers"
 
 
 def test_labels_of_another_order_are_seen(evidence):
@@ -88,4 +107,6 @@ def test_labels_of_another_order_are_seen(evidence):
     whole = evidence["in order"]
     seen = CHECK.observe(whole)
     batch = seen.batch.model_copy(update={"labels": tuple(1 - label for label in seen.batch.labels)})
-    assert CHECK.judge(seen.model_copy(update={"batch": batch}), CHECK.params_model()).code == "proxy.order"
+    result = CHECK.judge(seen.model_copy(update={"batch": batch}), CHECK.params_model())
+    assert result.code == "proxy.order"
+    assert_brief(result)

@@ -9,7 +9,9 @@ from checks.ddp_ranks.check import CHECK
 from grader_service.model.verdict import Outcome, Tier
 from tests.builtin_claims.conftest import evidence_with
 from tests.builtin_claims.rank_functions import BAD, GOOD, RECORDED
+from tests.checks.brief import assert_brief
 from tests.checks.judged import judged
+from tests.factories import a_discovery
 
 RUNS = json.loads(RECORDED.read_text(encoding="utf-8"))
 
@@ -24,6 +26,7 @@ def test_ranks_that_share_the_files_pass_as_claims(name):
     """Padded, partial and dropped last batches are all fine, as long as ranks step together."""
     result = judged(CHECK, recorded(name))
     assert (result.code, result.tier) == ("ranks.ok", Tier.CLAIMS), (result.feedback, result.details)
+    assert_brief(result)
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -31,6 +34,32 @@ def test_usual_mistakes_of_ranks_fail_by_name(name):
     """Shards, devices, steps and iterators that go wrong each have their own code."""
     result = judged(CHECK, recorded(name))
     assert (result.outcome, result.code) == (Outcome.FAILED, f"ranks.{BAD[name][1]}"), (result.feedback, result.details)
+    assert_brief(result)
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"),
+    [
+        ("not sharded", "Rank 0 reads shard 0 of 1 and rank 1 reads shard 0 of 1."),
+        ("hard-coded shard", "Rank 0 reads shard 0 of 2 and rank 1 reads shard 0 of 2."),
+        ("other number of shards", "Rank 0 reads shard 0 of 4 and rank 1 reads shard 1 of 4."),
+        ("no padding", "Without pad_last_batch=True a reader fills its last batch with files of the next shard."),
+        ("no reader name", "It gave 100 batches of 4 from 25 files, and went on."),
+        ("raises", "ZeroDivisionError: division by zero."),
+    ],
+)
+def test_the_cause_is_said_where_it_was_seen(name, seen):
+    """What the readers say of their shards, and what came, tell which argument is wrong."""
+    assert judged(CHECK, recorded(name)).parts.seen == seen
+
+
+def test_a_rank_that_never_ended_is_said_to_be_where_it_was():
+    """Building an iterator for ever is no epoch that does not end."""
+    run = copy.deepcopy(RUNS["module"])
+    run["observations"]["ranks"][1] |= {"stage": "build", "ended": False}
+    result = judged(CHECK, evidence_with("ddp_ranks", **run))
+    assert (result.code, "building its iterator" in result.parts.outcome) == ("ranks.hangs", True)
+    assert_brief(result)
 
 
 def test_devices_are_not_looked_at_where_the_lab_does_not_ask():
@@ -56,7 +85,27 @@ def test_a_rank_that_waits_for_nothing_of_the_learners_is_not_their_failure():
         rank["waits_for"] = []
     result = judged(CHECK, evidence_with("ddp_ranks", **run))
     assert (result.outcome, result.code) == (Outcome.UNVERIFIED, "ranks.not_run")
-    assert 'in 15 s here: File "' in result.feedback
+    assert "did not end in 15 s" in result.parts.outcome
+    assert 'It stood in File "' in result.parts.seen
+    assert_brief(result)
+
+
+@pytest.mark.parametrize(("needs_gpu", "score"), [("", 0.0), ("a kernel", None)])
+def test_a_function_that_the_code_did_not_come_to_is_not_missing(needs_gpu, score):
+    """What stopped the code is told by the run."""
+    nothing = RUNS["module"]["observations"] | {"status": "missing", "ranks": []}
+    stopped = a_discovery(ran="raised", needs_gpu=needs_gpu)
+    result = judged(CHECK, evidence_with("ddp_ranks", observations=nothing, discovery=stopped))
+    assert (result.outcome, result.code, result.score) == (Outcome.SKIPPED, "run.not_reached", score)
+
+
+def test_a_function_of_another_name_is_asked_for_by_that_name():
+    """The lab's own name stands in what to write."""
+    nothing = RUNS["module"]["observations"] | {"status": "missing", "ranks": []}
+    result = judged(CHECK, evidence_with("ddp_ranks", observations=nothing), factory="make_rank")
+    assert result.code == "ranks.missing"
+    assert "`make_rank`" in result.parts.outcome
+    assert result.parts.next.code.startswith("def make_rank(")
 
 
 def test_a_number_of_files_that_nobody_can_have_is_unreadable():
@@ -89,4 +138,6 @@ def test_a_notebook_runs_for_real_in_two_processes_without_its_other_cells(learn
 )
 def test_what_cannot_be_run_apart_is_not_a_failure_unless_it_is_missing(learner, source, code):
     """A missing function fails; one without a source of its own is left undecided."""
-    assert judged(CHECK, learner.evidence(source, "ddp_ranks")).code == code
+    result = judged(CHECK, learner.evidence(source, "ddp_ranks"))
+    assert result.code == code
+    assert_brief(result)

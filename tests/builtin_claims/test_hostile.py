@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from checks.api import CheckResult
 from checks.fair_baseline.check import CHECK as BASELINE
 from checks.gpu_decode.check import CHECK as DECODE
+from checks.stopped import NOT_REACHED
 from grader_service.model.evidence import Ending
 from grader_service.model.verdict import Outcome
 from tests.builtin_claims.conftest import evidence_with
@@ -88,10 +89,11 @@ def test_an_observation_of_another_form_is_unreadable(check):
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
 def test_missing_evidence_has_an_answer(check):
     """No discovery, no clean room, no measurement and no probe each give a result."""
-    assert judged(check, ended(Ending.OUT_OF_MEMORY, None)).outcome is Outcome.SKIPPED
+    out_of_memory = judged(check, ended(Ending.OUT_OF_MEMORY, None))
+    assert (out_of_memory.outcome, out_of_memory.code, out_of_memory.score) == (Outcome.SKIPPED, NOT_REACHED, 0.0)
     assert judged(check, an_evidence(clean_room=None, measurement=None, scan=None))
     without = judged(check, an_evidence())
     if check in PROBED:
         assert (without.outcome, without.code.partition(".")[2]) == (Outcome.ERROR, "not_observed")
-    needy = a_discovery(needs_gpu="CUDA is not available", loaders=(), pipelines=())
-    assert judged(check, an_evidence(discovery=needy)).outcome in (Outcome.SKIPPED, Outcome.ERROR)
+    needy = a_discovery(ran="raised", needs_gpu="CUDA is not available", loaders=(), pipelines=())
+    assert judged(check, an_evidence(discovery=needy)).score is None

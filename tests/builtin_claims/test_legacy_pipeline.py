@@ -4,8 +4,10 @@ import pytest
 
 from checks.legacy_pipeline.check import CHECK
 from grader_service.model.verdict import Outcome, Tier
+from tests.checks.brief import assert_brief
 from tests.checks.figures import figures
 from tests.checks.judged import judged
+from tests.factories import a_discovery
 
 IMPORTS = "from nvidia.dali import fn, ops, pipeline_def, types\nfrom nvidia.dali.pipeline import Pipeline\n"
 OLD = """
@@ -73,16 +75,23 @@ def test_modern_pipelines_pass_and_are_not_taken_for_legacy_ones(evidence, name)
     """A function under @pipeline_def is modern, however it is written."""
     seen = evidence[f"modern {name}"]
     assert (judged(CHECK, seen).code, judged(CHECK, seen).tier) == ("style.ok", Tier.CLAIMS)
-    assert judged(CHECK, seen, style="legacy").code == "style.no_legacy_class"
+    old = judged(CHECK, seen, style="legacy")
+    assert old.code == "style.no_legacy_class"
+    assert_brief(old)
 
 
 @pytest.mark.parametrize("name", LEGACY)
 def test_classes_with_define_graph_are_found(evidence, name):
     """A class is old style, and passes only where the lab asks for that."""
     seen = evidence[f"legacy {name}"]
-    assert judged(CHECK, seen).code == "style.legacy_class"
+    result = judged(CHECK, seen)
+    assert result.code == "style.legacy_class"
+    assert_brief(result)
     assert judged(CHECK, seen, style="legacy").code == "style.ok"
-    assert judged(CHECK, seen, style="any").outcome is Outcome.PASSED
+    either = judged(CHECK, seen, style="any")
+    assert either.outcome is Outcome.PASSED
+    assert [advice.code for advice in either.parts.advice] == ["advice.old_style"]
+    assert_brief(either)
 
 
 def test_the_figures_of_the_docstring():
@@ -101,7 +110,8 @@ def test_old_operators_without_a_class_are_found(evidence):
     """nvidia.dali.ops inside a context manager is old style as well."""
     result = judged(CHECK, evidence["operators"])
     assert result.code == "style.legacy_operators"
-    assert "ops.readers.File" in result.feedback
+    assert "ops.readers.File is now fn.readers.file" in result.feedback
+    assert_brief(result)
 
 
 def test_operators_that_are_gone_get_their_successor(learner):
@@ -110,8 +120,7 @@ def test_operators_that_are_gone_get_their_successor(learner):
         "ops.decoders.Image", "ops.HostDecoder"
     )
     result = judged(CHECK, learner.evidence(source, "legacy_pipeline"))
-    assert "fn.readers.file" in result.feedback
-    assert "HostDecoder" in result.feedback
+    assert result.parts.seen == "ops.FileReader is now fn.readers.file and ops.HostDecoder is now fn.decoders.image."
 
 
 def test_objects_that_raise_do_not_stop_the_look(learner):
@@ -125,4 +134,8 @@ def test_objects_that_raise_do_not_stop_the_look(learner):
 def test_a_submission_without_dali_fails(learner):
     """No pipeline at all is said to be missing."""
     found = learner.evidence("x = 1", "legacy_pipeline")
-    assert judged(CHECK, found).code == "style.no_pipeline"
+    result = judged(CHECK, found)
+    assert result.code == "style.no_pipeline"
+    assert_brief(result)
+    stopped = found.model_copy(update={"discovery": a_discovery(ran="raised", pipelines=())})
+    assert judged(CHECK, stopped).code == "run.not_reached"

@@ -6,6 +6,7 @@ from checks.placement_table.check import CHECK, Observation, Params, Stated
 from grader_service.model.evidence import CleanRoom, OperatorFacts
 from grader_service.model.verdict import Outcome
 from tests.builtin_claims.conftest import evidence_with
+from tests.checks.brief import assert_brief
 from tests.checks.judged import judged
 from tests.factories import a_clean_room, a_discovery, a_graph
 
@@ -88,6 +89,7 @@ def test_right_tables_pass_whatever_their_words(facts, table):
     """Names of stages and of devices are understood as people write them."""
     result = judge(facts, table)
     assert (result.outcome, result.code) == (Outcome.PASSED, "placement.ok"), result.feedback
+    assert_brief(result)
 
 
 @pytest.mark.parametrize(("facts", "table", "reason"), BAD)
@@ -95,14 +97,42 @@ def test_wrong_and_incomplete_tables_fail(facts, table, reason):
     """An entry that contradicts the graph, and a stage without an entry, are told apart."""
     result = judge(facts, table)
     assert (result.outcome, result.code) == (Outcome.FAILED, f"placement.{reason}"), result.feedback
+    assert_brief(result)
 
 
 def test_a_wrong_entry_is_named_with_the_learners_line_and_earns_the_rest():
     """The feedback leads to the operator; the other stages still earn their share."""
     result = judge(PLAIN, {"read": "cpu", "decode": "cpu", "resize": "gpu", "normalize": "gpu"})
-    assert "`decode`: you state cpu" in result.feedback
-    assert "submission.py, line 11" in result.feedback
+    assert (
+        result.parts.outcome
+        == "In `placement` `decode` says cpu, but fn.decoders.image in submission.py, line 11 is mixed."
+    )
+    assert result.parts.next.code == '"decode": "mixed"'
     assert result.score == pytest.approx(0.75)
+
+
+def test_further_wrong_entries_are_advice_each():
+    """The first one is the outcome; each of the others is told with what to write."""
+    result = judge(PLAIN, {"read": "gpu", "decode": "fast", "resize": "gpu", "normalize": "cpu", "training": "gpu"})
+    assert result.parts.outcome.startswith("In `placement` `read` says gpu, but fn.readers.file")
+    told = [(advice.code, advice.next) for advice in result.parts.advice]
+    assert told == [
+        ("advice.wrong_entry", 'Write "decode": "mixed".'),
+        ("advice.wrong_entry", 'Write "normalize": "gpu".'),
+        ("advice.not_in_graph", ""),
+    ]
+    assert result.parts.numbers == {"stages": 4, "right": 1, "wrong": 3}
+
+
+def test_keys_of_many_words_are_cut():
+    """A learner's sentence does not become ours."""
+    keys = [
+        "decode " + "all of these photos and pictures " * 5,
+        *(f"training of number {number}" for number in range(9)),
+    ]
+    result = judge(PLAIN, dict.fromkeys(keys, "cpu"))
+    assert result.code == "placement.wrong"
+    assert_brief(result)
 
 
 def test_gpu_for_a_mixed_decoder_passes_where_the_lab_allows_it():
@@ -148,6 +178,7 @@ def test_what_is_no_table_fails_without_an_error(learner, source, code):
     """A missing name, other types and objects that raise are the learner's to mend."""
     result = judged(CHECK, learner.evidence(source, "placement_table"))
     assert (result.outcome, result.code) == (Outcome.FAILED, code)
+    assert_brief(result)
 
 
 def test_another_name_is_read_where_the_lab_says_so(learner):
@@ -156,6 +187,25 @@ def test_another_name_is_read_where_the_lab_says_so(learner):
     evidence = learner.evidence("where_it_runs = {'decode': 'mixed'}", "placement_table", params=params)
     evidence = evidence.model_copy(update={"clean_room": a_clean_room(graph=PLAIN)})
     assert judged(CHECK, evidence, name="where_it_runs").code == "placement.incomplete"
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "score"),
+    [({}, "placement.missing", 0.0), ({"ran": "raised"}, "run.not_reached", 0.0),
+     ({"ran": "raised", "needs_gpu": "a kernel"}, "run.not_reached", None)],
+)  # fmt: skip
+def test_a_table_that_is_missing_is_named_as_the_lab_names_it(changes, code, score):
+    """Where the code stopped before, that is told by the run."""
+    evidence = evidence_with(
+        "placement_table",
+        observations={"status": "missing", "shown": "", "rows": []},
+        discovery=a_discovery(**changes),
+    )
+    result = judged(CHECK, evidence, name="where_it_runs")
+    assert (result.code, result.score) == (code, score)
+    assert_brief(result)
+    if code == "placement.missing":
+        assert result.parts.outcome == "`where_it_runs` is not defined."
 
 
 def test_without_a_graph_nothing_is_decided():

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from checks.training_loop.check import CHECK
 from checks.training_loop.trend import trend_of
 from grader_service.model.verdict import Outcome, Tier
+from tests.builtin_claims.conftest import evidence_with
+from tests.checks.brief import assert_brief
 from tests.checks.judged import judged
+from tests.factories import a_discovery
 
 START = """
 import torch
@@ -107,7 +110,12 @@ BAD = {
     "another type": (START + LOOP + "losses = 'falling'\n", {}, "no_losses"),
     "few": (START + LOOP.replace("24", "4"), {}, "too_few_steps"),
     "NaN": (START + LOOP + "losses[5] = float('nan')\n", {}, "not_finite"),
-    "not falling": (START.replace("lr=0.3", "lr=0.0") + LOOP, {}, "not_falling"),
+    "not falling": (
+        START.replace("lr=0.3", "lr=0.0") + LOOP.replace("batches(24)", "list(batches(1)) * 24"),
+        {},
+        "not_falling",
+    ),
+    "never stepped": (START + LOOP.replace("    optimizer.step()\n", ""), {}, "not_falling"),
     "constant": (START + LOOP + "losses = [0.7] * 40\n", {}, "not_falling"),
     "rising": (START + LOOP + "losses = losses[::-1]\n", {}, "not_falling"),
     "labels not squeezed": (START + LOOP + "labels = batch[0]['label'].long()\n", STRICT, "labels_shape"),
@@ -132,8 +140,9 @@ def test_loops_that_learn_pass_as_claims(evidence, name):
     """Losses are found under the usual names and in the usual types; the result says that they are claims."""
     result = judged(CHECK, evidence[name])
     assert (result.code, result.tier) == ("training.ok", Tier.CLAIMS), result.feedback
-    assert "tier D" in result.feedback
+    assert "This is what your own code says." in result.feedback
     assert "the grader's random images worked" in result.feedback
+    assert_brief(result)
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -142,29 +151,124 @@ def test_broken_loops_fail_by_name(evidence, name):
     _, params, reason = BAD[name]
     result = judged(CHECK, evidence[name], **params)
     assert (result.outcome, result.code) == (Outcome.FAILED, f"training.{reason}"), result.feedback
+    assert_brief(result)
 
 
 def test_tensors_of_such_names_are_only_told_unless_the_lab_requires_them(evidence):
     """A later cell may have used the name for something else, so the loop is not failed for it."""
     result = judged(CHECK, evidence["labels not squeezed"])
     assert result.outcome is Outcome.PASSED
+    assert [advice.code for advice in result.parts.advice] == ["advice.labels_shape"]
     assert "squeeze(-1)" in result.feedback
+    assert_brief(result)
 
 
 def test_noise_rarely_falls_and_learning_rarely_does_not():
     """The error rates of the trend test, counted on simulated series with a fixed seed."""
     rng = random.Random(11)
-    noise = falling = 0
+    noise = falling = unclear = unseen = 0
     for _ in range(2000):
         length = rng.choice((10, 20, 40, 100, 300))
         scale = rng.uniform(0.02, 0.5)
-        noise += trend_of([0.7 + scale * rng.gauss(0, 1) for _ in range(length)]).falls(0.02, 0.05)
+        found = trend_of([0.7 + scale * rng.gauss(0, 1) for _ in range(length)])
+        noise += found.falls(0.02, 0.05)
+        unclear += not found.falls(0.02, 0.05) and found.is_hidden(0.02)
         end = rng.uniform(0.1, 0.6)
         values = [end + (1 - end) * 2.718 ** (-4 * step / length) + 0.08 * rng.gauss(0, 1) for step in range(length)]
-        falling += trend_of(values).falls(0.02, 0.05)
+        found = trend_of(values)
+        falling += found.falls(0.02, 0.05)
+        unseen += not found.falls(0.02, 0.05) and found.is_hidden(0.02)
     text = " ".join((type(CHECK).__doc__ or "").split())
-    assert f"2,000 series of pure noise {noise / 20:.1f} % pass" in text
-    assert f"2,000 noisy falling ones {(2000 - falling) / 20:.1f} % do not" in text
+    assert "of pure noise (of 3 to 71 % of the losses) " in text
+    assert f"{noise / 20:.1f} % pass as falling and {unclear / 20:.1f} % are too noisy to tell" in text
+    assert f"2,000 noisy falling ones {(2000 - falling) / 20:.1f} % do not pass" in text
+    assert f"and {unseen / 20:.1f} % are too noisy to tell" in text
+
+
+TRAINED = {"name": "model", "type": "Net", "training": True, "device": "cpu", "parameters": 9, "updates": 30,
+           "with_gradient": 4, "optimizer_steps": 10}  # fmt: skip
+
+
+def with_losses(values, changes=None, model=None, **params):
+    """What the check says of these losses beside a model that was trained, and works unless it is said otherwise."""
+    observations = {
+        "losses": {"name": "losses", "count": len(values), "values": list(values)},
+        "model": TRAINED | (model or {}),
+        "step": {"done": True, "outputs": [4, 2], "loss": 0.7, "gradients": True, "batch": 4},
+    }
+    return judged(CHECK, evidence_with("training_loop", observations=observations | (changes or {})), **params)
+
+
+def noisy(first, last, noise, count=12):
+    """Losses from one value to another, with this much noise."""
+    rng = random.Random(3)
+    return [first + (last - first) * at / (count - 1) + noise * rng.gauss(0, 1) for at in range(count)]
+
+
+def test_losses_in_which_noise_could_hide_a_fall_are_not_said_not_to_fall():
+    """A fall by a third under noise of half of the losses: nobody can tell, and nothing is counted."""
+    result = with_losses(noisy(0.9, 0.6, 0.4))
+    assert (result.outcome, result.code, result.score) == (Outcome.INCONCLUSIVE, "training.too_noisy", None)
+    assert "nothing is counted" in result.feedback
+    assert result.parts.numbers["low"] < 0 < result.parts.numbers["high"]
+    assert_brief(result)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (noisy(0.7, 0.7, 0.02, 40), ""),
+        (noisy(0.7, 0.7, 0.3, 400), ""),
+        ([0.7] * 40, "does not fall"),
+        (noisy(0.5, 0.9, 0.02), "does not fall"),
+        (noisy(1.0, 0.99, 0.0001), "% only"),
+    ],
+)
+def test_losses_that_would_show_a_fall_and_do_not_fail(values, said):
+    """Little noise, or many steps, show that there is no fall that training would make."""
+    result = with_losses(values)
+    assert (result.outcome, result.code) == (Outcome.FAILED, "training.not_falling"), result.feedback
+    assert said in result.parts.outcome
+    assert_brief(result)
+
+
+def test_noise_excuses_no_model_that_was_never_updated_or_cannot_learn():
+    """What is certain goes before what is not."""
+    values = noisy(0.9, 0.6, 0.4)
+    result = with_losses(values, model={"updates": 1, "optimizer_steps": 0})
+    assert result.code == "training.not_falling"
+    assert "`model` was never updated" in result.parts.outcome
+    assert "optimizer.step()" in result.parts.next.code
+    broken = {"step": {"done": True, "outputs": [4, 2], "loss": 0.7, "gradients": False, "batch": 4}}
+    assert with_losses(values, broken).code == "training.no_gradients"
+
+
+def test_noise_does_not_matter_where_the_lab_asks_for_no_fall():
+    """Then losses are only counted."""
+    result = with_losses(noisy(0.9, 0.6, 0.4), falling=False)
+    assert (result.outcome, "fall" in result.parts.outcome) == (Outcome.PASSED, False)
+
+
+def test_numbers_that_no_sum_can_hold_are_not_finite():
+    """They would make medians and slopes infinite."""
+    assert with_losses([1.7e308, 1.6e308] * 10).code == "training.not_finite"
+
+
+@pytest.mark.parametrize(("needs_gpu", "score"), [("", 0.0), ("a kernel", None)])
+@pytest.mark.parametrize("losses", [None, {"name": "losses", "count": 4, "values": [2.0, 1.5, 1.2, 1.0]}])
+def test_a_loop_that_stopped_half_way_is_not_too_short(losses, needs_gpu, score):
+    """What stopped it is told by the run."""
+    stopped = a_discovery(ran="raised", needs_gpu=needs_gpu)
+    evidence = evidence_with("training_loop", observations={"losses": losses}, discovery=stopped)
+    result = judged(CHECK, evidence)
+    assert (result.outcome, result.code, result.score) == (Outcome.SKIPPED, "run.not_reached", score)
+
+
+def test_losses_are_asked_for_under_the_name_of_the_lab():
+    """A key of a dict is written as one."""
+    result = judged(CHECK, evidence_with("training_loop", observations={}), losses=("history.loss",))
+    assert "`history.loss`" in result.parts.outcome
+    assert result.parts.next.code == 'history["loss"].append(loss.item())'
 
 
 def test_a_model_with_other_ways_of_output_is_stepped(learner):

@@ -16,7 +16,7 @@ WORD = "<word>"
 _MAKERS = {"passed": 0, "failed": 0, "undecided": 1}
 """Functions of `checks.api` that make results, and the place of the code among their arguments."""
 _FIRST_WORDS = ("word", "check")
-_BY_NAME = ("missing", "without_name")
+_BY_NAME = ("missing",)
 """Helpers that make a code of a name, unless they are given one."""
 
 Found = dict[str, set[str]]
@@ -75,7 +75,7 @@ class Source:
             for word in scope.values(call.args[place]) - {WORD}:
                 for last, outcomes in last_words.items():
                     found[f"{word}.{last}"] |= outcomes
-                for code in _of_name(scope, call, word, place) if name in _BY_NAME else ():
+                for code in _of_name(scope, call, word) if name in _BY_NAME else ():
                     found[code].add("failed")
         return found
 
@@ -234,11 +234,19 @@ class _Scope:
         raise Unknown(f"{name}()")
 
 
-def _of_name(scope: _Scope, call: ast.Call, word: str, place: int) -> set[str]:
+def _of_name(scope: _Scope, call: ast.Call, word: str) -> set[str]:
+    """Codes of a name that is missing, which stands in `absent(discovery, name)` or a field's `Absent(name=…)`."""
     for keyword in call.keywords:
         if keyword.arg == "code":
             return scope.values(keyword.value)
-    return {f"{word}.{name}_missing" for name in scope.values(call.args[place + 1])}
+    match call.args[0]:
+        case ast.Call(func=ast.Name(id="absent"), args=[_, name]):
+            names = scope.values(name)
+        case _:
+            made = [node for node in ast.walk(scope.module.tree) if isinstance(node, ast.Call)]
+            made = [node for node in made if _plain(node.func) == "Absent"]
+            names = set().union(*(scope.values(keyword.value) for node in made for keyword in node.keywords))
+    return {f"{word}.{name}_missing" for name in names}
 
 
 def _bindings(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:

@@ -15,6 +15,7 @@ from checks.probe_files import ProbeFiles
 from checks.probing import read_probe
 from checks.reference import page
 from checks.reflections import feedback
+from checks.stopped import NOT_REACHED
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.evidence import Ending, ProbeSite
 from grader_service.model.measurement import Decision
@@ -35,14 +36,13 @@ GIVEN = {
         "next((rule for rule in looked if rule in broken))": set(BaselineParams.model_fields) - {"min_workers"},
     },
     "reflections": {
-        "lost[0].value": set(),  # asked only where a rehearsal needs a GPU
         "min(codes, key=lambda code: (-codes[code], order.index(code)))": {
             *feedback._CODES.values(),
         },
     },
 }
 """Check → expressions that the source alone does not tell."""
-BY_NAME = {"code or f'{check}.{name}_missing'": set()}
+BY_NAME = {"code or f'{check}.{found.name}_missing'": set()}
 
 
 def with_outcomes(*groups):
@@ -51,9 +51,7 @@ def with_outcomes(*groups):
 
 
 HELPERS = {
-    "no_evidence": (1, with_outcomes(codes.STOPPED)),
-    "missing": (1, with_outcomes(codes.NEEDS_GPU)),
-    "without_name": (0, with_outcomes(codes.NEEDS_GPU)),
+    "missing": (1, {}),
     "no_dali": (0, with_outcomes(codes.NO_DALI)),
     "not_carried": (0, with_outcomes(codes.NOT_CARRIED)),
     "no_such_graph": (0, with_outcomes(codes.NO_SUCH_GRAPH)),
@@ -61,8 +59,6 @@ HELPERS = {
 }
 """Function → place of the first word among its arguments, and what it answers."""
 MAKERS = {
-    "no_evidence": ("stopped.py", ("no_evidence",), codes.STOPPED),
-    "missing": ("stopped.py", ("without_name",), codes.NEEDS_GPU),
     "no_dali": ("not_carried.py", ("no_dali",), codes.NO_DALI),
     "not_carried": ("not_carried.py", ("not_carried",), codes.NOT_CARRIED),
     "no_such_graph": ("probing.py", ("no_such_graph",), codes.NO_SUCH_GRAPH),
@@ -70,7 +66,7 @@ MAKERS = {
     "read_probe": (
         "probing.py",
         ("read_probe", "_without"),
-        {*codes.GRAPH_PROBE, *codes.LEARNER_PROBE} - {*codes.STOPPED, *codes.NO_DALI} | {"timed_out"},
+        {*codes.GRAPH_PROBE, *codes.LEARNER_PROBE} - {*codes.NO_DALI},
     ),
 }
 """Who makes the shared codes: file, functions, and what they make themselves."""
@@ -145,7 +141,7 @@ def answers_of(site):
 @pytest.mark.parametrize("site", ProbeSite)
 def test_a_probe_that_gave_nothing_has_the_codes_of_its_site(site):
     """No more than `checks.codes` names for it, and no fewer."""
-    assert answers_of(site) == set(PROBES[site])
+    assert answers_of(site) == {*PROBES[site], NOT_REACHED}
 
 
 def test_every_code_is_on_the_page():

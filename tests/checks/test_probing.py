@@ -3,10 +3,24 @@
 import pytest
 
 from checks.api import CheckResult
-from checks.probing import read_probe
+from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import Wire
-from grader_service.model.evidence import ProbeRecord, ProbeSite
+from grader_service.model.evidence import PathClaim, ProbeRecord, ProbeSite
 from tests.factories import a_discovery, an_evidence
+
+STOPPED = """Error in GPU operator `nvidia.dali.fn.crop`,
+which was used in the pipeline definition with the following traceback:
+
+  File "submission.py", line 22, in train_pipeline
+    images = fn.crop(images, crop=(5000, 5000))
+
+encountered:
+
+[/opt/dali/dali/operators/generic/slice/out_of_bounds_policy.h:141] Assert on "min_start >= 0" failed: Slice can't be \
+placed out of bounds with current policy. Got: input_shape={64, 64, 3}, slice_shape={5000, 5000}, out of bounds
+
+C++ context: [frame 1]
+"""
 
 
 class Seen(Wire):
@@ -56,6 +70,42 @@ def test_what_is_missing_has_a_reason(record, outcome, code):
     result = read(record)
     assert isinstance(result, CheckResult)
     assert (result.outcome, result.code) == (outcome, code)
+    assert "nothing is counted" in result.feedback
+    assert result.parts.next is not None
+
+
+@pytest.mark.parametrize("status", ["no_graph", "graph_failed", "raised", "unreadable", "timed_out", "pod_ended"])
+def test_what_was_said_at_length_is_cut(status):
+    """No more than 60 words come to the learner, the rest stands in the details."""
+    said = "word " * 400
+    result = read(a_record(site=ProbeSite.LEARNER, status=status, text=said))
+    assert len(result.feedback.split()) <= 60
+    assert result.details["text"] == said
+
+
+def test_a_graph_that_stopped_is_told_with_its_operator_its_reason_and_its_line():
+    """DALI's report is unwrapped: its own file and condition say nothing to a learner."""
+    result = read(a_record(status="graph_failed", text=STOPPED))
+    assert result.parts.seen.startswith("`fn.crop`: Slice can't be placed out of bounds with current policy.")
+    assert (result.parts.next.place.file, result.parts.next.place.line) == ("submission.py", 22)
+
+
+def test_code_that_left_nothing_was_not_looked_at_by_its_own_fault():
+    """No probe is sent there, which is no error of ours."""
+    left = {"loaders": (), "pipelines": (), "dataset_dir": PathClaim(status="missing")}
+    results = [read(discovery=a_discovery(ran="raised", needs_gpu=needs, **left)) for needs in ("", "a kernel")]
+    assert [(one.outcome, one.code, one.score) for one in results] == [
+        ("skipped", "run.not_reached", 0.0),
+        ("skipped", "run.not_reached", None),
+    ]
+
+
+def test_a_pipeline_that_the_lab_names_is_named():
+    """What to write is a line with that name."""
+    result = no_such_graph("look", "train_iter")
+    assert (result.outcome, result.code) == ("unverified", "look.no_such_graph")
+    assert "`train_iter`" in result.parts.outcome
+    assert result.parts.next.code.startswith("train_iter = ")
 
 
 def test_without_a_pipeline_that_is_the_answer():
