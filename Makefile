@@ -75,7 +75,7 @@ pages: setup
 	@$(BIN)/python -m tests.corpus.table > docs/corpus.md
 
 schemas: setup
-	@for name in verdict evidence lab progress; do $(BIN)/grader schema $$name > docs/schema/$$name.json; done
+	@for name in verdict evidence lab preflight progress; do $(BIN)/grader schema $$name > docs/schema/$$name.json; done
 
 clean:
 	rm -rf build .mypy_cache .ruff_cache .pytest_cache

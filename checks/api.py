@@ -110,6 +110,8 @@ class Check(Protocol[ParamsT_contra, ObservationT]):
     # Optional: `second_opinion: ClassVar[str]`, for a chat model that an operator may have asked: what a good answer
     # is, in English. Where it is there, observations that this check passed, or leaves undecided with a code that ends
     # in `.needs_review`, may be sent to that model: they must hold nothing that learners must not read.
+    # Optional: `names(params) -> Mapping[str, str]`: names that a submission must define for this check, and what each
+    # holds, in a few words that follow "It should hold"; for the lab's handout and for preflights.
     params_model: ClassVar[type[BaseModel]]
     observation_model: ClassVar[type[BaseModel]]
 
@@ -135,6 +137,12 @@ def codes_of(check: Check[BaseModel, BaseModel]) -> Mapping[str, str]:
 def question_of(check: Check[BaseModel, BaseModel]) -> str | None:
     """What a good answer is, for a second opinion by a chat model; None where the check wants none."""
     return getattr(check, "second_opinion", None)
+
+
+def names_of(check: Check[BaseModel, BaseModel], params: BaseModel) -> Mapping[str, str]:
+    """Name → what it holds of what a submission must define for a check; empty when it does not say."""
+    say = getattr(check, "names", None)
+    return dict(say(params)) if callable(say) else {}
 
 
 def is_hidden(extra: object) -> bool:

@@ -1,4 +1,4 @@
-"""Finds what a learner may have meant by a name that is missing: a variable of the right kind, or one almost called so."""
+"""Finds what a learner may have meant by a missing name: a variable of the right kind, or one almost called so."""
 
 import difflib
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome
 
 NOT_REACHED = "run.not_reached"
-"""Code of a check that could not look because the run ended before; what ended it stands once, in the verdict's `run`."""
+"""Code of a check that could not look because the run ended before; what ended it stands in the verdict's `run`."""
 
 
 class Absent(Wire):

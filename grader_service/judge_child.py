@@ -15,6 +15,8 @@ import socket
 import struct
 import sys
 import traceback
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from grader_service.errors import GraderError, JudgeFailed
 from grader_service.garbage import look_seldom
 from grader_service.judging import judge_one
 from grader_service.model.evidence import Evidence
-from grader_service.model.lab import LabCheck
+from grader_service.model.lab import LabCheck, LabSpec
 from grader_service.rubric import plain
 from grader_service.run_reporting import report
 
@@ -68,12 +70,29 @@ def _serve(connection: socket.socket, registry: Registry) -> None:
             limited = True
         # From here on it is the checks' own time that passes.
         send(connection, {"loaded": len(checks), "run": report(evidence).model_dump(mode="json")})
-        for check in checks:
+        work: list[Callable[[], dict[str, Any]]] = [partial(_answer, registry, evidence, check) for check in checks]
+        if "preflight" in request:
+            work.append(partial(_preflight, registry, evidence, request["preflight"]))
+        for one in work:
             # Whoever watches the time may be gone by then; the signal's default ends this process whatever it does.
             signal.setitimer(signal.ITIMER_REAL, request["check_timeout_s"] + _GRACE_S)
-            answer = _answer(registry, evidence, check)
+            answer = one()
             signal.setitimer(signal.ITIMER_REAL, 0)
             send(connection, answer)
+
+
+def _preflight(registry: Registry, evidence: Evidence, wanted: dict[str, Any]) -> dict[str, Any]:
+    from grader_service.preflighting import preflight_of  # noqa: PLC0415 - it imports checks, and the walls come first
+
+    try:
+        lab = LabSpec.model_validate(wanted)
+        return preflight_of(evidence, lab, lab.steps, registry).model_dump(mode="json")
+    except GraderError as error:
+        return {"failed": str(error)[:4000]}
+    except MemoryError:
+        return {"failed": "it needed more memory than a judge has"}
+    except Exception as error:  # noqa: BLE001 - what a check wants may be anything
+        return {"failed": f"{type(error).__name__}: {error}"[:4000]}
 
 
 def _answer(registry: Registry, evidence: Evidence, wanted: LabCheck) -> dict[str, Any]:

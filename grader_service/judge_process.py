@@ -26,7 +26,8 @@ from grader_service.judge_child import receive_bytes, send, send_bytes
 from grader_service.judging import Judged, Judgement
 from grader_service.model.base import Wire
 from grader_service.model.evidence import Evidence
-from grader_service.model.lab import LabCheck, LabStep
+from grader_service.model.lab import LabCheck, LabSpec, LabStep
+from grader_service.model.preflight import Preflight
 from grader_service.model.run_report import RunReport
 from grader_service.model.verdict import Outcome
 
@@ -110,9 +111,49 @@ class JudgeProcess:
         except BaseException:
             self.close()  # what it would answer later belongs to nobody
             raise
+        self._renew()
+        return Judgement(run, judged)
+
+    def preflight(self, document: bytes, lab: LabSpec, steps: Sequence[LabStep]) -> Preflight:
+        """As `preflighting.preflight_of`, in another process.
+
+        Args:
+            document: evidence as JSON.
+            lab: that it was run for.
+            steps: of the lab.
+
+        Raises:
+            JudgeFailed: a check failed, or all took too long or too much.
+            EvidenceUnreadable: the JSON is no evidence.
+            InfrastructureError: no process can be started.
+        """
+        self.start()
+        child = self._child
+        assert child is not None  # noqa: S101 - just started
+        limits = {"memory_mib": self._limits.memory_mib, "check_timeout_s": self._limits.check_timeout_s}
+        asked = lab.model_copy(update={"steps": tuple(steps)}).model_dump(mode="json")
+        child.send({"checks": [], "preflight": asked, **limits}, document)
+        try:
+            self._begun(child)
+            found = child.preflight(self._limits.check_timeout_s)
+        except (_Silent, _Failed) as error:
+            self.close()
+            raise JudgeFailed("preflight", "grader-service", str(error)[:_ERROR_BYTES]) from None
+        except BaseException:
+            self.close()
+            raise
+        self._renew()
+        return found
+
+    def _renew(self) -> None:
         if self._child is not None and self._child.jobs >= self._limits.most_jobs:
             self.close()
-        return Judgement(run, judged)
+
+    def _begun(self, child: "_Child") -> RunReport:
+        try:
+            return child.begin(self._limits.start_timeout_s)
+        except _Silent as silence:
+            raise InfrastructureError(f"the checks could not be loaded for judging: {silence}") from None
 
     def _some(
         self, document: bytes, places: Sequence[tuple[LabStep, LabCheck]], registry: Registry, judged: list[Judged]
@@ -129,10 +170,7 @@ class JudgeProcess:
             },
             document,
         )
-        try:
-            run = child.begin(self._limits.start_timeout_s)
-        except _Silent as silence:
-            raise InfrastructureError(f"the checks could not be loaded for judging: {silence}") from None
+        run = self._begun(child)
         for step, check in places:
             loaded = registry.load(check.id)
             version, version_text = loaded.check.version, loaded.version_text
@@ -180,6 +218,7 @@ class _Failure(Wire):
 
 
 _READER: TypeAdapter[_Answer | _Failure] = TypeAdapter(_Answer | _Failure)
+_PREFLIGHT: TypeAdapter[Preflight | _Failure] = TypeAdapter(Preflight | _Failure)
 
 
 class _Failed(Exception):
@@ -280,6 +319,21 @@ class _Child:
             raise _Silent(f"its process said what is no answer: {error}") from None
         if isinstance(said, _Failure):
             raise _Failed(said)
+        return said
+
+    def preflight(self, timeout_s: float) -> Preflight:
+        """What became of the preflight.
+
+        Raises:
+            _Silent: as `receive`, or what came is no answer.
+            _Failed: a check could not answer.
+        """
+        try:
+            said = _PREFLIGHT.validate_json(self.receive(timeout_s))
+        except ValidationError as error:
+            raise _Silent(f"its process said what is no answer: {error}") from None
+        if isinstance(said, _Failure):
+            raise _Failed(said.failed)
         return said
 
     def end(self) -> None:

@@ -14,7 +14,8 @@ _MOST_TRACED = 4000
 _MOST_LINES = 40
 _CELL = re.compile(r"(?:File )?\"?[^\s\"']{0,200}/notebook-cells/cell_0{0,5}(\d{1,6})\.py\"?")
 _OUR_FRAME = re.compile(
-    r"^ {2}File \"[^\"\n]{0,300}/grader_guest/[^\"\n]{0,200}\", line \d{1,7}, in [^\n]{0,200}\n(?: {4}[^\n]{0,500}\n){0,3}",
+    r"^ {2}File \"[^\"\n]{0,300}/grader_guest/[^\"\n]{0,200}\", line \d{1,7}, in [^\n]{0,200}\n"
+    r"(?: {4}[^\n]{0,500}\n){0,3}",
     re.MULTILINE,
 )
 _SYNTAX = frozenset({"SyntaxError", "IndentationError", "TabError"})
@@ -90,7 +91,7 @@ def _of(discovery: Discovery, entry: str, limit_s: float | None) -> RunReport:
         return RunReport(
             state=RunEnding.STALLED,
             code="run.stalled",
-            outcome=f"Your code used no processor and wrote nothing for long{at}, and was ended after {_seconds(took)}.",
+            outcome=f"Your code waited{at} without doing anything, and was ended after {_seconds(took)}.",
             remedy="Look for what it waits for there: input(), a lock, a queue or a worker that never answers.",
             traceback=_traceback(exception),
             **facts,

@@ -73,6 +73,8 @@ class Settings(BaseSettings):
     """Where backups lie, and every verdict before it is sent, as fsspec names it; without it neither is made."""
     gpu: str = "auto"
     """UUID of the GPU or MIG instance of `worker run`, `auto` for the only one of the host, `none` for rehearsals."""
+    preflights_only: bool = False
+    """Whether `worker run` takes preflights and nothing else, as one without a GPU does beside those that have one."""
     sandbox: Literal["docker", "kubernetes", "process"] = "docker"
     """`docker`, `kubernetes` for a runner in a cluster, or `process` for trusted code."""
     oci_runtime: str = ""

@@ -1,15 +1,16 @@
 """Makes verdicts: from judged checks, from a rejection, and from a failure of ours."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from grader_service import __version__, rubric
 from grader_service.errors import GraderError, SubmissionRejected
 from grader_service.judging import Judgement
 from grader_service.model.base import neutralise
-from grader_service.model.evidence import Evidence
+from grader_service.model.evidence import Evidence, RunRecord
 from grader_service.model.lab import LabSpec, LabStep
+from grader_service.model.preflight import Preflight
 from grader_service.model.quoted import Quoted
 from grader_service.model.run_report import RunEnding, RunReport
 from grader_service.model.submission import Submission
@@ -17,6 +18,7 @@ from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Provenance
 from sandbox.api import SandboxFacts
 
 _PASSED_FEEDBACK = "Every step passed."
+_PREFLIGHT_CODES = {True: "preflight.ready", False: "preflight.missing", None: "preflight.needs_gpu"}
 
 
 def compose(
@@ -51,27 +53,59 @@ def compose(
         run=told,
         checks=checks,
         measurement=evidence.measurement,
-        provenance=Provenance(
-            submission_sha256=submission.sha256,
-            filename=submission.filename,
-            entry_point=run.entry_point,
-            lab_version=lab.version,
-            grader_version=__version__,
-            check_versions={item.check.id: item.version_text for item in judgement.checks},
-            sandbox=run.sandbox,
-            isolated=run.isolated,
-            image=run.image,
-            image_digest=run.image_digest,
-            engine=run.engine,
-            oci_runtime=runtime if isinstance(runtime := run.host.get("oci_runtime"), str) else None,
-            host=rubric.plain(run.host),
-            gpu=rubric.plain(run.gpu),
-            versions=dict(run.versions),
-            seed=run.seed,
-            timings_s=dict(run.timings_s),
-            gpu_held_s=run.gpu_held_s,
-            reused_from=run.reused_from,
+        provenance=_provenance(
+            submission, lab, run, check_versions={item.check.id: item.version_text for item in judgement.checks}
         ),
+    )
+
+
+def _provenance(
+    submission: Submission, lab: LabSpec, run: RunRecord, check_versions: Mapping[str, str] | None = None
+) -> Provenance:
+    return Provenance(
+        submission_sha256=submission.sha256,
+        filename=submission.filename,
+        entry_point=run.entry_point,
+        lab_version=lab.version,
+        grader_version=__version__,
+        check_versions=check_versions or {},
+        sandbox=run.sandbox,
+        isolated=run.isolated,
+        image=run.image,
+        image_digest=run.image_digest,
+        engine=run.engine,
+        oci_runtime=runtime if isinstance(runtime := run.host.get("oci_runtime"), str) else None,
+        host=rubric.plain(run.host),
+        gpu=rubric.plain(run.gpu),
+        versions=dict(run.versions),
+        seed=run.seed,
+        timings_s=dict(run.timings_s),
+        gpu_held_s=run.gpu_held_s,
+        reused_from=run.reused_from,
+    )
+
+
+def preflighted(
+    submission: Submission, lab: LabSpec, steps: Sequence[LabStep], preflight: Preflight, run: RunRecord
+) -> Verdict:
+    """The answer to who asked for a preflight: no verdict on a submission, and so neither passed nor failed."""
+    return Verdict(
+        verdict_id=uuid.uuid4().hex,
+        submission_id=submission.submission_id,
+        run_id=run.run_id,
+        lab=lab.id,
+        lab_title=lab.title,
+        learner=submission.learner,
+        cohort=submission.cohort,
+        mode=Mode.PREFLIGHT,
+        status=Status.UNVERIFIED,
+        code=_PREFLIGHT_CODES[preflight.ready],
+        feedback=preflight.text,
+        score=None,
+        max_score=sum(check.points for step in steps for check in step.checks),
+        created_at=datetime.now(UTC),
+        preflight=preflight,
+        provenance=_provenance(submission, lab, run),
     )
 
 

@@ -81,7 +81,7 @@ def praise(judged: Sequence[Judged]) -> Feedback:
     return Feedback(
         outcome=f"{wins} situations where DALI wins and {loses} where it loses counted.",
         seen="They are concrete, distinct and on their side.",
-        advice=tuple(_advice(item, Severity.NOTE) for item in weak[:_LISTED_ITEMS]),
+        advice=tuple(on_entry(item, Severity.NOTE) for item in weak[:_LISTED_ITEMS]),
         numbers={"wins": wins, "loses": loses},
     )
 
@@ -100,7 +100,7 @@ def advice(judged: Sequence[Judged], needed: Mapping[Side, int]) -> Feedback:
             text="Write entries like this one, from your own situation:" if weak or short else "",
             code=EXAMPLES[short[0]] if short else "",
         ),
-        advice=tuple(_advice(item, Severity.WARNING) for item in weak[:_LISTED_ITEMS]),
+        advice=tuple(on_entry(item, Severity.WARNING) for item in weak[:_LISTED_ITEMS]),
         numbers={f"{side.value}_lacking": count for side, count in lacking.items()},
     )
 
@@ -112,7 +112,7 @@ def waiting(judged: Sequence[Judged]) -> Feedback:
         outcome="A person will read both lists, because the automatic reading is not certain about them.",
         seen="No points are lost so far.",
         next=NextStep(text="Wait for the result: it comes again once it is decided."),
-        advice=tuple(_advice(item, Severity.NOTE, "perhaps ") for item in doubtful[:_LISTED_ITEMS]),
+        advice=tuple(on_entry(item, Severity.NOTE, "perhaps ") for item in doubtful[:_LISTED_ITEMS]),
     )
 
 
@@ -126,7 +126,8 @@ def _counted(judged: Sequence[Judged], side: Side, needed: int) -> str:
     return f"{side}: {counted(judged, side)} of {given} entries count, {needed} are needed."
 
 
-def _advice(item: Judged, severity: Severity, perhaps: str = "") -> Advice:
+def on_entry(item: Judged, severity: Severity, perhaps: str = "") -> Advice:
+    """Why an entry does not count, or `perhaps` does not."""
     why = _WHY[item.reason].format(twin=item.twin)
     text = f"{item.side}, entry {item.number} ({_quote(item.text)}): {perhaps}{why}."
     return Advice(code=f"reflections.entry_{item.reason.value}", severity=severity, text=text)

@@ -54,7 +54,7 @@ _UNCERTAIN = {
     ),
     "small_area": (
         "small_area",
-        "They show much less of each file than a standard random crop does, or seldom its lower end: that is less work.",
+        "They show much less of each file than a standard random crop, or seldom its lower end: that is less work.",
         "Let `build_dali_iterator` crop as torchvision's RandomResizedCrop does, or resize whole images.",
     ),
 }
@@ -209,9 +209,9 @@ def _doubtful(measurement: Measurement, content: ContentProof) -> CheckResult:
     details = {"content": content.model_dump(mode="json")}
     looked = f"The grader looked at {content.delivered} images that `build_dali_iterator` delivered"
     if problem in _CERTAIN:
-        last, seen = _CERTAIN[problem]
+        word, seen = _CERTAIN[problem]
         feedback = Feedback(outcome=f"{looked}, and they do not count.", seen=seen, next=NextStep(text=_OTHER_IMAGES))
-        return failed(f"ratio.{last}", feedback, tier=Tier(measurement.tier), details=details)
+        return failed(f"ratio.{word}", feedback, tier=Tier(measurement.tier), details=details)
     last, seen, action = _UNCERTAIN.get(problem, _UNKNOWN)
     feedback = Feedback(outcome=f"{looked}, and cannot tell what they are.", seen=seen, next=NextStep(text=action))
     return undecided(Outcome.UNVERIFIED, f"ratio.{last}", feedback, tier=Tier.CLAIMS, details=details)

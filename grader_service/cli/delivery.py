@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader_service.cli.output import check_targets, console, error_console, tell, write_text
-from grader_service.cli.render import show_verdict
+from grader_service.cli.preflight_text import show_answer
 from grader_service.errors import UsageError
 from grader_service.model.evidence import Evidence
 from grader_service.model.verdict import Verdict
@@ -52,7 +52,7 @@ class Delivery:
         finally:  # whatever our own page may raise
             if self.json_file != "-":
                 printed = error_console() if any(target == "-" for target, _ in texts) else console()
-                show_verdict(printed, verdict, for_staff=self.audience is Audience.STAFF)
+                show_answer(printed, verdict, for_staff=self.audience is Audience.STAFF)
                 if self.report not in {None, "-", *lost}:
                     printed.print(f"Report: {self.report}", markup=False, soft_wrap=True)
             if self.json_file in lost:

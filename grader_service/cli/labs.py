@@ -7,6 +7,7 @@ import typer
 from rich.text import Text
 
 from checks.registry import Registry
+from checks.wanted_names import wanted_names
 from grader_service.cli.output import console, table_of
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.labs.catalogue import inspect_file, load_lab, parse_lab
@@ -47,17 +48,17 @@ def show_lab(
     as_toml: Annotated[bool, typer.Option("--toml", help="Print the specification as TOML.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole specification, with defaults.")] = False,
 ) -> None:
-    """Show a lab: what it is about, and its steps with their checks."""
+    """Show a lab: what it is about, the names that a submission must define, and its steps with their checks."""
     if as_toml and as_json:
         raise UsageError("--toml and --json exclude each other")
-    text = installed().text(lab_id)
-    lab = parse_lab(text, f"lab {lab_id}", Registry())
+    text, registry = installed().text(lab_id), Registry()
+    lab = parse_lab(text, f"lab {lab_id}", registry)
     if as_json:
         typer.echo(lab.model_dump_json(indent=2))
     elif as_toml:
         typer.echo(text.content.decode() if text.form is Form.TOML else lab_as_toml(lab), nl=False)
     else:
-        _show(lab, text.origin)
+        _show(lab, text.origin, registry)
 
 
 @app.command("validate")
@@ -89,13 +90,20 @@ def _summary(lab: LabSpec) -> str:
     return f"lab {lab.id} {lab.version} is valid: {len(lab.steps)} steps, {checks} checks"
 
 
-def _show(lab: LabSpec, origin: str) -> None:
+def _show(lab: LabSpec, origin: str, registry: Registry) -> None:
     needs = f", needs grader {lab.grader}" if lab.grader else ""
     console().print(Text(lab.title, style="bold"))
     console().print(Text(f"{lab.id} {lab.version}, from {origin}, image {lab.image}{needs}"))
     for text in (lab.summary, lab.handout):
         if text:
             console().print(Text(f"\n{text.strip()}"))
+    names = table_of("name", "holds", "step")
+    for wanted in wanted_names(lab.steps, registry):
+        steps = ", ".join(wanted.steps)
+        names.add_row(Text(wanted.name), Text(wanted.holds), f"{steps} (optional)" if wanted.optional else steps)
+    if names.row_count:
+        console().print(Text("\nWhat a submission must leave behind when it ends:\n"))
+        console().print(names)
     table = table_of("step", "check", "points", "learners read", "parameters", overflow="ellipsis")
     for step in lab.steps:
         for check in step.checks:

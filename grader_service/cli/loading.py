@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 _WHERE = {
     "grade": "grade:grade",
+    "preflight": "preflight:preflight",
     "verify": "verify:verify",
     "export": "export:export",
     "doctor": "doctor:doctor",

@@ -14,7 +14,7 @@ from rich.text import Text
 from grader_service.cli.arguments import ANY_ID, operator
 from grader_service.cli.database import service_store
 from grader_service.cli.output import console, table_of, when
-from grader_service.cli.render import show_verdict
+from grader_service.cli.preflight_text import show_answer
 from grader_service.errors import UsageError
 from grader_service.model.verdict import Verdict
 from grader_service.settings import Settings
@@ -58,7 +58,7 @@ def status(
         detail = f"  {json.dumps(event['detail'], default=str)[:200]}" if event["detail"] else ""
         console().print(Text(f"{when(event['at'])}  {event['kind']:<14} {event['actor']}{detail}", style="dim"))
     if found.verdict is not None:
-        show_verdict(console(), Verdict.model_validate_json(found.verdict), for_staff=True)
+        show_answer(console(), Verdict.model_validate_json(found.verdict), for_staff=True)
 
 
 def _show_run(run: Mapping[str, Any], ahead: int | None) -> None:

@@ -33,7 +33,7 @@ def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False)
         for_staff: with codes, tiers and the rates of all arms.
     """
     if verdict.run is not None and verdict.run.state is not RunEnding.COMPLETED:
-        _show_run(console, verdict.run)
+        show_run(console, verdict.run)
     _show_status(console, verdict)
     if not verdict.checks:
         console.print(Text(verdict.feedback))
@@ -48,7 +48,8 @@ def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False)
         console.print(Text(f"\n{verdict.feedback}", style="magenta"))
 
 
-def _show_run(console: Console, run: RunReport) -> None:
+def show_run(console: Console, run: RunReport) -> None:
+    """How a run ended that did not come to its end, where, what to do, and what it printed last."""
     console.print(Text(f"✗ {run.outcome}", style="bold red"))
     for place in filter(None, (run.place, run.cause_place)):
         console.print(_source(place))
@@ -93,10 +94,11 @@ def _show_check(console: Console, check: CheckVerdict, *, for_staff: bool) -> No
     seen = " ".join(filter(None, (told.seen, told.wanted)))
     if seen:
         console.print(Padding(Text(seen, style="dim" if passed else "default"), (0, 0, 0, 2)))
-    _show_next(console, told)
+    show_next(console, told)
 
 
-def _show_next(console: Console, told: Feedback) -> None:
+def show_next(console: Console, told: Feedback) -> None:
+    """What to do, with the line that it is about, and the advice beside it."""
     if told.next is not None:
         if told.next.place is not None:
             console.print(_source(told.next.place))

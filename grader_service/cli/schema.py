@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec
+from grader_service.model.preflight import Preflight
 from grader_service.model.progress import ProgressEvent
 from grader_service.model.verdict import Verdict
 
@@ -20,6 +21,7 @@ class Document(StrEnum):
     EVIDENCE = "evidence"
     LAB = "lab"
     PROGRESS = "progress"
+    PREFLIGHT = "preflight"
 
 
 MODELS: dict[Document, type[BaseModel]] = {
@@ -27,6 +29,7 @@ MODELS: dict[Document, type[BaseModel]] = {
     Document.EVIDENCE: Evidence,
     Document.LAB: LabSpec,
     Document.PROGRESS: ProgressEvent,
+    Document.PREFLIGHT: Preflight,
 }
 
 

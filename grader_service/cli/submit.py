@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from grader_service.cli import preflight_text
 from grader_service.cli.arguments import fresh_id, operator, step_ids
 from grader_service.cli.delivery import Delivery
 from grader_service.cli.grade import EXIT_CODES
@@ -39,10 +40,14 @@ def submit(  # noqa: PLR0917 - one parameter per option
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE|-", help="With --wait: write the verdict as JSON.")
     ] = None,
+    *,
+    preflight: Annotated[
+        bool, typer.Option("--preflight", help="Have it looked at only, as `grader preflight`.")
+    ] = False,
 ) -> None:
     """Post one submission to the service, and print its id, or with --wait its verdict.
 
-    Exit codes with --wait: as `grader grade`; 3 also when no verdict came in time.
+    Exit codes with --wait: as `grader grade` or `grader preflight`; 3 also when no verdict came in time.
     """
     from grader_service.client import Client, MessageRejected, TryLater  # noqa: PLC0415 - other commands need no Redis
 
@@ -63,6 +68,7 @@ def submit(  # noqa: PLR0917 - one parameter per option
             steps=step_ids(steps),
             queue=queue.value,
             progress_to=told,
+            mode="preflight" if preflight else "grade",
         )
         if wait_s <= 0:
             console().print(posted, markup=False, soft_wrap=True)
@@ -76,7 +82,9 @@ def submit(  # noqa: PLR0917 - one parameter per option
         except (MessageRejected, TryLater) as refusal:
             verdict = refusal.verdict
     whole = delivery.deliver(verdict, json.dumps(verdict.document, indent=2, ensure_ascii=False) + "\n")
-    raise typer.Exit(EXIT_CODES[verdict.status] if whole else InfrastructureError.exit_code)
+    found = verdict.preflight
+    code = EXIT_CODES[verdict.status] if found is None else preflight_text.EXIT_CODES[found.ready]
+    raise typer.Exit(code if whole else InfrastructureError.exit_code)
 
 
 def _progress_to(name: str) -> ReplyTo | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import ValidationError
 from redis.exceptions import AuthenticationError, ConnectionError, RedisError, TimeoutError  # noqa: A004
@@ -94,6 +94,7 @@ class Client:
         submitted_at: datetime | None = None,
         reply_to: ReplyTo | None = None,
         progress_to: ReplyTo | None = None,
+        mode: Literal["grade", "preflight"] = "grade",
     ) -> str:
         """Posts one submission and returns its id. Posting the same again is safe: it is graded once.
 
@@ -109,6 +110,7 @@ class Client:
             submitted_at: when it was handed in, with a time zone.
             reply_to: queue and task to which the verdict is sent as well; the queue is in the results' Redis.
             progress_to: queue and task to which it is sent how far the grading is; the queue is there, too.
+            mode: `preflight` has it looked at only, for an answer with `preflight` and no score.
 
         Raises:
             InvalidRequest: nothing was posted; the text names each problem.
@@ -128,6 +130,7 @@ class Client:
             "reply_to": reply_to.model_dump() if reply_to else None,
             "progress_to": progress_to.model_dump() if progress_to else None,
             "steps": list(steps),
+            "mode": mode if mode != "grade" else None,
         }
         message = {field: value for field, value in message.items() if value is not None}
         try:

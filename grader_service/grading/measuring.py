@@ -10,13 +10,15 @@ from grader_service.grading.graph_timing import not_timed, time_graph
 from grader_service.grading.host_effect import Job, measure_host, needs_host_effect, with_host
 from grader_service.grading.lookout import lookout
 from grader_service.grading.session import Session
-from grader_service.held_out.plan import plan_shard
+from grader_service.held_out.plan import ShardPlan, plan_shard
 from grader_service.held_out.shards import begin_shard
 from grader_service.model.evidence import CleanRoom
 from grader_service.model.measurement import Measurement
 from sandbox.api import Pod
 
 LEAST_IMAGES = 128
+_TRIED_IMAGES = 32
+"""Enough for a first batch: a reader begins anew where a batch is larger."""
 
 
 def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
@@ -29,19 +31,10 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
     room = crew.clean_room
     if room is None:
         return None, None
-    clock.start("held_out", "making held-out images")
-    sizes = session.inventory.sizes if session.inventory else ()
     distinct = session.inventory.distinct if session.inventory else 0
-    shard = plan_shard(session.seed, sizes, min(max(distinct, LEAST_IMAGES), crew.lab.measurement.images))
-    with begin_shard(shard, crew.space.shards_dir) as pending:
-        session.versions.update(clean_room.await_ready(room))  # imports meanwhile, if it has not done so already
-        if crew.gpu is not None:
-            clean_room.require_gpu(room, crew.gpu)
-        files = [f"{crew.space.paths.shards}/{name}" for name in pending.names()]
-
-    clock.start("clean_room", "rebuilding the DALI graph in the clean room")
+    shard, files = _held_out(session, room, min(max(distinct, LEAST_IMAGES), crew.lab.measurement.images))
     measures = crew.reference is not None
-    carried = clean_room.carry(room, session.found, files, len(crew.cpus), crew.device, experiments=measures)
+    carried = _carried(session, room, files, experiments=measures)
     if isinstance(carried, CleanRoom):
         with crew.space.quiet():
             return _by_content(session, room, carried, files)
@@ -61,6 +54,34 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
         job = Job(files, carried.plan, carried.batch_size, len(crew.cpus), crew.device)
         measurement = _allowing_for_host(session, room, timed.measurement, job, timed.baselines.timed)
     return carried.facts, measurement.model_copy(update={"graph": proof})
+
+
+def try_graph(session: Session) -> CleanRoom | None:
+    """What becomes of the graph, and its first batch: nothing is timed, and no code of the learner's is asked."""
+    room = session.crew.clean_room
+    if room is None:
+        return None
+    _, files = _held_out(session, room, _TRIED_IMAGES)
+    carried = _carried(session, room, files, experiments=False)
+    return carried if isinstance(carried, CleanRoom) else carried.facts
+
+
+def _held_out(session: Session, room: Pod, images: int) -> tuple[ShardPlan, list[str]]:
+    """So many images, in sizes as the learner's have, made while the clean room gets ready; their paths in pods."""
+    crew = session.crew
+    session.clock.start("held_out", "making held-out images")
+    shard = plan_shard(session.seed, session.inventory.sizes if session.inventory else (), images)
+    with begin_shard(shard, crew.space.shards_dir) as pending:
+        session.versions.update(clean_room.await_ready(room))  # imports meanwhile, if it has not done so already
+        if crew.gpu is not None:
+            clean_room.require_gpu(room, crew.gpu)
+        return shard, [f"{crew.space.paths.shards}/{name}" for name in pending.names()]
+
+
+def _carried(session: Session, room: Pod, files: Sequence[str], *, experiments: bool) -> clean_room.Carried | CleanRoom:
+    crew = session.crew
+    session.clock.start("clean_room", "rebuilding the DALI graph in the clean room")
+    return clean_room.carry(room, session.found, files, len(crew.cpus), crew.device, experiments=experiments)
 
 
 def _allowing_for_host(

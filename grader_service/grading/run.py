@@ -15,7 +15,7 @@ from grader_service.grading.crew import Crew, Device, end_all, space_limits
 from grader_service.grading.dialogue import Stopped
 from grader_service.grading.kept_references import KeptReferences
 from grader_service.grading.learner import Found
-from grader_service.grading.measuring import measure
+from grader_service.grading.measuring import measure, try_graph
 from grader_service.grading.probing import Prober
 from grader_service.grading.progress import Progress
 from grader_service.grading.scrubbing import Scrubber
@@ -69,6 +69,7 @@ def execute(
     submitter: str | None = None,
     references: KeptReferences | None = None,
     afterwards: ExitStack | None = None,
+    preflight: bool = False,
 ) -> RunOutcome:
     """Runs a submission and collects the evidence that its checks need.
 
@@ -88,6 +89,7 @@ def execute(
         references: rates of our reference that were taken between runs; None to measure it in every run.
         afterwards: whoever waits for the outcome closes it once that is out of his hands, and only then are folders and
             scratch volumes removed; the pods have ended by then. None, or a run that fails: all is removed at once.
+        preflight: the run only looks: the graph is tried on few images, and nothing is measured, whatever the needs.
 
     Raises:
         SubmissionRejected: the artifact is unusable; no learner code ran.
@@ -145,7 +147,7 @@ def execute(
                 versions=versions,
                 references=references,
             )
-            room, measurement = measure(session)
+            room, measurement = (try_graph(session), None) if preflight else measure(session)
             seen = {"discovery": found.discovery, "scan": inventory, "clean_room": room, "measurement": measurement}
             if prober.wants_graphs:
                 clock.start("graph_probes", "running your DALI graphs on the grader's images")

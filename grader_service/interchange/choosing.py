@@ -19,6 +19,9 @@ def held_back(found: Found, *, allow_rehearsal: bool, max_score: float | None) -
         max_score: what the whole lab is worth; a verdict on fewer of its steps would look like all of it.
     """
     verdict = found.verdict
+    if verdict.mode is Mode.PREFLIGHT:
+        problem = "a preflight is no grade: nothing was measured or judged. Have the submission graded."
+        return Refused(found.source, problem, held_back=True)
     if verdict.mode is Mode.REHEARSAL and not allow_rehearsal:
         problem = "a rehearsal is no grade. Grade it on a GPU, or give --allow-rehearsal to export it as it is."
         return Refused(found.source, problem, held_back=True)

@@ -189,6 +189,8 @@ class Discovery(Wire):
     versions: Annotated[Mapping[Word, ShortText], Few] = Field(default_factory=dict)
     notes: Annotated[tuple[ShortText, ...], Field(max_length=64, fail_fast=True)] = ()
     names: Annotated[tuple[NameFacts, ...], Field(max_length=64, fail_fast=True)] = ()
+    defined: Annotated[tuple[ShortText, ...], Field(max_length=256, fail_fast=True)] = ()
+    """Names at the top level of the learner's code, whatever they hold; newest first."""
 
     @property
     def left_nothing(self) -> bool:

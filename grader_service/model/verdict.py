@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, Field
 from grader_service.model.base import Code, Frozen, Identifier, LongText, Sha256, ShortText
 from grader_service.model.feedback import MAX_SENTENCE, Feedback
 from grader_service.model.measurement import Measurement
+from grader_service.model.preflight import Preflight
 from grader_service.model.run_report import RunReport
 
 VERDICT_SCHEMA = "grader.verdict/v1"
@@ -58,6 +59,8 @@ class Mode(StrEnum):
 
     OFFICIAL = "official"
     REHEARSAL = "rehearsal"
+    PREFLIGHT = "preflight"
+    """Only looked at: no check judged it, the status is `unverified`, and `preflight` has what was found."""
 
 
 class CheckReview(Frozen):
@@ -179,8 +182,10 @@ class Verdict(Frozen):
     created_at: datetime
     steps: tuple[StepVerdict, ...] = ()
     run: RunReport | None = None
-    """What happened while the code ran; null where nothing was run."""
+    """What happened while the code ran; null where nothing was run, and in a preflight, which says it itself."""
     checks: tuple[CheckVerdict, ...] = ()
     measurement: Measurement | None = None
+    preflight: Preflight | None = None
+    """In a verdict of mode `preflight`, which has no score: what is there and what is missing."""
     provenance: Provenance
     signature: Signature | None = None

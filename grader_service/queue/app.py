@@ -7,8 +7,10 @@ from celery import Celery
 from grader_service.queue.address import redis_url, result_url
 from grader_service.settings import Settings
 
-RUN_QUEUES = ("grader.run.live", "grader.run.regrade")
-JUDGE_QUEUES = ("grader.judge.live", "grader.judge.regrade")
+RUN_QUEUES = ("grader.run.preflight", "grader.run.live", "grader.run.regrade")
+PREFLIGHT_QUEUES = RUN_QUEUES[:1]
+"""Of a runner that takes nothing else."""
+JUDGE_QUEUES = ("grader.judge.preflight", "grader.judge.live", "grader.judge.regrade")
 _VISIBILITY_S = 600
 _SILENT_S = 10
 """A broker that has not answered for so long is behind a dead connection; a new one is made."""

@@ -10,16 +10,13 @@ from redis.exceptions import RedisError
 from grader_service.queue.tasks import JUDGE_TASK, RUN_TASK
 from grader_service.store.leases import Stage
 from grader_service.store.sweep import Hint
+from grader_service.store.tables import PRIORITY
 
 log = structlog.get_logger(__name__)
 _TASKS = {"run": RUN_TASK, "judge": JUDGE_TASK}
 _PLENTY = 64
-_KINDS: tuple[tuple[Stage, str], ...] = (
-    ("run", "live"),
-    ("run", "regrade"),
-    ("judge", "live"),
-    ("judge", "regrade"),
-)
+_STAGES: tuple[Stage, ...] = ("run", "judge")
+_KINDS = tuple((stage, purpose) for stage in _STAGES for purpose in PRIORITY)
 
 
 def announce(app: Celery, hint: Hint) -> bool:

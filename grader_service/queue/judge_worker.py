@@ -31,7 +31,7 @@ from grader_service.queue.redis_check import fullness, require_answer, require_s
 from grader_service.queue.tasks import register_judge
 from grader_service.service import collecting, pulse
 from grader_service.service.collecting import Collector
-from grader_service.service.intake import IntakeDesk, receive_all, refuse_unreadable
+from grader_service.service.intake import IntakeDesk, purpose_of, receive_all, refuse_unreadable
 from grader_service.service.judge import JudgeDesk, judge_next
 from grader_service.service.readiness import (
     BROKER,
@@ -217,7 +217,10 @@ class Intake:
     def _handle(self, envelopes: Sequence[Envelope], purpose: Purpose) -> list[bool]:
         messages = [(envelope.submission, envelope.task_id) for envelope in envelopes]
         kinds = [taken.kind for taken in receive_all(self._desk, messages, purpose)]
-        if "accepted" in kinds and not plenty(self._app, "run", purpose):
+        accepted = {
+            purpose_of(body, purpose) for (body, _), kind in zip(messages, kinds, strict=True) if kind == "accepted"
+        }
+        if not all(plenty(self._app, "run", of) for of in accepted):
             announce_waiting(self._store, self._app, limit=len(envelopes))
         if {"repeated", "refused"} & set(kinds):
             self._sending.nudge()  # an answer is due at once

@@ -19,7 +19,8 @@ from grader_service.gpu.monitor import GpuMonitor
 from grader_service.gpu.nvml import NvmlGpu
 from grader_service.gpu.steward import Steward
 from grader_service.host import Gpu
-from grader_service.queue.app import RUN_QUEUES, make_app
+from grader_service.labs.specs import lab_ids
+from grader_service.queue.app import PREFLIGHT_QUEUES, RUN_QUEUES, make_app
 from grader_service.queue.chores import announce_waiting, common_chores
 from grader_service.queue.hands import Hands
 from grader_service.queue.hearing import Hearing
@@ -62,7 +63,10 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
             log.warning("cpus_shared", device=device, neighbour=neighbour.device, cpus=list(neighbour.cpus))
         store = wiring.ready_store(settings)
         labs_left = wiring.labs_left_to_others(gpu)
-        identity = workers.Identity(workers.RUN, socket.gethostname(), device, tuple(labs_left))
+        queues = PREFLIGHT_QUEUES if settings.preflights_only else RUN_QUEUES
+        # Nor does a run that failed elsewhere wait for this worker, which would not take it.
+        labs_passed_on = tuple(lab_ids()) if settings.preflights_only else tuple(labs_left)
+        identity = workers.Identity(workers.RUN, socket.gethostname(), device, labs_passed_on)
         # Until its first look: one that fails at its start, again and again, is missed.
         workers.say(store, identity, ("it has not come up yet; where it does not, its log says why",))
         redis = wiring.open_redis(settings)
@@ -79,9 +83,9 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         register_run(app, child)
         signals.worker_process_init.connect(child.begin, weak=False)
         hands = Hands(1)
-        hearing = Hearing(lambda: lying(app, RUN_QUEUES), hands, settings.lease_s)
+        hearing = Hearing(lambda: lying(app, queues), hands, settings.lease_s)
         gate = DeviceGate(store, device, socket.gethostname(), gpu.model if gpu else "CPU", None)
-        attention = Attention(gate, RUN_QUEUES, word)
+        attention = Attention(gate, queues, word)
         outdated = threading.Event()
 
         def end() -> None:
@@ -120,7 +124,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         readiness.look()
         # The children open connections of their own; none may be inherited.
         store.close()
-        status = serve(app, RUN_QUEUES, name=f"run-{device.replace(':', '-')}", hands=hands, companions=[sweeper])
+        status = serve(app, queues, name=f"run-{device.replace(':', '-')}", hands=hands, companions=[sweeper])
         with contextlib.suppress(SandboxUnavailable):  # then the next worker's sweep does it
             sandbox.sweep()  # what the children had prepared
         if hearing.lost or outdated.is_set():

@@ -13,10 +13,11 @@ from grader_service.errors import ConfigurationError, SubmissionRejected, UsageE
 from grader_service.judging import needs_of
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.base import neutralise
-from grader_service.model.evidence import RunPlan
+from grader_service.model.evidence import Need, RunPlan
 from grader_service.model.lab import LabSpec, threshold_of
 from grader_service.model.probe import ProbeTask
 from grader_service.model.submission import Submission
+from grader_service.preflighting import preflight_needs
 from grader_service.probe_plan import wanted_probes
 from grader_service.service.message import (
     ArtifactMessage,
@@ -35,7 +36,7 @@ from grader_service.store.engine import Store
 from grader_service.store.events import REFUSED, record
 from grader_service.store.outbox import enqueue
 from grader_service.store.submissions import ProgressTo
-from grader_service.store.tables import Purpose
+from grader_service.store.tables import PREFLIGHT, Purpose
 
 ChosenT = TypeVar("ChosenT")
 OtherT = TypeVar("OtherT")
@@ -121,7 +122,7 @@ class _Read:
 
     message: SubmissionMessage
     task_id: str | None
-    needs: frozenset[str]
+    needs: frozenset[Need]
     probes: tuple[ProbeTask, ...]
     data: bytes | None
     """The artifact, where it came in the message."""
@@ -129,7 +130,8 @@ class _Read:
 
     @property
     def wanted(self) -> Wanted:
-        content = Content.made_of(self.message.lab, self.message.steps, self.sha256)
+        preflight = self.message.mode == PREFLIGHT
+        content = Content.made_of(self.message.lab, self.message.steps, self.sha256, preflight=preflight)
         return Wanted(self.message.submission_id, content, self.message.learner)
 
 
@@ -138,9 +140,14 @@ def _read(desk: IntakeDesk, body: object, task_id: str | None) -> _Read | Refuse
     try:
         message = parse_message(body)
         steps = desk.lab(message.lab).selected(message.steps)
-        probes = tuple(wanted_probes(steps, desk.registry, desk.probes))
+        probes: tuple[ProbeTask, ...] = ()
+        if message.mode == PREFLIGHT:
+            needs = preflight_needs(steps, desk.registry)
+        else:
+            needs = needs_of(steps, desk.registry)
+            probes = tuple(wanted_probes(steps, desk.registry, desk.probes))
         data, digest = _inline(message.artifact)
-        return _Read(message, task_id, frozenset(needs_of(steps, desk.registry)), probes, data, digest)
+        return _Read(message, task_id, needs, probes, data, digest)
     except ConfigurationError:
         raise  # a broken lab of ours is no fault of the message: it stays on the queue
     except (Malformed, UsageError) as error:
@@ -215,7 +222,13 @@ def _arrival(desk: IntakeDesk, read: _Read, purpose: Purpose) -> Arrival | Refus
     )
     reply, progress = message.reply_to, message.progress_to
     waiter = Waiter(read.task_id, reply.queue if reply else None, reply.task if reply else None)
-    return Arrival(submission, plan, purpose, waiter, ProgressTo(progress.queue, progress.task) if progress else None)
+    told = ProgressTo(progress.queue, progress.task) if progress else None
+    return Arrival(submission, plan, PREFLIGHT if message.mode == PREFLIGHT else purpose, waiter, told)
+
+
+def purpose_of(body: object, queue: Purpose) -> Purpose:
+    """What a message that was accepted is a run for, by its mode and the queue on which it came."""
+    return PREFLIGHT if isinstance(body, Mapping) and body.get("mode") == PREFLIGHT else queue
 
 
 def _accepted(desk: IntakeDesk, arrivals: Sequence[Arrival]) -> list[Accepted | Repeated | Refused]:

@@ -11,18 +11,19 @@ from grader_service.labs.catalogue import load_lab
 from grader_service.model.evidence import RunPlan
 from grader_service.model.lab import LabRef, LabSpec
 from grader_service.model.review import Reviews
-from grader_service.model.verdict import Verdict
+from grader_service.model.verdict import Mode, Verdict
 from grader_service.regrade.kept_labs import kept_lab
 from grader_service.service.keeper import Keeper
 from grader_service.service.patience import patiently
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.second_opinions import SecondOpinions
-from grader_service.service.verdict_making import cancelled, verdict_on
+from grader_service.service.verdict_making import cancelled, preflight_on, verdict_on
 from grader_service.signing import Signer, SignerAway
 from grader_service.store import leases, results, review_cases
 from grader_service.store.engine import Store, StoreUnavailable
 from grader_service.store.leases import Claim
 from grader_service.store.submissions import load_submission
+from grader_service.store.tables import PREFLIGHT
 
 log = structlog.get_logger(__name__)
 
@@ -91,11 +92,15 @@ def judge_next(desk: JudgeDesk) -> Verdict | None:
 
 def _verdict(desk: JudgeDesk, claim: Claim, reviews: Reviews) -> Verdict:
     submission = load_submission(desk.store, claim.submission_id)
+    preflight = claim.purpose == PREFLIGHT
     if claim.cancelled is not None:
-        return cancelled(submission, claim.run_id, claim.cancelled)
+        mode = Mode.PREFLIGHT if preflight else Mode.OFFICIAL
+        return cancelled(submission, claim.run_id, claim.cancelled, mode)
     kept = RunPlan.model_validate(claim.plan).lab if claim.item_id is not None else None
     lab, stored = lab_of(desk, submission.lab, kept), evidence_of(desk, claim.run_id)
     run, document, judging = claim.run_id, stored.document, desk.judging
+    if preflight:
+        return preflight_on(submission, lab, run, stored.kind, document, desk.registry, judging)
     return verdict_on(
         submission, lab, run, stored.kind, document, desk.registry, judging, reviews, opinions=desk.opinions
     )

@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -86,6 +86,8 @@ class SubmissionMessage(Wire):
     progress_to: ReplyTo | None = None
     """Where `ProgressEvent`s are sent while the submission is graded."""
     steps: Annotated[tuple[Identifier, ...], Field(max_length=64)] = ()
+    mode: Literal["grade", "preflight"] = "grade"
+    """`preflight`: only looked at; the answer has `preflight` and no score, and nothing is recorded as a grade."""
 
 
 class Malformed(ValueError):

@@ -12,6 +12,7 @@ from grader_service.errors import InfrastructureError
 from grader_service.service.event_figures import EventFigures
 from grader_service.store import backups, dead_letters, devices, operations, outbox, regrades, reviews, workers
 from grader_service.store.engine import Store
+from grader_service.store.tables import PRIORITY
 
 
 class StoreCollector(Collector):
@@ -46,7 +47,7 @@ class StoreCollector(Collector):
         oldest = GaugeMetricFamily(
             "grader_oldest_waiting_seconds", "Age of the oldest waiting run.", labels=["purpose"]
         )
-        for purpose in ("live", "regrade"):
+        for purpose in PRIORITY:
             oldest.add_metric([purpose], queue.oldest_s.get(purpose, 0.0))
         undelivered = GaugeMetricFamily("grader_answers_undelivered", "Answers that their Redis has not taken yet.")
         undelivered.add_metric([], queue.undelivered)

@@ -36,6 +36,7 @@ from grader_service.store.attempts import attempt_number
 from grader_service.store.engine import Store, StoreUnavailable
 from grader_service.store.leases import Claim
 from grader_service.store.submissions import load_submission
+from grader_service.store.tables import PREFLIGHT
 from grader_service.store.twins import measured_twins
 from sandbox.abortable import Abortable
 from sandbox.api import SandboxRunner
@@ -80,6 +81,10 @@ class RunnerDesk:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     without_labs: tuple[str, ...] = ()
     """Labs whose runs this device is not fit for."""
+    preflights_only: bool = False
+    """Whether all other runs are left to others."""
+    unprepared: SandboxRunner | None = None
+    """Where preflights run beside a GPU, whose prepared runs have pods of another kind; None for the same sandbox."""
     reuse_days: float = 0.0
     """How old a measured run of the same bytes may be whose findings are taken; 0 has every submission run."""
     references: KeptReferences | None = None
@@ -102,10 +107,17 @@ def run_next(desk: RunnerDesk, afterwards: contextlib.ExitStack | None = None) -
     """
     if not desk.host.fit() or not desk.gate.open():
         return RunEnd.CLOSED
-    claim = leases.claim(desk.store, "run", desk.owner, desk.lease_s, without_labs=desk.without_labs)
+    claim = leases.claim(
+        desk.store,
+        "run",
+        desk.owner,
+        desk.lease_s,
+        without_labs=desk.without_labs,
+        preflights_only=desk.preflights_only,
+    )
     if claim is None:
         return RunEnd.NOTHING
-    sandbox = Abortable(desk.sandbox)
+    sandbox = Abortable((desk.unprepared if claim.purpose == PREFLIGHT else None) or desk.sandbox)
     with (
         structlog.contextvars.bound_contextvars(submission_id=claim.submission_id, run_id=claim.run_id),
         Keeper(desk.store, claim, desk.lease_s, on_lost=sandbox.abort, limit_s=desk.limit_s) as keeper,
@@ -165,7 +177,7 @@ def _work(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> _Work:
     lab = read_lab(text, f"lab {submission.lab}")
     sandbox.use_image(lab.image)
     found = None
-    if desk.reuse_days and claim.item_id is None:
+    if desk.reuse_days and claim.item_id is None and claim.purpose != PREFLIGHT:
         twins = measured_twins(desk.store, claim, days=desk.reuse_days)
         found = evidence_of_twin(desk.store, twins, lab, sandbox.facts, desk.device, desk.gpu)
     return _Work(submission, plan, lab, found)
@@ -175,6 +187,8 @@ def _run(
     desk: RunnerDesk, claim: Claim, work: _Work, sandbox: Abortable, afterwards: contextlib.ExitStack | None
 ) -> RunEnd:
     submission, plan, lab = work.submission, work.plan, work.lab
+    preflight = claim.purpose == PREFLIGHT
+    device: Device = "cpu" if preflight else desk.device
     if work.found is not None:
         # No attempt of the learner: nothing was measured, so noise got no new chance.
         document = as_own(work.found, claim.run_id).model_dump_json().encode()
@@ -192,22 +206,23 @@ def _run(
                 lab,
                 plan.needs,
                 sandbox,
-                desk.device,
+                device,
                 desk.progress(claim),
                 run_id=claim.run_id,
-                gpu=desk.gpu,
+                gpu=None if preflight else desk.gpu,
                 threshold=plan.threshold,
                 attempt=plan.attempt,
                 probes=probes,
                 submitter=submission.learner or submission.submission_id,
                 references=desk.references,
                 afterwards=afterwards,
+                preflight=preflight,
             )
         except SubmissionRejected as rejection:
             facts = sandbox.facts
             refusal = Rejection(
                 run_id=claim.run_id,
-                device=desk.device,
+                device=device,
                 sandbox=facts.name,
                 isolated=facts.isolated,
                 code=rejection.code,

@@ -1,5 +1,6 @@
 """From a stored document to a verdict; not signed yet."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -18,6 +19,7 @@ from grader_service.model.rejection import Rejection
 from grader_service.model.review import Reviews
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Verdict
+from grader_service.preflighting import preflight_of
 from grader_service.service.decisions import with_decisions
 from grader_service.service.second_opinions import SecondOpinions
 from grader_service.store.cancelling import CANCELLED
@@ -60,10 +62,8 @@ def verdict_on(
     reviews = Reviews() if reviews is None else reviews
     if kind == "rejection":
         read = _read(Rejection, document, run_id)
-        facts = SandboxFacts(read.sandbox, read.isolated, None, None, None, None)
         mode = Mode.OFFICIAL if read.device == "cuda" else Mode.REHEARSAL
-        reason = SubmissionRejected(read.code, read.feedback)
-        return verdicts.rejected(submission, lab, steps, reason, facts, mode, run_id=run_id)
+        return _rejected(submission, lab, steps, read, mode)
     evidence: Evidence | Quoted
     if judging is None:
         evidence = _read(Evidence, document, run_id)
@@ -81,7 +81,42 @@ def verdict_on(
     return verdicts.compose(submission, lab, steps, final, evidence)
 
 
-def cancelled(submission: Submission, run_id: str, why: str) -> Verdict:
+def preflight_on(
+    submission: Submission,
+    lab: LabSpec,
+    run_id: str,
+    kind: str,
+    document: bytes,
+    registry: Registry,
+    judging: JudgeProcess | None,
+) -> Verdict:
+    """The answer to who asked for a preflight; see `verdict_on` for the arguments.
+
+    Raises:
+        JudgeFailed: a check failed, or took too long.
+        InfrastructureError: the document cannot be read.
+    """
+    steps = lab.selected(submission.steps)
+    if kind == "rejection":
+        return _rejected(submission, lab, steps, _read(Rejection, document, run_id), Mode.PREFLIGHT)
+    if judging is None:
+        evidence = _read(Evidence, document, run_id)
+        return verdicts.preflighted(submission, lab, steps, preflight_of(evidence, lab, steps, registry), evidence.run)
+    run = _read(Quoted, document, run_id).run  # all of it is read where it is looked at
+    try:
+        found = judging.preflight(document, lab, steps)
+    except EvidenceUnreadable as error:
+        raise _unreadable(run_id, error) from error
+    return verdicts.preflighted(submission, lab, steps, found, run)
+
+
+def _rejected(submission: Submission, lab: LabSpec, steps: Sequence[LabStep], read: Rejection, mode: Mode) -> Verdict:
+    facts = SandboxFacts(read.sandbox, read.isolated, None, None, None, None)
+    reason = SubmissionRejected(read.code, read.feedback)
+    return verdicts.rejected(submission, lab, steps, reason, facts, mode, run_id=read.run_id)
+
+
+def cancelled(submission: Submission, run_id: str, why: str, mode: Mode = Mode.OFFICIAL) -> Verdict:
     """The verdict on a run that an operator cancelled: none on what was handed in.
 
     It needs no check, nor the lab, which may be the reason for it: one that is installed no more, or is broken.
@@ -90,6 +125,7 @@ def cancelled(submission: Submission, run_id: str, why: str) -> Verdict:
         submission: whose run it was.
         run_id: of the run.
         why: in the operator's words; may be empty.
+        mode: of the verdict.
     """
     reason = SubmissionRejected(
         CANCELLED,
@@ -100,7 +136,7 @@ def cancelled(submission: Submission, run_id: str, why: str) -> Verdict:
     )
     facts = SandboxFacts("none", isolated=False, image=None, image_digest=None, engine=None, gpu_access=None)
     lab, steps = _asked_for(submission)
-    return verdicts.rejected(submission, lab, steps, reason, facts, Mode.OFFICIAL, run_id=run_id)
+    return verdicts.rejected(submission, lab, steps, reason, facts, mode, run_id=run_id)
 
 
 def _asked_for(submission: Submission) -> tuple[LabSpec | None, tuple[LabStep, ...]]:

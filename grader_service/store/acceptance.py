@@ -17,6 +17,7 @@ from grader_service.store.events import record, record_all
 from grader_service.store.outbox import enqueue
 from grader_service.store.submissions import ProgressTo, hold_submission
 from grader_service.store.tables import (
+    PREFLIGHT,
     PRIORITY,
     Purpose,
     RunRow,
@@ -69,7 +70,8 @@ class Arrival:
     @property
     def wanted(self) -> Wanted:
         """By what it is let in."""
-        return Wanted(self.submission.submission_id, Content.of(self.submission), self.submission.learner)
+        content = Content.of(self.submission, preflight=self.purpose == PREFLIGHT)
+        return Wanted(self.submission.submission_id, content, self.submission.learner)
 
 
 def accept(

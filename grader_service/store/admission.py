@@ -13,7 +13,7 @@ from sqlalchemy import Connection, func, select
 from grader_service.model.submission import Submission
 from grader_service.store.clock import days_ago, db_now
 from grader_service.store.engine import Store
-from grader_service.store.tables import RunRow, RunState, SubmissionRow, written
+from grader_service.store.tables import PREFLIGHT, RunRow, RunState, SubmissionRow, written
 
 
 @dataclass(frozen=True)
@@ -24,21 +24,29 @@ class Content:
     steps: tuple[str, ...]
     """In the order of the alphabet; none means all of the lab's."""
     sha256: str
+    preflight: bool = False
+    """Whether it is only looked at, and not graded."""
 
     @classmethod
-    def made_of(cls, lab: str, steps: Iterable[str], sha256: str) -> Self:
+    def made_of(cls, lab: str, steps: Iterable[str], sha256: str, *, preflight: bool = False) -> Self:
         """Of steps in any order."""
-        return cls(lab, tuple(sorted(steps)), sha256)
+        return cls(lab, tuple(sorted(steps)), sha256, preflight)
 
     @classmethod
-    def of(cls, submission: Submission) -> Self:
+    def of(cls, submission: Submission, *, preflight: bool = False) -> Self:
         """That of a submission."""
-        return cls.made_of(submission.lab, submission.steps, submission.sha256)
+        return cls.made_of(submission.lab, submission.steps, submission.sha256, preflight=preflight)
+
+    @property
+    def mode(self) -> str:
+        """As the message says it."""
+        return PREFLIGHT if self.preflight else "grade"
 
     @property
     def key(self) -> str:
         """Its digest."""
-        return hashlib.sha256(json.dumps([self.lab, list(self.steps), self.sha256]).encode()).hexdigest()
+        parts = [self.lab, list(self.steps), self.sha256, *([PREFLIGHT] if self.preflight else [])]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def differs(self, now: "Content") -> str:
         """In words, what another one has in place of this one's."""
@@ -46,6 +54,7 @@ class Content:
             ("the file's SHA-256 was", self.sha256, now.sha256),
             ("the lab was", self.lab, now.lab),
             ("steps were", ", ".join(self.steps) or "all", ", ".join(now.steps) or "all"),
+            ("the mode was", self.mode, now.mode),
         ]
         return "; ".join(f"{what} {was}, now {given}" for what, was, given in pairs if was != given)
 
@@ -121,11 +130,15 @@ class Door:
 
     def __init__(self, connection: Connection, wanted: Sequence[Wanted], limits: IntakeLimits) -> None:
         self._first = {
-            row.submission_id: Content.made_of(row.lab, row.steps, row.sha256)
+            row.submission_id: Content.made_of(row.lab, row.steps, row.sha256, preflight=row.queue == PREFLIGHT)
             for row in connection.execute(
-                select(SubmissionRow.submission_id, SubmissionRow.lab, SubmissionRow.steps, SubmissionRow.sha256).where(
-                    SubmissionRow.submission_id.in_({one.submission_id for one in wanted})
-                )
+                select(
+                    SubmissionRow.submission_id,
+                    SubmissionRow.lab,
+                    SubmissionRow.steps,
+                    SubmissionRow.sha256,
+                    SubmissionRow.queue,
+                ).where(SubmissionRow.submission_id.in_({one.submission_id for one in wanted}))
             )
         }
         self._limits = limits

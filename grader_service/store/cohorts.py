@@ -14,7 +14,7 @@ from grader_service.model.standing import RunStanding, Standing
 from grader_service.model.verdict import Status
 from grader_service.store.engine import Store
 from grader_service.store.submissions import handed_in_after
-from grader_service.store.tables import EvidenceRow, RunRow, SubmissionRow, VerdictRow, table_of
+from grader_service.store.tables import PREFLIGHT, EvidenceRow, RunRow, SubmissionRow, VerdictRow, table_of
 from grader_service.store.verdict_rows import standing_from
 
 _AT_ONCE = 500
@@ -163,7 +163,7 @@ def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
         (submission.submission_id, selection.submissions),
         (verdict.status, [status.value for status in selection.statuses]),
     ]
-    conditions = [column.in_(values) for column, values in chosen if values]
+    conditions = [submission.queue != PREFLIGHT, *(column.in_(values) for column, values in chosen if values)]
     if selection.received_from is not None:
         conditions.append(submission.received_at >= selection.received_from)
     if selection.received_before is not None:
@@ -175,6 +175,7 @@ def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
             .where(
                 later.learner == submission.learner,
                 later.lab == submission.lab,
+                later.queue != PREFLIGHT,
                 handed_in_after(later, submission),
             )
             .exists()
@@ -224,6 +225,7 @@ def cohorts(store: Store) -> list[CohortSummary]:
                 verdict, (verdict.c.submission_id == submission.c.submission_id) & verdict.c.current, isouter=True
             )
         )
+        .where(submission.c.queue != PREFLIGHT)
         .group_by(submission.c.cohort, submission.c.lab)
         .order_by(newest.desc(), submission.c.lab)
     )

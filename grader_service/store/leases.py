@@ -6,7 +6,18 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Float, Select, bindparam, func, literal_column, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    Integer,
+    Select,
+    bindparam,
+    func,
+    literal_column,
+    select,
+    update,
+)
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from grader_service.model.base import neutralise
@@ -16,7 +27,16 @@ from grader_service.store.clock import db_now
 from grader_service.store.engine import SCHEMA, Store, oldest_version
 from grader_service.store.events import record, record_all
 from grader_service.store.fairness import charge, next_share, stand_behind
-from grader_service.store.tables import RunRow, RunState, SubmissionRow, table_of, written
+from grader_service.store.tables import (
+    PREFLIGHT,
+    PRIORITY,
+    Purpose,
+    RunRow,
+    RunState,
+    SubmissionRow,
+    table_of,
+    written,
+)
 from grader_service.store.workers import tried_here
 
 Stage = Literal["run", "judge"]
@@ -48,12 +68,19 @@ class Claim:
     """The item of a re-grade that the run serves."""
     cancelled: str | None = None
     """Why an operator cancelled it."""
+    purpose: Purpose = "live"
 
 
 def claim(
-    store: Store, stage: Stage, owner: str, lease_s: float, *, without_labs: Collection[str] = ()
+    store: Store,
+    stage: Stage,
+    owner: str,
+    lease_s: float,
+    *,
+    without_labs: Collection[str] = (),
+    preflights_only: bool = False,
 ) -> Claim | None:
-    """Claims the run that should come next: live before regrade, one at a time per learner, fairly within a queue.
+    """Claims the run that should come next: preflights, then live, then regrade, one at a time per learner.
 
     Runs that wait for a runner are taken by the shares of their cohorts and the turns of their learners (`fairness`),
     those that wait for a judge, which is done in a moment, in the order in which they came.
@@ -66,6 +93,7 @@ def claim(
         owner: who claims, for the audit trail; a runner is `host/device/instance`.
         lease_s: how long the claim holds unless it is renewed.
         without_labs: ids of labs whose runs are left to others.
+        preflights_only: whether all but preflights are left to others.
 
     Raises:
         StoreUnavailable: the database failed.
@@ -76,7 +104,8 @@ def claim(
         values |= {"host": devices.host_of(owner), "device": devices.device_of(owner)}
     if choosy:
         values["without_labs"] = tuple(without_labs)
-    claiming = _claiming(stage, sqlite=store.is_sqlite, choosy=choosy)
+    claiming = _claiming(stage, sqlite=store.is_sqlite, choosy=choosy, preflights_only=preflights_only)
+    one_waits = _one_waits(stage, choosy=choosy, preflights_only=preflights_only)
     for _ in range(_LOOKS):
         with store.transaction() as connection:
             if oldest_version(connection) > SCHEMA:
@@ -87,7 +116,7 @@ def claim(
             found = _claim(connection, stage, owner, claiming, values)
             if found is not None or store.is_sqlite:
                 return found
-            if connection.execute(_one_waits(stage, choosy=choosy), values).first() is None:
+            if connection.execute(one_waits, values).first() is None:
                 return None
         # The row is locked and was skipped. Who came for it on its only hint must not leave while it is announced.
         time.sleep(_LOCKED_S)
@@ -102,18 +131,28 @@ def _claim(
         return None
     record_all(connection, f"{stage}_claimed", owner, [(row.submission_id, row.run_id, {"fence": row.fence})])
     return Claim(
-        row.run_id, row.submission_id, stage, row.fence, owner, row.attempts, row.plan, row.item_id, row.cancelled
+        row.run_id,
+        row.submission_id,
+        stage,
+        row.fence,
+        owner,
+        row.attempts,
+        row.plan,
+        row.item_id,
+        row.cancelled,
+        row.purpose,
     )
 
 
 @cache
-def _claiming(stage: Stage, *, sqlite: bool, choosy: bool) -> ReturningUpdate[Any]:
+def _claiming(stage: Stage, *, sqlite: bool, choosy: bool, preflights_only: bool) -> ReturningUpdate[Any]:
     """The statement of a claim; made once, since putting it together takes as long as executing it."""
     run = table_of(RunRow).c
-    next_one = _waiting(stage, choosy=choosy).limit(1)
+    conditions = _claimable(stage, choosy=choosy, preflights_only=preflights_only)
+    next_one = select(run.run_id).where(*conditions).limit(1)
     changes: dict[str, Any] = {}
     if stage == "run":
-        share = next_share(_claimable(stage, choosy=choosy))
+        share = next_share(conditions)
         # Each by itself: so both are known before the index is read, in whose order the run stands.
         for name in ("priority", "cohort"):
             next_one = next_one.where(run[name] == select(share.c[name]).scalar_subquery())
@@ -134,21 +173,27 @@ def _claiming(stage: Stage, *, sqlite: bool, choosy: bool) -> ReturningUpdate[An
             lease_until=db_now() + bindparam("lease_s", type_=Float),
             started_at=db_now(),
         )
-        .returning(run.run_id, run.submission_id, run.fence, run.attempts, run.plan, run.item_id, run.cancelled)
+        .returning(
+            run.run_id,
+            run.submission_id,
+            run.fence,
+            run.attempts,
+            run.plan,
+            run.item_id,
+            run.cancelled,
+            run.purpose,
+        )
     )
 
 
 @cache
-def _one_waits(stage: Stage, *, choosy: bool) -> Select[tuple[str]]:
+def _one_waits(stage: Stage, *, choosy: bool, preflights_only: bool) -> Select[tuple[str]]:
     """A run that could be claimed, locked or not."""
-    return _waiting(stage, choosy=choosy).limit(1)
+    conditions = _claimable(stage, choosy=choosy, preflights_only=preflights_only)
+    return select(table_of(RunRow).c.run_id).where(*conditions).limit(1)
 
 
-def _waiting(stage: Stage, *, choosy: bool) -> Select[tuple[str]]:
-    return select(table_of(RunRow).c.run_id).where(*_claimable(stage, choosy=choosy))
-
-
-def _claimable(stage: Stage, *, choosy: bool) -> list[ColumnElement[bool]]:
+def _claimable(stage: Stage, *, choosy: bool, preflights_only: bool) -> list[ColumnElement[bool]]:
     run = table_of(RunRow).c
     conditions: list[ColumnElement[bool]] = [run.state == written(_FROM[stage]), run.not_before <= db_now()]
     if stage == "run":
@@ -157,6 +202,8 @@ def _claimable(stage: Stage, *, choosy: bool) -> list[ColumnElement[bool]]:
             select(other.run_id).where(other.learner == run.learner, other.state == written(RunState.RUNNING)).exists()
         )
         conditions += [~busy, run.failed_host.is_(None) | ~tried_here("host", "device")]
+    if preflights_only:
+        conditions.append(run.priority == literal_column(str(PRIORITY[PREFLIGHT]), Integer))
     if choosy:
         submission = table_of(SubmissionRow).c
         refused = submission.lab.in_(bindparam("without_labs", expanding=True))

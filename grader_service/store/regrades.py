@@ -16,7 +16,7 @@ from grader_service.store.events import record
 from grader_service.store.operations import Happened
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.submissions import handed_in_after
-from grader_service.store.tables import EventRow, SubmissionRow, VerdictRow, table_of
+from grader_service.store.tables import PREFLIGHT, EventRow, SubmissionRow, VerdictRow, table_of
 from grader_service.store.verdict_rows import standing_from
 
 _RATE_S = 20.0
@@ -261,6 +261,7 @@ def _newer(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
             this.submission_id.in_(ids),
             later.learner == this.learner,
             later.lab == this.lab,
+            later.queue != PREFLIGHT,
             handed_in_after(later, this),
         )
         .group_by(this.submission_id)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, insert, select, update
 from grader_service.errors import InfrastructureError
 from grader_service.model.review import Reviews
 from grader_service.model.standing import standing_of
-from grader_service.model.verdict import Status, Verdict
+from grader_service.model.verdict import Mode, Status, Verdict
 from grader_service.store import regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
@@ -139,7 +139,7 @@ def store_verdict(store: Store, claim: Claim, verdict: Verdict, reviews: Reviews
             submission_id=claim.submission_id,
             run_id=claim.run_id,
             verdict_id=verdict.verdict_id,
-            status=verdict.status.value,
+            status=(verdict.mode if verdict.mode is Mode.PREFLIGHT else verdict.status).value,
             checks={check.id: check.outcome.value for check in verdict.checks},
             **costs_of(verdict),
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, or_, select, update
 
@@ -12,7 +12,7 @@ from grader_service.store.engine import Store
 from grader_service.store.leases import Claim, Stage, settle_failure
 from grader_service.store.one_by_one import one_by_one, tell
 from grader_service.store.regrade_items import hold_batches
-from grader_service.store.tables import RunRow, RunState, written
+from grader_service.store.tables import Purpose, RunRow, RunState, written
 
 _STAGE: dict[str, Stage] = {RunState.RUNNING.value: "run", RunState.JUDGING.value: "judge"}
 _WAITING: dict[str, Stage] = {RunState.RUN_QUEUED.value: "run", RunState.JUDGE_QUEUED.value: "judge"}
@@ -26,7 +26,7 @@ class Hint:
 
     run_id: str
     stage: Stage
-    purpose: Literal["live", "regrade"]
+    purpose: Purpose
 
 
 def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:

@@ -40,8 +40,10 @@ class RunState(StrEnum):
 
 ENDED = (RunState.DONE.value, RunState.CANCELLED.value)
 """Nothing more becomes of such a run."""
-Purpose = Literal["live", "regrade"]
-PRIORITY: dict[Purpose, int] = {"live": 0, "regrade": 9}
+Purpose = Literal["preflight", "live", "regrade"]
+PRIORITY: dict[Purpose, int] = {"preflight": -1, "live": 0, "regrade": 9}
+PREFLIGHT: Purpose = "preflight"
+"""Looks at a submission before it is graded: no grade, no attempt, and in no batch and no table of a cohort."""
 
 
 class Base(DeclarativeBase):
@@ -80,6 +82,7 @@ class SubmissionRow(Base):
     content_key: Mapped[str] = mapped_column(String(64), index=True)
     """Digest of lab, steps and artifact: what must be equal for the same id to mean the same submission."""
     queue: Mapped[str] = mapped_column(String(16))
+    """What it was handed in for: `live`, `regrade` or `preflight`."""
     artifact_removed_at: Mapped[float | None]
     """When its artifact had been kept for as long as artifacts are."""
     progress_queue: Mapped[str | None]
@@ -110,9 +113,9 @@ class RunRow(Base):
     cohort: Mapped[str] = mapped_column(server_default="")
     """That of the submission; empty for none."""
     purpose: Mapped[str] = mapped_column(String(16))
-    """`live` or `regrade`."""
+    """`live`, `regrade` or `preflight`."""
     priority: Mapped[int]
-    """0 before 9."""
+    """-1 before 0 before 9."""
     state: Mapped[str] = mapped_column(String(16))
     plan: Mapped[dict[str, Any]]
     """What the run has to collect, as the lab's checks asked when it was queued; see `RunPlan`."""

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, func, or_, select
 
 from grader_service.model.regrade import ItemState
-from grader_service.model.verdict import Status
+from grader_service.model.verdict import Mode, Status
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
 from grader_service.store.ids import begins, may_begin
@@ -270,7 +270,9 @@ def graded_lately(store: Store, within_s: float = 86400.0) -> Mapping[str, int]:
     """Status to number of verdicts that were given within this time and are in force."""
     statement = (
         select(VerdictRow.status, func.count().label("n"))
-        .where(VerdictRow.current, VerdictRow.created_at >= db_now() - within_s)
+        .where(
+            VerdictRow.current, VerdictRow.created_at >= db_now() - within_s, VerdictRow.mode != Mode.PREFLIGHT.value
+        )
         .group_by(VerdictRow.status)
     )
     with store.transaction() as connection:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from grader_service.model.preflight import Preflight
 from grader_service.model.verdict import Verdict
 from tests.command_line import grader
 from tests.e2e.conftest import EXAMPLES
@@ -70,6 +71,18 @@ def test_the_reference_passes_in_the_embedded_mode(state_dir, tmp_path):
     assert "PASSED" in done.stdout
     assert json.loads(verdict_file.read_text())["status"] == "passed"
     assert report.stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_a_preflight_of_the_reference_in_docker(lab_image, state_dir, nothing_left):
+    """Nothing is missing, the graph is carried, nothing is measured, and no pod is left."""
+    done = grader("preflight", REFERENCE, "--sandbox", "docker", "--json", "-", state_dir=state_dir)
+    assert done.returncode == 0, done.stderr + done.stdout[-3000:]
+    found = Preflight.model_validate_json(done.stdout)
+    assert (found.ready, found.isolated, found.graph.carried) == (True, True, True)
+    assert found.batch.facts.declared_device == "gpu"
+    assert "measure" not in found.timings_s
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,13 @@ def test_one_verdict_for_each_submission(items, expected):
         assert [item.verdict_id for item in newest(order)] == [expected]
 
 
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_preflight_is_never_exported(allowed):
+    """Whatever is allowed of rehearsals."""
+    refused = held_back(at(1, mode=Mode.PREFLIGHT), allow_rehearsal=allowed, max_score=None)
+    assert "a preflight is no grade" in refused.problem
+
+
 def test_a_time_without_a_zone_is_utc():
     """Both kinds compare."""
     naive = Found("f", verdict(created_at=datetime(2026, 11, 21, 9), verdict_id="naive"))  # noqa: DTZ001

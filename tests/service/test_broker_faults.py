@@ -143,7 +143,7 @@ def test_a_worker_that_takes_no_hints_ends_itself(service):
     service.one_verdict(later)
 
 
-@pytest.mark.parametrize("purpose", ["live", "regrade"])
+@pytest.mark.parametrize("purpose", ["preflight", "live", "regrade"])
 @pytest.mark.parametrize(
     ("stage", "register", "queues"), [("run", register_run, RUN_QUEUES), ("judge", register_judge, JUDGE_QUEUES)]
 )

@@ -19,6 +19,7 @@ SILENT_S = 120.0
 """A device whose worker was not heard of for this long is shown as silent."""
 _BUSY = frozenset({BatchState.RUNNING, BatchState.PAUSED})
 _MOST_BATCHES = 5
+_OF_LEARNERS = ("preflight", "live")
 STATE_WORDS = {
     RunState.RUN_QUEUED.value: "waits for a device",
     RunState.RUNNING.value: "runs",
@@ -55,18 +56,19 @@ def live(request: Request) -> Response:
 
 def figures(queue: QueueState) -> Figures:
     """What the counts of runs say in a few numbers."""
-
-    def total(states: tuple[str, ...], purpose: str | None = None) -> int:
-        return sum(n for (state, of), n in queue.counts.items() if state in states and purpose in {None, of})
-
     return Figures(
-        waiting_live=total(queries.WAITING_STATES, "live"),
-        waiting_regrade=total(queries.WAITING_STATES, "regrade"),
-        working=total(queries.WORKING_STATES),
-        stuck=total((RunState.NEEDS_ATTENTION.value,)),
+        waiting_live=_total(queue, queries.WAITING_STATES, *_OF_LEARNERS),
+        waiting_regrade=_total(queue, queries.WAITING_STATES, "regrade"),
+        working=_total(queue, queries.WORKING_STATES),
+        stuck=_total(queue, (RunState.NEEDS_ATTENTION.value,)),
         undelivered=queue.undelivered,
-        oldest_live_s=queue.oldest_s.get("live"),
+        oldest_live_s=max((queue.oldest_s[of] for of in _OF_LEARNERS if of in queue.oldest_s), default=None),
     )
+
+
+def _total(queue: QueueState, states: tuple[str, ...], *purposes: str) -> int:
+    """Runs in these states; for any purpose where none is named."""
+    return sum(n for (state, of), n in queue.counts.items() if state in states and of in (purposes or {of}))
 
 
 def _state(store: Store) -> dict[str, Any]:
@@ -77,9 +79,12 @@ def _state(store: Store) -> dict[str, Any]:
         "queue": queue,
         "figures": figures(queue),
         "rows": [
-            (state.value, STATE_WORDS[state.value], queue.counts.get((state.value, "live"), 0), regrade)
-            for state in RunState
-            if (regrade := queue.counts.get((state.value, "regrade"), 0)) or queue.counts.get((state.value, "live"))
+            (state.value, STATE_WORDS[state.value], live, regrade)
+            for state, live, regrade in (
+                (state, _total(queue, (state.value,), *_OF_LEARNERS), _total(queue, (state.value,), "regrade"))
+                for state in RunState
+            )
+            if live or regrade
         ],
         "devices": devices.devices(store),
         "workers": workers.workers(store),

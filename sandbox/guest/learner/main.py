@@ -97,6 +97,7 @@ def _findings(
         "versions": observe.versions(),
         "notes": outcome.notes[:32],
         "names": observe.names(module),
+        "defined": observe.defined(module),
     }
     return found, graphs
 

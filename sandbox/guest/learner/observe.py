@@ -18,6 +18,7 @@ MAX_LOADERS = 8
 MAX_NAMES = 64
 _MOST_PATH = 200
 """Characters; a longer one is left out, since a part of it is another folder."""
+MAX_DEFINED = 256
 _MOST_ENTRIES = 5000
 _SENTENCE = 20
 """Characters; shorter texts are words."""
@@ -62,6 +63,12 @@ def names(module: ModuleType) -> list[dict[str, Any]]:
         if kind:
             found.append({"name": coerce.text(name, 100), "kind": kind, "count": count, "shown": shown})
     return found
+
+
+def defined(module: ModuleType) -> list[str]:
+    """Names at the top level of the learner's code, whatever they hold; newest first."""
+    found = [name for name in reversed(list(module.__dict__)[:5000]) if type(name) is str and not name.startswith("_")]
+    return [coerce.text(name, 100) for name in found[:MAX_DEFINED]]
 
 
 def _kind(value: Any) -> tuple[str, int | None, str]:

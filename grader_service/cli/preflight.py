@@ -1,0 +1,56 @@
+"""`grader preflight`: what a submission has and lacks, in seconds and without a grade."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from checks.registry import Registry
+from grader_service.cli.grade import SandboxChoice
+from grader_service.cli.output import ProgressDisplay, console, error_console, write_text
+from grader_service.cli.preflight_text import EXIT_CODES, show_preflight
+from grader_service.errors import UsageError
+from grader_service.ingest.artifact import measure
+from grader_service.labs.catalogue import load_lab
+from grader_service.settings import Settings
+
+
+def preflight(
+    path: Annotated[Path, typer.Argument(help="A .py, .ipynb, .zip, .tar or .tar.gz submission.")],
+    lab: Annotated[str, typer.Option(help="Id of the lab.")] = "dali-pipelines",
+    sandbox: Annotated[
+        SandboxChoice, typer.Option(help="process has no isolation: for code that you trust.")
+    ] = SandboxChoice.DOCKER,
+    json_file: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE|-", help="Write the preflight as JSON; - is standard output."),
+    ] = None,
+) -> None:
+    """Look at one submission before it is graded: names, data, DALI graph, first batch, and the form of its lists.
+
+    Runs it once, top to bottom, on the CPU; nothing is measured, graded or kept.
+
+    Exit codes: 0 nothing is missing, 1 something is, 2 usage, 3 our fault, 4 only a GPU could tell, 5 rejected.
+    """
+    from grader_service.grading.preflight import preflight as look
+    from grader_service.sandboxes import open_runner
+
+    if not path.is_file():
+        raise UsageError(f"{path} is not a file; expected a .py, .ipynb, .zip, .tar or .tar.gz submission")
+    settings, registry = Settings(), Registry()
+    spec = load_lab(lab, registry)
+    runner = open_runner(sandbox.value, spec.image, settings, None)
+    if sandbox is SandboxChoice.PROCESS:
+        error_console().print(
+            "grader: --sandbox process runs the submission without isolation; use it for code that you trust",
+            style="yellow",
+        )
+    runner.sweep()
+    quiet = json_file == "-" and not error_console().is_terminal
+    with ProgressDisplay(quiet=quiet) as progress:
+        found = look(measure(path), spec, registry, runner, progress)
+    if json_file != "-":
+        show_preflight(console(), found)
+    if json_file is not None:
+        write_text(json_file, found.model_dump_json(indent=2) + "\n")
+    raise typer.Exit(EXIT_CODES[found.ready])

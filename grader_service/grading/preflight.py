@@ -1,0 +1,34 @@
+"""The whole flow of a preflight: artifact in, what is there and what is missing out; nothing is measured or kept."""
+
+import uuid
+
+from checks.registry import Registry
+from grader_service.grading.progress import Progress
+from grader_service.grading.run import execute
+from grader_service.ingest.artifact import Artifact
+from grader_service.model.lab import LabSpec
+from grader_service.model.preflight import Preflight
+from grader_service.preflighting import preflight_needs, preflight_of
+from sandbox.api import SandboxRunner
+
+
+def preflight(
+    artifact: Artifact, lab: LabSpec, registry: Registry, runner: SandboxRunner, progress: Progress
+) -> Preflight:
+    """Runs a submission once on the CPU and looks at what it leaves behind.
+
+    Args:
+        artifact: the bytes as sent.
+        lab: with its checks' parameters validated.
+        registry: with its checks.
+        runner: where pods run.
+        progress: hears about stages.
+
+    Raises:
+        SubmissionRejected: the artifact is unusable; no learner code ran.
+        InfrastructureError: ours.
+    """
+    needs = preflight_needs(lab.steps, registry)
+    run_id = uuid.uuid4().hex
+    outcome = execute(artifact, lab, needs, runner, "cpu", progress, run_id=run_id, preflight=True)
+    return preflight_of(outcome.evidence, lab, lab.steps, registry)

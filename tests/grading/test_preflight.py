@@ -1,0 +1,247 @@
+"""Preflights: what is told of evidence, and what a run for one collects."""
+
+import pytest
+
+from checks.registry import Registry
+from checks.wanted_names import ITERATOR, LOADER
+from grader_service.grading.preflight import preflight
+from grader_service.grading.progress import Silent
+from grader_service.ingest.artifact import measure
+from grader_service.labs.catalogue import load_lab
+from grader_service.model.evidence import (
+    Claim,
+    CleanRoom,
+    Ending,
+    FirstBatch,
+    LearnerException,
+    NameFacts,
+    Need,
+    PathClaim,
+    PodRole,
+    TextList,
+)
+from grader_service.model.place import Place
+from grader_service.model.preflight import NamePart, Preflight, Presence
+from grader_service.preflighting import preflight_needs, preflight_of
+from tests.factories import WINS, a_batch, a_clean_room, a_discovery, a_pipeline, a_run, a_scan, an_evidence, ended
+
+REGISTRY = Registry()
+LAB = load_lab("dali-pipelines", REGISTRY)
+TRAINING = load_lab("dali-classification-training", REGISTRY)
+ROOM = a_clean_room(batch=a_batch(device="cpu"))
+"""As a rehearsal finds it: the graph says `gpu`, and is run on the CPU."""
+
+
+def told(lab=LAB, **changes):
+    """The preflight of such evidence."""
+    values = {"run": a_run(device="cpu"), "clean_room": ROOM, "measurement": None}
+    return preflight_of(an_evidence(**values | changes), lab, lab.steps, REGISTRY)
+
+
+def name(found, wanted):
+    """What is told of one name."""
+    (part,) = [part for part in found.names if part.wanted.name == wanted]
+    return part
+
+
+def states(found):
+    """Of all parts that are not as they should be: what it is, and its state."""
+    bad = [part for part in found.parts if part.state is not Presence.OK]
+    return {part.wanted.name if isinstance(part, NamePart) else type(part).__name__: part.state for part in bad}
+
+
+def test_nothing_is_missing():
+    """Every part is there, and says what was seen."""
+    found = told()
+    assert found.ready is True
+    assert states(found) == {}
+    assert (found.data.images, found.data.needed) == (160, 100)
+    assert (found.graph.carried, found.graph.pipeline) == (True, "dali_iter")
+    assert "fn.decoders.image (mixed)" in found.graph.told.seen
+    assert found.batch.facts.shape == (32, 3, 224, 224)
+    assert [(one.name, one.counted, one.needed) for one in found.lists] == [
+        ("where_dali_wins", 3, 3), ("where_dali_loses", 2, 2),
+    ]  # fmt: skip
+    assert found.text == "Nothing is missing. Nothing was measured or graded."
+    assert Preflight.model_validate_json(found.model_dump_json()) == found
+
+
+def test_it_needs_no_measurement():
+    """But for that, what the steps ask for; a lab of lists needs no DALI."""
+    assert preflight_needs(LAB.steps, REGISTRY) == {Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM}
+    assert preflight_needs(LAB.selected(("reflection",)), REGISTRY) == {Need.DISCOVERY}
+
+
+def test_near_misses_are_named_with_the_line_to_add():
+    """A folder of JPEGs and a batch under other names."""
+    near = (NameFacts(name="batch0", kind="batch", count=32), NameFacts(name="data_root", kind="folder", count=128))
+    discovery = a_discovery(
+        dataset_dir=PathClaim(status="missing"), first_batch=FirstBatch(status="missing"), names=near
+    )
+    found = told(discovery=discovery, scan=None)
+    assert found.ready is False
+    assert states(found) == {"dataset_dir": Presence.MISSING, "first_batch": Presence.MISSING}
+    folder = name(found, "dataset_dir").told
+    assert "`data_root`, a folder with 128 JPEG files" in folder.seen
+    assert folder.next.code == "dataset_dir = data_root"
+    assert name(found, "first_batch").told.next.code == "first_batch = batch0"
+    assert found.data is None, "what is said of the name is not said again"
+    assert found.batch.state is Presence.OK, "the batch is looked at all the same"
+
+
+def test_names_of_other_checks_are_found_by_their_spelling():
+    """Whatever they hold; advice makes nobody unready."""
+    found = told(lab=TRAINING, discovery=a_discovery(defined=("acceptance_metrics", "placement", "model")))
+    assert name(found, "placement").state is Presence.OK
+    near = name(found, "acceptance_metric")
+    assert near.state is Presence.MISSING
+    assert near.told.next.code == "acceptance_metric = acceptance_metrics"
+    assert name(found, "build_rank_iterator").state is Presence.MISSING
+    assert found.ready is False
+    assert told(lab=TRAINING, discovery=a_discovery(defined=("acceptance_metric", "placement"))).ready is True
+
+
+def test_what_holds_something_else_is_wrong():
+    """A rate that is none, and a path that is none."""
+    discovery = a_discovery(
+        pytorch_throughput=Claim(status="unreadable", shown="a dict"),
+        dataset_dir=PathClaim(status="unreadable", shown="5"),
+    )
+    found = told(discovery=discovery, scan=None)
+    assert states(found) == {"pytorch_throughput": Presence.WRONG, "dataset_dir": Presence.WRONG}
+    assert name(found, "pytorch_throughput").told.outcome == "`pytorch_throughput` holds a dict."
+    zero = told(discovery=a_discovery(pytorch_throughput=Claim(status="present", value=0.0, shown="0.0")))
+    assert states(zero) == {"pytorch_throughput": Presence.WRONG}
+
+
+def test_without_loader_and_iterator():
+    """Both are looked for by their types; factories are as good."""
+    none = a_discovery(loaders=(), pipelines=())
+    found = told(discovery=none, clean_room=CleanRoom(pipeline="", problem="no_pipeline", problem_text="None."))
+    assert states(found) == {LOADER: Presence.MISSING, ITERATOR: Presence.MISSING}
+    assert found.graph is None, "what is said of the iterator is not said again"
+    made = none.model_copy(update={"factories": ("build_pytorch_loader", "build_dali_iterator")})
+    room = CleanRoom(pipeline="", problem="no_pipeline", problem_text="None.")
+    assert LOADER not in states(told(discovery=made, clean_room=room))
+
+
+def test_too_few_images_and_a_small_batch():
+    """In the words of the checks themselves."""
+    small = a_clean_room(batch=a_batch(device="cpu", shape=(8, 3, 224, 224)))
+    found = told(scan=a_scan(distinct=90), clean_room=small)
+    assert (found.data.state, found.batch.state, found.ready) == (Presence.WRONG, Presence.WRONG, False)
+    assert "10 too few" in found.data.told.outcome
+    assert "holds 8 images" in found.batch.told.outcome
+
+
+@pytest.mark.parametrize(
+    ("problem", "factories", "state", "ready"),
+    [
+        ("not_serializable", (), Presence.WRONG, False),
+        ("not_serializable", ("build_dali_iterator",), Presence.OK, True),
+        ("no_image_output", ("build_dali_iterator",), Presence.WRONG, False),
+        ("needs_gpu", (), Presence.NOT_REACHED, None),
+    ],
+)
+def test_a_graph_that_was_not_carried(problem, factories, state, ready):
+    """Is wrong, but where the learner's own function is measured in its place, or only a GPU could tell."""
+    room = CleanRoom(pipeline="dali_iter", problem=problem, problem_text="Because.")
+    found = told(clean_room=room, discovery=a_discovery(factories=factories))
+    assert (found.graph.state, found.graph.carried, found.graph.problem, found.ready) == (state, False, problem, ready)
+    assert found.batch is None
+    assert "Because." in found.graph.told.text
+
+
+def test_lists_are_counted_by_their_form():
+    """And what they say is not judged."""
+    found = told(discovery=a_discovery(where_dali_wins=TextList(status="present", items=("TODO", WINS[0]))))
+    wins = found.lists[0]
+    assert (wins.entries, wins.counted, wins.needed, wins.state) == (2, 1, 3, Presence.WRONG)
+    assert wins.told.next.text.startswith("Write 2 more")
+    assert [one.code for one in wins.told.advice] == ["reflections.entry_unfilled"]
+    idle = told(discovery=a_discovery(where_dali_wins=TextList(status="present", items=("The sun rises again.",))))
+    assert idle.lists[0].counted == 1
+
+
+def test_a_run_that_stopped_is_told_once():
+    """What was not reached says nothing of its own, and what was is told all the same."""
+    error = LearnerException(type="NameError", message="name 'x' is not defined", place=Place(file="s.py", line=3))
+    stopped = a_discovery(
+        ran="raised", exception=error, first_batch=FirstBatch(status="missing"), pipelines=(), loaders=()
+    )
+    found = told(discovery=stopped, clean_room=CleanRoom(pipeline="", problem="no_pipeline", problem_text="None."))
+    assert found.ready is False
+    assert set(states(found).values()) == {Presence.NOT_REACHED}
+    assert found.data.state is Presence.OK
+    assert found.text.count("s.py, line 3") == 1
+    assert "first_batch" not in found.text
+
+
+def test_a_killed_run_and_one_that_needs_a_gpu():
+    """Of the first nothing is known; the second may be right."""
+    found = preflight_of(ended(Ending.OUT_OF_MEMORY), LAB, LAB.steps, REGISTRY)
+    assert (found.ready, found.run.code) == (False, "run.out_of_memory")
+    assert {part.state for part in found.parts} == {Presence.NOT_REACHED}
+    error = LearnerException(type="RuntimeError", message="Found no NVIDIA driver", place=Place(file="s.py", line=3))
+    needs = a_discovery(ran="raised", exception=error, needs_gpu="Found no NVIDIA driver", pipelines=(a_pipeline(),))
+    assert told(discovery=needs).ready is None
+
+
+def test_hidden_checks_are_not_told():
+    """Nor their names."""
+    steps = tuple(
+        step.model_copy(update={"checks": tuple(c.model_copy(update={"feedback": "hidden"}) for c in step.checks)})
+        for step in LAB.steps
+    )
+    found = preflight_of(an_evidence(measurement=None), LAB, steps, REGISTRY)
+    assert (found.names, found.data, found.batch, found.lists) == ((), None, None, ())
+
+
+SMALL = """
+from pathlib import Path
+import numpy as np
+from PIL import Image
+
+data_root = Path("photos")
+data_root.mkdir()
+for number in range(3):
+    Image.fromarray(np.full((64, 64, 3), 60 * number, np.uint8)).save(data_root / f"{number}.jpg")
+dataset_dir = data_root
+pytorch_throughput = 12.5
+print("done")
+"""
+
+
+def test_a_run_looks_and_measures_nothing(process_runner, tmp_path, monkeypatch):
+    """Three pods, few images, no reference, and no code of the learner's but the submission itself."""
+    roles = []
+    opened = type(process_runner).open_run
+
+    def watched(self, run_id, limits):
+        space = opened(self, run_id, limits)
+        start = space.start
+        space.start = lambda spec: roles.append(spec.role) or start(spec)
+        return space
+
+    monkeypatch.setattr(type(process_runner), "open_run", watched)
+    path = tmp_path / "submission.py"
+    path.write_text(SMALL)
+    found = preflight(measure(path), LAB, REGISTRY, process_runner, Silent())
+    assert sorted(roles) == sorted([PodRole.LEARNER, PodRole.SCANNER, PodRole.CLEAN_ROOM])
+    assert "measure" not in found.timings_s
+    assert (found.data.images, found.data.state) == (3, Presence.WRONG)
+    assert name(found, "dataset_dir").state is Presence.OK
+    assert name(found, "where_dali_wins").state is Presence.MISSING
+    assert (found.run.state, found.isolated, found.ready) == ("completed", False, False)
+
+
+@pytest.mark.slow
+def test_the_reference_is_ready(process_runner):
+    """Its graph is carried, and its first batch drawn from 32 images of ours."""
+    from tests.e2e.conftest import EXAMPLES
+
+    found = preflight(measure(EXAMPLES / "reference_submission.ipynb"), LAB, REGISTRY, process_runner, Silent())
+    assert found.ready is True, found.text
+    assert found.graph.carried
+    assert found.batch.facts.declared_device == "gpu"
+    assert found.data.images == 256
