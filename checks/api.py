@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from grader_service.model.base import Code, Details, Fraction, Frozen
 from grader_service.model.evidence import Evidence, Need
-from grader_service.model.feedback import MAX_SENTENCE, Feedback
+from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import Outcome, Tier
 
 API_VERSION = 2
@@ -86,8 +86,8 @@ def undecided(
 
 
 def in_parts(feedback: Feedback | str) -> Feedback:
-    """A text alone as its one part."""
-    return feedback if isinstance(feedback, Feedback) else Feedback(outcome=feedback[:MAX_SENTENCE])
+    """A text alone, as long as it may be."""
+    return feedback if isinstance(feedback, Feedback) else Feedback.of(feedback[:MAX_FEEDBACK])
 
 
 @runtime_checkable

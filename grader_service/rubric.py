@@ -40,7 +40,7 @@ _BARE = {
     Outcome.FAILED: "This check did not pass.",
     Outcome.INCONCLUSIVE: "This check could not be decided.",
     Outcome.UNVERIFIED: "This check could not be verified.",
-    Outcome.SKIPPED: "This check was not judged.",
+    Outcome.SKIPPED: "Not reached.",
     Outcome.ERROR: "This check failed for a reason of ours.",
 }
 HIDDEN_FEEDBACK = "This check was graded; the lab does not show its result."
@@ -74,7 +74,9 @@ def _shown(judged: Judged) -> Feedback:
     if judged.check.feedback == "hidden":
         return Feedback(outcome=HIDDEN_FEEDBACK)
     if judged.check.feedback == "outcome":
-        return Feedback(outcome=f"{_BARE[judged.result.outcome]} Its code is {judged.result.code}.")
+        bare = _BARE[judged.result.outcome]
+        reached = judged.result.outcome is not Outcome.SKIPPED
+        return Feedback(outcome=f"{bare} Its code is {judged.result.code}." if reached else bare)
     return judged.result.parts
 
 
@@ -114,13 +116,8 @@ def worst(outcomes: Any) -> Outcome:
 
 
 def weight(check: CheckVerdict) -> Outcome:
-    """As what a check's outcome counts for its step and the submission.
-
-    What was not reached because the learner's code stopped is a failure; where only a GPU was missing, it is open.
-    """
-    if check.outcome is not Outcome.SKIPPED:
-        return check.outcome
-    return Outcome.UNVERIFIED if check.score is None else Outcome.FAILED
+    """As what a check's outcome counts for its step and the submission."""
+    return check.counted
 
 
 def status_of(outcome: Outcome) -> Status:

@@ -5,6 +5,7 @@ import re
 from checks.diagnosis import Diagnosis, diagnose
 from checks.diagnosis.silent import endless_iterator
 from grader_service.model.evidence import Discovery, Ending, Evidence, LearnerException, PodRole
+from grader_service.model.feedback import MAX_SENTENCE
 from grader_service.model.place import Place
 from grader_service.model.run_report import RunEnding, RunException, RunReport
 
@@ -114,7 +115,12 @@ def _of(discovery: Discovery, entry: str, limit_s: float | None) -> RunReport:
 def _raised(discovery: Discovery, exception: LearnerException, entry: str) -> RunReport:
     syntax = exception.type in _SYNTAX and exception.place is not None
     # Python reads a module whole before it runs a line of it, and a notebook cell by cell.
-    unstarted = syntax and len(exception.frames) == 1 and exception.place.cell is None and exception.place.file == entry
+    unstarted = (
+        syntax
+        and len(exception.frames) == 1
+        and exception.place.cell is None
+        and exception.place.file == entry.rpartition("/")[2]
+    )
     found = diagnose(exception)
     if discovery.needs_gpu:
         code, outcome = "run.needs_gpu", _stop("Your code needs a GPU", exception, None)
@@ -148,7 +154,8 @@ def _stop(verb: str, exception: LearnerException, found: Diagnosis | None) -> st
         return f"{verb}{at} with {said if len(said) <= _MOST_MESSAGE else said[: _MOST_MESSAGE - 1] + '…'}"
     where = found.place
     elsewhere = f"at {where.where}: " if where is not None and not _same(where, exception.place) else ""
-    return f"{verb}{at} ({exception.type}): {elsewhere}{found.cause}"
+    said = f"{verb}{at} ({exception.type}): {elsewhere}{found.cause}"
+    return said if len(said) <= MAX_SENTENCE else f"{said[: MAX_SENTENCE - 1]}…"  # with long names of a learner's
 
 
 def _remedy(discovery: Discovery, exception: LearnerException, found: Diagnosis | None, *, syntax: bool) -> str:

@@ -12,7 +12,7 @@ from grader_service.model.evidence import Evidence, RunRecord
 from grader_service.model.lab import LabSpec, LabStep
 from grader_service.model.preflight import Preflight
 from grader_service.model.quoted import Quoted
-from grader_service.model.run_report import RunEnding, RunReport
+from grader_service.model.run_report import RunReport
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Provenance, Status, Verdict
 from sandbox.api import SandboxFacts
@@ -230,8 +230,8 @@ def _summary(steps: Sequence[LabStep], checks: Sequence[CheckVerdict], run: RunR
     shown = [check for check in needed if check.id not in hidden_ids]
     advice = [check for check in checks if check not in needed and check.id not in hidden_ids]
     parts = []
-    if run.state is not RunEnding.COMPLETED:
-        parts.append(f"{run.outcome} {run.remedy}".rstrip())
+    if run.stopped:
+        parts.append(" ".join(filter(None, (run.outcome, run.further_cause, run.remedy))))
     if all(check.outcome is Outcome.PASSED for check in needed):
         parts.append(_PASSED_FEEDBACK)
     elif shown:
@@ -242,7 +242,7 @@ def _summary(steps: Sequence[LabStep], checks: Sequence[CheckVerdict], run: RunR
     told = (*(check for check in _open(shown) if check.outcome is not Outcome.SKIPPED), *hidden)
     parts += [f"Step {check.step}: {check.feedback}" for check in told]
     parts += [f"Advice on step {check.step}, not needed to pass: {check.feedback}" for check in _open(advice)]
-    return "\n".join(parts)[:8000]
+    return "\n".join(dict.fromkeys(parts))[:8000]
 
 
 def _open(checks: Sequence[CheckVerdict]) -> list[CheckVerdict]:

@@ -16,8 +16,11 @@ def problems_of(result: CheckResult) -> list[str]:
     problems = []
     if not result.feedback.strip():
         problems.append("its feedback is empty")
-    expected = {Outcome.PASSED: "1", Outcome.FAILED: "less than 1"}.get(result.outcome, "null")
+    expected = {Outcome.PASSED: "1", Outcome.FAILED: "less than 1", Outcome.SKIPPED: "0 or null"}.get(
+        result.outcome, "null"
+    )
     fits = {
+        "0 or null": not result.score,
         "1": result.score == 1,
         "less than 1": result.score is not None and result.score < 1,
         "null": result.score is None,

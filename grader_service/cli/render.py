@@ -8,8 +8,9 @@ from rich.text import Text
 from grader_service.cli.output import table_of
 from grader_service.model.feedback import Feedback, Severity
 from grader_service.model.place import Place
-from grader_service.model.run_report import RunEnding, RunReport
+from grader_service.model.run_report import RunReport
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Verdict
+from grader_service.report.changes import NOT_REACHED, reached
 
 _COLOURS = {
     "passed": "green",
@@ -32,7 +33,7 @@ def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False)
         verdict: to show.
         for_staff: with codes, tiers and the rates of all arms.
     """
-    if verdict.run is not None and verdict.run.state is not RunEnding.COMPLETED:
+    if verdict.run is not None and verdict.run.stopped:
         show_run(console, verdict.run)
     _show_status(console, verdict)
     if not verdict.checks:
@@ -51,8 +52,12 @@ def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False)
 def show_run(console: Console, run: RunReport) -> None:
     """How a run ended that did not come to its end, where, what to do, and what it printed last."""
     console.print(Text(f"✗ {run.outcome}", style="bold red"))
-    for place in filter(None, (run.place, run.cause_place)):
-        console.print(_source(place))
+    if run.place is not None:
+        console.print(_source(run.place))
+    if run.further_cause:
+        console.print(Padding(Text(run.further_cause), (0, 0, 0, 2)))
+    if run.cause_place is not None:
+        console.print(_source(run.cause_place))
     if run.remedy:
         console.print(_action(run.remedy))
     if run.output_tail:
@@ -73,10 +78,11 @@ def _show_status(console: Console, verdict: Verdict) -> None:
 def _show_steps(console: Console, verdict: Verdict) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     for step in verdict.steps:
-        outcome = step.outcome.value
+        looked = reached([check for check in verdict.checks if check.step == step.id])
+        outcome = step.outcome.value if looked else "skipped"
         points = "–" if step.score is None else f"{step.score:g}"
         table.add_row(
-            Text(f"{_MARKS[outcome]} {outcome}", style=_COLOURS[outcome]),
+            Text(f"{_MARKS[outcome]} {outcome if looked else NOT_REACHED}", style=_COLOURS[outcome]),
             f"{points} of {step.max_score:g}",
             Text(step.title or step.id),
         )

@@ -6,11 +6,12 @@ status. Our documents have a score everywhere or nowhere: Gradescope adds up wha
 beside open ones would make every open one a 0.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from grader_service.interchange.parts import Piece, as_html, cut, log_of, of_check, of_run
 from grader_service.interchange.standing import (
     Grade,
     Trace,
@@ -19,10 +20,10 @@ from grader_service.interchange.standing import (
     numbers,
     seconds,
     shown,
+    stopped,
     summary,
     trace,
 )
-from grader_service.interchange.text import plain
 from grader_service.model.base import Frozen
 from grader_service.model.verdict import CheckVerdict, Outcome, Verdict
 
@@ -82,18 +83,26 @@ class GradescopeResults(Frozen):
 
 
 def gradescope(verdict: Verdict) -> GradescopeResults:
-    """The verdict for Gradescope: visible to its learner, every text plain, what is printed to stdout hidden."""
+    """The verdict for Gradescope, visible to its learner; what the autograder's script prints is hidden.
+
+    Headings are plain text. What is said to the learner is HTML of ours around texts that are escaped, each of them.
+    """
     grade = grade_of(verdict)
     checks = shown(verdict)
+    run = stopped(verdict)
+    above = (
+        *(of_run(run) if run is not None else ()),
+        *(Piece("text", line) for line in summary(verdict, grade, _MOST_TEXT)),
+    )
     tests = [_test(check, number, grade) for check, number in zip(checks, numbers(checks), strict=True)]
     if not tests and grade is None:
         tests = [GradescopeTest(name=f"Submission: {verdict.status.value}", tags=("submission",))]
     return GradescopeResults(
         score=grade.score if grade is not None else None,
         execution_time=seconds(verdict),
-        output="\n".join(summary(verdict, grade, _MOST_TEXT)),
-        output_format="text",
-        test_output_format="text",
+        output=_html((*above, *(log_of(run) if run is not None else ()))),
+        output_format="html",
+        test_output_format="html",
         test_name_format="text",
         visibility="visible",
         stdout_visibility="hidden",
@@ -106,10 +115,14 @@ def _test(check: CheckVerdict, number: str, grade: Grade | None) -> GradescopeTe
     return GradescopeTest(
         score=check.score if grade is not None else None,
         max_score=check.max_score if grade is not None else None,
-        status=_STATUS.get(check.outcome),
+        status=_STATUS.get(check.counted),
         name=name_of(check, grade),
         number=number,
-        output=plain(check.feedback, _MOST_TEXT),
+        output=_html(of_check(check.told)),
         tags=(check.step,),
         extra_data={"check": check.id, "outcome": check.outcome.value, "code": check.code},
     )
+
+
+def _html(pieces: Iterable[Piece]) -> str:
+    return as_html(cut(pieces, _MOST_TEXT))

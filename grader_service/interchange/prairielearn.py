@@ -9,8 +9,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from grader_service.interchange.standing import Grade, Trace, grade_of, name_of, shown, summary, trace
-from grader_service.interchange.text import plain
+from grader_service.interchange.parts import as_text, cut, log_of, of_check, of_run
+from grader_service.interchange.standing import Grade, Trace, grade_of, name_of, shown, stopped, summary, trace
 from grader_service.model.base import Fraction, Frozen
 from grader_service.model.verdict import CheckVerdict, Verdict
 
@@ -72,14 +72,25 @@ def prairielearn(verdict: Verdict) -> PrairieLearnResults:
 
 
 def _results(verdict: Verdict, checks: tuple[CheckVerdict, ...], most: int) -> PrairieLearnResults:
-    grade = grade_of(verdict)
+    grade, run = grade_of(verdict), stopped(verdict)
     lines = summary(verdict, grade, most)
+    output = None
+    if run is not None:
+        # A line each, as every format error is an entry of a list; source and traceback stand where breaks are kept.
+        pieces = list(of_run(run))
+        lines = (*(as_text(cut([piece], most)) for piece in pieces if piece.text and piece.kind != "lines"), *lines)
+        source = (piece for piece in pieces if piece.kind == "lines")
+        output = as_text(cut((*source, *log_of(run)), most)) or None
     if len(checks) < len(shown(verdict)):
         lines = (*lines, f"The {len(shown(verdict))} checks are too many to be shown here.")
     tests = tuple(_test(check, grade, most) for check in checks) or None
     if grade is None:
-        return PrairieLearnResults(gradable=False, format_errors=lines, tests=tests, grader=trace(verdict))
-    return PrairieLearnResults(score=grade.share, message="\n".join(lines), tests=tests, grader=trace(verdict))
+        return PrairieLearnResults(
+            gradable=False, format_errors=lines, output=output, tests=tests, grader=trace(verdict)
+        )
+    return PrairieLearnResults(
+        score=grade.share, message="\n".join(lines), output=output, tests=tests, grader=trace(verdict)
+    )
 
 
 def _test(check: CheckVerdict, grade: Grade | None, most: int) -> PrairieLearnTest:
@@ -88,5 +99,5 @@ def _test(check: CheckVerdict, grade: Grade | None, most: int) -> PrairieLearnTe
         description=f"Step {check.step}",
         points=check.score,
         max_points=check.max_score,
-        message=plain(check.feedback, most),
+        message=as_text(cut(of_check(check.told), most)),
     )

@@ -6,6 +6,7 @@ from datetime import UTC
 
 from grader_service.interchange.text import plain
 from grader_service.model.base import Frozen
+from grader_service.model.run_report import RunReport
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Status, Verdict
 from grader_service.report.formats import points
 from grader_service.report.words import STATUS_MEANING, title
@@ -57,7 +58,7 @@ def grade_of(verdict: Verdict) -> Grade | None:
     """
     if verdict.status not in _GRADING or verdict.score is None or verdict.max_score is None:
         return None
-    if any(check.outcome not in _DECIDED or check.score is None for check in verdict.checks if not _open_advice(check)):
+    if any(check.counted not in _DECIDED or check.score is None for check in verdict.checks if not _open_advice(check)):
         return None
     return Grade(verdict.score, verdict.max_score)
 
@@ -70,13 +71,19 @@ def shown(verdict: Verdict) -> tuple[CheckVerdict, ...]:
 
 
 def _open_advice(check: CheckVerdict) -> bool:
-    return bool(check.details.get(OPTIONAL)) and check.outcome not in _DECIDED
+    return bool(check.details.get(OPTIONAL)) and check.counted not in _DECIDED
+
+
+def stopped(verdict: Verdict) -> RunReport | None:
+    """The run, where the learner's code did not come to its end."""
+    return verdict.run if verdict.run is not None and verdict.run.stopped else None
 
 
 def summary(verdict: Verdict, grade: Grade | None, most: int) -> tuple[str, ...]:
     """The lines above the checks, for the learner, the verdict's feedback at most `most` characters long.
 
-    The verdict's own feedback repeats that of its checks, so it is shown where there are none and for errors.
+    The verdict's own feedback repeats that of its checks and of the run, so it is shown where there are none and for
+    errors of a run that came to its end.
     """
     status = verdict.status.value.capitalize()
     if grade is None and verdict.status is Status.REJECTED:
@@ -88,14 +95,15 @@ def summary(verdict: Verdict, grade: Grade | None, most: int) -> tuple[str, ...]
         lines = [f"{status}: {points(grade.score)} of {points(grade.max_score)} points."]
     if verdict.mode is Mode.REHEARSAL:
         lines.append(_REHEARSAL)
-    if not verdict.checks or verdict.status is Status.ERROR:
+    if not verdict.checks or (verdict.status is Status.ERROR and stopped(verdict) is None):
         lines.append(plain(verdict.feedback, most))
     return tuple(lines)
 
 
 def name_of(check: CheckVerdict, grade: Grade | None) -> str:
     """A check as a heading; without a grade it says how it came out, as platforms mark only what has points."""
-    return title(check.id) if grade is not None else f"{title(check.id)}: {check.outcome.value}"
+    came_out = "not reached" if check.outcome is Outcome.SKIPPED else check.outcome.value
+    return title(check.id) if grade is not None else f"{title(check.id)}: {came_out}"
 
 
 def numbers(checks: Sequence[CheckVerdict]) -> list[str]:

@@ -1,7 +1,7 @@
 """Text of learners made fit for documents of other platforms; pure.
 
-Nothing here writes entities such as `&lt;`: Gradescope is told that every text is plain, PrairieLearn escapes what it
-shows, and the XML writer escapes what it writes. A second escaping would be read as text.
+Nothing here writes entities such as `&lt;`: texts for Gradescope become HTML in `parts` alone, PrairieLearn escapes
+what it shows, and the XML writer escapes what it writes. A second escaping would be read as text.
 """
 
 import re

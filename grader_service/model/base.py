@@ -77,7 +77,9 @@ Code = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)
 ShortText = Annotated[str, StringConstraints(max_length=200), AfterValidator(neutralise)]
 """At most 200 characters, made safe to show."""
 
-LongText = Annotated[str, StringConstraints(max_length=8192), AfterValidator(neutralise)]
+MAX_LONG = 8192
+"""Characters."""
+LongText = Annotated[str, StringConstraints(max_length=MAX_LONG), AfterValidator(neutralise)]
 """At most 8192 characters, made safe to show."""
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from grader_service.model.base import Code, LongText, Wire, neutralise
+from grader_service.model.base import MAX_LONG, Code, LongText, Wire, neutralise
 from grader_service.model.place import Place
 
 MAX_SENTENCE = 1000
@@ -58,6 +58,15 @@ class Feedback(Wire):
     advice: Annotated[tuple[Advice, ...], Field(max_length=64)] = ()
     numbers: Annotated[Mapping[str, Number], Field(max_length=32)] = Field(default_factory=dict)
     """Figures that the texts name, such as `images` and `needed`; units are in the name, as `images_per_s`."""
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """A text without parts: the outcome, and what is too long for it as what was seen."""
+        if len(text) <= MAX_SENTENCE:
+            return cls(outcome=text)
+        cut = max(text.rfind(space, 1, MAX_SENTENCE + 1) for space in " \n")
+        cut = MAX_SENTENCE if cut < 0 else cut
+        return cls(outcome=text[:cut], seen=text[cut:].lstrip()[:MAX_LONG])
 
     @property
     def text(self) -> str:

@@ -213,5 +213,5 @@ class Change(Wire):
 def comparable(standing: Standing) -> tuple[object, ...]:
     """What has to be equal for two verdicts to say the same; in which order a lab has its checks says nothing."""
     ordered = sorted(standing.checks, key=lambda check: (check.step, check.id))
-    checks = tuple((check.step, check.id, check.outcome, check.score, check.max_score) for check in ordered)
+    checks = tuple((check.step, check.id, check.counted, check.score, check.max_score) for check in ordered)
     return (standing.mode, standing.status, standing.score, standing.max_score, checks)

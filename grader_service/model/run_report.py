@@ -58,3 +58,13 @@ class RunReport(Wire):
     seconds: Seconds | None = None
     """How long the code ran; null where that is not known."""
     limit_s: Annotated[float, Field(gt=0)] | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the code did not run to its end."""
+        return self.state is not RunEnding.COMPLETED
+
+    @property
+    def further_cause(self) -> str:
+        """The cause, where the outcome does not say it already."""
+        return "" if self.cause in self.outcome else self.cause

@@ -20,9 +20,14 @@ class CheckStanding(Wire):
     outcome: Outcome
     code: Code
     score: Annotated[float, Field(ge=0)] | None
-    """Points; null where the check could not decide."""
+    """Points; null where the check could not decide. What was not reached earned 0."""
     max_score: Annotated[float, Field(ge=0)]
     tier: Tier | None = None
+
+    @property
+    def counted(self) -> Outcome:
+        """As what its outcome counts: what was not reached is a failure."""
+        return self.outcome.counted(self.score)
 
 
 class RatioStanding(Wire):
@@ -110,7 +115,8 @@ def standing_of(verdict: Verdict) -> Standing:
         score=verdict.score,
         max_score=verdict.max_score,
         created_at=verdict.created_at.timestamp(),
-        steps=verdict.steps,
+        # Titles are texts: a lab that words one anew changes nothing of what came out.
+        steps=tuple(step.model_copy(update={"title": None}) for step in verdict.steps),
         checks=tuple(
             CheckStanding(
                 id=check.id,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field
 
 from grader_service.model.base import Code, Frozen, Identifier, LongText, Sha256, ShortText
-from grader_service.model.feedback import MAX_SENTENCE, Feedback
+from grader_service.model.feedback import Feedback
 from grader_service.model.measurement import Measurement
 from grader_service.model.preflight import Preflight
 from grader_service.model.run_report import RunReport
@@ -29,6 +29,18 @@ class Outcome(StrEnum):
     """Not judged: the run ended before there was anything to look at (`run.not_reached`)."""
     ERROR = "error"
     """Our fault."""
+
+    def counted(self, score: float | None) -> "Outcome":
+        """As what a check's outcome counts for its step and the submission, and wherever outcomes are counted.
+
+        What was not reached because the learner's code stopped is a failure; where only a GPU was missing, it is open.
+
+        Args:
+            score: what the check earned; null where it could not decide.
+        """
+        if self is not Outcome.SKIPPED:
+            return self
+        return Outcome.UNVERIFIED if score is None else Outcome.FAILED
 
 
 class Status(StrEnum):
@@ -98,9 +110,14 @@ class CheckVerdict(Frozen):
     """Null for what needs no person."""
 
     @property
+    def counted(self) -> Outcome:
+        """As what its outcome counts: what was not reached is a failure."""
+        return self.outcome.counted(self.score)
+
+    @property
     def told(self) -> Feedback:
         """The feedback in parts, whenever it was made."""
-        return self.parts or Feedback(outcome=self.feedback[:MAX_SENTENCE])
+        return self.parts or Feedback.of(self.feedback)
 
 
 class StepVerdict(Frozen):

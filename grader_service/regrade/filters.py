@@ -75,15 +75,15 @@ def paired(old: Standing, new: Standing) -> Iterator[Paired]:
 
 
 def result_of(part: CheckStanding | None) -> Result:
-    """How a check came out; `absent` where the verdict lacks it."""
-    return ABSENT if part is None else part.outcome.value
+    """As what a check's outcome counts; `absent` where the verdict lacks it."""
+    return ABSENT if part is None else part.counted.value
 
 
 def differ(old: CheckStanding | None, new: CheckStanding | None) -> bool:
     """Whether a learner would see that a check came out differently, or with other points."""
     if old is None or new is None:
         return old is not new
-    return (old.outcome, old.score, old.max_score) != (new.outcome, new.score, new.max_score)
+    return (old.counted, old.score, old.max_score) != (new.counted, new.score, new.max_score)
 
 
 def lost_a_decision(change: Change, chosen: Filter | None = None) -> bool:
@@ -98,7 +98,7 @@ def lost_a_decision(change: Change, chosen: Filter | None = None) -> bool:
     if change.level is not Level.JUDGE or change.new is None or change.outdated:
         return False
     return any(
-        after is not None and after.outcome not in _SAYS and (before is None or before.outcome in _SAYS)
+        after is not None and after.counted not in _SAYS and (before is None or before.counted in _SAYS)
         for (step, check), before, after in paired(change.old, change.new)
         if in_scope(chosen, step, check)
     )

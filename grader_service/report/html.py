@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from grader_service.model.run_report import RunEnding
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, StepVerdict, Verdict
 from grader_service.report import deciding, delivered, formats, words
 from grader_service.report.audience import Audience
-from grader_service.report.changes import Attempt, since
+from grader_service.report.changes import NOT_REACHED, Attempt, reached, since
 from grader_service.report.plots import rate_plot, ratio_plot
 from grader_service.report.shown import Shown, shown
 
@@ -34,7 +33,7 @@ class Section:
     @property
     def reached(self) -> bool:
         """Whether the run got far enough for any of its checks to look."""
-        return not self.checks or any(check.outcome is not Outcome.SKIPPED for check in self.checks)
+        return reached(self.checks)
 
 
 def render_report(verdict: Verdict, audience: Audience = Audience.LEARNER, attempt: Attempt | None = None) -> str:
@@ -53,7 +52,7 @@ def render_report(verdict: Verdict, audience: Audience = Audience.LEARNER, attem
             verdict=verdict,
             attempt=attempt,
             changes=since(attempt.earlier, verdict) if attempt is not None and attempt.earlier is not None else (),
-            stopped=verdict.run is not None and verdict.run.state is not RunEnding.COMPLETED,
+            stopped=_stopped(verdict),
             rehearsal=verdict.mode is Mode.REHEARSAL,
             summary=_summary(verdict),
             sections=_sections(verdict),
@@ -78,6 +77,7 @@ def _environment() -> Environment:
     )
     environment.globals |= {
         "marks": words.MARKS,
+        "not_reached": NOT_REACHED,
         "status_meaning": words.STATUS_MEANING,
         "tier_meaning": words.TIER_MEANING,
         "arm_meaning": words.arm_meaning,
@@ -113,10 +113,15 @@ def _environment() -> Environment:
     return environment
 
 
+def _stopped(verdict: Verdict) -> bool:
+    return verdict.run is not None and verdict.run.stopped
+
+
 def _summary(verdict: Verdict) -> str:
-    """The verdict's feedback, unless it only repeats what stands at the checks further down the page."""
+    """The verdict's feedback, unless it only repeats what stands at the run and the checks further down the page."""
     open_checks = [check for check in verdict.checks if check.outcome is not Outcome.PASSED]
-    if not open_checks or not all(check.feedback in verdict.feedback for check in open_checks):
+    said = all(check.outcome is Outcome.SKIPPED or check.feedback in verdict.feedback for check in open_checks)
+    if not verdict.checks or not said or not (open_checks or _stopped(verdict)):
         return verdict.feedback
     done = len(verdict.checks) - len(open_checks)
     return f"{done} of {len(verdict.checks)} checks passed. What to do next stands at each step below."

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from checks.api import CheckResult, failed, passed
 from checks.codes import needs_review
 from grader_service.judging import Judged
+from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.review import MOST_SEEN, Decision, Reviews, subject_of
 from grader_service.model.verdict import CheckReview
 
@@ -45,7 +46,11 @@ def _reviewed(judged: Judged, seen: str, reviews: Reviews) -> Judged:
 def _decided(result: CheckResult, decision: Decision) -> CheckResult:
     word = result.code.rpartition(".")[0]
     how = "accepted it" if decision.accepted else "did not accept it"
-    feedback = f"A person of the course's staff looked at this and {how}. Their reason: {decision.reason}"
+    feedback = Feedback(
+        outcome=f"A person of the course's staff looked at this and {how}.",
+        seen=f"Their reason: {decision.reason}",
+        next=None if decision.accepted else NextStep(text="Change what the reason names, and hand it in again."),
+    )
     tier, details = result.tier, result.details
     if decision.accepted:
         return passed(f"{word}.ok", feedback, tier=tier, details=details)

@@ -1,12 +1,16 @@
-"""Counts a learner's attempts at a lab: each may spend less of the error budget than the one before it."""
+"""A learner's attempts at a lab: each may spend less of the error budget than the one before it."""
 
 from sqlalchemy import func, select
+from sqlalchemy.orm import aliased
 
+from grader_service.model.verdict import Status
 from grader_service.store.cancelling import CANCELLED
 from grader_service.store.engine import Store
+from grader_service.store.submissions import handed_in_after
 from grader_service.store.tables import EvidenceRow, RunRow, SubmissionRow, VerdictRow
 
 MEASURED = "measured"
+_NOTHING_FOUND = (Status.REJECTED.value, Status.ERROR.value)
 
 
 def attempt_number(store: Store, submission_id: str) -> int:
@@ -47,3 +51,31 @@ def attempt_number(store: Store, submission_id: str) -> int:
         ).all()
     order = [row.submission_id for row in measured]
     return (order.index(submission_id) if submission_id in order else len(order)) + 1
+
+
+def verdict_before(store: Store, submission_id: str) -> str | None:
+    """The verdict, as JSON, on what this submission's learner handed in last at its lab before it; None without one.
+
+    It is the one in force, and may be on code that stopped early. Rejections and failures of ours say nothing of the
+    learner's code: they are passed over, and so is what has no verdict yet.
+
+    Raises:
+        StoreUnavailable: the database failed.
+    """
+    own = aliased(SubmissionRow)
+    when = func.coalesce(SubmissionRow.submitted_at, SubmissionRow.received_at)
+    statement = (
+        select(VerdictRow.document)
+        .join(SubmissionRow, SubmissionRow.submission_id == VerdictRow.submission_id)
+        .join(own, (own.learner == SubmissionRow.learner) & (own.lab == SubmissionRow.lab))
+        .where(
+            own.submission_id == submission_id,
+            handed_in_after(own, SubmissionRow),
+            VerdictRow.current,
+            VerdictRow.status.not_in(_NOTHING_FOUND),
+        )
+        .order_by(when.desc(), SubmissionRow.submission_id.desc())
+        .limit(1)
+    )
+    with store.transaction() as connection:
+        return connection.execute(statement).scalar()

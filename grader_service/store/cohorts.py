@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, Select, Text, case, cast, func, select
 
 from grader_service.model.evidence import RunPlan
 from grader_service.model.regrade import Selection
-from grader_service.model.standing import RunStanding, Standing
-from grader_service.model.verdict import Status
+from grader_service.model.standing import CheckStanding, RunStanding, Standing
+from grader_service.model.verdict import Outcome, Status
 from grader_service.store.engine import Store
 from grader_service.store.submissions import handed_in_after
 from grader_service.store.tables import PREFLIGHT, EvidenceRow, RunRow, SubmissionRow, VerdictRow, table_of
@@ -192,7 +192,7 @@ def _by_standing(selection: Selection) -> Callable[[Standing], bool] | None:
         codes = {standing.code, *(check.code for check in standing.checks)}
         return (
             all(
-                any(one.id == check and (not outcomes or one.outcome in outcomes) for one in standing.checks)
+                any(one.id == check and (not outcomes or _is_one_of(one, outcomes)) for one in standing.checks)
                 for check, outcomes in selection.checks.items()
             )
             and (not selection.codes or not codes.isdisjoint(selection.codes))
@@ -204,6 +204,11 @@ def _by_standing(selection: Selection) -> Callable[[Standing], bool] | None:
         )
 
     return wanted
+
+
+def _is_one_of(check: CheckStanding, outcomes: Collection[Outcome]) -> bool:
+    """By its own outcome, or by what that counts as: who asks for failures is given what was not reached, too."""
+    return check.outcome in outcomes or check.counted in outcomes
 
 
 def cohorts(store: Store) -> list[CohortSummary]:

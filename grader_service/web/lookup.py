@@ -8,6 +8,7 @@ from grader_service.model.base import IDENTIFIER
 from grader_service.model.diff import Diff
 from grader_service.model.regrade import Batch, Progress
 from grader_service.regrade.diff import diff_of
+from grader_service.report.html import Audience
 from grader_service.store import operations, regrades
 from grader_service.store.engine import Store
 from grader_service.store.ids import UnknownId
@@ -27,6 +28,18 @@ def query_of(request: Request) -> Fields:
         return parse(request.url.query.encode())
     except ValueError as error:
         raise BadForm(f"this address has too many parameters: {error}") from error
+
+
+def audience_of(request: Request) -> Audience:
+    """For whom a report is wanted (`for` in the address): staff, unless it says otherwise.
+
+    Raises:
+        BadForm: for nobody that there are reports for.
+    """
+    asked = query_of(request).one("for", Audience.STAFF.value)
+    if asked not in {*Audience}:
+        raise BadForm(f"there is no report for {asked[:50]!r}; known: {', '.join(Audience)}")
+    return Audience(asked)
 
 
 def id_of(request: Request, name: str) -> str:

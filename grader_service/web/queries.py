@@ -4,9 +4,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
 from sqlalchemy import ColumnElement, and_, func, or_, select
 
 from grader_service.model.regrade import ItemState
+from grader_service.model.run_report import RunReport
 from grader_service.model.verdict import Mode, Status
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
@@ -20,6 +22,12 @@ UNGRADED = "ungraded"
 """In place of a status: no verdict is in force."""
 _EXCHANGES = ("regraded", "regrade_undone")
 """Events that say of a submission that another of its verdicts came in force."""
+
+
+class _Run(BaseModel):
+    """The part of a verdict on its run; the rest is not even looked at."""
+
+    run: RunReport | None = None
 
 
 @dataclass(frozen=True)
@@ -213,6 +221,15 @@ def verdict_document(store: Store, verdict_id: str) -> str | None:
     statement = select(VerdictRow.document).where(VerdictRow.verdict_id == verdict_id)
     with store.transaction() as connection:
         return connection.execute(statement).scalar_one_or_none()
+
+
+def run_told(store: Store, verdict_id: str) -> RunReport | None:
+    """How the run behind a verdict ended; None where the verdict does not say it, or was written by another version."""
+    document = verdict_document(store, verdict_id)
+    try:
+        return _Run.model_validate_json(document).run if document is not None else None
+    except ValidationError:
+        return None
 
 
 def _verdicts() -> Any:

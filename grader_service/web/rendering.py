@@ -96,6 +96,7 @@ def environment() -> Environment:
         "iso": iso,
         "points": formats.points,
         "pathquote": path_part,
+        "spans": formats.spans,
         "title_words": words.title,
     }
     return made

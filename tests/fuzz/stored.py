@@ -12,7 +12,7 @@ from grader_service.model.lab import LabSpec
 from grader_service.model.standing import standing_of
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Verdict
-from grader_service.report.html import render_report
+from grader_service.report.html import Audience, render_report
 from grader_service.service.verdict_making import verdict_on
 from grader_service.signing import signed_by
 
@@ -46,7 +46,8 @@ def verdict(data: bytes) -> object:
     document = found.model_dump_json()
     assert Verdict.model_validate_json(document).model_dump_json() == document
     standing_of(found)
-    render_report(found).encode()
+    for audience in Audience:
+        render_report(found, audience).encode()
     return found.status
 
 

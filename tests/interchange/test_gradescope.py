@@ -1,6 +1,8 @@
 """What is written for Gradescope has the published fields, and points only where there is a grade."""
 
+import html
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,8 @@ from pydantic import ValidationError
 from grader_service.interchange.gradescope import GradescopeResults, GradescopeTest, gradescope
 from grader_service.model.verdict import Outcome
 from tests.interchange.corpus import CANARY, CORPUS, any_verdicts, composed, may_hold_a_grade
+from tests.report.factories import PRINTED
+from tests.report.page import Page
 
 FORMATS = {"text", "html", "simple_format", "md", "ansi"}
 VISIBILITIES = {"hidden", "after_due_date", "after_published", "visible"}
@@ -40,6 +44,9 @@ TEST = {
     "extra_data": dict,
 }
 """The published fields once more, written down without the models."""
+TAGS = {"p", "strong", "code", "pre", "br"}
+"""Of ours: no attribute, nothing that loads, links or runs."""
+STATUS = {"passed": "passed", "failed": "failed", "skipped": "failed"}
 
 
 def exported(verdict):
@@ -70,7 +77,23 @@ def assert_sound(verdict):
         assert set(scores) == {None}
         assert document["extra_data"]["graded"] is False
     for check, test in zip(verdict.checks, document["tests"], strict=False):
-        assert test.get("status") == (check.outcome.value if check.outcome.value in {"passed", "failed"} else None)
+        open_skip = check.outcome == "skipped" and check.score is None
+        assert test.get("status") == (None if open_skip else STATUS.get(check.outcome.value))
+    for output in (document["output"], *(test["output"] for test in document["tests"] if "output" in test)):
+        assert_ours(output)
+
+
+def assert_ours(output):
+    """A piece of HTML has the tags that we write, without attributes, and no text in it became one."""
+    found = Page(f"<body>{output}</body>").elements[1:]
+    assert {element.tag for element in found} <= TAGS
+    assert not any(element.attributes for element in found)
+    assert len(found) == len(re.findall(r"<[a-z]", output))
+
+
+def read(output):
+    """What a reader sees of a piece of HTML."""
+    return html.unescape(re.sub(r"<[^>]*>", "", output.replace("<br>", "\n")))
 
 
 @pytest.mark.parametrize("name", CORPUS)
@@ -86,22 +109,64 @@ def test_any_verdict_is_valid_and_honest(verdict):
     assert_sound(verdict)
 
 
-def test_every_text_is_shown_as_plain_text():
-    """Markup of a learner stays as it was written, and no format that renders it is asked for."""
+def test_markup_of_a_learner_stays_as_it_was_written():
+    """Texts are escaped inside HTML of ours; headings are plain."""
     document = exported(CORPUS["report_hostile"])
-    formats = {document[key] for key in ("output_format", "test_output_format", "test_name_format")}
-    assert formats == {"text"}
+    assert (document["output_format"], document["test_output_format"]) == ("html", "html")
+    assert document["test_name_format"] == "text"
     assert not any({"output_format", "name_format"} & test.keys() for test in document["tests"])
-    assert "<script>window.pwned=1</script>" in document["tests"][0]["output"]
-    assert "\x1b" not in document["tests"][0]["output"]
+    output = document["tests"][0]["output"]
+    assert "<script" not in output
+    assert "<script>window.pwned=1</script>" in read(output)
+    assert "\x1b" not in output
+
+
+def test_feedback_is_told_in_its_parts():
+    """Outcome first, then what was seen and wanted, the line, what to do with the code to write, and advice."""
+    output = exported(CORPUS["report_told"])["tests"][1]["output"]
+    assert output.startswith("<p><strong><code>dataset_dir</code> is not defined.</strong></p>")
+    places = [
+        output.index(part)
+        for part in (
+            "you may mean that. It should hold the folder with your &lt;JPEG&gt; files.",
+            "<pre>cell 3, line 2\n",
+            "&gt;    2 | x = y",
+            "<strong>What to do:</strong> Add this line:</p><pre>dataset_dir = data_root</pre>",
+            "<strong>Attention:</strong> Images are not normalised. Divide by 255. (cell 3, line 2)",
+            "<strong>Worth knowing:</strong> A batch of 24 is odd.",
+        )
+    ]
+    assert places == sorted(places)
+
+
+def test_the_run_is_told_first_and_once():
+    """Where it stopped, the line and what to do, then the grade, then traceback and output; not again at a check."""
+    document = exported(CORPUS["not_reached"])
+    shown = read(document["output"])
+    parts = ("Your code stopped at cell 3", "> 2 | x = y", "What to do:", "Failed: 0 of 100", "Traceback", PRINTED)
+    spaced = " ".join(shown.split())
+    places = [spaced.index(" ".join(part.split())) for part in parts]
+    assert places == sorted(places)
+    assert spaced.count("was never set") == 1
+    assert [(test["output"], test["status"], test["score"]) for test in document["tests"]] == [
+        ("<p>Not reached.</p>", "failed", 0.0)
+    ] * 4
+
+
+def test_a_run_that_lacked_a_gpu_costs_nothing():
+    """What was not reached for that has neither points nor a status, and says so in its name."""
+    document = exported(CORPUS["needs_gpu"])
+    assert "score" not in document
+    assert document["tests"][1]["name"] == "CUDA batch: not reached"
+    assert "status" not in document["tests"][1]
 
 
 def test_learners_see_the_tests_and_not_the_output_of_the_grader():
     """Feedback is visible from the start; stdout is for staff."""
     document = exported(CORPUS["one_failed"])
     assert (document["visibility"], document["stdout_visibility"]) == ("visible", "hidden")
-    assert document["output"] == "Failed: 87.5 of 100 points."
-    assert document["tests"][2]["output"] == "Too few: 3, wanted 100."
+    assert document["output"] == "<p>Failed: 87.5 of 100 points.</p>"
+    assert document["tests"][2]["output"] == "<p>Too few: 3, wanted 100.</p>"
 
 
 def test_an_open_check_says_so_in_its_name():

@@ -11,7 +11,7 @@ from grader_service.interchange.junit_schema import violations
 from grader_service.interchange.text import plain
 from grader_service.model.verdict import Outcome, Status
 from tests.interchange.corpus import CANARY, CORPUS, any_verdicts, may_hold_a_grade
-from tests.report.factories import ALL_HOSTILE, check, verdict
+from tests.report.factories import ALL_HOSTILE, PRINTED, check, verdict
 
 KINDS = {
     "passed": [],
@@ -28,7 +28,13 @@ def exported(*verdicts):
 
 
 def results(suite):
-    return [[child.tag for child in case] for case in suite.iter("testcase")]
+    """What each case holds, but for output; that of a run stands first."""
+    return [[child.tag for child in case if child.tag != "system-out"] for case in suite.iter("testcase")]
+
+
+def of_checks(item, suite):
+    """The cases without that of the run."""
+    return list(suite.iter("testcase"))[item.run is not None and item.run.state != "completed" :]
 
 
 def properties(suite):
@@ -54,10 +60,14 @@ def test_any_verdicts_are_valid_and_honest(verdicts):
     for item, suite in zip(verdicts, root, strict=True):
         assert ("score" in properties(suite)) is may_hold_a_grade(item)
         expected = [KINDS[part.outcome.value] for part in item.checks]
-        assert results(suite)[: len(expected)] == expected
-        for part, case in zip(item.checks, suite.iter("testcase"), strict=False):
+        cases = of_checks(item, suite)
+        assert [[child.tag for child in case if child.tag != "system-out"] for case in cases][
+            : len(expected)
+        ] == expected
+        for part, case in zip(item.checks, cases, strict=False):
             for child in case:
-                assert (child.text or "") == plain(part.feedback)
+                if part.parts is None:
+                    assert "".join((child.text or "").split()) in "".join(plain(part.feedback).split())
 
 
 @settings(max_examples=150, deadline=None)
@@ -66,8 +76,9 @@ def test_a_suite_looks_as_good_as_its_verdict_and_no_better(item):
     """A verdict that is not a pass has a case that is none, whatever its checks say."""
     cases = results(exported(item))
     found = [tag for tags in cases for tag in tags]
-    for own in cases[len(item.checks) :]:
-        assert not set(own).intersection(tag for tags in cases[: len(item.checks)] for tag in tags), "a check shows it"
+    before = len(item.checks) + len(cases) - len(of_checks(item, exported(item)))
+    for own in cases[before:]:
+        assert not set(own).intersection(tag for tags in cases[:before] for tag in tags), "another case shows it"
     if item.status is Status.PASSED:
         assert len(found) == sum(part.outcome is not Outcome.PASSED for part in item.checks)
     else:
@@ -90,6 +101,44 @@ def test_a_verdict_without_checks_is_one_case(name, kind):
     root = exported(CORPUS[name])
     assert results(root) == [[kind]]
     assert root.find(f".//{kind}").get("type") == CORPUS[name].code
+
+
+def test_the_run_is_a_case_of_its_own():
+    """It stands first; its message is the outcome, its text the rest, and what was printed is output."""
+    root = exported(CORPUS["not_reached"])
+    first, *others = root.iter("testcase")
+    assert first.get("name") == "run"
+    failure = first.find("failure")
+    assert (failure.get("type"), failure.get("message")) == (
+        "run.raised",
+        "Your code stopped at cell 3, line 2 (NameError): `y` was never set.",
+    )
+    assert "was never set" not in failure.text
+    assert "    >    2 | x = y\n" in f"{failure.text}\n".replace("         ", "    ")
+    assert "What to do: Set `y` in a cell above." in failure.text
+    assert all(line in first.find("system-out").text for line in PRINTED.splitlines())
+    assert [[child.tag for child in case] for case in others] == [["skipped"]] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("needs_gpu", "skipped"), ("our_fault_and_stopped", "skipped"), ("passed_and_stopped", None)]
+)
+def test_a_run_that_stopped_looks_no_worse_than_its_verdict(name, kind):
+    """A rehearsal without a GPU decides nothing, and code that stopped after everything was there has passed."""
+    first = next(exported(CORPUS[name]).iter("testcase"))
+    assert [child.tag for child in first] == ([kind] if kind else []) + ["system-out"]
+    assert ("What to do" in first.find("system-out").text) is (kind is None)
+
+
+def test_feedback_is_told_in_its_parts():
+    """The message is the outcome, the text the rest; advice on what passed is output."""
+    passed, failed = exported(CORPUS["report_told"]).iter("testcase")
+    failure = failed.find("failure")
+    assert failure.get("message") == "`dataset_dir` is not defined."
+    assert failure.text.startswith("There is `data_root`")
+    assert "What to do: Add this line:\n    dataset_dir = data_root\nAttention: Images" in failure.text
+    assert [child.tag for child in passed] == ["system-out"]
+    assert passed.find("system-out").text.startswith("Attention: Images are not normalised.")
 
 
 def test_hostile_text_comes_back_unharmed():

@@ -29,10 +29,11 @@ def test_the_examples_are_real_output():
             gradescope(gpu).model_dump_json(indent=2, exclude_none=True),
             prairielearn(CORPUS["one_inconclusive"]).model_dump_json(indent=2, exclude_none=True),
             junit([gpu]),
+            junit([CORPUS["not_reached"]]),
         )
     )
     blocks = re.findall(r"```(?:json|xml)\n(.*?)```", PAGE, re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for block in blocks:
         assert block.rstrip("\n") in written
 

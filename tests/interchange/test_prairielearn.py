@@ -17,6 +17,7 @@ from tests.interchange.corpus import (
     many_checks,
     may_hold_a_grade,
 )
+from tests.report.factories import PRINTED
 
 TOP = {"gradable", "score", "format_errors", "message", "output", "images", "tests", "grader"}
 TEST = {"name", "description", "points", "max_points", "message", "output", "images"}
@@ -49,7 +50,8 @@ def assert_sound(verdict):
         assert all({"points", "max_points"} <= test.keys() for test in tests)
     else:
         assert "score" not in document  # a null would break the element that shows it
-        assert all(isinstance(line, str) and line for line in document["format_errors"][:2])
+        assert all(isinstance(line, str) for line in document["format_errors"])
+        assert any(document["format_errors"])
     for check, test in zip(verdict.checks, tests, strict=False):
         assert test.get("points") == check.score
 
@@ -75,6 +77,45 @@ def test_an_open_check_costs_no_attempt(outcome):
     assert "No score: this is neither 0 points nor a grade." in document["format_errors"]
     assert [test.get("points") for test in document["tests"]] == [25.0, 25.0, None, 25.0]
     assert document["tests"][2]["name"] == f"Throughput ratio: {outcome.value}"
+
+
+def test_the_run_is_told_first_and_once():
+    """What happened and what to do stand above; the line, the traceback and the output where breaks are kept."""
+    document = exported(CORPUS["not_reached"])
+    assert document["message"].splitlines() == [
+        "Your code stopped at cell 3, line 2 (NameError): `y` was never set.",
+        "What to do: Set `y` in a cell above.",
+        "Failed: 0 of 100 points.",
+    ]
+    assert "    >    2 | x = y" in document["output"]
+    assert "NameError: name 'y' is not defined" in document["output"]
+    assert all(line in document["output"] for line in PRINTED.splitlines())
+    assert [test["message"] for test in document["tests"]] == ["Not reached."] * 4
+    assert {test["points"] for test in document["tests"]} == {0.0}
+    assert json.dumps(document).count("was never set") == 1
+
+
+def test_without_a_gpu_the_run_is_a_format_error():
+    """Each of its lines is one, and nothing of it counts."""
+    document = exported(CORPUS["needs_gpu"])
+    assert document["gradable"] is False
+    assert document["format_errors"][:2] == [
+        "Your code stopped at cell 3, line 2 (NameError): `y` was never set.",
+        "What to do: Set `y` in a cell above.",
+    ]
+    assert [test["name"] for test in document["tests"]][:2] == ["JPEG dataset: passed", "CUDA batch: not reached"]
+
+
+def test_feedback_is_told_in_its_parts():
+    """A line for each, code indented."""
+    lines = exported(CORPUS["report_told"])["tests"][1]["message"].splitlines()
+    assert lines[0] == "`dataset_dir` is not defined."
+    assert lines[-4:] == [
+        "What to do: Add this line:",
+        "    dataset_dir = data_root",
+        "Attention: Images are not normalised. Divide by 255. (cell 3, line 2)",
+        "Worth knowing: A batch of 24 is odd.",
+    ]
 
 
 def test_a_rejection_is_a_format_error():

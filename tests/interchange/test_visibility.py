@@ -6,7 +6,7 @@ from grader_service.interchange.gradescope import gradescope
 from grader_service.interchange.junit import junit
 from grader_service.interchange.prairielearn import prairielearn
 from grader_service.model.verdict import Outcome
-from tests.interchange.corpus import composed
+from tests.interchange.corpus import CORPUS, composed
 
 HIDDEN_CODE = "hidden.answer_is_wrong"
 
@@ -27,6 +27,17 @@ def test_a_hidden_check_is_in_no_export():
     assert gradescope(hidden).score == plain.score
     cases = ET.fromstring(junit([hidden])).iter("testcase")  # noqa: S314 - our own document
     assert all(plain.checks[3].id not in case.get("name") for case in cases)
+
+
+def test_how_the_run_ended_is_shown_whatever_a_lab_hides():
+    """It tells of the learner's own code; the hidden check stays out of every export, not reached or not."""
+    stopped = CORPUS["not_reached"]
+    kept = {"visibility": "hidden", "staff_feedback": HIDDEN_CODE}
+    hidden = with_details(stopped, 3, code=HIDDEN_CODE, details=kept)
+    for text in (gradescope(hidden).model_dump_json(), prairielearn(hidden).model_dump_json(), junit([hidden])):
+        assert HIDDEN_CODE not in text
+        assert stopped.checks[3].id not in text
+        assert "Your code stopped at cell 3" in text
 
 
 def test_advice_that_could_not_be_given_leaves_the_grade():

@@ -9,17 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checks.api import failed, passed, undecided
+from checks.stopped import not_reached
 from grader_service import rubric, verdicts
-from grader_service.judging import Judged
+from grader_service.judging import Judged, Judgement
 from grader_service.model.lab import LabCheck, LabSpec, LabStep
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Outcome, Status
+from grader_service.run_reporting import report
 from tests.factories import an_evidence
 
 OPEN = [outcome for outcome in Outcome if outcome not in {Outcome.PASSED, Outcome.FAILED}]
 RESULTS = {
     "passed": lambda name: passed(f"{name}.ok", f"secret of {name}"),
     "failed": lambda name: failed(f"{name}.bad", f"secret of {name}", score=0.5, details={"seen": 3}),
+    "not_reached": lambda _: not_reached(),
 } | {outcome.value: lambda name, o=outcome: undecided(o, f"{name}.open", f"secret of {name}") for outcome in OPEN}
 
 
@@ -39,7 +42,8 @@ def composed(*steps):
         ]
     lab = LabSpec(schema_id="grader.lab/v1", id="l", version="1.0.0", title="L", steps=tuple(made))
     submission = Submission(submission_id="t:1", lab="l", filename="f.py", sha256="0" * 64, size_bytes=1)
-    return verdicts.compose(submission, lab, lab.steps, judged, an_evidence())
+    evidence = an_evidence()
+    return verdicts.compose(submission, lab, lab.steps, Judgement(report(evidence), judged), evidence)
 
 
 def test_full_feedback_stays_as_it_is():
@@ -47,7 +51,7 @@ def test_full_feedback_stays_as_it_is():
     verdict = composed([("failed", {})])
     assert verdict.checks[0].feedback == "secret of c00"
     assert dict(verdict.checks[0].details) == {"seen": 3}
-    assert verdict.feedback == "0 of 1 checks passed. Step s0: secret of c00"
+    assert verdict.feedback == "0 of 1 checks passed.\nStep s0: secret of c00"
 
 
 @pytest.mark.parametrize("outcome", list(Outcome), ids=lambda outcome: outcome.value)
@@ -59,7 +63,7 @@ def test_kept_feedback_is_for_staff(outcome, visibility):
     assert check.details["staff_feedback"] == "secret of c00"
     assert check.details["visibility"] == visibility
     assert check.outcome is outcome
-    for text in (check.feedback, verdict.feedback):
+    for text in (check.feedback, check.parts.text, verdict.feedback):
         assert "secret of c00" not in text
     assert "secret of c10" in verdict.feedback
 
@@ -68,8 +72,17 @@ def test_an_outcome_names_its_code():
     """Whether it passed, and the code."""
     verdict = composed([("failed", {"feedback": "outcome"})])
     assert verdict.checks[0].feedback == "This check did not pass. Its code is c00.bad."
-    assert verdict.feedback == "0 of 1 checks passed. Step s0: This check did not pass. Its code is c00.bad."
+    assert verdict.feedback == "0 of 1 checks passed.\nStep s0: This check did not pass. Its code is c00.bad."
     assert verdict.code == "c00.bad"
+
+
+def test_what_was_not_reached_says_nothing_else():
+    """Neither words nor a code of the check, whatever the lab shows."""
+    for fields in ({}, {"feedback": "outcome"}):
+        verdict = composed([("passed", {}), ("not_reached", fields)])
+        assert (verdict.checks[1].feedback, verdict.checks[1].score) == ("Not reached.", 0.0)
+        assert verdict.feedback == "1 of 2 checks passed.\nNot reached: s0."
+        assert (verdict.status, verdict.score) == (Status.FAILED, 10.0)
 
 
 def test_a_hidden_check_is_the_same_whatever_came_out():
@@ -78,7 +91,7 @@ def test_a_hidden_check_is_the_same_whatever_came_out():
     assert texts == {"This check was graded; the lab does not show its result."}
     verdict = composed([("failed", {"feedback": "hidden"}), ("passed", {}), ("failed", {"feedback": "hidden"})])
     assert verdict.feedback == (
-        "1 of 1 checks passed. Step s0: This check was graded; the lab does not show its result."
+        "1 of 1 checks passed.\nStep s0: This check was graded; the lab does not show its result."
     )
     assert verdict.code == "grade.failed"
     assert verdict.status is Status.FAILED
@@ -92,7 +105,7 @@ def test_advice_does_not_fail_a_step():
     assert verdict.code == "grade.passed"
     assert verdict.steps[0].outcome is Outcome.PASSED
     assert (verdict.score, verdict.max_score) == (15.0, 20.0)
-    assert verdict.feedback == "Every step passed. Advice on step s0, not needed to pass: secret of c01"
+    assert verdict.feedback == "Every step passed.\nAdvice on step s0, not needed to pass: secret of c01"
     assert verdict.checks[1].outcome is Outcome.FAILED
     assert verdict.checks[1].details["optional"] is True
 
@@ -102,7 +115,7 @@ def test_advice_does_not_mend_a_step():
     verdict = composed([("failed", {}), ("passed", {"optional": True})])
     assert verdict.status is Status.FAILED
     assert (verdict.score, verdict.max_score) == (15.0, 20.0)
-    assert verdict.feedback == "0 of 1 checks passed. Step s0: secret of c00"
+    assert verdict.feedback == "0 of 1 checks passed.\nStep s0: secret of c00"
     assert verdict.code == "c00.bad"
 
 
@@ -146,18 +159,10 @@ def test_laws_of_every_verdict(steps):
     verdict = composed(*steps)
     flat = [(check, fields) for check, (_, fields) in zip(verdict.checks, itertools.chain(*steps), strict=True)]
     needed = [check for check, fields in flat if not fields.get("optional")]
-    assert verdict.status is rubric.status_of(rubric.worst(check.outcome for check in needed))
+    assert verdict.status is rubric.status_of(rubric.worst(check.counted for check in needed))
     assert (verdict.score is None) == any(check.score is None for check in needed)
     if verdict.score is not None:
         assert 0 <= verdict.score <= verdict.max_score
-    said = json.dumps([verdict.feedback, [check.feedback for check in verdict.checks]])
+    said = json.dumps([verdict.feedback, [[check.feedback, check.parts.text] for check in verdict.checks]])
     kept = {check.id for check, fields in flat if fields.get("feedback", "full") != "full"}
     assert kept.isdisjoint(re.findall(r"secret of (\w+)", said))
-
-
-def test_what_several_checks_say_alike_is_said_once():
-    """Where the code stopped stands in each check's feedback, and once in the summary."""
-    stopped = "Your code stopped at submission.py, line 4 (`1 / 0`) with ZeroDivisionError: division by zero."
-    texts = [f"Step {step}: `{name}` is not defined. {stopped}" for step, name in (("one", "a"), ("two", "b"))]
-    assert verdicts._said_once(texts) == [texts[0], "Step two: `b` is not defined."]
-    assert verdicts._said_once(["Short. Same.", "Short. Same."]) == ["Short. Same.", "Short. Same."]

@@ -34,6 +34,7 @@ from grader_service.signing import Signer
 from tests.command_line import invoked
 from tests.levels.parts import ROOT
 from tests.platform.platforms import tell
+from tests.report import factories
 from tests.service.harness import QUICK
 from tests.services.redis_server import redis_server
 from tests.waiting import wait_for
@@ -254,6 +255,22 @@ def test_verdicts_of_other_versions_are_read_and_verified(signer):
         verify(verdict, [key])
         assert verdict.document == document
         assert verdict.status.value == document["status"]
+
+
+def test_the_run_and_the_parts_of_feedback_are_typed(signer):
+    """What a page for learners needs; of a later version's fields inside them the document tells."""
+    for made in (factories.stopped(), factories.told()):
+        document = signer.sign(made.model_copy(update={"signature": None})).model_dump(
+            mode="json", exclude={"signature"}
+        )
+        document["run"]["later"] = 1
+        document["checks"][0]["parts"]["later"] = {"of": "ours"}
+        document["signature"] = signer.signature(canonical_json(document)).model_dump(mode="json")
+        verdict = ReceivedVerdict.read(document)
+        verify(verdict, [signer.public_key])
+        assert verdict.document == document
+        assert verdict.run == made.run
+        assert [check.told for check in verdict.checks] == [check.parts for check in made.checks]
 
 
 def test_a_redis_that_refuses_is_named_without_its_password(redis):

@@ -4,10 +4,12 @@ import pytest
 
 from grader_service.model.diff import CHANGED, Filter, Kind
 from grader_service.model.regrade import ItemState, Level
+from grader_service.model.standing import standing_of
 from grader_service.model.verdict import Mode, Outcome, StepVerdict
 from grader_service.regrade.diff import MOST_LISTED
 from grader_service.regrade.filters import kind_of, lost_a_decision
 from tests.regrade.makers import LOST, NOISY, a_change, a_check, a_diff, a_ratio, a_standing, pending
+from tests.report.factories import step, verdict
 
 CHANGES = (
     a_change("s:1"),
@@ -229,6 +231,40 @@ def test_says_where_stored_evidence_no_longer_decides(old, new, changes, lost):
     change = a_change(old=old, new=new).model_copy(update=changes)
     assert lost_a_decision(change) is lost
     assert a_diff([change]).undecided_by_evidence == lost
+
+
+def test_a_title_that_is_worded_anew_changes_nothing():
+    """Standings keep none: old verdicts have none either."""
+    made = verdict(steps=(step("baseline").model_copy(update={"title": "Your images"}), step("benchmark")))
+    titled, plain = standing_of(made), standing_of(verdict())
+    assert titled.steps == plain.steps
+    assert "Your images" not in titled.model_dump_json()
+
+
+UNREACHED = a_check("throughput_ratio", "skipped", code="run.not_reached", score=0.0)
+
+
+def without_ratio(*checks):
+    """A verdict on code that stopped before the benchmark, or was said to fail it."""
+    return a_standing(checks=(a_check("jpeg_dataset"), *checks), status="failed", code="run.raised")
+
+
+def test_what_was_not_reached_is_a_failure():
+    """Stored evidence that says so decides, and a failure that is called so now is no change."""
+    old = without_ratio(a_check("throughput_ratio", "failed"))
+    change = a_change(old=old, new=without_ratio(UNREACHED))
+    assert not change.changed
+    assert not lost_a_decision(change)
+    diff = a_diff([change, a_change("s:2", {}, without_ratio(UNREACHED))])
+    assert (diff.changed, diff.undecided_by_evidence) == (1, 0)
+    ratio = next(check for check in diff.checks if check.check == "throughput_ratio")
+    assert [(item.old, item.new, item.submissions) for item in ratio.transitions] == [
+        ("passed", "failed", 1),
+        ("failed", "failed", 1),
+    ]
+    assert (ratio.passed_after, ratio.decided_after) == (0, 2)
+    (reason,) = [reason for reason in diff.newly_failing[0].reasons if reason.check == "throughput_ratio"]
+    assert (reason.old, reason.new, reason.new_code) == ("passed", "failed", "run.not_reached")
 
 
 def test_a_filter_asks_of_its_own_check_whether_it_is_decided():

@@ -11,10 +11,9 @@ from grader_service.judging import judge
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.evidence import Evidence
 from grader_service.model.submission import Submission
-from grader_service.report.html import render_report
 from tests.regrade.kinds import evidence_of
 from tests.regrade.stored import LAB
-from tests.report.page import Page
+from tests.report.page import staff_page
 
 SUBMISSION = Submission(submission_id="s:1", lab=LAB, filename="submission.ipynb", sha256="a1" * 32, size_bytes=1)
 
@@ -48,7 +47,7 @@ def test_a_graph_that_was_doubted_by_its_pixels_is_not_decided(kind, problem):
     assert result.score is None
     assert result.details["content"]["problem"] == problem
     assert verdict.status == "inconclusive"
-    text = Page(render_report(verdict)).text
+    text = staff_page(verdict).text
     assert "This ratio does not count" in text
     assert "What your graph does" not in text
 
@@ -58,4 +57,4 @@ def test_a_graph_whose_pixels_were_in_order_keeps_its_result(kind, code):
     """It is judged by its blocks, as before."""
     result, verdict = graded(kind, None)
     assert (result.code, result.tier) == (code, "A")
-    assert "This ratio does not count" not in Page(render_report(verdict)).text
+    assert "This ratio does not count" not in staff_page(verdict).text

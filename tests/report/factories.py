@@ -4,6 +4,7 @@ import math
 from datetime import UTC, datetime
 from functools import partial
 
+from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import (
     Arm,
@@ -25,6 +26,8 @@ from grader_service.model.measurement import (
     TierRefused,
     Window,
 )
+from grader_service.model.place import Place
+from grader_service.model.run_report import RunEnding, RunException, RunReport
 from grader_service.model.verdict import (
     CheckVerdict,
     Mode,
@@ -91,6 +94,59 @@ def check(check_id="jpeg_dataset", step="baseline", outcome=Outcome.PASSED, **ch
         }
         | changes
     )
+
+
+place = partial(
+    Place,
+    file="s.ipynb",
+    line=2,
+    cell=3,
+    source="x = y",
+    context=("import os", "x = y", "print('<i>')"),
+    context_from=1,
+)
+PRINTED = "epoch 1 of 3\n</pre> <b>loss 0.7</b>"
+stopped_run = partial(
+    RunReport,
+    state=RunEnding.RAISED,
+    code="run.raised",
+    outcome="Your code stopped at cell 3, line 2 (NameError): `y` was never set.",
+    place=place(),
+    exception=RunException(type="NameError", message="name 'y' is not defined"),
+    cause="`y` was never set.",
+    remedy="Set `y` in a cell above.",
+    output_tail=PRINTED,
+    traceback="Traceback (most recent call last):\n  Cell 3, line 2\n    x = y\nNameError: name 'y' is not defined",
+    seconds=3.5,
+    limit_s=900.0,
+)
+"""A run that ended in its third cell."""
+parts = partial(
+    Feedback,
+    outcome="`dataset_dir` is not defined.",
+    seen="There is `data_root`, a folder with 128 JPEGs: you may mean that.",
+    wanted="It should hold the folder with your <JPEG> files.",
+    next=NextStep(text="Add this line:", code="dataset_dir = data_root", place=place()),
+    advice=(
+        Advice(code="advice.loud", text="Images are not normalised.", next="Divide by 255.", place=place()),
+        Advice(code="advice.soft", severity=Severity.NOTE, text="A batch of 24 is odd."),
+    ),
+    numbers={"images": 128},
+)
+"""Every part that feedback can have."""
+
+
+def told_check(*names, **changes):
+    """A check that failed and says so in parts."""
+    said = parts()
+    return check(*names, **{"outcome": Outcome.FAILED, "parts": said, "feedback": said.text} | changes)
+
+
+def unreached(check_id="jpeg_dataset", step_id="baseline", **changes):
+    """A check that could not look because the run ended before."""
+    said = Feedback(outcome="Not reached.")
+    given = {"code": "run.not_reached", "score": 0.0, "parts": said, "feedback": said.text, "details": {}}
+    return check(check_id, step_id, Outcome.SKIPPED, **given | changes)
 
 
 def step(step_id="baseline", outcome=Outcome.PASSED, score=25.0):
@@ -435,6 +491,39 @@ def unsteady():
     )
 
 
+def stopped():
+    """The code stopped before anything was there, with titles as a lab gives them."""
+    run = stopped_run()
+    steps = (step("baseline", Outcome.FAILED, 0.0), step("benchmark", Outcome.FAILED, 0.0))
+    return verdict(
+        status=Status.FAILED,
+        code=run.code,
+        feedback=f"{run.outcome} {run.remedy}\n0 of 2 checks passed.\nNot reached: baseline, benchmark.",
+        score=0.0,
+        lab_title="Pipelines on a GPU",
+        steps=tuple(one.model_copy(update={"title": f"The {one.id}"}) for one in steps),
+        run=run,
+        checks=(unreached(), unreached("throughput_ratio", "benchmark")),
+        measurement=None,
+    )
+
+
+def told():
+    """A run to the end, a pass with advice, and a failure in every part."""
+    passed = told_check(outcome=Outcome.PASSED, score=25.0)
+    failed = told_check("cuda_batch", "benchmark")
+    return verdict(
+        status=Status.FAILED,
+        code=failed.code,
+        feedback=f"1 of 2 checks passed.\nStep benchmark: {failed.feedback}",
+        score=25.0,
+        steps=(step("baseline"), step("benchmark", Outcome.FAILED, 0.0)),
+        run=stopped_run(state=RunEnding.COMPLETED, code="run.completed", outcome="Your code ran to its end in 12 s."),
+        checks=(passed, failed),
+        measurement=None,
+    )
+
+
 many_blocks = partial(verdict, measurement=measurement(tuple(1.2 + 0.2 * math.sin(index) for index in range(500))))
 
 
@@ -445,9 +534,35 @@ def hostile(texts=HOSTILE):
     long = (together * 20)[:8192]
     details = {text: [text, {text: text}] for text in texts} | {"bulk": [together] * 50, "decision": {"a": texts[0]}}
     marked = {short[0][:40]: together, short[4]: short[4], short[8]: short[8]}
+    line = place(file=short[0], source=short[1], function=short[2], context=tuple(short[:3]))
+    said = Feedback(
+        outcome=together[:1000],
+        seen=long,
+        wanted=short[2],
+        next=NextStep(text=short[3], code=long, place=line),
+        advice=tuple(Advice(code="a.b", text=text, next=text, place=line) for text in short),
+    )
     checks = tuple(
-        check(f"check_{number}", "benchmark", Outcome.FAILED, feedback=long, details=details, version=text)
+        check(
+            f"check_{number}",
+            "benchmark",
+            Outcome.FAILED,
+            feedback=long,
+            parts=said if number == 1 else None,
+            details=details,
+            version=text,
+        )
         for number, text in enumerate(short)
+    )
+    run = stopped_run(
+        outcome=short[1],
+        place=line,
+        exception=RunException(type=short[0], message=long),
+        cause=short[2],
+        cause_place=line,
+        remedy=short[3],
+        output_tail=long,
+        traceback=long,
     )
     blocks = tuple(block(number, spoiled=text) for number, text in enumerate(short))
     return verdict(
@@ -458,6 +573,8 @@ def hostile(texts=HOSTILE):
         code="ratio.too_low",
         feedback=long,
         score=0.0,
+        lab_title=short[5],
+        run=run,
         steps=(step("y" * 128), step("benchmark", Outcome.FAILED, 0.0)),
         checks=checks,
         measurement=measurement(
@@ -512,5 +629,7 @@ CASES = {
     "independent": independent,
     "nothing_timed": nothing_timed,
     "unsteady": unsteady,
+    "stopped": stopped,
+    "told": told,
     "hostile": hostile,
 }

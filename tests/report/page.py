@@ -2,6 +2,8 @@
 
 from html.parser import HTMLParser
 
+from grader_service.report.html import Audience, render_report
+
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
@@ -67,3 +69,13 @@ class Page(HTMLParser):
     @property
     def text(self):
         return self.all("body")[0].text
+
+
+def staff_page(verdict):
+    """The page for staff, parsed."""
+    return Page(render_report(verdict, Audience.STAFF))
+
+
+def learner_page(verdict, attempt=None):
+    """The page for the learner, parsed."""
+    return Page(render_report(verdict, Audience.LEARNER, attempt))

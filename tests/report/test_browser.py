@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.report.conftest import FOR_LEARNER
 from tests.report.window import without_policy
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -30,9 +31,10 @@ def test_page_fits_other_windows(visit, rendered, width):
     assert seen.console == []
 
 
-def test_hostile_text_does_not_run(visit, rendered):
+@pytest.mark.parametrize("reader", ["", FOR_LEARNER])
+def test_hostile_text_does_not_run(visit, rendered, reader):
     """Without the page's policy too: escaping alone is enough."""
-    html = rendered("hostile")
+    html = rendered("hostile" + reader)
     for text in (html, without_policy(html)):
         seen = visit(text)
         assert not seen.pwned

@@ -5,7 +5,6 @@ import pytest
 from grader_service.model.measurement import Arm
 from grader_service.model.verdict import Outcome, Status, Tier
 from grader_service.report import words
-from grader_service.report.html import render_report
 from tests.report.factories import (
     check,
     content,
@@ -17,7 +16,7 @@ from tests.report.factories import (
     verdict,
     without_run,
 )
-from tests.report.page import Page
+from tests.report.page import staff_page
 
 
 def test_banner_names_status_and_score(page):
@@ -44,15 +43,13 @@ def test_absent_score_is_never_zero(page, name):
 
 def test_where_nobody_knows_what_it_was_worth():
     """Its lab is gone: no number of points is made up."""
-    shown = Page(
-        render_report(verdict(status=Status.REJECTED, code="submission.cancelled", score=None, max_score=None))
-    )
+    shown = staff_page(verdict(status=Status.REJECTED, code="submission.cancelled", score=None, max_score=None))
     assert shown.with_class("score")[0].text == "no score"
 
 
 def test_a_score_of_zero_is_zero():
     """Zero points are a score."""
-    shown = Page(render_report(verdict(status=Status.FAILED, code="jpeg.too_few", score=0.0)))
+    shown = staff_page(verdict(status=Status.FAILED, code="jpeg.too_few", score=0.0))
     assert shown.with_class("score")[0].text == "0 of 50 points"
 
 
@@ -67,7 +64,7 @@ def test_every_status_outcome_and_tier_has_words():
 @pytest.mark.parametrize("status", list(Status))
 def test_every_status_renders(status):
     """Each status has its heading and its meaning."""
-    shown = Page(render_report(without_run(status, "grade.some", "What happened.")))
+    shown = staff_page(without_run(status, "grade.some", "What happened."))
     assert shown.all("h1")[0].text.endswith(status.value.capitalize())
     assert words.STATUS_MEANING[status] in shown.text
     assert "What happened." in shown.text
@@ -78,7 +75,7 @@ def test_every_outcome_renders_in_its_step(outcome):
     """Step and check show outcome, points, code, version and feedback."""
     one = check("cuda_batch", "pipeline", outcome, tier=Tier.PROOF, feedback="Saw `x`.\nWanted y.")
     earned = one.score
-    shown = Page(render_report(verdict(steps=(step("pipeline", outcome, earned),), checks=(one,), measurement=None)))
+    shown = staff_page(verdict(steps=(step("pipeline", outcome, earned),), checks=(one,), measurement=None))
     section = shown.with_class("step")[0]
     assert section.attributes["id"] == "step-1"
     assert "CUDA batch" in section.text
@@ -92,7 +89,7 @@ def test_every_outcome_renders_in_its_step(outcome):
 
 def test_feedback_marks_code(page):
     """What stands between backticks is an element of its own."""
-    feedback = page("official").with_class("feedback")[0]
+    feedback = page("official").with_class("outcome")[0]
     assert [child.text for child in feedback.children if child.tag == "code"] == ["jpeg_dataset"]
     assert "`" not in feedback.text
 
@@ -105,9 +102,26 @@ def test_details_for_staff_are_collapsed(page):
     assert '"seen": 3' in pre.text
 
 
+def test_staff_see_all_of_a_run_that_stopped(page):
+    """How it ended stands once, above the steps; then what a learner's page leaves out."""
+    shown = page("stopped")
+    assert shown.text.count("Your code stopped at cell 3") == 1
+    assert "0 of 2 checks passed" in shown.with_class("banner")[0].text
+    assert "run.not_reached" in shown.text
+    for expected in ("Seed of the held-out images", "30a5c63f5584221617bb05df0b1998dd", "Submission ID", "run.raised"):
+        assert expected in shown.text
+
+
+def test_parts_are_shown_with_details(page):
+    """Outcome, what was seen, what to do and advice, and behind them code, version and details."""
+    failed = page("told").with_class("check")[-1]
+    for expected in ("you may mean that", "What to do: Add this line:", "Divide by 255.", "cuda.failed", '"seen": 3'):
+        assert expected in failed.text
+
+
 def test_check_without_a_listed_step_is_still_shown():
     """No check is lost when the verdict's steps do not name its step."""
-    shown = Page(render_report(verdict(steps=(), checks=(check("odd_one", "nowhere"),), measurement=None)))
+    shown = staff_page(verdict(steps=(), checks=(check("odd_one", "nowhere"),), measurement=None))
     assert "Odd one" in shown.with_class("step")[0].text
     assert "not listed as a step" in shown.text
 
@@ -122,7 +136,7 @@ def test_summary_is_not_repeated(page):
 
 def test_other_feedback_is_kept():
     """Feedback that says something of its own stands in the banner."""
-    shown = Page(render_report(verdict(feedback="A person looked at it.")))
+    shown = staff_page(verdict(feedback="A person looked at it."))
     assert "A person looked at it." in shown.with_class("banner")[0].text
 
 
@@ -254,11 +268,11 @@ def test_images_that_do_not_count_make_no_outcome(page):
 def test_images_of_a_graph_that_do_not_count_make_no_outcome():
     """Older verdicts held graphs to their pixels as well; a check that decided all the same has the last word."""
     timed = measurement(content=content(problem="small_area"))
-    shown = Page(render_report(verdict(measurement=timed)))
+    shown = staff_page(verdict(measurement=timed))
     assert "This ratio does not count" in shown.text
     assert "much less of each file" in shown.text
     judged = check("throughput_ratio", "benchmark", details={"decision": decision().model_dump(mode="json")})
-    shown = Page(render_report(verdict(checks=(judged,), measurement=timed)))
+    shown = staff_page(verdict(checks=(judged,), measurement=timed))
     assert "This ratio does not count" not in shown.text
 
 
@@ -288,7 +302,7 @@ def test_a_graph_that_was_not_timed_says_why_once(page):
 def test_a_graph_that_was_not_timed_is_not_said_to_be_timed():
     """Nor in a lab that does not grade its speed."""
     seen = measurement((), decision=None, arms=(), graph=graph_proof(problem="not_examined", note="It blends."))
-    text = Page(render_report(verdict(checks=(check(),), steps=(step("baseline"),), measurement=seen))).text
+    text = staff_page(verdict(checks=(check(),), steps=(step("baseline"),), measurement=seen)).text
     assert "Your graph was not timed" in text
     assert "its speed is not graded" not in text
     assert "What was seen: It blends." in text
@@ -298,7 +312,7 @@ def test_a_graph_that_was_not_timed_is_not_said_to_be_timed():
 def test_a_ratio_of_a_graph_with_a_problem_makes_no_outcome():
     """Whatever a stored verdict holds: a graph that was seen not to do its work has passed nothing."""
     timed = measurement(graph=graph_proof(problem="unlike", note="60 of 64 images differ."))
-    section = _section(Page(render_report(verdict(measurement=timed))), "measurement")
+    section = _section(staff_page(verdict(measurement=timed)), "measurement")
     assert not [item for item in section.walk() if "chip" in item.attributes.get("class", "").split()]
     assert "taken of a graph that was not seen to do its work" in section.text
     assert "images that do not count as delivered" not in section.text
@@ -310,7 +324,7 @@ def test_outcome_is_that_of_the_check():
     softened = check(
         "throughput_ratio", "benchmark", Outcome.INCONCLUSIVE, details={"decision": low.model_dump(mode="json")}
     )
-    shown = Page(render_report(verdict(checks=(softened,), measurement=measurement(decision=low, tier="B"))))
+    shown = staff_page(verdict(checks=(softened,), measurement=measurement(decision=low, tier="B")))
     chips = [item for item in _section(shown, "measurement").walk() if "chip" in item.attributes.get("class", "")]
     assert [item.text for item in chips] == ["≈ inconclusive"]
 
@@ -386,7 +400,7 @@ def test_missing_signature_and_isolation_are_said(page):
     """A page of an unsigned or unisolated verdict says so outside the disclosure."""
     assert "Not signed" in page("rejected").text
     assert "Not signed" not in page("official").text
-    unisolated = Page(render_report(verdict(provenance=provenance(isolated=False))))
+    unisolated = staff_page(verdict(provenance=provenance(isolated=False)))
     assert "Not isolated" in unisolated.text
 
 
@@ -402,7 +416,7 @@ def _table(page, caption):
 
 def test_a_ratio_that_no_check_judges_decides_nothing():
     """A lab may time a graph without grading its speed: no threshold, no rule, no outcome stands there."""
-    text = Page(render_report(verdict(checks=(check(),), steps=(step("baseline"),)))).text
+    text = staff_page(verdict(checks=(check(),), steps=(step("baseline"),))).text
     assert "its speed is not graded in this lab" in text
     assert "was needed" not in text
     assert "How it was decided" not in text
@@ -416,7 +430,7 @@ def test_a_hidden_check_shows_nothing_but_its_name():
     )  # fmt: skip
     bare = check("cuda_batch", code="batch.ok", details={"visibility": "outcome", "staff_feedback": "More truth."})
     advice = check("reflections", details={"optional": True})
-    page = Page(render_report(verdict(checks=(hidden, bare, advice), steps=(step("baseline"),), measurement=None)))
+    page = staff_page(verdict(checks=(hidden, bare, advice), steps=(step("baseline"),), measurement=None))
     assert "jpeg.hidden_reason" not in page.text
     assert "truth" not in page.text
     assert "batch.ok" in page.text

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grader_service.report.html import render_report
-from tests.report.factories import CASES
+from tests.report.conftest import render
 
 REFERENCES = {
     "src",
@@ -29,8 +28,8 @@ REFERENCES = {
 RENDER = """
 import hashlib
 from tests.report.factories import CASES
-from grader_service.report.html import render_report
-print(hashlib.sha256(render_report(CASES["official"]()).encode()).hexdigest())
+from grader_service.report.html import Audience, render_report
+print(hashlib.sha256(render_report(CASES["official"](), Audience.STAFF).encode()).hexdigest())
 """
 
 
@@ -123,7 +122,7 @@ def test_page_is_small(rendered, case):
 
 def test_same_verdict_same_page(rendered, case):
     """Rendering again gives the same text."""
-    assert render_report(CASES[case]()) == rendered(case)
+    assert render(case) == rendered(case)
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
@@ -148,6 +147,6 @@ def test_drawing_leaves_matplotlib_as_it_was():
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.fonttype": "path", "font.size": 7.5}):
-        render_report(CASES["official"]())
+        render("official")
         assert mpl.rcParams["svg.fonttype"] == "path"
         assert mpl.rcParams["font.size"] == 7.5

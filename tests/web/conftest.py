@@ -60,6 +60,7 @@ class Place:
             "several": "/submissions/autumn",
             "superseded": f"/submissions/{self.rejected()}",
             "verdict": f"/verdicts/{verdict}",
+            "learner's": f"/verdicts/{verdict}?for=learner",
             "reviews": "/reviews",
             "review": f"/reviews/{submission}/{REVIEWED}",
             "cohorts": "/cohorts",

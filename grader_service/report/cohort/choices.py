@@ -54,7 +54,7 @@ class Choices:
         self.statuses.add(standing.status.value)
         for check in standing.checks:
             self.checks[check_name(check)] = None
-            self.outcomes.add(check.outcome.value)
+            self.outcomes.add(check.counted.value)
 
 
 def plain(values: Iterable[str]) -> list[Option]:

@@ -242,7 +242,7 @@ class ChangeColumns:
 def _result(check: CheckStanding) -> _Result:
     tier = None if check.tier is None else check.tier.value
     points = digits(check.score)
-    return (check.outcome.value, check.code, points, check.max_score, tier, str(safe(check.version)))
+    return (check.counted.value, check.code, points, check.max_score, tier, str(safe(check.version)))
 
 
 def _steps(standing: Standing) -> _Steps:

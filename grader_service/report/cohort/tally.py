@@ -22,6 +22,7 @@ class CheckTally:
     step: str
     check: str
     outcomes: Counter[Outcome] = field(default_factory=Counter)
+    """As what they count: what was not reached is a failure."""
     versions: set[str] = field(default_factory=set)
 
     @property
@@ -47,7 +48,7 @@ class Reason:
 
     code: str
     result: str
-    """The check's outcome, or the submission's status."""
+    """As what the check's outcome counts, or the submission's status."""
     step: str | None = None
     check: str | None = None
 
@@ -125,10 +126,10 @@ class Tally:
     def _add_check(self, lab: str, check: CheckStanding) -> None:
         key = (lab, check.step, check.id)
         tally = self.checks.get(key) or self.checks.setdefault(key, CheckTally(*key))
-        tally.outcomes[check.outcome] += 1
+        tally.outcomes[check.counted] += 1
         tally.versions.add(check.version)
-        if check.outcome is not Outcome.PASSED:
-            self.reasons[Reason(check.code, check.outcome.value, check.step, check.id)] += 1
+        if check.counted is not Outcome.PASSED:
+            self.reasons[Reason(check.code, check.counted.value, check.step, check.id)] += 1
 
     def _add_codes(self, standing: Standing) -> None:
         codes = {check.code for check in standing.checks}

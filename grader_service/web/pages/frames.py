@@ -14,13 +14,14 @@ from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Verdict
 from grader_service.regrade.exports.texts import with_texts
 from grader_service.report.audience import Audience
+from grader_service.report.changes import Attempt
 from grader_service.report.cohort.pages import batch_page, cohort_page
 from grader_service.report.html import render_report
-from grader_service.store import cohorts, regrades
+from grader_service.store import attempts, cohorts, regrades
 from grader_service.store.engine import Store, StoreUnavailable
 from grader_service.web import queries
 from grader_service.web.failures import BadForm
-from grader_service.web.lookup import batch_of, diff_now, id_of, query_of
+from grader_service.web.lookup import audience_of, batch_of, diff_now, id_of, query_of
 from grader_service.web.rendering import STATIC, static_bytes, static_digest
 from grader_service.web.site import site_of
 
@@ -43,14 +44,26 @@ _REPORT_POLICY = {
 
 
 def verdict_report(request: Request) -> Response:
-    """The report of one verdict, as `grader grade --report --for staff` writes it."""
+    """The report of one verdict, as `grader grade --report` writes it: for staff, or for its learner."""
+    audience = audience_of(request)
     document = _document(request)
     try:
         verdict = Verdict.model_validate_json(document)
     except ValidationError as error:
         log.warning("verdict_unreadable", verdict_id=request.path_params["verdict_id"], error=str(error)[:500])
         raise HTTPException(409, "This verdict was written by another version and cannot be shown here.") from None
-    return HTMLResponse(render_report(verdict, Audience.STAFF), headers=_VERDICT_POLICY)
+    attempt = _attempt(site_of(request).store, verdict) if audience is Audience.LEARNER else None
+    return HTMLResponse(render_report(verdict, audience, attempt), headers=_VERDICT_POLICY)
+
+
+def _attempt(store: Store, verdict: Verdict) -> Attempt:
+    before = attempts.verdict_before(store, verdict.submission_id)
+    try:
+        earlier = None if before is None else Verdict.model_validate_json(before)
+    except ValidationError:
+        earlier = None  # written by another version: what changed since cannot be told
+    measured = verdict.measurement
+    return Attempt(measured.attempt if measured is not None else None, earlier)
 
 
 def verdict_json(request: Request) -> Response:

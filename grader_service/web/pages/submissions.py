@@ -7,9 +7,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from grader_service.model.verdict import Status
+from grader_service.report.html import Audience
 from grader_service.web import queries
 from grader_service.web.failures import BadForm
-from grader_service.web.lookup import id_of, query_of, whereabouts_of
+from grader_service.web.lookup import audience_of, id_of, query_of, whereabouts_of
 from grader_service.web.pages.cancelling import unfinished
 from grader_service.web.pages.overview import STATE_WORDS
 from grader_service.web.queries import PAGE, UNGRADED, SubmissionFilter
@@ -69,18 +70,22 @@ def show(request: Request) -> Response:
         current=current,
         unfinished=unfinished(found),
         since=queries.in_force_since(store, current) if current is not None else None,
+        run=queries.run_told(store, current.verdict_id) if current is not None else None,
         states=STATE_WORDS,
     )
 
 
 def verdict(request: Request) -> Response:
-    """One verdict with its report in a frame."""
+    """One verdict with its report in a frame, as staff or as its learner sees it."""
+    audience = audience_of(request)
     store = site_of(request).store
     verdict_id = id_of(request, "verdict_id")
     line = queries.verdict_line(store, verdict_id)
     if line is None:
         raise HTTPException(404, f"There is no verdict {verdict_id}.")
-    return page(request, "verdict.html.j2", line=line)
+    learner = audience is Audience.LEARNER
+    run = queries.run_told(store, verdict_id)
+    return page(request, "verdict.html.j2", line=line, run=run, for_learner=learner)
 
 
 def _place(text: str) -> tuple[float, str] | None:

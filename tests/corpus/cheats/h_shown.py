@@ -3,7 +3,7 @@
 import re
 
 from grader_service.regrade.exports.cells import csv_cell
-from grader_service.report.html import render_report
+from grader_service.report.html import Audience, render_report
 from grader_service.service.intake import receive
 from tests.corpus.case import Observed, Procedure
 from tests.corpus.world import World
@@ -36,7 +36,7 @@ def _printed(world: World) -> Observed:
     verdict = done.verdict
     shown = [verdict.feedback, *(check.feedback for check in verdict.checks)]
     shown += [pod.log_tail for pod in done.evidence.run.pods] if done.evidence else []
-    page = render_report(verdict)
+    page = "".join(render_report(verdict, audience) for audience in Audience)
     raw = [text for text in [*shown, page, verdict.model_dump_json()] if _UNSAFE.search(text)]
     carried = "alert(1)" in page and "alert(1)" in "".join(shown)
     bad = bool(raw) or "<script>alert" in page or "<img src=x" in page

@@ -4,7 +4,7 @@ import hashlib
 from functools import partial
 
 from grader_service.ingest.artifact import measure
-from grader_service.report.html import render_report
+from grader_service.report.html import Audience, render_report
 from grader_service.service.intake import receive
 from tests.corpus.case import SUBMISSION, Observed, Procedure
 from tests.corpus.cheats.h_shown import MARKUP
@@ -47,7 +47,7 @@ SHELL = [
 
 
 def _looked_up(world: World) -> Observed:
-    """Whether markup of a notebook comes out as markup on the page that staff read."""
+    """Whether markup of a notebook comes out as markup on the pages that people read."""
     cell = packing.code_cell(
         f'where_dali_wins = ["{MARKUP}"]\nraise ValueError("{MARKUP}")  # {MARKUP}',
         0,
@@ -55,7 +55,7 @@ def _looked_up(world: World) -> Observed:
     )
     note = {"cell_type": "markdown", "id": "n", "metadata": {}, "source": MARKUP}
     done = world.grade(partial(packing.notebook, cell, note), filename="<b>work.ipynb", steps=("reflection",))
-    page = render_report(done.verdict)
+    page = "".join(render_report(done.verdict, audience) for audience in Audience)
     carried = "alert(1)" in page
     raw = MARKUP[:24] in page or "<img src=x" in page or "<b>work" in page
     return Observed("passed" if raw else "failed", "page.escaped" if carried else "page.nothing_carried", page[:200])

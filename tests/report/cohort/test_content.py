@@ -18,7 +18,7 @@ from grader_service.report.cohort import columns, wording
 from grader_service.report.cohort.pages import batch_page, cohort_page
 from grader_service.report.cohort.selection import described
 from grader_service.store.cohorts import CohortEntry
-from tests.regrade.makers import a_batch, a_change, a_progress, a_standing, pending
+from tests.regrade.makers import a_batch, a_change, a_check, a_progress, a_standing, pending
 from tests.report.cohort.conftest import PAGES
 from tests.report.cohort.data import HOSTILE, changes, entries, page_of, wide
 from tests.report.page import Page
@@ -137,7 +137,7 @@ def test_feedback_may_be_read_beside_the_entries():
 
 
 def test_pass_rates_are_of_those_that_were_decided():
-    """A check that was skipped counts in neither part of its rate, but among the outcomes."""
+    """A check that could not look for lack of a GPU counts in neither part of its rate, but among the outcomes."""
     given = [
         entry(1, outcomes={"cuda_batch": "failed"}),
         entry(2, outcomes={"cuda_batch": "skipped"}),
@@ -146,7 +146,18 @@ def test_pass_rates_are_of_those_that_were_decided():
     ]
     rows = table(cohort_page(given, title="x"), "Pass rate of each check")
     assert [row[0].split()[0] for row in rows[1:]] == ["JPEG", "CUDA", "Throughput", "Reflections"]
-    assert rows[2][1:] == ["66.7%", "20.8% to 93.9%", "3", "✓ 2 passed ✕ 1 failed – 1 skipped"]
+    assert rows[2][1:] == ["66.7%", "20.8% to 93.9%", "3", "✓ 2 passed ✕ 1 failed ? 1 unverified"]
+
+
+def test_what_was_not_reached_counts_as_failed():
+    """In rates, outcomes, reasons, and the rows that the page's script filters."""
+    unreached = a_check("cuda_batch", "skipped", code="run.not_reached", score=0.0)
+    page = cohort_page([entry(1, checks=(a_check("jpeg_dataset"), unreached)), entry(2)], title="x")
+    rows = table(page, "Pass rate of each check")
+    assert rows[2][1:] == ["50.0%", "9.5% to 90.5%", "2", "✓ 1 passed ✕ 1 failed"]
+    reasons = table(page, "Codes by number of submissions")
+    assert ("run.not_reached", "failed") in [(row[0], row[1][2:]) for row in reasons]
+    assert "skipped" not in Page(page).text
 
 
 def test_codes_are_ranked():
