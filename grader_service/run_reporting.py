@@ -100,10 +100,11 @@ def _of(discovery: Discovery, entry: str, limit_s: float | None) -> RunReport:
     if discovery.ran == "timed_out":
         given = f" of {_seconds(limit_s)}" if limit_s else ""
         loop = endless_iterator(discovery)
+        why = f": {loop.cause}" if loop is not None else ", and was stopped."
         return RunReport(
             state=RunEnding.TIMED_OUT,
             code="run.timed_out",
-            outcome=f"Your code was still running{at} when its time{given} was up, and was stopped.",
+            outcome=f"Your code was still running{at} when its time{given} was up{why}",
             cause=loop.cause if loop is not None else "",
             remedy=loop.remedy if loop is not None else _LOOK_FOR_THE_LOOP,
             traceback=_traceback(exception),

@@ -96,8 +96,10 @@ class JpegDatasetCheck:
         if scan.problem is not None:
             code, feedback = wording.root_problem(scan.problem, shown)
             return failed(code, feedback)
-        advice = (*wording.advice(scan), *observation.silent)
-        details = {**scan.model_dump(exclude={"sizes"}), "flags": [one.code for one in advice]}
+        alike = wording.advice(scan)
+        advice = (*alike, *observation.silent)
+        flags = {"flags": [one.code.removeprefix("advice.") for one in alike]} if alike else {}
+        details = {**scan.model_dump(exclude={"sizes"}), **flags}
         if scan.distinct < params.min_images:
             return failed("jpeg.too_few", wording.too_few(scan, shown, params.min_images, advice), details=details)
         if params.baseline and (problem := _baseline_problem(observation)) is not None:

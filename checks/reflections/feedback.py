@@ -130,7 +130,7 @@ def on_entry(item: Judged, severity: Severity, perhaps: str = "") -> Advice:
     """Why an entry does not count, or `perhaps` does not."""
     why = _WHY[item.reason].format(twin=item.twin)
     text = f"{item.side}, entry {item.number} ({_quote(item.text)}): {perhaps}{why}."
-    return Advice(code=f"reflections.entry_{item.reason.value}", severity=severity, text=text)
+    return Advice(code=f"advice.entry_{item.reason.value}", severity=severity, text=text)
 
 
 def _quote(text: str) -> str:

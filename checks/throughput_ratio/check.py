@@ -137,7 +137,7 @@ class ThroughputRatioCheck:
             "silent": [one.code for one in observation.silent],
             **_for_staff(measurement),
         }
-        advice = [*wording.advice_on(measurement, causes), *observation.silent]
+        advice = [*wording.advice_on(measurement, causes), *observation.silent, *wording.how_timed(measurement)]
         if decision.outcome == "passed":
             if tier is not Tier.GRAPH and (doubt := unseen(measurement, decision)) is not None:
                 return undecided(Outcome.UNVERIFIED, "ratio.not_seen", doubt, tier=tier, details=details)
@@ -145,7 +145,10 @@ class ThroughputRatioCheck:
         if decision.outcome == "failed":
             if (softer := by_content.softened(measurement, decision)) is not None:
                 return undecided(Outcome.INCONCLUSIVE, "ratio.inconclusive", softer, tier=tier, details=details)
-            return failed("ratio.too_low", wording.too_slow(measurement, decision, advice), tier=tier, details=details)
+            first = next((cause for cause in causes if cause.about == "graph"), None)
+            rest = [one for one in advice if first is None or one.code != f"advice.{first.code}"]
+            told = wording.too_slow(measurement, decision, first, rest)
+            return failed("ratio.too_low", told, tier=tier, details=details)
         if decision.reason is not None and measurement.host is not None:
             told = wording.weak_host(measurement, decision, measurement.host)
             return undecided(Outcome.INCONCLUSIVE, f"ratio.{decision.reason}", told, tier=tier, details=details)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from checks.throughput_ratio.causes import CLEARLY_SLOWER, FAR_OFF, Cause
-from grader_service.model.feedback import Advice, Feedback, NextStep
+from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
 from grader_service.model.measurement import REFERENCES, Arm, ClaimBesideMeasurement, Decision, HostEffect, Measurement
 
 _MOST_ADVICE = 4
@@ -24,10 +24,15 @@ def fast_enough(measurement: Measurement, decision: Decision, advice: Sequence[A
     )
 
 
-def too_slow(measurement: Measurement, decision: Decision, advice: Sequence[Advice]) -> Feedback:
-    """Feedback for a ratio that fails: the first advice on the graph is what to do next, where there is one."""
+def too_slow(
+    measurement: Measurement, decision: Decision, holds_back: Cause | None, advice: Sequence[Advice]
+) -> Feedback:
+    """Feedback for a ratio that fails; `holds_back` is what slows the graph down most, where that is known."""
     outcome = f"{_delivered(decision)}; more than {decision.threshold:g} is needed."
-    return _feedback(measurement, decision, outcome, advice, None if advice else _FASTER)
+    if holds_back is None:
+        return _feedback(measurement, decision, outcome, advice, _FASTER)
+    seen = f"{_interval(decision, measurement.images)} {holds_back.text}"
+    return _feedback(measurement, decision, outcome, advice, NextStep(text=holds_back.action), seen)
 
 
 def not_decided(measurement: Measurement, decision: Decision, advice: Sequence[Advice]) -> Feedback:
@@ -61,6 +66,18 @@ def unsteady_host(why: str) -> Feedback:
         seen=f"{why[:1].upper()}{why[1:]}.",
         next=NextStep(text="Hand it in again."),
     )
+
+
+def how_timed(measurement: Measurement) -> tuple[Advice, ...]:
+    """How the learner's own code was timed, where its graph could not be run by the grader; nothing for a graph."""
+    if measurement.tier == "A":
+        return ()
+    how = "built anew for every window" if measurement.tier == "C" else "with new images put under it while it ran"
+    text = (
+        f"Your graph could not be run by the grader, so `build_dali_iterator` itself was timed, {how}; only images that "
+        "it had not seen before were counted, and every batch was handed over to the grader, as those of the DataLoader."
+    )
+    return (Advice(code="advice.own_code_timed", severity=Severity.NOTE, text=text),)
 
 
 def advice_on(measurement: Measurement, causes: Iterable[Cause]) -> list[Advice]:

@@ -26,22 +26,29 @@ _SIGNS = {Severity.WARNING: ("!", "yellow"), Severity.NOTE: ("·", "bright_black
 
 
 def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False) -> None:
-    """What stopped the run if anything did, the steps, and of each check that is open what to do.
+    """The root cause with what to do about it, then the steps, and what every other check says.
 
     Args:
         console: to print on.
         verdict: to show.
-        for_staff: with codes, tiers and the rates of all arms.
+        for_staff: with codes, tiers, the rates of all arms, and all that passed checks have seen.
     """
+    first = None
     if verdict.run is not None and verdict.run.stopped:
         show_run(console, verdict.run)
+    elif not verdict.checks:
+        sign, colour = _MARKS.get(verdict.status.value, "✗"), _COLOURS[verdict.status.value]
+        console.print(Text(f"{sign} {verdict.feedback}\n", style=colour))
+    elif (first := _decisive(verdict)) is not None:
+        _show_check(console, first, for_staff=for_staff)
+        console.print()
     _show_status(console, verdict)
     if not verdict.checks:
-        console.print(Text(verdict.feedback))
         return
     _show_steps(console, verdict)
     for check in verdict.checks:
-        if check.outcome is not Outcome.SKIPPED:
+        if check is not first and check.outcome is not Outcome.SKIPPED:
+            console.print()
             _show_check(console, check, for_staff=for_staff)
     if for_staff:
         _show_arms(console, verdict)
@@ -64,6 +71,12 @@ def show_run(console: Console, run: RunReport) -> None:
         console.print(Text("\n  The last that it printed:", style="dim"))
         console.print(_indented(run.output_tail, "dim"))
     console.print()
+
+
+def _decisive(verdict: Verdict) -> CheckVerdict | None:
+    """The check that kept the submission from passing; None where none did, or the lab hides which one."""
+    open_checks = (check for check in verdict.checks if check.outcome is not Outcome.PASSED)
+    return next((check for check in open_checks if check.code == verdict.code), None)
 
 
 def _show_status(console: Console, verdict: Verdict) -> None:
@@ -91,14 +104,14 @@ def _show_steps(console: Console, verdict: Verdict) -> None:
 
 def _show_check(console: Console, check: CheckVerdict, *, for_staff: bool) -> None:
     told, passed = check.told, check.outcome is Outcome.PASSED
-    line = Text(f"\n{_MARKS[check.outcome.value]} ", style=_COLOURS[check.outcome.value])
+    line = Text(f"{_MARKS[check.outcome.value]} ", style=_COLOURS[check.outcome.value])
     line.append(told.outcome, style="default" if passed else "bold")
     if for_staff:
         tier = f", tier {check.tier.value}" if check.tier else ""
         line.append(f"   {check.step}, {check.id} {check.version}: {check.code}{tier}", style="dim")
     console.print(line)
     seen = " ".join(filter(None, (told.seen, told.wanted)))
-    if seen:
+    if seen and (for_staff or not passed):
         console.print(Padding(Text(seen, style="dim" if passed else "default"), (0, 0, 0, 2)))
     show_next(console, told)
 

@@ -121,13 +121,12 @@ def execute(
             if crew.clean_room is not None and crew.gpu is not None:
                 clean_room.begin_gpu(crew.clean_room)
         since = time.monotonic()
-        found, output = _run_learner(crew, prepared, space, clock)
+        scrubber = Scrubber(space.paths)
+        found, output = _run_learner(crew, prepared, space, clock, scrubber)
         seed = new_seed()
         seen: dict[str, Any] = {}
         versions: dict[str, str] = {}
-        if not isinstance(found, Stopped) and found.discovery.left_nothing:
-            seen = {"discovery": found.discovery}  # there is nothing that any other pod could look at
-        elif not isinstance(found, Stopped):
+        if not isinstance(found, Stopped) and not found.discovery.left_nothing:  # else no other pod has work to do
             if prober.wants_learner:
                 clock.start("probes", "looking at what your code left behind", limit_s=prober.learner_s)
                 prober.visit_learner(crew)
@@ -148,13 +147,15 @@ def execute(
                 references=references,
             )
             room, measurement = (try_graph(session), None) if preflight else measure(session)
-            seen = {"discovery": found.discovery, "scan": inventory, "clean_room": room, "measurement": measurement}
+            seen = {"scan": inventory, "clean_room": room, "measurement": measurement}
             if prober.wants_graphs:
                 clock.start("graph_probes", "running your DALI graphs on the grader's images")
                 for pod in (crew.learner, crew.reference, crew.clean_room):
                     if pod is not None:
                         pod.end()  # the GPU's memory is the probes'; what these pods had to say was heard
                 prober.visit_graphs(crew, found)
+        if not isinstance(found, Stopped):
+            seen["discovery"] = scrubber.places(found.discovery)
         clock.start("end", "ending pods")
         records = end_all(crew.pods)
         clock.stop()
@@ -193,11 +194,12 @@ def execute(
     return RunOutcome(Evidence(run=record, probes=prober.records, **seen), blobs)
 
 
-def _run_learner(crew: Crew, prepared: Prepared, space: RunSpace, clock: StageClock) -> tuple[Found | Stopped, str]:
+def _run_learner(
+    crew: Crew, prepared: Prepared, space: RunSpace, clock: StageClock, scrubber: Scrubber
+) -> tuple[Found | Stopped, str]:
     """What the learner's code left behind, and the end of what it printed, by the names that a learner knows."""
     limits = crew.lab.limits
     clock.start("learner", "running the submission, top to bottom", limit_s=limits.learner_timeout_s)
-    scrubber = Scrubber(space.paths)
     with live.watched(crew.learner, scrubber, clock.progress, limits.learner_timeout_s):
         found = learner.discover(crew.learner, prepared, space.paths, limits, crew.device)
     output = scrubber.text(crew.learner.output())[-MAX_OUTPUT:]  # what it prints later is not of this run

@@ -35,3 +35,20 @@ class Scrubber:
             return discovery
         told = exception.model_copy(update={"message": self.text(exception.message)})
         return discovery.model_copy(update={"exception": told})
+
+    def places(self, discovery: Discovery) -> Discovery:
+        """The same for folders that it names: for who reads it, once nobody works with its paths any more."""
+        folder = discovery.dataset_dir
+        path = None if folder.path is None else self.text(folder.path)
+        return discovery.model_copy(
+            update={
+                "dataset_dir": folder.model_copy(update={"path": path, "shown": self.text(folder.shown)}),
+                "loaders": tuple(
+                    one.model_copy(update={"dataset_root": self.text(one.dataset_root)}) for one in discovery.loaders
+                ),
+                "pipelines": tuple(
+                    one.model_copy(update={"reader_root": self.text(one.reader_root)}) for one in discovery.pipelines
+                ),
+                "names": tuple(one.model_copy(update={"shown": self.text(one.shown)}) for one in discovery.names),
+            }
+        )

@@ -85,8 +85,8 @@ def _block(plan: MeasurementPlan, tier: MeasuredTier) -> str:
     fair = "our reference at fair settings takes part in every second block"
     if tier == "A":
         return (
-            f"A block times the arms one after another, for about {plan.block_s:g} s each, on the same held-out "
-            f"images; {fair}. {turn}"
+            f"A block times the arms one after another, for about {plan.block_s:g} s each, on the same images, which "
+            f"are made for the run; {fair}. {turn}"
         )
     built, counts = ("is built anew on", ", and the time to build it counts") if tier == "C" else ("gets", "")
     return (
@@ -114,7 +114,7 @@ def _glaring(plan: MeasurementPlan, needed: str, attempt: int) -> tuple[str, ...
         return ()
     return (
         f"A glaring case ends after {GLARING_BLOCKS} blocks: each of them alone lies a factor of {plan.glaring:g} or "
-        f"more above {needed}, or below it. Only a first attempt has this.",
+        f"more above {needed}, or below it; only a first attempt has this.",
     )
 
 

@@ -168,7 +168,7 @@ def test_all_other_tests_are_watched():
 
 def test_what_is_not_declared_is_noticed(monkeypatch):
     """A code that is left out, and one whose meaning names another outcome."""
-    silent = an_evidence(discovery=None)
+    silent = an_evidence(discovery=a_discovery(pipelines=()))
     code = BATCH.observe(silent).code
     assert declared_codes.strangers() == []
     for meaning in (None, "error: said otherwise"):

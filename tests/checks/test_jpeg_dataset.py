@@ -45,11 +45,13 @@ def test_what_was_not_counted_is_explained():
     scan = a_scan(
         distinct=40, rejected={"copy": 100, "not_jpeg": 3}, examples=(RejectedExample(path="a/b.jpg", reason="copy"),)
     )
-    feedback = judge(an_evidence(scan=scan)).feedback
-    assert "40 distinct" in feedback
-    assert "100 byte-for-byte copies" in feedback
-    assert "3 files that are no JPEG" in feedback
-    assert "a/b.jpg" in feedback
+    parts = judge(an_evidence(scan=scan)).parts
+    assert parts.outcome == "40 distinct JPEG files lie below `dataset_dir` (data), 60 too few."
+    assert parts.seen == (
+        "Not counted: 100 copies of a file, byte for byte; 3 no JPEG, whatever the name says (such as a/b.jpg)."
+    )
+    assert parts.next.text == "Add 60 more, each another picture: copies count once."
+    assert parts.numbers == {"images": 40, "needed": 100, "lacking": 60}
 
 
 @pytest.mark.parametrize(

@@ -35,4 +35,4 @@ def run_and_judge(
         run_id=uuid.uuid4().hex,
         probes=wanted_probes([step], registry, ProbeFiles()),
     )
-    return outcome.evidence, {one.check.id: one.result for one in judge(outcome.evidence, [step], registry)}
+    return outcome.evidence, {one.check.id: one.result for one in judge(outcome.evidence, [step], registry).checks}

@@ -131,9 +131,11 @@ def test_submit_checks_before_it_posts(place):
 @pytest.mark.integration
 def test_the_command_prints_a_verdict_that_could_not_be_kept(place):
     """In words and as JSON, with the exit code of our fault: nobody takes a missing file for a grade."""
-    assert graded(status=5).stdout.startswith("REJECTED")
+    said = graded(status=5).stdout
+    assert said.startswith("✗ ")
+    assert "\nREJECTED" in said
     done = graded("--json", FULL, "--report", "r.html", "--evidence", "e.json", status=3)
-    assert done.stdout.startswith("REJECTED")
+    assert done.stdout.startswith(said)
     assert json.loads(done.stdout[done.stdout.index("\n{") :])["code"] == "submission.unknown_type"
     assert "No space left on device" in done.stderr
     assert "there is no evidence to write to e.json" in done.stderr

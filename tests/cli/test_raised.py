@@ -202,7 +202,8 @@ def test_an_author_who_tries_a_check_sees_where_it_raised(stumbles, state_dir, t
         "--device", "cpu", "--evidence", str(evidence), state_dir=state_dir,
     )  # fmt: skip
     assert done.returncode == 3, done.stderr
-    assert done.stdout.startswith("ERROR")
+    assert done.stdout.startswith("! A check of the grader failed")
+    assert "\nERROR" in done.stdout
     assert "who have to mend the check first" in done.stdout
     assert "grader: probe looks 1.0.0 raised:" in done.stderr
     line = PROBE.splitlines().index('    return {"found": {}["nothing"]}') + 1

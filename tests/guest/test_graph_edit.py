@@ -418,6 +418,8 @@ def test_an_operator_without_a_cpu_implementation_needs_a_gpu(graphs):
     graph.operators.append(Operator("experimental__MedianBlur"))
     edit.check(graph)
     assert refused(graph, "experimental__MedianBlur has no CPU implementation", by=edit.require_cpu) == "needs_gpu"
+    with pytest.raises(edit.GraphRefused, match="has no CPU implementation"):  # so that DALI itself asks for a GPU
+        edit.cpu_twin(model.write(graph))
 
 
 def test_a_rehearsal_runs_no_gpu_operator(lab_child, graphs):

@@ -30,7 +30,7 @@ from tests.judging.test_judge_process import step_of
 hide_this_process()
 files = [Path(sys.argv[1])]
 with JudgeProcess(JudgeLimits(check_timeout_s=60.0), files) as judging:
-    judged = judging.judge(an_evidence(), [step_of("looks")], Registry(files=files))
+    judged = judging.judge(an_evidence(), [step_of("looks")], Registry(files=files)).checks
 print(judged[0].result.feedback)
 """
 SECRETIVE = """

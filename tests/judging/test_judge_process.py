@@ -75,14 +75,14 @@ def test_a_rogue_is_named_and_the_next_is_judged(process, registry, rogue, reaso
         process.judge(an_evidence(), [step_of(rogue)], registry)
     assert caught.value.check_id == rogue
     assert caught.value.distribution == f"file {rogue}.py"
-    judged = process.judge(an_evidence(), [step_of("counts")], registry)
+    judged = process.judge(an_evidence(), [step_of("counts")], registry).checks
     assert judged[0].result.outcome == "passed"
 
 
 def test_a_check_sees_no_secrets_and_says_nothing_aside(process, registry, monkeypatch, capfd):
     """Settings of the service stay out of its environment, and what it prints goes nowhere."""
     monkeypatch.setenv("GRADER_DATABASE_URL", "postgresql://secret")
-    judged = process.judge(an_evidence(), [step_of("chats")], registry)
+    judged = process.judge(an_evidence(), [step_of("chats")], registry).checks
     assert "PATH" in judged[0].result.feedback
     assert "GRADER" not in judged[0].result.feedback
     assert capfd.readouterr() == ("", "")
@@ -91,7 +91,7 @@ def test_a_check_sees_no_secrets_and_says_nothing_aside(process, registry, monke
 def test_memory_of_a_check_ends_with_its_process(files, registry):
     """A process is replaced after its jobs, so that nothing is carried on for ever."""
     with JudgeProcess(JudgeLimits(most_jobs=2), files) as judging:
-        texts = [judging.judge(an_evidence(), [step_of("counts")], registry)[0].result.feedback for _ in range(3)]
+        texts = [judging.judge(an_evidence(), [step_of("counts")], registry).checks[0].result.feedback for _ in range(3)]
     assert texts == ["1", "2", "1"]
 
 
@@ -100,26 +100,26 @@ def test_a_process_that_was_killed_meanwhile_is_replaced(process, registry):
     process.judge(an_evidence(), [step_of("counts")], registry)
     process._child._process.kill()
     process._child._process.wait()
-    assert process.judge(an_evidence(), [step_of("counts")], registry)[0].result.feedback == "1"
+    assert process.judge(an_evidence(), [step_of("counts")], registry).checks[0].result.feedback == "1"
 
 
 def test_details_of_any_kind_are_written_down(process, registry):
     """As in the worker itself: numbers of numpy, sets, and text that UTF-8 cannot carry."""
-    result = process.judge(an_evidence(), [step_of("details")], registry)[0].result
+    result = process.judge(an_evidence(), [step_of("details")], registry).checks[0].result
     assert result.details["number"] == 1.5
     assert result.details["set"] == "{1}"
 
 
 def test_a_check_that_shouts_is_not_waited_for(process, registry):
     """The pipe of its standard error holds 64 KiB and nobody reads it meanwhile."""
-    assert process.judge(an_evidence(), [step_of("shouts")], registry)[0].result.outcome == "passed"
+    assert process.judge(an_evidence(), [step_of("shouts")], registry).checks[0].result.outcome == "passed"
 
 
 @pytest.mark.parametrize("rogue", ["raises", "crashes", "hangs"])
 def test_advice_that_fails_costs_no_verdict(process, registry, rogue):
     """An optional check that breaks, or takes its process down, is answered for; those around it are judged."""
     step = step_of("chats", rogue, "counts", advice=rogue)
-    before, advice, after = process.judge(an_evidence(), [step], registry)
+    before, advice, after = process.judge(an_evidence(), [step], registry).checks
     assert (advice.result.outcome, advice.result.code) == ("error", "judge.failed")
     assert (before.check.id, after.check.id) == ("chats", "counts")
     assert before.result.outcome == after.result.outcome == "passed"
@@ -130,7 +130,7 @@ def test_what_is_no_evidence_is_said(process, registry, document):
     """A damaged document is no failure of a check, and the next one is judged."""
     with pytest.raises(EvidenceUnreadable):
         process.judge(document, [step_of("counts")], registry)
-    assert process.judge(an_evidence(), [step_of("counts")], registry)[0].result.outcome == "passed"
+    assert process.judge(an_evidence(), [step_of("counts")], registry).checks[0].result.outcome == "passed"
 
 
 def test_evidence_as_json_is_judged_as_the_same():
@@ -166,7 +166,7 @@ def test_the_version_is_that_of_the_code_that_judged(tmp_path):
     known = Registry(files=[file])
     file.write_text(ROGUE.replace('"1.0.0"', '"2.0.0"'))
     with JudgeProcess(LIMITS, [file]) as judging:
-        assert judging.judge(an_evidence(), [step_of("counts")], known)[0].version == "2.0.0"
+        assert judging.judge(an_evidence(), [step_of("counts")], known).checks[0].version == "2.0.0"
 
 
 def test_a_judge_whose_worker_is_gone_ends_by_itself(files):

@@ -262,8 +262,13 @@ def to_cpu(graph: Graph) -> None:
 
 
 def cpu_twin(data: bytes) -> bytes:
-    """The serialized graph with everything on the CPU backend."""
+    """The serialized graph with everything on the CPU backend.
+
+    Raises:
+        GraphRefused: an operator runs on a GPU only.
+    """
     graph = model.read(data)
+    require_cpu(graph)
     to_cpu(graph)
     return model.write(graph)
 

@@ -1,7 +1,7 @@
 """Notices that a learner's code waits for something that never comes: no processor time, nothing read or written.
 
-All processes of the pod count. Where pods are plain processes, so do others of the same user that were started later;
-by them a stall may go unnoticed, never be seen where there is none.
+All processes of the pod count, which are those below the one that started it: where pods are plain processes too, it
+inherits every orphan of the pod's tree. The watch's own thread does not count.
 """
 
 import _thread
@@ -43,11 +43,11 @@ class StallWatch:
         self._over = True
 
     def _watch(self, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.monotonic) -> None:
-        started = _started(os.getpid())
-        before, since = activity(started), now()
+        root = os.getppid()
+        before, since = activity(root), now()
         while not self._over:
             sleep(self._poll_s)
-            seen = activity(started)
+            seen = activity(root)
             if seen.cpu_s - before.cpu_s > _BUSY * self._poll_s or seen.characters != before.characters:
                 since = now()
             before = seen
@@ -56,25 +56,48 @@ class StallWatch:
                 self._ring()
 
 
-def activity(started: int, proc: str = "/proc") -> Activity:
-    """What this user's processes have done that began at this tick or later; of what ended meanwhile nothing."""
-    cpu, characters = 0, 0
+def activity(root: int, proc: str = "/proc") -> Activity:
+    """What all processes below this one have done so far, without this thread; of what ended meanwhile nothing.
+
+    Args:
+        root: process id; 0 for every process.
+        proc: where processes are found.
+    """
+    table: dict[int, tuple[int, int]] = {}
     for name in os.listdir(proc):
-        if not name.isdigit():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            fields = _fields(f"{proc}/{name}/stat")
-            if int(fields[19]) < started:
-                continue
-            cpu += int(fields[11]) + int(fields[12])
-            with open(f"{proc}/{name}/io", "rb") as file:
-                characters += sum(int(line.split()[1]) for line in file.read().splitlines()[:2])
-    return Activity(cpu * _TICK_S, characters)
+        if name.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                fields = _fields(f"{proc}/{name}/stat")
+                table[int(name)] = int(fields[1]), int(fields[11]) + int(fields[12])
+    below = [pid for pid in table if _is_below(pid, root, table)]
+    cpu = sum(table[pid][1] for pid in below)
+    return Activity(cpu * _TICK_S - time.thread_time(), sum(_characters(pid, proc) for pid in below))
 
 
-def _started(pid: int) -> int:
-    """The tick at which a process began."""
-    return int(_fields(f"/proc/{pid}/stat")[19])
+def _is_below(pid: int, root: int, table: dict[int, tuple[int, int]]) -> bool:
+    """Whether it descends from the root; ids that were given anew meanwhile must not lead round in a circle."""
+    for _ in range(len(table)):
+        if pid not in table:
+            return False
+        pid = table[pid][0]
+        if pid == root:
+            return True
+    return False
+
+
+def _characters(pid: int, proc: str) -> int:
+    """Read and written by a process; of this one by all threads but this, which reads about all others."""
+    if pid != os.getpid():
+        return _read_and_written(f"{proc}/{pid}/io")
+    own = str(_thread.get_native_id())
+    threads = f"{proc}/{pid}/task"
+    return sum(_read_and_written(f"{threads}/{name}/io") for name in os.listdir(threads) if name != own)
+
+
+def _read_and_written(path: str) -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError), open(path, "rb") as file:
+        return sum(int(line.split()[1]) for line in file.read().splitlines()[:2])
+    return 0
 
 
 def _fields(path: str) -> list[bytes]:

@@ -1,0 +1,93 @@
+"""The mistakes: what was handed in, what is wrong with it, and what has to come out."""
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FOLDER = Path(__file__).parent
+SUBMISSIONS = FOLDER / "mistakes"
+KEPT = FOLDER / "evidence"
+LAB = "dali-pipelines"
+CHECKS = {"baseline": "jpeg", "pipeline": "batch", "benchmark": "ratio", "reflection": "reflections"}
+"""Step of the lab → first word of its check's codes."""
+NOT_REACHED = "run.not_reached"
+Result = tuple[str, str]
+"""Outcome and code of a step's check."""
+
+
+class Mistake(BaseModel):
+    """One submission with one mistake, or an honest one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    mistake: str
+    """In a sentence."""
+    first: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Words of the root cause, all of which stand in the first line of the terminal's text."""
+    says: tuple[str, ...] = ()
+    """Words that stand anywhere on the page."""
+    status: str
+    code: str
+    run: str = "run.completed"
+    """Code of the run; empty where nothing was run."""
+    steps: dict[str, str] = {}
+    """Step → `passed`, `skipped`, or outcome and code such as `failed jpeg.too_few`; empty where nothing was judged."""
+    limits: dict[str, float] = {}
+    """Changes to the limits of a golden run."""
+    leaves: tuple[str, ...] = ()
+    """Folders that it writes outside of its own, which a pod without walls leaves behind."""
+
+    @property
+    def submission(self) -> Path:
+        """The file."""
+        (path,) = SUBMISSIONS.glob(f"{self.name}.*")
+        return path
+
+    @property
+    def evidence(self) -> Path:
+        """What a run left behind."""
+        return KEPT / f"{self.name}.json"
+
+    @property
+    def terminal(self) -> Path:
+        """The terminal's text, 100 columns wide."""
+        return KEPT / f"{self.name}.txt"
+
+    @property
+    def report(self) -> Path:
+        """The text of the learner's report."""
+        return KEPT / f"{self.name}.report.txt"
+
+    @property
+    def results(self) -> dict[str, Result]:
+        """What each step's check has to answer."""
+        return {step: _result(step, said) for step, said in self.steps.items()}
+
+
+def _result(step: str, said: str) -> Result:
+    outcome, _, code = said.partition(" ")
+    usual = {"passed": f"{CHECKS[step]}.ok", "skipped": NOT_REACHED}
+    return outcome, code or usual[outcome]
+
+
+@cache
+def mistakes() -> dict[str, Mistake]:
+    """All of them, by name, in the order of the file."""
+    entries: dict[str, Any] = tomllib.loads((FOLDER / "mistakes.toml").read_text())
+    return {name: Mistake.model_validate({"name": name, **entry}) for name, entry in entries.items()}
+
+
+def chosen(names: list[str]) -> list[Mistake]:
+    """Those with these names; all where none is named.
+
+    Raises:
+        ValueError: one of them is unknown.
+    """
+    unknown = sorted(set(names) - set(mistakes()))
+    if unknown:
+        raise ValueError(f"no mistake is called {', '.join(unknown)}; the names stand in {FOLDER / 'mistakes.toml'}")
+    return [mistakes()[name] for name in names] or list(mistakes().values())
