@@ -36,7 +36,7 @@ class Mistake(BaseModel):
     """Code of the run; empty where nothing was run."""
     steps: dict[str, str] = {}
     """Step → `passed`, `skipped`, or outcome and code such as `failed jpeg.too_few`; empty where nothing was judged."""
-    limits: dict[str, float] = {}
+    limits: dict[str, int | float] = {}
     """Changes to the limits of a golden run."""
     leaves: tuple[str, ...] = ()
     """Folders that it writes outside of its own, which a pod without walls leaves behind."""

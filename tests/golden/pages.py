@@ -25,7 +25,7 @@ from tests.golden.catalogue import LAB, Mistake, Result, mistakes
 from tests.golden.visible import Line, visible
 
 COLUMNS = 100
-_WIDE = 100_000
+_WIDE = 5_000
 _MOMENT = datetime(2026, 9, 1, 12, tzinfo=UTC)
 _SANDBOX = SandboxFacts(name="process", isolated=False, image=None, image_digest=None, engine=None, gpu_access=None)
 _SOURCE = re.compile(r"^ *>? +\d+ │ ")

@@ -14,7 +14,7 @@ MOST_WORDS = 60
 """Of a block: what a check says, each piece of advice, and how the run ended."""
 MOST_OF_A_PAGE = 120
 """Words of the median page on the terminal, without the learner's own source and output."""
-_SENTENCE = 5
+_SENTENCE = 6
 """Words; what is shorter is a label, which may come again."""
 _IMPERATIVES = (
     "add ask bring build call check choose copy correct count create cut decode define delete divide draw drop fill "
@@ -70,7 +70,7 @@ def _root_cause(mistake: Mistake, page: Page) -> Iterator[str]:
         if word not in said:
             yield f"the terminal does not say {word!r}"
     for word in (*mistake.first, *mistake.says):
-        if not any(word.replace("`", "") in line.text for line in page.report):
+        if not any(word.replace("`", "").lower() in line.text.lower() for line in page.report):
             yield f"the report does not say {word!r}"
 
 

@@ -22,7 +22,7 @@ from tests.corpus.world import World
 from tests.golden.catalogue import KEPT, Mistake, chosen
 from tests.golden.pages import facts, kept_page, page_of, wanted, write_texts
 from tests.golden.rules import broken, page_words
-from tests.golden.trimming import trimmed
+from tests.golden.trimming import MachineNamed, trimmed
 
 LIMITS: Mapping[str, object] = {"learner_timeout_s": 90.0, "learner_stall_s": 30.0}
 """Of every run that its mistake does not change."""
@@ -93,9 +93,12 @@ def _kept(mistake: Mistake, world: World) -> list[str]:
     else:
         raw = page_of(graded.verdict)
         named = [line.text for line in (*raw.lines, *raw.report) if str(world.folder) in line.text]
-        document = {"evidence": trimmed(graded.evidence, world.folder)}
         if named:
-            return [f"names a folder of ours: {text}" for text in named]
+            return [f"the page names a folder of ours: {text}" for text in named]
+        try:
+            document = {"evidence": trimmed(graded.evidence, world.folder)}
+        except MachineNamed as error:
+            return [f"not kept: {error}"]
     mistake.evidence.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     kept_page.cache_clear()
     return _paged(mistake)

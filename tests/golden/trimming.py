@@ -10,6 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 _DIGITS = 5
 _KEPT_SIZES = 3
 _HOST = ("cpus_per_arm",)
+_LINK = "/tmp/grader-run-"
+"""A short way to a run's folder, as `sandbox.short_path` makes it."""
 
 
 class MachineNamed(ValueError):
@@ -65,7 +67,7 @@ def _plain(value: Any, folder: Path, where: str) -> Any:
     if not isinstance(value, str):
         return value
     text = value.replace(sys.prefix, "/usr").replace(sys.base_prefix, "/usr")
-    for named in (str(folder), str(ROOT)):
+    for named in (str(folder), str(ROOT), _LINK):
         if named in text:
             raise MachineNamed(f"{where.lstrip('.')} names {named}: {text[:300]}")
     return text

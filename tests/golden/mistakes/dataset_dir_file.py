@@ -1,0 +1,68 @@
+import glob, os, time
+import numpy as np, torch
+from PIL import Image
+from torchvision import datasets, transforms as T
+import nvidia.dali.fn as fn
+import nvidia.dali.types as types
+from nvidia.dali import pipeline_def
+from nvidia.dali.plugin.pytorch import DALIClassificationIterator
+
+dataset_dir = "imgs"
+rng = np.random.default_rng(5)
+for i in range(256):
+    os.makedirs(f"{dataset_dir}/{i % 4}", exist_ok=True)
+    a = rng.integers(0, 256, (24, 32, 3), dtype=np.uint8)
+    Image.fromarray(a).resize((320, 240), Image.BILINEAR).save(f"{dataset_dir}/{i % 4}/{i}.jpeg", quality=88)
+print(len(glob.glob(f"{dataset_dir}/*/*.jpeg")), "files")
+
+
+mean, std = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+tf = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(mean, std)])
+loader = torch.utils.data.DataLoader(datasets.ImageFolder(dataset_dir, tf), 32, shuffle=True, num_workers=2,
+                                     pin_memory=True, persistent_workers=True)
+
+
+def ips(it, size):
+    n, t = 0, time.perf_counter()
+    for b in it:
+        n += size(b)
+    torch.cuda.synchronize()
+    return n / (time.perf_counter() - t)
+
+
+ips(loader, lambda b: len(b[0].cuda()))
+pytorch_throughput = ips(loader, lambda b: len(b[0].cuda()))
+
+
+
+@pipeline_def(batch_size=32, num_threads=2, device_id=0)
+def pipe(root):
+    jpg, lab = fn.readers.file(file_root=root, random_shuffle=True, name="r")
+    img = fn.decoders.image_random_crop(jpg, device="mixed", output_type=types.RGB)
+    img = fn.resize(img, size=(224, 224))
+    img = fn.crop_mirror_normalize(img, mirror=fn.random.coin_flip(), output_layout="CHW",
+                                   mean=[255 * m for m in mean], std=[255 * s for s in std])
+    return img, lab
+
+
+it = DALIClassificationIterator(pipe(dataset_dir), reader_name="r", auto_reset=True)
+first_batch = next(it)[0]["data"]
+
+ips(it, lambda b: len(b[0]["data"]))
+dali_throughput = ips(it, lambda b: len(b[0]["data"]))
+print(f"torch {pytorch_throughput:.0f} dali {dali_throughput:.0f}")
+
+
+where_dali_wins = [
+    "Chest X-rays stored as 10 megapixel JPEGs: on our workstation with six cores the decode takes longer than the forward pass of EfficientNet.",
+    "Endoscopy videos, where hundreds of compressed frames per clip must be decoded and resized before sampling.",
+    "Histology tiles with rotation, elastic deformation and colour augmentation, which keep all CPU workers busy while the GPU idles.",
+]
+where_dali_loses = [
+    "Predicting readmission from tabular patient records: a few numeric columns in a parquet file that fits in RAM.",
+    "Clinical notes that were tokenised beforehand; the language model is compute bound and the loader delivers small integer arrays.",
+]
+
+# last look at some files
+for dataset_dir in sorted(glob.glob("imgs/*/*.jpeg"))[:3]:
+    print(dataset_dir, Image.open(dataset_dir).size)

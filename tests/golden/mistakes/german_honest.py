@@ -1,0 +1,97 @@
+# -*- coding: utf-8 -*-
+# Abgabe zum DALI-Labor: Bilder erzeugen, DataLoader messen, DALI messen, Antworten.
+import os
+import time
+
+import numpy as np
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader
+from torchvision import datasets, transforms
+
+from nvidia.dali import fn, pipeline_def, types
+from nvidia.dali.plugin.pytorch import DALIGenericIterator
+
+ANZAHL = 144
+BATCH = 16
+dataset_dir = "bilder"
+
+
+def bilder_erzeugen(ordner):
+    """Rauschbilder in zwei Klassen."""
+    zufall = np.random.default_rng(7)
+    for nummer in range(ANZAHL):
+        klasse = "hund" if nummer % 2 else "katze"
+        os.makedirs(os.path.join(ordner, klasse), exist_ok=True)
+        grob = zufall.integers(0, 256, (20, 28, 3), dtype=np.uint8)
+        bild = Image.fromarray(grob).resize((320, 240), Image.BICUBIC)
+        bild.save(os.path.join(ordner, klasse, f"bild_{nummer}.jpg"), quality=90)
+
+
+bilder_erzeugen(dataset_dir)
+
+
+# Schritt 1: PyTorch
+transformation = transforms.Compose([
+    transforms.RandomResizedCrop(224),
+    transforms.RandomHorizontalFlip(),
+    transforms.ToTensor(),
+    transforms.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+])
+lader = DataLoader(datasets.ImageFolder(dataset_dir, transformation), batch_size=BATCH, shuffle=True,
+                   num_workers=2, pin_memory=True, persistent_workers=True)
+
+
+def messen(quelle, anzahl_von):
+    """Bilder pro Sekunde; die erste Epoche ist zum Aufwärmen."""
+    for durchgang in range(2):
+        bilder = 0
+        anfang = time.perf_counter()
+        for batch in quelle:
+            bilder += anzahl_von(batch)
+        torch.cuda.synchronize()
+        dauer = time.perf_counter() - anfang
+    return bilder / dauer
+
+
+pytorch_throughput = messen(lader, lambda b: b[0].cuda(non_blocking=True).shape[0])
+print("PyTorch:", round(pytorch_throughput), "Bilder/s")
+
+
+
+# Schritt 2: DALI
+@pipeline_def(batch_size=BATCH, num_threads=2, device_id=0)
+def leitung():
+    jpegs, klassen = fn.readers.file(file_root=dataset_dir, random_shuffle=True, name="Leser")
+    bilder = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)
+    bilder = fn.random_resized_crop(bilder, size=(224, 224))
+    bilder = fn.crop_mirror_normalize(
+        bilder,
+        dtype=types.FLOAT,
+        output_layout="CHW",
+        mean=[0.485 * 255, 0.456 * 255, 0.406 * 255],
+        std=[0.229 * 255, 0.224 * 255, 0.225 * 255],
+        mirror=fn.random.coin_flip(),
+    )
+    return bilder, klassen
+
+
+dali = DALIGenericIterator(leitung(), ["data", "label"], reader_name="Leser", auto_reset=True)
+first_batch = next(dali)[0]["data"]
+
+
+# Schritt 3: Vergleich
+dali_throughput = messen(dali, lambda b: b[0]["data"].shape[0])
+print("DALI:", round(dali_throughput), "Bilder/s")
+
+
+# Schritt 4: Wann lohnt es sich?
+where_dali_wins = [
+    "Training von ResNet-50 auf ImageNet mit acht CPU-Kernen pro GPU: Das Dekodieren der JPEGs auf der CPU ist zu langsam, die GPU wartet auf Daten.",
+    "Auswertung von Überwachungsvideos in H.264: Die Bilder werden mit NVDEC auf der GPU dekodiert und nicht mehr auf der CPU.",
+    "Vier GPUs in einem Server mit wenigen Kernen: Die DataLoader-Prozesse nehmen sich gegenseitig die CPU weg, DALI dekodiert auf jeder Karte selbst.",
+]
+where_dali_loses = [
+    "Feinabstimmung von BERT mit bereits tokenisiertem Text: Es gibt keine Bilder, die dekodiert werden müssen.",
+    "Tabellen mit Messwerten, die vollständig im Arbeitsspeicher liegen: Das Laden ist nicht der Engpass.",
+]
