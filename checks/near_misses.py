@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Mapping
 
-from grader_service.model.evidence import Discovery, NameFacts
+from grader_service.model.discovery import Discovery, NameFacts
 
 _KIND: Mapping[str, str] = {
     "dataset_dir": "folder",

@@ -4,7 +4,8 @@ import re
 
 from checks.api import CheckResult, failed, undecided
 from checks.stopped import not_reached
-from grader_service.model.evidence import CleanRoom, Discovery
+from grader_service.model.discovery import Discovery
+from grader_service.model.evidence import CleanRoom
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome, Tier
 

@@ -9,7 +9,8 @@ from checks.api import CheckResult, undecided
 from checks.diagnosis import message
 from checks.not_carried import first_words, no_dali
 from checks.stopped import not_reached
-from grader_service.model.evidence import Evidence, LearnerException, ProbeRecord, ProbeSite
+from grader_service.model.discovery import LearnerException
+from grader_service.model.evidence import Evidence, ProbeRecord, ProbeSite
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.place import Place
 from grader_service.model.verdict import Outcome, Tier

@@ -5,7 +5,7 @@ from typing import Literal
 from checks.api import CheckResult, failed
 from checks.near_misses import nearest, said
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import Discovery, NameFacts
+from grader_service.model.discovery import Discovery, NameFacts
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome
 
@@ -41,6 +41,7 @@ def not_reached(*, needs_gpu: bool = False) -> CheckResult:
         code=NOT_REACHED,
         score=None if needs_gpu else 0.0,
         parts=Feedback(outcome="Not reached."),
+        details={},
     )
 
 

@@ -333,7 +333,7 @@ class _Child:
         except ValidationError as error:
             raise _Silent(f"its process said what is no answer: {error}") from None
         if isinstance(said, _Failure):
-            raise _Failed(said.failed)
+            raise _Failed(said)
         return said
 
     def end(self) -> None:

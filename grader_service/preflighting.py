@@ -14,7 +14,8 @@ from checks.stopped import absent, missing
 from checks.wanted_names import ITERATOR, LOADER, wanted_names
 from grader_service import __version__
 from grader_service.judging import judge_one, needs_of
-from grader_service.model.evidence import CleanRoom, Discovery, Evidence, FirstBatch, Need, TextList
+from grader_service.model.discovery import Discovery, FirstBatch, TextList
+from grader_service.model.evidence import CleanRoom, Evidence, Need
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.lab import LabCheck, LabSpec, LabStep
 from grader_service.model.preflight import (
@@ -219,13 +220,13 @@ def _graph(room: CleanRoom, discovery: Discovery) -> GraphPart | None:
 
 def _batch(evidence: Evidence, discovery: Discovery, check: LabCheck | None, registry: Registry) -> BatchPart | None:
     """By the check itself, as if `first_batch` were there, which stands among the names."""
-    if check is None or evidence.clean_room is None or evidence.clean_room.batch is None:
+    facts = None if evidence.clean_room is None else evidence.clean_room.batch
+    if check is None or facts is None:
         return None
     if discovery.first_batch.status == "missing":
         named = discovery.model_copy(update={"first_batch": FirstBatch(status="no_tensor")})
         evidence = evidence.model_copy(update={"discovery": named})
     result = _answer(evidence, check, registry)
-    facts = evidence.clean_room.batch
     return BatchPart(state=_state(result), told=result.parts, facts=facts)
 
 

@@ -4,7 +4,8 @@ import re
 
 from checks.diagnosis import Diagnosis, diagnose
 from checks.diagnosis.silent import endless_iterator
-from grader_service.model.evidence import Discovery, Ending, Evidence, LearnerException, PodRole
+from grader_service.model.discovery import Discovery, LearnerException
+from grader_service.model.evidence import Ending, Evidence, PodRole
 from grader_service.model.feedback import MAX_SENTENCE
 from grader_service.model.place import Place
 from grader_service.model.run_report import RunEnding, RunException, RunReport
@@ -114,13 +115,15 @@ def _of(discovery: Discovery, entry: str, limit_s: float | None) -> RunReport:
 
 
 def _raised(discovery: Discovery, exception: LearnerException, entry: str) -> RunReport:
-    syntax = exception.type in _SYNTAX and exception.place is not None
+    place = exception.place
+    syntax = exception.type in _SYNTAX and place is not None
     # Python reads a module whole before it runs a line of it, and a notebook cell by cell.
     unstarted = (
-        syntax
+        exception.type in _SYNTAX
+        and place is not None
         and len(exception.frames) == 1
-        and exception.place.cell is None
-        and exception.place.file == entry.rpartition("/")[2]
+        and place.cell is None
+        and place.file == entry.rpartition("/")[2]
     )
     found = diagnose(exception)
     if discovery.needs_gpu:

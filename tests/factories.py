@@ -5,25 +5,19 @@ import math
 from functools import partial
 from typing import Any
 
+from grader_service.model.discovery import Claim, Discovery, FirstBatch, LoaderFacts, PathClaim, PipelineFacts, TextList
 from grader_service.model.evidence import (
     BatchFacts,
-    Claim,
     CleanRoom,
-    Discovery,
     Ending,
     Evidence,
-    FirstBatch,
     GraphFacts,
     ImageSize,
-    LoaderFacts,
     OperatorFacts,
-    PathClaim,
-    PipelineFacts,
     PodRecord,
     PodRole,
     RunRecord,
     Scan,
-    TextList,
 )
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import (

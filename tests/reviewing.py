@@ -9,7 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from checks.registry import Registry
 from grader_service.labs import specs
 from grader_service.labs.shelf import Shelf
-from grader_service.model.evidence import Need, RunPlan, TextList
+from grader_service.model.discovery import TextList
+from grader_service.model.evidence import Need, RunPlan
 from grader_service.service.judge import JudgeDesk, judge_next
 from grader_service.service.reviewing import Reviewing
 from grader_service.signing import KeySigner

@@ -12,7 +12,8 @@ from checks.not_carried import no_dali, not_carried
 from checks.silent_advice import silent_advice
 from checks.stopped import absent, missing, not_reached
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import BatchFacts, Evidence, FirstBatch, GraphFacts, Need, ServedBatch
+from grader_service.model.discovery import FirstBatch
+from grader_service.model.evidence import BatchFacts, Evidence, GraphFacts, Need, ServedBatch
 from grader_service.model.feedback import Advice
 from grader_service.model.verdict import Outcome, Tier
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from checks.api import CheckResult, failed, passed, undecided
 from checks.cuda_batch import wording
-from grader_service.model.evidence import FirstBatch, ServedBatch
+from grader_service.model.discovery import FirstBatch
+from grader_service.model.evidence import ServedBatch
 from grader_service.model.feedback import Advice
 from grader_service.model.verdict import Outcome, Tier
 

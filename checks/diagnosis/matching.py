@@ -8,7 +8,7 @@ from checks.diagnosis import names
 from checks.diagnosis.message import Seen, read
 from checks.diagnosis.rows import Diagnosis, Row, compiled, exception_rows
 from grader_service.model.base import neutralise
-from grader_service.model.evidence import LearnerException
+from grader_service.model.discovery import LearnerException
 
 _LONGEST_VALUE = 80
 _PLAIN = string.Formatter()

@@ -7,7 +7,8 @@ exception arrives as a traceback in text. Both are unwrapped here; everything el
 import re
 from typing import NamedTuple
 
-from grader_service.model.evidence import LearnerException, Place
+from grader_service.model.discovery import LearnerException
+from grader_service.model.place import Place
 
 _MOST = 8192
 _OPERATOR = re.compile(r"Error in \w{1,8} operator `([\w.]{1,100})`")

@@ -17,7 +17,7 @@ from typing import Annotated, Literal, Self
 from pydantic import StringConstraints, TypeAdapter, model_validator
 
 from grader_service.model.base import Frozen, LongText, ShortText, Wire
-from grader_service.model.evidence import Place
+from grader_service.model.place import Place
 
 FAMILIES = (
     "imports", "device", "graph", "iterator", "decode", "layout", "dataloader", "timing", "distributed", "silent",

@@ -15,7 +15,8 @@ from statistics import median
 
 from checks.diagnosis.matching import fill
 from checks.diagnosis.rows import Diagnosis, silent_rows
-from grader_service.model.evidence import Discovery, Evidence, FirstBatch, LoaderFacts, PipelineFacts
+from grader_service.model.discovery import Discovery, FirstBatch, LoaderFacts, PipelineFacts
+from grader_service.model.evidence import Evidence
 from grader_service.model.measurement import ClaimBesideMeasurement
 
 MANY_PIPELINES = 4

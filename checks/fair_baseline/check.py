@@ -11,8 +11,9 @@ from checks.listing import listed
 from checks.stopped import not_reached
 from checks.throughput_ratio.context import context_of
 from grader_service.batch_geometry import geometry_difference
-from grader_service.model.base import Count, Wire
-from grader_service.model.evidence import BatchFacts, Evidence, GraphFacts, LoaderFacts, Need, Shape
+from grader_service.model.base import Count, Shape, Wire
+from grader_service.model.discovery import LoaderFacts
+from grader_service.model.evidence import BatchFacts, Evidence, GraphFacts, Need
 from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
 from grader_service.model.verdict import Outcome, Tier
 

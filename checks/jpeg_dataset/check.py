@@ -10,7 +10,8 @@ from checks.jpeg_dataset import wording
 from checks.silent_advice import silent_advice
 from checks.stopped import Absent, absent, missing, not_reached
 from grader_service.model.base import Wire
-from grader_service.model.evidence import Claim, Evidence, Need, PathClaim, Scan
+from grader_service.model.discovery import Claim, PathClaim
+from grader_service.model.evidence import Evidence, Need, Scan
 from grader_service.model.feedback import Advice
 
 

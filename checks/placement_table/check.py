@@ -143,7 +143,7 @@ class PlacementTableCheck:
                 next=NextStep(text="Read and decode images in it."),
             )
             return failed("placement.empty", feedback, tier=Tier.GRAPH)
-        wrong = [found for row in rows if (found := _wrong(row, graph, params)) is not None]
+        wrong = [told for row in rows if (told := _wrong(row, graph, params)) is not None]
         right = {
             place
             for row in rows

@@ -13,7 +13,8 @@ from checks.reflections.judging import judge_lists
 from checks.reflections.reasons import Side
 from checks.stopped import absent, missing, not_reached
 from grader_service.model.base import Frozen, Wire
-from grader_service.model.evidence import Discovery, Evidence, Need, TextList
+from grader_service.model.discovery import Discovery, TextList
+from grader_service.model.evidence import Evidence, Need
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome
 

@@ -15,14 +15,8 @@ _QUOTED_CHARS = 64
 _LISTED_ITEMS = 8
 
 _WANTED = {
-    Side.WINS: (
-        "Each entry should name one concrete situation (which data, which machine or model) in which moving the "
-        "preparation of media to the GPU pays off, and hint at why."
-    ),
-    Side.LOSES: (
-        "Each entry should name one concrete situation in which DALI brings nothing or costs more than it gives, and "
-        "hint at why: there is little to decode or transform, or something else sets the pace."
-    ),
+    Side.WINS: "Each should name a situation (which data, which machine) in which the GPU pays off, and why.",
+    Side.LOSES: "Each should name a situation in which DALI brings nothing or costs more, and why.",
 }
 _WHY = {
     Reason.EMPTY: "it holds no words",
@@ -54,6 +48,16 @@ _CODES = {
 }
 """Of as many reasons the first one names the failure (swapped lists are swapped throughout); those that are not here go
 with `VAGUE`."""
+_CAUSES = {
+    "reflections.injection": "An entry addresses the grader, which has no effect",
+    "reflections.copied": "Entries repeat the lab's page or our example",
+    "reflections.same_lists": "The same entries stand in both lists",
+    "reflections.duplicate": "Entries of one list describe the same situation",
+    "reflections.off_topic": "Entries are not about loading and preparing data",
+    "reflections.not_substantive": "Entries stay too general to count",
+    "reflections.swapped_sides": "The two lists look swapped",
+}
+"""What a failure of a code comes from, before what is lacking."""
 
 
 def code_of(judged: Sequence[Judged], needed: Mapping[Side, int]) -> str:
@@ -80,8 +84,8 @@ def praise(judged: Sequence[Judged]) -> Feedback:
     weak = [item for item in judged if not item.counted and item.reason is not Reason.NOT_NEEDED]
     return Feedback(
         outcome=f"{wins} situations where DALI wins and {loses} where it loses counted.",
-        seen="They are concrete, distinct and on their side.",
-        advice=tuple(on_entry(item, Severity.NOTE) for item in weak[:_LISTED_ITEMS]),
+        seen="They are concrete, distinct and on their side." + " Further entries were not needed." * bool(weak),
+        advice=_on_entries(weak, Severity.NOTE),
         numbers={"wins": wins, "loses": loses},
     )
 
@@ -92,15 +96,14 @@ def advice(judged: Sequence[Judged], needed: Mapping[Side, int]) -> Feedback:
     lacking = {side: needed[side] - counted(judged, side) for side in short}
     entries = " and ".join(f"{count} more in {side}" for side, count in lacking.items())
     weak = [item for item in judged if item.side in short and item.reason not in _FINE]
+    cause = _CAUSES.get(code_of(judged, needed))
+    first, *others = short
     return Feedback(
-        outcome=f"The lists need {entries}.",
-        seen=" ".join(_counted(judged, side, needed[side]) for side in Side),
-        wanted=" ".join(_WANTED[side] for side in short[:1]),
-        next=NextStep(
-            text="Write entries like this one, from your own situation:" if weak or short else "",
-            code=EXAMPLES[short[0]] if short else "",
-        ),
-        advice=tuple(on_entry(item, Severity.WARNING) for item in weak[:_LISTED_ITEMS]),
+        outcome=f"The lists need {entries}." if cause is None else f"{cause}: {entries} are needed.",
+        seen=f"Counted: {' and '.join(_counted(judged, side) for side in Side)}.",
+        wanted=_WANTED[first],
+        next=NextStep(text=f"Write entries for {first} like this one, from your own work:", code=EXAMPLES[first]),
+        advice=(*(_example(side) for side in others), *_on_entries(weak, Severity.WARNING)),
         numbers={f"{side.value}_lacking": count for side, count in lacking.items()},
     )
 
@@ -112,7 +115,10 @@ def waiting(judged: Sequence[Judged]) -> Feedback:
         outcome="A person will read both lists, because the automatic reading is not certain about them.",
         seen="No points are lost so far.",
         next=NextStep(text="Wait for the result: it comes again once it is decided."),
-        advice=tuple(on_entry(item, Severity.NOTE, "perhaps ") for item in doubtful[:_LISTED_ITEMS]),
+        advice=(
+            *(_example(side) for side in Side if any(item.side is side for item in doubtful)),
+            *_on_entries(doubtful, Severity.NOTE, "perhaps "),
+        ),
     )
 
 
@@ -121,9 +127,24 @@ def counted(judged: Sequence[Judged], side: Side) -> int:
     return sum(item.counted for item in judged if item.side is side)
 
 
-def _counted(judged: Sequence[Judged], side: Side, needed: int) -> str:
-    given = sum(item.side is side for item in judged)
-    return f"{side}: {counted(judged, side)} of {given} entries count, {needed} are needed."
+def _counted(judged: Sequence[Judged], side: Side) -> str:
+    return f"{counted(judged, side)} of {sum(item.side is side for item in judged)} in {side}"
+
+
+def _example(side: Side) -> Advice:
+    return Advice(
+        code="advice.example",
+        severity=Severity.NOTE,
+        text=f"In {side}, an entry like this one needs nobody to guess:",
+        next=EXAMPLES[side],
+    )
+
+
+def _on_entries(items: Sequence[Judged], severity: Severity, perhaps: str = "") -> tuple[Advice, ...]:
+    told = tuple(on_entry(item, severity, perhaps) for item in items[:_LISTED_ITEMS])
+    if more := len(items) - len(told):
+        told += (Advice(code="advice.more_entries", severity=severity, text=f"And {more} more entries like these."),)
+    return told
 
 
 def on_entry(item: Judged, severity: Severity, perhaps: str = "") -> Advice:

@@ -4,8 +4,9 @@ import math
 import re
 from collections.abc import Sequence
 
-from grader_service.model.base import Count, ShortText, Wire
-from grader_service.model.evidence import BatchFacts, Evidence, GraphFacts, LoaderFacts, Shape
+from grader_service.model.base import Count, Shape, ShortText, Wire
+from grader_service.model.discovery import LoaderFacts
+from grader_service.model.evidence import BatchFacts, Evidence, GraphFacts
 from grader_service.model.measurement import Arm, Measurement
 
 _LOADER_NOTE = re.compile(r"^(?P<name>.*): held-out images [a-z]+, batch \[(?P<shape>\d+(?:, \d+)*)\]$", re.DOTALL)

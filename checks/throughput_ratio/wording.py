@@ -74,8 +74,8 @@ def how_timed(measurement: Measurement) -> tuple[Advice, ...]:
         return ()
     how = "built anew for every window" if measurement.tier == "C" else "with new images put under it while it ran"
     text = (
-        f"Your graph could not be run by the grader, so `build_dali_iterator` itself was timed, {how}; only images that "
-        "it had not seen before were counted, and every batch was handed over to the grader, as those of the DataLoader."
+        f"The grader could not run your graph, so it timed `build_dali_iterator` itself, {how}; only images that were "
+        "new to it were counted, and every batch was handed over, as those of the DataLoader."
     )
     return (Advice(code="advice.own_code_timed", severity=Severity.NOTE, text=text),)
 

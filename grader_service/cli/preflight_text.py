@@ -41,8 +41,8 @@ def show_preflight(console: Console, found: Preflight) -> None:
     console.print(line)
     console.print()
     table = table_of("", "name", "what is there", "step")
-    for part in found.names:
-        table.add_row(_mark(part), Text(part.wanted.name), Text(_short(part)), ", ".join(part.wanted.steps))
+    for name in found.names:
+        table.add_row(_mark(name), Text(name.wanted.name), Text(_short(name)), ", ".join(name.wanted.steps))
     console.print(table)
     console.print()
     for part in found.parts:

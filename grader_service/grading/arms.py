@@ -10,8 +10,9 @@ from pydantic import Field
 
 from grader_service.errors import SandboxUnavailable
 from grader_service.grading.dialogue import Mark, Problem, Stopped, WindowDone, ask, awake, hear, parse, trusted
-from grader_service.model.base import LongText, Wire
-from grader_service.model.evidence import BatchFacts, GraphFacts, LoaderFacts, Shape, Word
+from grader_service.model.base import LongText, Shape, Wire, Word
+from grader_service.model.discovery import LoaderFacts
+from grader_service.model.evidence import BatchFacts, GraphFacts
 from grader_service.model.measurement import Arm, LoaderSettings, Window
 from sandbox.api import Pod
 

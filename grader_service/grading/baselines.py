@@ -10,7 +10,7 @@ from grader_service.grading.comparison import claims_beside, declared_settings, 
 from grader_service.grading.contradictions import Setting, corroborate
 from grader_service.grading.dialogue import awake
 from grader_service.held_out.plan import ShardPlan
-from grader_service.model.evidence import Discovery
+from grader_service.model.discovery import Discovery
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, ArmReport, KeptReference, LoaderSettings, Measurement
 from sandbox.api import Pod

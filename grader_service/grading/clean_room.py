@@ -11,7 +11,8 @@ from grader_service.grading.dialogue import Ready, Stopped, ask, hear, parse, tr
 from grader_service.grading.learner import Found
 from grader_service.host import Gpu
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import CleanRoom, Ending, PipelineFacts
+from grader_service.model.discovery import PipelineFacts
+from grader_service.model.evidence import CleanRoom, Ending
 from sandbox.api import Pod
 
 READY_S = 120.0

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from grader_service.model.evidence import Discovery, LoaderFacts
+from grader_service.model.discovery import Discovery, LoaderFacts
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, ClaimBesideMeasurement, LoaderSettings
 

@@ -11,7 +11,7 @@ from grader_service.grading.arms import ArmLost, LearnerArm, LoaderReady, lost
 from grader_service.grading.dialogue import Problem, Stopped, ask, hear, parse
 from grader_service.ingest.artifact import Prepared
 from grader_service.model.base import Wire
-from grader_service.model.evidence import Discovery, GraphRef
+from grader_service.model.discovery import Discovery, GraphRef
 from grader_service.model.lab import PodLimits
 from sandbox.api import GuestPaths, Pod
 

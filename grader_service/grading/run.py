@@ -26,7 +26,8 @@ from grader_service.held_out.plan import new_seed
 from grader_service.host import Gpu, host_facts
 from grader_service.ingest.artifact import Artifact, Prepared, prepare
 from grader_service.ingest.room import require_room
-from grader_service.model.evidence import MAX_OUTPUT, Discovery, Evidence, Need, RunRecord, Scan
+from grader_service.model.discovery import Discovery
+from grader_service.model.evidence import MAX_OUTPUT, Evidence, Need, RunRecord, Scan
 from grader_service.model.lab import LabSpec
 from grader_service.model.probe import ProbeTask
 from sandbox.api import RunSpace, SandboxRunner

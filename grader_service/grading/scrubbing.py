@@ -2,7 +2,7 @@
 
 from pathlib import PurePosixPath
 
-from grader_service.model.evidence import Discovery
+from grader_service.model.discovery import Discovery
 from sandbox.api import GuestPaths
 
 _OURS = "(of the grader)"

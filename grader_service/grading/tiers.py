@@ -27,7 +27,8 @@ from grader_service.grading.proof_arm import HeldArm, ProofArm, ReferenceSender,
 from grader_service.grading.trial_shards import TrialShards
 from grader_service.held_out.plan import MAX_IMAGES
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import CleanRoom, Discovery, ImageSize, ServedBatch
+from grader_service.model.discovery import Discovery
+from grader_service.model.evidence import CleanRoom, ImageSize, ServedBatch
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import (
     Arm,

@@ -86,5 +86,9 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Seconds = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
+Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]
+"""A lower-case reason word."""
+Dimension = Annotated[int, Field(ge=0, le=2**40)]
+Shape = Annotated[tuple[Dimension, ...], Field(max_length=16, fail_fast=True)]
 
 Details = Mapping[str, object]

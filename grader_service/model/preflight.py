@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from grader_service.model.base import Count, Identifier, Seconds, ShortText, Wire
-from grader_service.model.evidence import BatchFacts, Word
+from grader_service.model.base import Count, Identifier, Seconds, ShortText, Wire, Word
+from grader_service.model.evidence import BatchFacts
 from grader_service.model.feedback import Feedback, Sentence
 from grader_service.model.run_report import RunEnding, RunReport
 

@@ -9,7 +9,8 @@ import numpy as np
 from PIL import Image
 
 from checks.api import CheckResult, probes_of
-from grader_service.model.evidence import Evidence, PipelineFacts
+from grader_service.model.discovery import PipelineFacts
+from grader_service.model.evidence import Evidence
 from tests.builtin_claims.conftest import Learner
 from tests.checks.judged import a_record, judged
 from tests.factories import a_discovery, an_evidence

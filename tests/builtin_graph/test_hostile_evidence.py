@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from checks.api import CheckResult, probes_of
 from checks.output_contract.check import CHECK as OUTPUT_CONTRACT
 from checks.shard_coverage.check import CHECK as SHARD_COVERAGE
-from grader_service.model.evidence import LearnerException
+from grader_service.model.discovery import LearnerException
 from grader_service.model.verdict import Outcome
 from tests.builtin_graph.controls import CROP, FLIP, NORMALISE
 from tests.builtin_graph.graphs import PIPELINE_FACTS, bare, evidence_of, iterator

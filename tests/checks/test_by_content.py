@@ -9,7 +9,8 @@ from checks.throughput_ratio import by_content
 from checks.throughput_ratio.check import CHECK
 from grader_service.grading.acceptance import Observed, judge
 from grader_service.grading.work_parity import standard_work
-from grader_service.model.evidence import CleanRoom, FirstBatch, ServedBatch
+from grader_service.model.discovery import FirstBatch
+from grader_service.model.evidence import CleanRoom, ServedBatch
 from grader_service.model.measurement import (
     Arm,
     ContentKind,

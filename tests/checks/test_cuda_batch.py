@@ -5,7 +5,8 @@ from functools import partial
 import pytest
 
 from checks.cuda_batch.check import CHECK
-from grader_service.model.evidence import CleanRoom, FirstBatch, ServedBatch
+from grader_service.model.discovery import FirstBatch
+from grader_service.model.evidence import CleanRoom, ServedBatch
 from grader_service.model.verdict import Outcome, Tier
 from tests.checks.judged import judged
 from tests.factories import a_batch, a_clean_room, a_discovery, a_graph, a_pipeline, a_run, an_evidence

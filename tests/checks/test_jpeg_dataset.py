@@ -5,7 +5,8 @@ from functools import partial
 import pytest
 
 from checks.jpeg_dataset.check import CHECK
-from grader_service.model.evidence import Claim, PathClaim, RejectedExample, Scan
+from grader_service.model.discovery import Claim, PathClaim
+from grader_service.model.evidence import RejectedExample, Scan
 from grader_service.model.verdict import Outcome
 from tests.checks.judged import judged
 from tests.factories import a_discovery, a_scan, an_evidence

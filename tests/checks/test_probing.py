@@ -5,7 +5,8 @@ import pytest
 from checks.api import CheckResult
 from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import Wire
-from grader_service.model.evidence import PathClaim, ProbeRecord, ProbeSite
+from grader_service.model.discovery import PathClaim
+from grader_service.model.evidence import ProbeRecord, ProbeSite
 from tests.factories import a_discovery, an_evidence
 
 STOPPED = """Error in GPU operator `nvidia.dali.fn.crop`,

@@ -6,7 +6,8 @@ from checks.cuda_batch.check import CHECK as BATCH
 from checks.jpeg_dataset.check import CHECK as JPEG
 from checks.reflections.check import CHECK as REFLECTIONS
 from checks.throughput_ratio.check import CHECK as RATIO
-from grader_service.model.evidence import Claim, Ending, FirstBatch, LearnerException, NameFacts, PathClaim, TextList
+from grader_service.model.discovery import Claim, FirstBatch, LearnerException, NameFacts, PathClaim, TextList
+from grader_service.model.evidence import Ending
 from tests.checks.judged import judged
 from tests.factories import a_discovery, an_evidence, ended
 

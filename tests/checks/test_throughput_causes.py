@@ -233,7 +233,7 @@ def test_a_cause_is_not_named_without_its_fact(code, context, changes):
 def test_facts_are_quoted_in_numbers():
     """The lab's own case: 100 images in batches of 32 are four batches, three of them ready before the clock starts."""
     [cause, *_] = causes(long_run(dataset_images=100), claims=claims(dali=4000.0))
-    assert "Your epoch has 4 batches, and up to 3 of them are decoded before your clock starts." == cause.text
+    assert cause.text == "Your epoch has 4 batches, and up to 3 of them are decoded before your clock starts."
     assert cause.fact == "prefetch_queue_depth 2 and the first batch, 4 batches per epoch"
 
 

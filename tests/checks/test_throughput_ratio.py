@@ -5,7 +5,8 @@ from functools import partial
 import pytest
 
 from checks.throughput_ratio.check import CHECK
-from grader_service.model.evidence import Claim, CleanRoom
+from grader_service.model.discovery import Claim
+from grader_service.model.evidence import CleanRoom
 from grader_service.model.measurement import ClaimBesideMeasurement
 from grader_service.model.verdict import Outcome, Tier
 from tests.checks.judged import judged

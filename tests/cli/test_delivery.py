@@ -22,11 +22,11 @@ FULL = "/dev/full"
 
 @pytest.fixture
 def delivered(capsys):
-    """`delivered(evidence, **where)`: (whether all was written, what went to standard output and error)."""
+    """`delivered(found, **where)`: (whether all was written, what went to standard output and error)."""
 
-    def deliver(evidence=None, **where):
+    def deliver(found=None, /, **where):
         made = verdict()
-        whole = Delivery(**where).deliver(made, made.model_dump_json(indent=2) + "\n", evidence)
+        whole = Delivery(**where).deliver(made, made.model_dump_json(indent=2) + "\n", found)
         return whole, *capsys.readouterr()
 
     return deliver

@@ -78,6 +78,7 @@ def _two(folder):
 
 def _none(folder):
     (folder / "work.py").rename(folder / "data" / "work.py")
+    (folder / "notes.txt").touch()
 
 
 def _link(folder):

@@ -9,7 +9,7 @@ from rich.console import Console
 from grader_service.cli import preflight as command
 from grader_service.cli.preflight_text import show_answer, show_preflight
 from grader_service.errors import SandboxUnavailable, SubmissionRejected, UsageError
-from grader_service.model.evidence import Claim, FirstBatch, LearnerException, NameFacts
+from grader_service.model.discovery import Claim, FirstBatch, LearnerException, NameFacts
 from grader_service.model.place import Place
 from grader_service.model.preflight import Preflight
 from tests.command_line import invoked

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from checks.diagnosis import compile_rows, diagnose, table
 from checks.diagnosis.rows import MAX_TEXT, ORDERS, SILENT, Row, all_rows, compiled, exception_rows
-from grader_service.model.evidence import LearnerException
+from grader_service.model.discovery import LearnerException
 from tests.conftest import missing
 
 ROOT = Path(__file__).resolve().parents[2]

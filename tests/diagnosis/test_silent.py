@@ -11,7 +11,8 @@ from checks.diagnosis.rows import MAX_TEXT, silent_rows
 from checks.diagnosis.silent import endless_iterator
 from checks.throughput_ratio.causes import Cause, likely_causes
 from checks.throughput_ratio.context import context_of
-from grader_service.model.evidence import FirstBatch, ImageSize
+from grader_service.model.discovery import FirstBatch
+from grader_service.model.evidence import ImageSize
 from tests.checks.test_throughput_causes import claims as claims_of
 from tests.factories import (
     a_batch,

@@ -5,7 +5,7 @@ import pytest
 from checks.diagnosis import diagnose
 from checks.diagnosis.matching import matches
 from checks.diagnosis.rows import MAX_TEXT, exception_rows
-from grader_service.model.evidence import LearnerException
+from grader_service.model.discovery import LearnerException
 from tests.diagnosis.conftest import all_snippets
 
 SNIPPETS = all_snippets()

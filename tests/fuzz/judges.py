@@ -11,7 +11,8 @@ from checks.reflections.reasons import Side
 from checks.registry import LoadedCheck
 from grader_service.grading.probing import Probed, _unusable
 from grader_service.judging import judge_one
-from grader_service.model.evidence import Evidence, LearnerException
+from grader_service.model.discovery import LearnerException
+from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabCheck
 from grader_service.rubric import plain
 from tests.checks.judged import a_record

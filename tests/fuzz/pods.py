@@ -10,7 +10,8 @@ from typing import Any
 from grader_service.grading import acceptance, arms, blocks, clean_room, delivery, learner, probing, scanning, tiers
 from grader_service.grading.comparison import claims_beside, declared_settings, fair_settings, reference_settings
 from grader_service.ingest.artifact import Prepared
-from grader_service.model.evidence import CleanRoom, Evidence, GraphRef, PodRole, ProbeRef, ProbeSite, RunRecord
+from grader_service.model.discovery import GraphRef
+from grader_service.model.evidence import CleanRoom, Evidence, PodRole, ProbeRef, ProbeSite, RunRecord
 from grader_service.model.lab import MeasurementPlan, PodLimits
 from grader_service.model.measurement import Arm, GraphProof, LoaderSettings, Window
 from grader_service.model.probe import ProbeTask

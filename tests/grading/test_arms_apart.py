@@ -6,7 +6,7 @@ from grader_service.grading.arms import ArmLost, DaliArm, LearnerArm, LoaderRead
 from grader_service.grading.blocks import measure
 from grader_service.grading.host_effect import Job, measure_host
 from grader_service.grading.progress import Silent
-from grader_service.model.evidence import LoaderFacts
+from grader_service.model.discovery import LoaderFacts
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm
 from sandbox.api import Ending

@@ -7,7 +7,7 @@ import pytest
 from grader_service.errors import SandboxUnavailable
 from grader_service.grading import arms
 from grader_service.grading.arms import Asked, LearnerArm, LoaderReady, Pace, ReferenceArm, timed_window
-from grader_service.model.evidence import LoaderFacts
+from grader_service.model.discovery import LoaderFacts
 from grader_service.model.measurement import Arm, LoaderSettings, Window
 from sandbox.frames import Message
 from tests.hand_clock import HandClock

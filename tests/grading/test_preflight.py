@@ -8,18 +8,8 @@ from grader_service.grading.preflight import preflight
 from grader_service.grading.progress import Silent
 from grader_service.ingest.artifact import measure
 from grader_service.labs.catalogue import load_lab
-from grader_service.model.evidence import (
-    Claim,
-    CleanRoom,
-    Ending,
-    FirstBatch,
-    LearnerException,
-    NameFacts,
-    Need,
-    PathClaim,
-    PodRole,
-    TextList,
-)
+from grader_service.model.discovery import Claim, FirstBatch, LearnerException, NameFacts, PathClaim, TextList
+from grader_service.model.evidence import CleanRoom, Ending, Need, PodRole
 from grader_service.model.place import Place
 from grader_service.model.preflight import NamePart, Preflight, Presence
 from grader_service.preflighting import preflight_needs, preflight_of
@@ -158,7 +148,7 @@ def test_lists_are_counted_by_their_form():
     wins = found.lists[0]
     assert (wins.entries, wins.counted, wins.needed, wins.state) == (2, 1, 3, Presence.WRONG)
     assert wins.told.next.text.startswith("Write 2 more")
-    assert [one.code for one in wins.told.advice] == ["reflections.entry_unfilled"]
+    assert [one.code for one in wins.told.advice] == ["advice.entry_unfilled"]
     idle = told(discovery=a_discovery(where_dali_wins=TextList(status="present", items=("The sun rises again.",))))
     assert idle.lists[0].counted == 1
 

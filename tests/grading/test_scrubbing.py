@@ -1,7 +1,7 @@
 """Folders of ours have the names that learners know in all that is told of a run."""
 
 from grader_service.grading.scrubbing import Scrubber
-from grader_service.model.evidence import NameFacts, PathClaim
+from grader_service.model.discovery import NameFacts, PathClaim
 from sandbox.api import GuestPaths
 from tests.factories import a_discovery, a_loader, a_pipeline
 

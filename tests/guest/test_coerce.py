@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader_service.model.evidence import Claim, PathClaim, TextList
+from grader_service.model.discovery import Claim, PathClaim, TextList
 from sandbox.frames import FrameLimits
 from sandbox.guest.learner import coerce
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from grader_service.model.evidence import LearnerException
+from grader_service.model.discovery import LearnerException
 from sandbox.guest.learner.execution import bring_files
 from tests.guest.conftest import forked
 from tests.guest.runs import run_module

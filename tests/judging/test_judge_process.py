@@ -91,7 +91,8 @@ def test_a_check_sees_no_secrets_and_says_nothing_aside(process, registry, monke
 def test_memory_of_a_check_ends_with_its_process(files, registry):
     """A process is replaced after its jobs, so that nothing is carried on for ever."""
     with JudgeProcess(JudgeLimits(most_jobs=2), files) as judging:
-        texts = [judging.judge(an_evidence(), [step_of("counts")], registry).checks[0].result.feedback for _ in range(3)]
+        judged = [judging.judge(an_evidence(), [step_of("counts")], registry).checks for _ in range(3)]
+    texts = [one.result.feedback for [one] in judged]
     assert texts == ["1", "2", "1"]
 
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader_service.model.evidence import Ending, LearnerException
+from grader_service.model.discovery import LearnerException
+from grader_service.model.evidence import Ending
 from grader_service.model.place import Place
 from grader_service.run_reporting import report
 from tests.diagnosis.test_matching import DALI

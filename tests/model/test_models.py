@@ -12,7 +12,8 @@ from checks.registry import Registry
 from grader_service.errors import UsageError
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.base import Code, LongText, neutralise
-from grader_service.model.evidence import Claim, Evidence
+from grader_service.model.discovery import Claim
+from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec, MeasurementPlan
 from grader_service.model.submission import Submission
 from tests.factories import an_evidence

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from checks.reflections.check import CHECK as REFLECTIONS
 from checks.registry import Registry
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.model.evidence import Need, ProbeRef, ProbeSite, RunPlan
@@ -296,7 +297,9 @@ def of_ratio(*outcomes):
         pytest.param(Selection(checks={"throughput_ratio": UNPROVEN}), of_ratio(*UNPROVEN), id="outcomes"),
         pytest.param(Selection(check_versions={"reflections": "0.0.1"}), lambda one: False, id="version"),
         pytest.param(
-            Selection(check_versions={"reflections": ("0.0.1", "1.1.0")}), lambda one: bool(one.checks), id="versions"
+            Selection(check_versions={"reflections": ("0.0.1", REFLECTIONS.version)}),
+            lambda one: bool(one.checks),
+            id="versions",
         ),
     ],
 )

@@ -18,7 +18,7 @@ class CarriedGraph:
         self.name = name
         """Variable in which it was found."""
         self.facts = dict(facts)
-        """As `grader_service.model.evidence.PipelineFacts`: claims of the learner's process."""
+        """As `grader_service.model.discovery.PipelineFacts`: claims of the learner's process."""
         self._data = data
         self._device = device
         self._threads = threads

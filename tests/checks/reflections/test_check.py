@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from checks.api import CheckResult
 from checks.reflections.check import CHECK, ReflectionsObservation, ReflectionsParams
-from grader_service.model.evidence import TextList
+from grader_service.model.discovery import TextList
 from grader_service.model.verdict import Outcome
 from tests.checks.reflections.lists import LOSES, WINS
 from tests.factories import a_discovery, an_evidence

@@ -1,5 +1,7 @@
 """What the learner reads."""
 
+import pytest
+
 from checks.reflections.form.copied import EXAMPLES
 from checks.reflections.reasons import Side
 from tests.checks.reflections.lists import LOSES, WINS, judge
@@ -7,11 +9,12 @@ from tests.checks.reflections.lists import LOSES, WINS, judge
 
 def test_every_uncounted_item_is_named_with_its_reason():
     """By number and a short quote."""
-    feedback = judge(wins=[WINS[0], "It is fast.", f"Again: {WINS[0]}"]).feedback
-    assert "1 of at least 3" in feedback
+    result = judge(wins=[WINS[0], "It is fast.", f"Again: {WINS[0]}"])
+    feedback = result.feedback
+    assert "2 more in where_dali_wins are needed" in result.parts.outcome
+    assert "Counted: 1 of 3 in where_dali_wins and 2 of 2 in where_dali_loses." in feedback
     assert 'entry 2 ("It is fast.")' in feedback
     assert "same situation as entry 1" in feedback
-    assert "where_dali_loses: 2 entries count" in feedback
 
 
 def test_quotes_are_short_and_safe():
@@ -20,7 +23,7 @@ def test_quotes_are_short_and_safe():
     assert len(result.feedback) < 8000
     assert "\x1b" not in result.feedback
     assert "\u202e" not in result.feedback
-    assert "and 56 more" in result.feedback
+    assert "And 56 more" in result.feedback
 
 
 def test_what_feedback_says_is_no_answer():
@@ -59,3 +62,17 @@ def test_praise_mentions_extra_items_kindly():
     feedback = judge(wins=["It is fast.", *WINS]).feedback
     assert "not needed" in feedback
     assert "entry 1" in feedback
+
+
+@pytest.mark.parametrize(
+    ("wins", "loses", "cause"),
+    [
+        (LOSES, WINS, "The two lists look swapped"),
+        (["It is fast.", "It is good.", "It is very quick."], LOSES, "Entries stay too general to count"),
+        ([EXAMPLES[Side.WINS]], LOSES, "Entries repeat the lab's page or our example"),
+        (WINS[:1], LOSES, "The lists need 2 more in where_dali_wins."),
+    ],
+)
+def test_the_first_sentence_names_the_cause(wins, loses, cause):
+    """Before what is lacking."""
+    assert judge(wins=wins, loses=loses).parts.outcome.startswith(cause)

@@ -20,7 +20,7 @@ def test_entries_that_cannot_count_are_named():
     found = form_of([WINS[0], "TODO", WINS[0]], [LOSES[0], WINS[0]])
     assert (found[Side.WINS].counted, found[Side.LOSES].counted) == (1, 1)
     codes = [[one.code for one in found[side].advice] for side in Side]
-    assert codes == [["reflections.entry_unfilled", "reflections.entry_duplicate"], ["reflections.entry_on_both_sides"]]
+    assert codes == [["advice.entry_unfilled", "advice.entry_duplicate"], ["advice.entry_on_both_sides"]]
 
 
 def test_doubts_count_and_are_told_as_notes():

@@ -346,7 +346,7 @@ def test_columns_hold_what_the_verdicts_say():
             if column[row] >= 0:
                 found[data["checks"][int(place)]] = tuple(data["results"][column[row]])
         expected = {
-            f"{check.step}/{check.id}": (check.outcome, check.code, check.score, check.max_score, check.tier, "1.0.0")
+            f"{check.step}/{check.id}": (check.counted, check.code, check.score, check.max_score, check.tier, "1.0.0")
             for check in one.standing.checks
         }
         assert found == expected
