@@ -11,3 +11,8 @@ def listed(items: Sequence[object]) -> str:
     if len(items) > MOST_LISTED:
         return f"{', '.join(shown)} and {len(items) - MOST_LISTED} more"
     return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+
+
+def pipeline_named(name: str) -> str:
+    """A DALI pipeline by the variable that holds it, as `dali_iter`; one that no variable holds has no name."""
+    return f"`{name}`" if name else "your DALI pipeline"

@@ -3,8 +3,10 @@
 import re
 
 from checks.api import CheckResult, failed, undecided
+from checks.diagnosis import diagnose
+from checks.diagnosis.message import read
 from checks.stopped import not_reached
-from grader_service.model.discovery import Discovery
+from grader_service.model.discovery import Discovery, LearnerException
 from grader_service.model.evidence import CleanRoom
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome, Tier
@@ -44,11 +46,15 @@ _MOST_WORDS = 30
 _UNSERIALIZABLE = re.compile(r"Could not serialize the operator: `([A-Za-z_.0-9]+)`")
 
 
-def _reason(clean_room: CleanRoom) -> str:
+def _reason(clean_room: CleanRoom, action: str) -> tuple[str, str]:
+    """Why, and what to do: as for an exception in the learner's own process, where the message is a known one."""
     found = _UNSERIALIZABLE.search(clean_room.problem_text)
     if found is not None:
-        return f"It contains {found.group(1)}, which DALI cannot take out of your process."
-    return first_words(clean_room.problem_text)
+        return f"It contains {found.group(1)}, which DALI cannot take out of your process.", action
+    raised = LearnerException(type="RuntimeError", message=clean_room.problem_text)
+    if (known := diagnose(raised)) is not None:
+        return known.cause, known.remedy
+    return first_words(read(raised).texts[0]), action
 
 
 def first_words(text: str, most: int = _MOST_WORDS) -> str:
@@ -71,13 +77,14 @@ def not_carried(check: str, clean_room: CleanRoom) -> CheckResult:
         return failed(f"{check}.{word}", feedback, tier=Tier.GRAPH)
     details = {"problem": problem, "problem_text": clean_room.problem_text, "pipeline": clean_room.pipeline}
     needs_gpu = problem == "needs_gpu"
+    reason, action = _reason(clean_room, NEEDS_GPU if needs_gpu else _CHANGE.get(problem, _CHANGE["crashed"]))
     return undecided(
         Outcome.UNVERIFIED,
         f"{check}.needs_gpu" if needs_gpu else f"{check}.not_carried",
         Feedback(
             outcome=f"The grader could not run your DALI pipeline{named} again.",
-            seen=_reason(clean_room),
-            next=NextStep(text=NEEDS_GPU if needs_gpu else _CHANGE.get(problem, _CHANGE["crashed"])),
+            seen=reason,
+            next=NextStep(text=action),
         ),
         tier=Tier.CLAIMS,
         details=details,

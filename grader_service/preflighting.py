@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 
 from checks.api import CheckResult
+from checks.listing import pipeline_named
 from checks.not_carried import no_dali, not_carried
 from checks.operator_names import fn_name
 from checks.reflections.check import ReflectionsParams
@@ -201,7 +202,7 @@ def _graph(room: CleanRoom, discovery: Discovery) -> GraphPart | None:
         decoders = [one for one in room.graph.operators if "decoders__" in one.name] if room.graph is not None else []
         kinds = dict.fromkeys(f"{fn_name(one.name)} ({one.device or 'cpu'})" for one in decoders)
         told = Feedback(
-            outcome=f"The grader can run your DALI pipeline `{room.pipeline}` on other images.",
+            outcome=f"The grader can run {pipeline_named(room.pipeline)} on other images.",
             seen=f"It decodes with {', '.join(kinds)}." if kinds else "",
         )
         return GraphPart(state=Presence.OK, told=told, pipeline=room.pipeline, carried=True)

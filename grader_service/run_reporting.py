@@ -127,12 +127,10 @@ def _raised(discovery: Discovery, exception: LearnerException, entry: str) -> Ru
     )
     found = diagnose(exception)
     if discovery.needs_gpu:
-        code, outcome = "run.needs_gpu", _stop("Your code needs a GPU", exception, None)
+        at = f", from {place.where} on" if place is not None else ""
+        code, outcome = "run.needs_gpu", f"Your code needs a GPU{at}, and there is none here."
     elif unstarted:
-        code, outcome = (
-            "run.syntax_error",
-            _stop("None of your code ran, because Python cannot read it", exception, found),
-        )
+        code, outcome = "run.syntax_error", _stop("None of your code ran: Python cannot read it", exception, found)
     else:
         code, outcome = "run.syntax_error" if syntax else "run.raised", _stop("Your code stopped", exception, found)
     return RunReport(

@@ -91,7 +91,7 @@ class CudaBatchCheck:
                 served=room.served,
                 first_batch=discovery.first_batch,
                 device=evidence.run.device,
-                silent=tuple(silent_advice(evidence, "batch")),
+                silent=(*wording.own_first_batch(discovery.first_batch), *silent_advice(evidence, "batch")),
             )
         if room is None or room.batch is None or room.graph is None:
             return not_carried("batch", room) if room is not None else not_reached()
@@ -101,7 +101,7 @@ class CudaBatchCheck:
             graph=room.graph,
             first_batch=discovery.first_batch,
             device=evidence.run.device,
-            silent=tuple(silent_advice(evidence, "batch")),
+            silent=(*wording.own_first_batch(discovery.first_batch), *silent_advice(evidence, "batch")),
         )
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from checks.listing import pipeline_named
+from grader_service.model.discovery import FirstBatch
 from grader_service.model.evidence import BatchFacts, GraphFacts, ServedBatch
 from grader_service.model.feedback import Advice, Feedback, NextStep
 
@@ -11,6 +13,7 @@ _NORMALISE = (
     "Write mean=[0.485 * 255, 0.456 * 255, 0.406 * 255] and std=[0.229 * 255, 0.224 * 255, 0.225 * 255] in "
     "fn.crop_mirror_normalize."
 )
+_DIMENSIONS = 4
 
 
 class Problem(NamedTuple):
@@ -76,6 +79,21 @@ def constant(value: float) -> Problem:
     )
 
 
+def own_first_batch(found: FirstBatch) -> Iterator[Advice]:
+    """On a `first_batch` that is no batch of images; the grader judges one that it drew itself."""
+    if found.status == "no_tensor":
+        form = f"a `{found.type}`" if found.type else "no tensor"
+    elif found.shape is not None and len(found.shape) != _DIMENSIONS:
+        form = f"of the form {list(found.shape)}"
+    else:
+        return
+    yield Advice(
+        code="advice.first_batch_form",
+        text=f"Your `first_batch` is {form}, which is no batch of images.",
+        next='Take the images out of what the iterator gives: first_batch = next(iter(dali_iter))[0]["data"].',
+    )
+
+
 def drawn(
     pipeline: str, batch: BatchFacts, least: int, dimensions: int, advice: Sequence[Advice], *, rehearsed: bool
 ) -> Shown:
@@ -84,7 +102,7 @@ def drawn(
     if rehearsed and batch.declared_device == "gpu":
         place = "placed on the GPU by your graph (rehearsed on the CPU)"
     return Shown(
-        f"The batch that the grader drew from `{pipeline}`",
+        f"The batch that the grader drew from {pipeline_named(pipeline)}",
         f"{batch.dtype.lower()} {list(batch.shape)}, {place}",
         batch.shape[0] if batch.shape else 0,
         _wanted(least, dimensions),

@@ -66,13 +66,14 @@ def root_problem(problem: str, shown: str) -> tuple[str, Feedback]:
 def too_few(scan: Scan, shown: str, needed: int, advice: Sequence[Advice]) -> Feedback:
     """Feedback for a folder with fewer distinct JPEGs than needed."""
     lacking = needed - scan.distinct
+    files = "file" if scan.distinct == 1 else "files"
     action = f"Add {lacking} more, each another picture."
     if any(scan.rejected.get(reason) for reason in _COPIES):
         action = f"Add {lacking} more, each another picture: copies count once."
     if scan.stopped_early in _STOPPED:
         action = f"{_STOPPED[scan.stopped_early]} Put the images into a folder of their own."
     return Feedback(
-        outcome=f"{scan.distinct} distinct JPEG files lie below `dataset_dir` ({shown}), {lacking} too few.",
+        outcome=f"`dataset_dir` ({shown}) holds {scan.distinct} distinct JPEG {files}, {lacking} too few.",
         seen=not_counted(scan),
         wanted=f"At least {needed} are needed.",
         next=NextStep(text=action),

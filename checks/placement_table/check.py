@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints
 
 from checks.api import API_VERSION, CheckResult, failed, passed
 from checks.codes import LEARNER_PROBE, NO_DALI, NOT_CARRIED, common
-from checks.listing import listed
+from checks.listing import listed, pipeline_named
 from checks.not_carried import first_words, no_dali, not_carried
 from checks.operator_names import fn_name, where
 from checks.placement_table.stages import device_of, is_device, meant, stage_of
@@ -132,14 +132,14 @@ class PlacementTableCheck:
             return failed("placement.unreadable", _no_table(params, what))
         rows = _rows(stated, graph)
         if not any(row.places for row in rows):
-            what = f"`{params.name}` names no stage of `{observation.pipeline}`"
+            what = f"`{params.name}` names no stage of {pipeline_named(observation.pipeline)}"
             return failed("placement.empty", _no_table(params, what), tier=Tier.GRAPH)
         stages = {
             place: operator for place, operator in enumerate(graph.operators) if stage_of(operator.name) is not None
         }
         if not stages:
             feedback = Feedback(
-                outcome=f"`{observation.pipeline}` has no stage that a table could be about.",
+                outcome=f"There is no stage in {pipeline_named(observation.pipeline)} that a table could be about.",
                 next=NextStep(text="Read and decode images in it."),
             )
             return failed("placement.empty", feedback, tier=Tier.GRAPH)
@@ -172,15 +172,16 @@ class PlacementTableCheck:
         if left:
             feedback = Feedback(
                 outcome=f"`{params.name}` leaves out {len(left)} of the {len(stages)} stages of "
-                f"`{observation.pipeline}`.",
+                f"{pipeline_named(observation.pipeline)}.",
                 seen=f"What it says is right; left out: {listed([_named(graph, place) for place in left])}.",
                 next=NextStep(text="Add an entry for each, with cpu, gpu or mixed."),
                 advice=aside,
                 numbers=numbers,
             )
             return failed("placement.incomplete", feedback, score=min(score, 0.99), tier=Tier.GRAPH, details=details)
+        whose = pipeline_named(observation.pipeline)
         feedback = Feedback(
-            outcome=f"`{params.name}` is right about all {len(stages)} stages of `{observation.pipeline}`.",
+            outcome=f"`{params.name}` is right about all {len(stages)} stages of {whose}.",
             advice=aside,
             numbers=numbers,
         )

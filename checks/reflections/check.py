@@ -42,6 +42,8 @@ class ReflectionsObservation(Wire):
 
     where_dali_wins: Items
     where_dali_loses: Items
+    one_texts: Annotated[tuple[Side, ...], Field(max_length=len(Side))] = ()
+    """Those that were one text in place of a list."""
 
 
 class ReflectionsCheck:
@@ -100,7 +102,9 @@ class ReflectionsCheck:
             return not_reached()
         lists = {Side.WINS: discovery.where_dali_wins, Side.LOSES: discovery.where_dali_loses}
         return _absent(discovery, lists) or ReflectionsObservation(
-            where_dali_wins=lists[Side.WINS].items, where_dali_loses=lists[Side.LOSES].items
+            where_dali_wins=lists[Side.WINS].items,
+            where_dali_loses=lists[Side.LOSES].items,
+            one_texts=tuple(side for side, found in lists.items() if found.one_text),
         )
 
     def judge(self, observation: ReflectionsObservation, params: ReflectionsParams) -> CheckResult:
@@ -117,7 +121,7 @@ class ReflectionsCheck:
             text = waiting(found.judged)
             return undecided(Outcome.INCONCLUSIVE, "reflections.needs_review", text, details=details)
         share = sum(min(counted(found.judged, side), needed[side]) for side in Side) / sum(needed.values())
-        code, text = code_of(found.judged, needed), advice(found.judged, needed)
+        code, text = code_of(found.judged, needed), advice(found.judged, needed, observation.one_texts)
         return failed(code, text, score=share, details=details)
 
 

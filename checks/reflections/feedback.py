@@ -4,37 +4,37 @@ The example is recognised when it is handed in (`form.copied`).
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from checks.listing import listed
 from checks.reflections.form.copied import EXAMPLES
 from checks.reflections.items import Judged
 from checks.reflections.reasons import Reason, Side
 from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
 
 _QUOTED_CHARS = 64
-_LISTED_ITEMS = 8
 
 _WANTED = {
-    Side.WINS: "Each should name a situation (which data, which machine) in which the GPU pays off, and why.",
-    Side.LOSES: "Each should name a situation in which DALI brings nothing or costs more, and why.",
+    Side.WINS: "An entry of where_dali_wins names a situation (which data, which machine) and why the GPU pays off.",
+    Side.LOSES: "An entry of where_dali_loses names a situation and why DALI brings nothing there, or costs more.",
 }
 _WHY = {
-    Reason.EMPTY: "it holds no words",
-    Reason.TOO_SHORT: "it is too short to describe a situation",
-    Reason.INJECTION: "it reads as if it addressed the grader, which has no effect here; describe a situation",
-    Reason.UNFILLED: "it reads like a placeholder or a template that is still to be filled in",
-    Reason.QUESTION: "it asks a question; say what you think happens",
-    Reason.KEYWORDS: "it strings terms together; make it a statement",
-    Reason.FRAGMENT: "it is a piece of a sentence that runs over several entries; put each situation into one entry",
-    Reason.COPIED: "it repeats the text of the lab's pages or our example; use your own words and your own situation",
-    Reason.DUPLICATE: "it describes the same situation as entry {twin}",
-    Reason.ON_BOTH_SIDES: "entry {twin} of where_dali_wins says the same; one situation cannot stand on both sides",
-    Reason.NONSENSE: "its words do not add up to a situation",
-    Reason.VAGUE: "it stays general; say which situation you mean and what makes the difference there",
-    Reason.UNTRUE: "what it says does not fit how data is loaded and prepared; check which part does what, and where",
-    Reason.OFF_TOPIC: "it is not about where the time goes when data is loaded and prepared",
-    Reason.OTHER_SIDE: "what it describes speaks for the other list",
-    Reason.UNREAD: "it is in a language, or in words, that the automatic reading does not know",
+    Reason.EMPTY: "no words",
+    Reason.TOO_SHORT: "too short to describe a situation",
+    Reason.INJECTION: "addressed to the grader, which has no effect here; describe a situation",
+    Reason.UNFILLED: "a placeholder or a template that is still to be filled in",
+    Reason.QUESTION: "a question; say what you think happens",
+    Reason.KEYWORDS: "terms in a row; make a statement of them",
+    Reason.FRAGMENT: "a piece of a sentence that runs over several entries; put each situation into one entry",
+    Reason.COPIED: "the text of the lab's pages or our example; use your own words and your own situation",
+    Reason.DUPLICATE: "the same situation as an earlier entry",
+    Reason.ON_BOTH_SIDES: "in the other list, too; one situation cannot stand on both sides",
+    Reason.NONSENSE: "words that do not add up to a situation",
+    Reason.VAGUE: "too general; say which situation you mean and what makes the difference there",
+    Reason.UNTRUE: "does not fit how data is loaded and prepared; check which part does what, and where",
+    Reason.OFF_TOPIC: "not about where the time goes when data is loaded and prepared",
+    Reason.OTHER_SIDE: "speaks for the other list",
+    Reason.UNREAD: "in a language, or in words, that the automatic reading does not know",
 }
 _FINE = frozenset({Reason.COUNTED, Reason.NOT_NEEDED})
 _CODES = {
@@ -84,26 +84,38 @@ def praise(judged: Sequence[Judged]) -> Feedback:
     weak = [item for item in judged if not item.counted and item.reason is not Reason.NOT_NEEDED]
     return Feedback(
         outcome=f"{wins} situations where DALI wins and {loses} where it loses counted.",
-        seen="They are concrete, distinct and on their side." + " Further entries were not needed." * bool(weak),
+        seen="Further entries were not needed." if weak else "",
         advice=_on_entries(weak, Severity.NOTE),
         numbers={"wins": wins, "loses": loses},
     )
 
 
-def advice(judged: Sequence[Judged], needed: Mapping[Side, int]) -> Feedback:
-    """Feedback for a failure: what counted in each list, what each entry lacks, and an example."""
+def advice(judged: Sequence[Judged], needed: Mapping[Side, int], one_texts: Collection[Side] = ()) -> Feedback:
+    """Feedback for a failure: what counted in each list, what each entry lacks, and an example.
+
+    Args:
+        judged: every entry of both lists.
+        needed: how many have to count.
+        one_texts: the lists that were one text.
+    """
     short = [side for side in Side if counted(judged, side) < needed[side]]
     lacking = {side: needed[side] - counted(judged, side) for side in short}
     entries = " and ".join(f"{count} more in {side}" for side, count in lacking.items())
     weak = [item for item in judged if item.side in short and item.reason not in _FINE]
-    cause = _CAUSES.get(code_of(judged, needed))
-    first, *others = short
+    code = code_of(judged, needed)
+    cause = _CAUSES.get(code)
+    action = f"{'Write them anew, or add others' if weak else 'Add entries'}: your own situations, and why."
+    if swapped := code == "reflections.swapped_sides":
+        action = "Exchange the contents of the two lists."
     return Feedback(
         outcome=f"The lists need {entries}." if cause is None else f"{cause}: {entries} are needed.",
         seen=f"Counted: {' and '.join(_counted(judged, side) for side in Side)}.",
-        wanted=_WANTED[first],
-        next=NextStep(text=f"Write entries for {first} like this one, from your own work:", code=EXAMPLES[first]),
-        advice=(*(_example(side) for side in others), *_on_entries(weak, Severity.WARNING)),
+        next=NextStep(text=action),
+        advice=(
+            *(_one_text(side) for side in short if side in one_texts),
+            *_on_entries(weak, Severity.WARNING),
+            *(_example(side) for side in short if not swapped),
+        ),
         numbers={f"{side.value}_lacking": count for side, count in lacking.items()},
     )
 
@@ -116,10 +128,39 @@ def waiting(judged: Sequence[Judged]) -> Feedback:
         seen="No points are lost so far.",
         next=NextStep(text="Wait for the result: it comes again once it is decided."),
         advice=(
-            *(_example(side) for side in Side if any(item.side is side for item in doubtful)),
             *_on_entries(doubtful, Severity.NOTE, "perhaps "),
+            *(_example(side) for side in Side if any(item.side is side for item in doubtful)),
         ),
     )
+
+
+def _counted(judged: Sequence[Judged], side: Side) -> str:
+    return f"{counted(judged, side)} of {sum(item.side is side for item in judged)} in {side}"
+
+
+def _one_text(side: Side) -> Advice:
+    return Advice(
+        code="advice.one_text",
+        text=f"`{side}` is one text in place of a list.",
+        next=f'Write a list with a text for each situation: {side} = ["…", "…"].',
+    )
+
+
+def _example(side: Side) -> Advice:
+    return Advice(
+        code="advice.example",
+        severity=Severity.NOTE,
+        text=_WANTED[side],
+        next=f"For instance: {EXAMPLES[side]}",
+    )
+
+
+def _on_entries(items: Sequence[Judged], severity: Severity, perhaps: str = "") -> tuple[Advice, ...]:
+    """One piece of advice for each reason, with all entries that it is about, the commonest first."""
+    groups: dict[Reason, list[Judged]] = {}
+    for item in items:
+        groups.setdefault(item.reason, []).append(item)
+    return tuple(on_entries(group, severity, perhaps) for group in sorted(groups.values(), key=len, reverse=True))
 
 
 def counted(judged: Sequence[Judged], side: Side) -> int:
@@ -127,31 +168,21 @@ def counted(judged: Sequence[Judged], side: Side) -> int:
     return sum(item.counted for item in judged if item.side is side)
 
 
-def _counted(judged: Sequence[Judged], side: Side) -> str:
-    return f"{counted(judged, side)} of {sum(item.side is side for item in judged)} in {side}"
-
-
-def _example(side: Side) -> Advice:
-    return Advice(
-        code="advice.example",
-        severity=Severity.NOTE,
-        text=f"In {side}, an entry like this one needs nobody to guess:",
-        next=EXAMPLES[side],
-    )
-
-
-def _on_entries(items: Sequence[Judged], severity: Severity, perhaps: str = "") -> tuple[Advice, ...]:
-    told = tuple(on_entry(item, severity, perhaps) for item in items[:_LISTED_ITEMS])
-    if more := len(items) - len(told):
-        told += (Advice(code="advice.more_entries", severity=severity, text=f"And {more} more entries like these."),)
-    return told
-
-
-def on_entry(item: Judged, severity: Severity, perhaps: str = "") -> Advice:
-    """Why an entry does not count, or `perhaps` does not."""
-    why = _WHY[item.reason].format(twin=item.twin)
-    text = f"{item.side}, entry {item.number} ({_quote(item.text)}): {perhaps}{why}."
-    return Advice(code=f"advice.entry_{item.reason.value}", severity=severity, text=text)
+def on_entries(items: Sequence[Judged], severity: Severity, perhaps: str = "") -> Advice:
+    """Why entries do not count, or `perhaps` do not: all for the same reason."""
+    reason = items[0].reason
+    if len(items) == 1:
+        (item,) = items
+        which = f"{item.side}, entry {item.number} ({_quote(item.text)})"
+    else:
+        sides = {side: [item.number for item in items if item.side is side] for side in Side}
+        which = " and ".join(
+            f"{side}, {'entry' if len(numbers) == 1 else 'entries'} {listed(numbers)}"
+            for side, numbers in sides.items()
+            if numbers
+        )
+    text = f"{which}: {perhaps}{_WHY[reason]}."
+    return Advice(code=f"advice.entry_{reason.value}", severity=severity, text=text)
 
 
 def _quote(text: str) -> str:

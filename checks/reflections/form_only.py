@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from checks.reflections.feedback import on_entry
+from checks.reflections.feedback import on_entries
 from checks.reflections.form.sifting import doubts, sift
 from checks.reflections.items import Judged, items_of
 from checks.reflections.reasons import Reason, Side
@@ -35,9 +35,9 @@ def form_of(wins: Sequence[str], loses: Sequence[str]) -> Mapping[Side, Form]:
             reason, twin = found.get(item.place) or doubted.get(item.place) or (Reason.COUNTED, None)
             judged = Judged(side, item.number, item.text, reason, twin)
             if item.place in found:
-                said.append(on_entry(judged, Severity.WARNING))
+                said.append(on_entries([judged], Severity.WARNING))
             elif item.place in doubted:
-                said.append(on_entry(judged, Severity.NOTE, "perhaps "))
+                said.append(on_entries([judged], Severity.NOTE, "perhaps "))
         counted = sum(item.place not in found for item in items)
         forms[side] = Form(len(items), counted, tuple(said[:_MOST_ADVICE]))
     return forms

@@ -12,10 +12,13 @@ from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
 from grader_service.model.measurement import Arm, Block, ContentProof, Decision, GraphProof, Measurement
 from grader_service.model.verdict import Outcome, Tier
 
+_FACTORY_CALL = "build_dali_iterator(dataset_dir, batch_size)"
 _FACTORY = NextStep(
-    text="Or define `build_dali_iterator(dataset_dir, batch_size)`, which returns a new DALI iterator over the JPEGs "
+    text=f"Or define `{_FACTORY_CALL}`, which returns a new DALI iterator over the JPEGs "
     "below `dataset_dir`: with it the grader can run your code on other images.",
 )
+_SIGNATURE = "TypeError: build_dali_iterator() "
+"""How Python begins to say that a function takes other arguments."""
 _OTHER_IMAGES = (
     "Let `build_dali_iterator` read the folder that it is given, keep no images from an earlier call, and open each "
     "file anew in every epoch."
@@ -227,5 +230,10 @@ def _tried(base: Feedback, measurement: Measurement) -> Feedback:
         seen = f"Your own code was tried instead, and it needs a GPU: {first_words(later[0].text)}"
         return base.model_copy(update={"seen": seen, "next": NextStep(text=NEEDS_GPU)})
     texts = " ".join(dict.fromkeys(entry.text for entry in later))
+    if _SIGNATURE in texts:
+        action = NextStep(text="Let it take both arguments:", code=f"def {_FACTORY_CALL}:")
+        return base.model_copy(
+            update={"seen": f"Your own code was tried instead. {first_words(texts)}", "next": action}
+        )
     seen = f"Your own code was tried instead. {first_words(texts)}"
     return base.model_copy(update={"seen": seen, "next": NextStep(text=_OTHER_IMAGES)})

@@ -21,6 +21,10 @@ from grader_service.model.measurement import Decision, Measurement
 from grader_service.model.verdict import Outcome, Tier
 from grader_service.sequential_test import allow_for_host, replay
 
+_SHORT_EPOCH = "advice.tiny_epoch"
+_EPOCHS = frozenset({"epoch_in_queue", "no_warm_up", "workers_start"})
+"""Causes that name a short epoch, too."""
+
 
 class Params(Wire):
     """Threshold of the lab."""
@@ -137,7 +141,13 @@ class ThroughputRatioCheck:
             "silent": [one.code for one in observation.silent],
             **_for_staff(measurement),
         }
-        advice = [*wording.advice_on(measurement, causes), *observation.silent, *wording.how_timed(measurement)]
+        epochs_told = not _EPOCHS.isdisjoint(cause.code for cause in causes)
+        silent = [one for one in observation.silent if not (epochs_told and one.code == _SHORT_EPOCH)]
+        advice = [
+            *wording.advice_on(measurement, causes, passed=decision.outcome == "passed"),
+            *silent,
+            *wording.how_timed(measurement),
+        ]
         if decision.outcome == "passed":
             if tier is not Tier.GRAPH and (doubt := unseen(measurement, decision)) is not None:
                 return undecided(Outcome.UNVERIFIED, "ratio.not_seen", doubt, tier=tier, details=details)

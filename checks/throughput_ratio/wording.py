@@ -6,8 +6,9 @@ from checks.throughput_ratio.causes import CLEARLY_SLOWER, FAR_OFF, Cause
 from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
 from grader_service.model.measurement import REFERENCES, Arm, ClaimBesideMeasurement, Decision, HostEffect, Measurement
 
-_MOST_ADVICE = 4
+_MOST_ADVICE = 3
 """More than that is not read."""
+_MOST_BESIDE_A_PASS = 1
 NOTHING_COUNTED = "nothing is counted for or against you"
 AGAIN = "Hand it in again: it may be graded on a machine that can show more."
 _FASTER = NextStep(
@@ -80,14 +81,15 @@ def how_timed(measurement: Measurement) -> tuple[Advice, ...]:
     return (Advice(code="advice.own_code_timed", severity=Severity.NOTE, text=text),)
 
 
-def advice_on(measurement: Measurement, causes: Iterable[Cause]) -> list[Advice]:
+def advice_on(measurement: Measurement, causes: Iterable[Cause], *, passed: bool) -> list[Advice]:
     """What may explain the rates, the most telling first; then what is to be known of the baseline and the claims."""
     told = list(causes)
     found = [Advice(code=f"advice.{cause.code}", text=cause.text, next=cause.action) for cause in told]
     explained = {cause.about for cause in told}
-    found += _baseline(measurement)
+    if "baseline" not in explained:
+        found += _baseline(measurement)
     found += [one for claim in measurement.claims if claim.name not in explained for one in _claim(claim)]
-    return found[:_MOST_ADVICE]
+    return found[: _MOST_BESIDE_A_PASS if passed else _MOST_ADVICE]
 
 
 def _feedback(
@@ -124,7 +126,7 @@ def _interval(decision: Decision, images: int) -> str:
     found = decision.interval
     return (
         f"{found.confidence:.0%} interval {found.low:.2f} to {found.high:.2f}, from {decision.blocks_used} blocks on "
-        f"{images} held-out JPEGs."
+        f"{images} JPEGs that your code had never seen."
     )
 
 

@@ -11,6 +11,7 @@ from grader_service.model.place import Place
 from grader_service.model.run_report import RunReport
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Verdict
 from grader_service.report.changes import NOT_REACHED, reached
+from grader_service.report.once import told_once
 
 _COLOURS = {
     "passed": "green",
@@ -26,7 +27,7 @@ _SIGNS = {Severity.WARNING: ("!", "yellow"), Severity.NOTE: ("·", "bright_black
 
 
 def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False) -> None:
-    """The root cause with what to do about it, then the steps, and what every other check says.
+    """The root cause with what to do about it, then the steps, and what other checks say beside having passed.
 
     Args:
         console: to print on.
@@ -40,16 +41,19 @@ def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False)
         sign, colour = _MARKS.get(verdict.status.value, "✗"), _COLOURS[verdict.status.value]
         console.print(Text(f"{sign} {verdict.feedback}\n", style=colour))
     elif (first := _decisive(verdict)) is not None:
-        _show_check(console, first, for_staff=for_staff)
+        _show_check(console, first, first.told, for_staff=for_staff)
         console.print()
     _show_status(console, verdict)
     if not verdict.checks:
         return
     _show_steps(console, verdict)
-    for check in verdict.checks:
-        if check is not first and check.outcome is not Outcome.SKIPPED:
+    others = [check for check in verdict.checks if check is not first and check.outcome is not Outcome.SKIPPED]
+    page = told_once(verdict, [*([first] if first is not None else []), *others])
+    for check in others:
+        told = page[check.step, check.id]
+        if for_staff or check.outcome is not Outcome.PASSED or told.advice or "ratio" in told.numbers:
             console.print()
-            _show_check(console, check, for_staff=for_staff)
+            _show_check(console, check, told, for_staff=for_staff)
     if for_staff:
         _show_arms(console, verdict)
     if not verdict.steps and verdict.feedback:
@@ -84,7 +88,7 @@ def _show_status(console: Console, verdict: Verdict) -> None:
     score = "no score" if verdict.score is None else f"{verdict.score:g} of {verdict.max_score:g} points"
     line.append(f"   {score}   {verdict.lab_title or verdict.lab}", style="default")
     if verdict.mode is Mode.REHEARSAL:
-        line.append("   rehearsal: complete, but not a grade", style="italic")
+        line.append("   rehearsal, not a grade", style="italic")
     console.print(line)
 
 
@@ -96,14 +100,14 @@ def _show_steps(console: Console, verdict: Verdict) -> None:
         points = "–" if step.score is None else f"{step.score:g}"
         table.add_row(
             Text(f"{_MARKS[outcome]} {outcome if looked else NOT_REACHED}", style=_COLOURS[outcome]),
-            f"{points} of {step.max_score:g}",
+            f"{points}/{step.max_score:g}",
             Text(step.title or step.id),
         )
     console.print(table)
 
 
-def _show_check(console: Console, check: CheckVerdict, *, for_staff: bool) -> None:
-    told, passed = check.told, check.outcome is Outcome.PASSED
+def _show_check(console: Console, check: CheckVerdict, told: Feedback, *, for_staff: bool) -> None:
+    passed = check.outcome is Outcome.PASSED
     line = Text(f"{_MARKS[check.outcome.value]} ", style=_COLOURS[check.outcome.value])
     line.append(told.outcome, style="default" if passed else "bold")
     if for_staff:

@@ -148,7 +148,7 @@ def execute(
                 references=references,
             )
             room, measurement = (try_graph(session), None) if preflight else measure(session)
-            seen = {"scan": inventory, "clean_room": room, "measurement": measurement}
+            seen = {"scan": inventory, "clean_room": scrubber.room(room), "measurement": scrubber.refused(measurement)}
             if prober.wants_graphs:
                 clock.start("graph_probes", "running your DALI graphs on the grader's images")
                 for pod in (crew.learner, crew.reference, crew.clean_room):

@@ -3,6 +3,8 @@
 from pathlib import PurePosixPath
 
 from grader_service.model.discovery import Discovery
+from grader_service.model.evidence import CleanRoom
+from grader_service.model.measurement import Measurement
 from sandbox.api import GuestPaths
 
 _OURS = "(of the grader)"
@@ -35,6 +37,17 @@ class Scrubber:
             return discovery
         told = exception.model_copy(update={"message": self.text(exception.message)})
         return discovery.model_copy(update={"exception": told})
+
+    def room(self, room: CleanRoom | None) -> CleanRoom | None:
+        """The same, with them in DALI's message, which names lines of the learner's."""
+        return room if room is None else room.model_copy(update={"problem_text": self.text(room.problem_text)})
+
+    def refused(self, measurement: Measurement | None) -> Measurement | None:
+        """The same, in the reasons why a graph or code was not measured."""
+        if measurement is None:
+            return None
+        told = tuple(one.model_copy(update={"text": self.text(one.text)}) for one in measurement.refused)
+        return measurement.model_copy(update={"refused": told})
 
     def places(self, discovery: Discovery) -> Discovery:
         """The same for folders that it names: for who reads it, once nobody works with its paths any more."""

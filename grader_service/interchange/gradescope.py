@@ -25,7 +25,9 @@ from grader_service.interchange.standing import (
     trace,
 )
 from grader_service.model.base import Frozen
+from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import CheckVerdict, Outcome, Verdict
+from grader_service.report.once import told_once
 
 Format = Literal["text", "html", "simple_format", "md", "ansi"]
 Visibility = Literal["hidden", "after_due_date", "after_published", "visible"]
@@ -94,7 +96,9 @@ def gradescope(verdict: Verdict) -> GradescopeResults:
         *(of_run(run) if run is not None else ()),
         *(Piece("text", line) for line in summary(verdict, grade, _MOST_TEXT)),
     )
-    tests = [_test(check, number, grade) for check, number in zip(checks, numbers(checks), strict=True)]
+    page = told_once(verdict, checks)
+    numbered = zip(checks, numbers(checks), strict=True)
+    tests = [_test(check, page[check.step, check.id], number, grade) for check, number in numbered]
     if not tests and grade is None:
         tests = [GradescopeTest(name=f"Submission: {verdict.status.value}", tags=("submission",))]
     return GradescopeResults(
@@ -111,14 +115,14 @@ def gradescope(verdict: Verdict) -> GradescopeResults:
     )
 
 
-def _test(check: CheckVerdict, number: str, grade: Grade | None) -> GradescopeTest:
+def _test(check: CheckVerdict, told: Feedback, number: str, grade: Grade | None) -> GradescopeTest:
     return GradescopeTest(
         score=check.score if grade is not None else None,
         max_score=check.max_score if grade is not None else None,
         status=_STATUS.get(check.counted),
         name=name_of(check, grade),
         number=number,
-        output=_html(of_check(check.told)),
+        output=_html(of_check(told)),
         tags=(check.step,),
         extra_data={"check": check.id, "outcome": check.outcome.value, "code": check.code},
     )

@@ -12,7 +12,9 @@ from pydantic import Field, model_validator
 from grader_service.interchange.parts import as_text, cut, log_of, of_check, of_run
 from grader_service.interchange.standing import Grade, Trace, grade_of, name_of, shown, stopped, summary, trace
 from grader_service.model.base import Fraction, Frozen
+from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import CheckVerdict, Verdict
+from grader_service.report.once import told_once
 
 MOST_BYTES = 1_000_000
 """The documented 1 MB; PrairieLearn's own grader host draws the line at 1,048,576 bytes."""
@@ -83,7 +85,8 @@ def _results(verdict: Verdict, checks: tuple[CheckVerdict, ...], most: int) -> P
         output = as_text(cut((*source, *log_of(run)), most)) or None
     if len(checks) < len(shown(verdict)):
         lines = (*lines, f"The {len(shown(verdict))} checks are too many to be shown here.")
-    tests = tuple(_test(check, grade, most) for check in checks) or None
+    page = told_once(verdict, checks)
+    tests = tuple(_test(check, page[check.step, check.id], grade, most) for check in checks) or None
     if grade is None:
         return PrairieLearnResults(
             gradable=False, format_errors=lines, output=output, tests=tests, grader=trace(verdict)
@@ -93,11 +96,11 @@ def _results(verdict: Verdict, checks: tuple[CheckVerdict, ...], most: int) -> P
     )
 
 
-def _test(check: CheckVerdict, grade: Grade | None, most: int) -> PrairieLearnTest:
+def _test(check: CheckVerdict, told: Feedback, grade: Grade | None, most: int) -> PrairieLearnTest:
     return PrairieLearnTest(
         name=name_of(check, grade),
         description=f"Step {check.step}",
         points=check.score,
         max_points=check.max_score,
-        message=as_text(cut(of_check(check.told), most)),
+        message=as_text(cut(of_check(told), most)),
     )

@@ -42,6 +42,8 @@ class TextList(Wire):
     status: Literal["present", "missing", "unreadable"]
     items: Annotated[tuple[LongText, ...], Field(max_length=64, fail_fast=True)] = ()
     truncated: bool = False
+    one_text: bool = False
+    """It was one text, whose bullet points or paragraphs are the items."""
     shown: ShortText = ""
 
 

@@ -11,6 +11,7 @@ from grader_service.model.verdict import CheckVerdict, Mode, Outcome, StepVerdic
 from grader_service.report import deciding, delivered, formats, words
 from grader_service.report.audience import Audience
 from grader_service.report.changes import NOT_REACHED, Attempt, reached, since
+from grader_service.report.once import told_once
 from grader_service.report.plots import rate_plot, ratio_plot
 from grader_service.report.shown import Shown, shown
 
@@ -56,6 +57,7 @@ def render_report(verdict: Verdict, audience: Audience = Audience.LEARNER, attem
             rehearsal=verdict.mode is Mode.REHEARSAL,
             summary=_summary(verdict),
             sections=_sections(verdict),
+            page=told_once(verdict),
             details_budget=_DETAILS_BUDGET // max(1, len(verdict.checks)),
             measurement=verdict.measurement,
             shown=seen,

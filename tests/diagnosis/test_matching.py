@@ -10,7 +10,7 @@ from checks.diagnosis.message import read
 from checks.diagnosis.rows import MAX_TEXT, exception_rows
 from grader_service.model.base import neutralise
 from grader_service.model.discovery import LearnerException
-from grader_service.model.evidence import Place
+from grader_service.model.place import Place
 
 DALI = """Critical error in pipeline:
 Critical error in pipeline:

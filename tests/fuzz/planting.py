@@ -11,7 +11,7 @@ from typing import Any
 from checks.api import probes_of
 from grader_service.labs.specs import lab_text
 from grader_service.model.discovery import LearnerException
-from grader_service.model.evidence import Place
+from grader_service.model.place import Place
 from sandbox.frames import encode
 from tests.builtin_claims.test_hostile import VALID
 from tests.factories import a_batch, a_discovery, a_graph, a_loader, a_scan, an_evidence

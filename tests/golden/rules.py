@@ -18,9 +18,9 @@ _SENTENCE = 6
 """Words; what is shorter is a label, which may come again."""
 _IMPERATIVES = (
     "add ask bring build call check choose copy correct count create cut decode define delete divide draw drop fill "
-    "give grade hand import increase install keep leave let look lower make measure mend move name normalise open "
-    "pass print put raise read reduce remove rename replace resize return run save say send set show shuffle start "
-    "stop take time try turn unpack use wait write"
+    "exchange give grade hand import increase install keep leave let look lower make measure mend move name normalise "
+    "open pass print put raise read reduce remove rename replace resize return run save say send set show shuffle "
+    "start stop take time try turn unpack use wait write"
 )
 _VERBS = frozenset(_IMPERATIVES.split())
 _FIRST_WORD = re.compile(r"[A-Za-z]+")

@@ -80,7 +80,7 @@ def test_a_module_that_python_cannot_read_did_not_start():
     place = Place(file="submission.py", line=3, source="def f(:")
     run = told(raised("SyntaxError", "invalid syntax", place), entry_point="lab/submission.py")
     assert (run.state, run.code) == ("not_started", "run.syntax_error")
-    assert run.outcome.startswith("None of your code ran, because Python cannot read it at submission.py, line 3")
+    assert run.outcome.startswith("None of your code ran: Python cannot read it at submission.py, line 3")
     assert "bracket" in run.remedy
     helper = told(raised("SyntaxError", "invalid syntax", Place(file="helper.py", line=3)))
     cell = told(raised("IndentationError", "unexpected indent", Place(file="lab.ipynb", line=3, cell=2)))

@@ -178,8 +178,7 @@ def require_cpu(graph: Graph) -> None:
         if row is not None and row.gpu_only:
             raise GraphRefused(
                 "needs_gpu",
-                f"Operator {operator.name} has no CPU implementation, so a rehearsal without a GPU cannot run it. "
-                "Grade it on a host with a GPU.",
+                f"Operator {operator.name} has no CPU implementation, so a rehearsal without a GPU cannot run it.",
             )
 
 

@@ -119,7 +119,8 @@ def text_list(value: Any) -> dict[str, Any]:
         cut = cut or len(item) > room
         kept.append(item[:room])
         room -= len(kept[-1])
-    return {"status": "present", "items": kept, "truncated": cut, "shown": shown(value)}
+    one_text = bool(is_a(value, str))
+    return {"status": "present", "items": kept, "truncated": cut, "one_text": one_text, "shown": shown(value)}
 
 
 def _parts(value: Any) -> list[Any] | None:

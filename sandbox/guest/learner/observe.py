@@ -206,7 +206,7 @@ def pipelines(module: ModuleType, recorder: Recorder) -> tuple[list[dict[str, An
         if coerce.is_a(value, core.Pipeline):
             add(1, name, {}, recorder.record_of(value))
     for record in reversed(recorder.records):
-        add(2, "a pipeline that no variable holds any more", {}, record)
+        add(2, "", {}, record)
 
     hints = ("dali", "train", "iter", "loader")
     named.sort(key=lambda entry: (entry[0], -sum(hint in entry[1].lower() for hint in hints)))

@@ -9,8 +9,8 @@ from PIL import Image
 from torch.utils.data import DataLoader
 from torchvision import datasets, transforms
 
-from nvidia.dali_iter import fn, pipeline_def, types
-from nvidia.dali_iter.plugin.pytorch import DALIGenericIterator
+from nvidia.dali import fn, pipeline_def, types
+from nvidia.dali.plugin.pytorch import DALIGenericIterator
 
 ANZAHL = 144
 BATCH = 16

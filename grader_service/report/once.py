@@ -1,0 +1,47 @@
+"""Leaves out of a page what already stands on it: a sentence is read once."""
+
+from collections.abc import Iterable
+
+from grader_service.model.feedback import Feedback
+from grader_service.model.verdict import CheckVerdict, Verdict
+
+Place = tuple[str, str]
+"""Step and check."""
+
+
+def told_once(verdict: Verdict, checks: Iterable[CheckVerdict] | None = None) -> dict[Place, Feedback]:
+    """What each check says that neither the run nor a check before it has said.
+
+    Args:
+        verdict: whose run is told at the top of the page.
+        checks: its checks in the order of the page; as they stand in it, if not given.
+
+    Returns:
+        (step, check id) to its feedback. One that says what another check said points to that check's step.
+    """
+    run = verdict.run
+    said = set() if run is None or not run.stopped else {run.cause, run.remedy}
+    titles = {step.id: step.title or step.id for step in verdict.steps}
+    outcomes: dict[str, str] = {}
+    pages = {}
+    for check in verdict.checks if checks is None else checks:
+        told = check.told
+        earlier = outcomes.setdefault(told.outcome, check.step)
+        if earlier != check.step:
+            told = told.model_copy(update={"outcome": f"As for “{titles.get(earlier, earlier)}”."})
+        pages[check.step, check.id] = _fresh(told, said)
+    return pages
+
+
+def _fresh(told: Feedback, said: set[str]) -> Feedback:
+    def new(text: str) -> str:
+        if not text or text in said:
+            return ""
+        said.add(text)
+        return text
+
+    step = told.next
+    changed = {"seen": new(told.seen), "wanted": new(told.wanted)}
+    shown = step if step is None or step.code or step.place is not None or new(step.text) else None
+    advice = tuple(one for one in told.advice if new(one.text or one.next))
+    return told.model_copy(update=changed | {"next": shown, "advice": advice})
