@@ -11,7 +11,7 @@ from grader_service.model.place import Place
 from grader_service.model.run_report import RunReport
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Verdict
 from grader_service.report.changes import NOT_REACHED, reached
-from grader_service.report.once import told_once
+from grader_service.report.once import decisive, told_once
 
 _COLOURS = {
     "passed": "green",
@@ -40,7 +40,7 @@ def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False)
     elif not verdict.checks:
         sign, colour = _MARKS.get(verdict.status.value, "✗"), _COLOURS[verdict.status.value]
         console.print(Text(f"{sign} {verdict.feedback}\n", style=colour))
-    elif (first := _decisive(verdict)) is not None:
+    elif (first := decisive(verdict)) is not None:
         _show_check(console, first, first.told, for_staff=for_staff)
         console.print()
     _show_status(console, verdict)
@@ -75,12 +75,6 @@ def show_run(console: Console, run: RunReport) -> None:
         console.print(Text("\n  The last that it printed:", style="dim"))
         console.print(_indented(run.output_tail, "dim"))
     console.print()
-
-
-def _decisive(verdict: Verdict) -> CheckVerdict | None:
-    """The check that kept the submission from passing; None where none did, or the lab hides which one."""
-    open_checks = (check for check in verdict.checks if check.outcome is not Outcome.PASSED)
-    return next((check for check in open_checks if check.code == verdict.code), None)
 
 
 def _show_status(console: Console, verdict: Verdict) -> None:

@@ -11,7 +11,7 @@ from grader_service.model.verdict import CheckVerdict, Mode, Outcome, StepVerdic
 from grader_service.report import deciding, delivered, formats, words
 from grader_service.report.audience import Audience
 from grader_service.report.changes import NOT_REACHED, Attempt, reached, since
-from grader_service.report.once import told_once
+from grader_service.report.once import decisive, told_once
 from grader_service.report.plots import rate_plot, ratio_plot
 from grader_service.report.shown import Shown, shown
 
@@ -57,7 +57,8 @@ def render_report(verdict: Verdict, audience: Audience = Audience.LEARNER, attem
             rehearsal=verdict.mode is Mode.REHEARSAL,
             summary=_summary(verdict),
             sections=_sections(verdict),
-            page=told_once(verdict),
+            cause=(cause := decisive(verdict)),
+            page=told_once(verdict, sorted(verdict.checks, key=lambda check: check is not cause)),
             details_budget=_DETAILS_BUDGET // max(1, len(verdict.checks)),
             measurement=verdict.measurement,
             shown=seen,

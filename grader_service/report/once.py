@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from grader_service.model.feedback import Feedback
-from grader_service.model.verdict import CheckVerdict, Verdict
+from grader_service.model.verdict import CheckVerdict, Outcome, Verdict
 
 Place = tuple[str, str]
 """Step and check."""
@@ -31,6 +31,17 @@ def told_once(verdict: Verdict, checks: Iterable[CheckVerdict] | None = None) ->
             told = told.model_copy(update={"outcome": f"As for “{titles.get(earlier, earlier)}”."})
         pages[check.step, check.id] = _fresh(told, said)
     return pages
+
+
+def decisive(verdict: Verdict) -> CheckVerdict | None:
+    """The check that kept a submission from passing whose code ran to its end, for the top of a page.
+
+    None where none did, where the run's own report stands at the top, or where the lab hides which check it was.
+    """
+    if verdict.run is not None and verdict.run.stopped:
+        return None
+    open_checks = (check for check in verdict.checks if check.outcome is not Outcome.PASSED)
+    return next((check for check in open_checks if check.code == verdict.code), None)
 
 
 def _fresh(told: Feedback, said: set[str]) -> Feedback:
