@@ -24,8 +24,9 @@ parameters; what is left out has the default. How checks are written: [writing-c
 Where a check looks at what a *probe* observed, the site says what that is worth: `graph` runs the learner's DALI graph
 in a pod of ours (facts), `learner` looks into the process that ran the learner's code (claims).
 
-A check answers with the codes that are named with it, and with no other. `<word>.ok` is the code of every pass; every
-other code is that of a failure, unless its meaning begins with another outcome.
+A check answers with the codes that are named with it, or with `run.not_reached` (skipped) where the learner's code
+stopped before there was anything to look at: [verdict.md](verdict.md#what-learners-read). `<word>.ok` is the code of
+every pass; every other code is that of a failure, unless its meaning begins with another outcome.
 """
 _SHARED = """## Shared codes
 

@@ -1,4 +1,4 @@
-"""Whether a result has the form that verdicts can carry: size of texts and details, codes, scores that fit outcomes."""
+"""Whether a result has the form that verdicts can carry, and whether its feedback is one that a learner can act on."""
 
 import json
 from collections.abc import Mapping
@@ -7,15 +7,16 @@ from typing import Any
 from checks.api import CheckResult
 from grader_service.model.verdict import Outcome
 
-MAX_FEEDBACK = 8192
 MAX_DETAILS = 64 << 10
+MOST_WORDS = 60
+"""Of what a learner reads beside the advice; more is not read."""
 
 
 def problems_of(result: CheckResult) -> list[str]:
     """What is wrong with one result; empty when nothing is. Length and form of codes are the model's to refuse."""
     problems = []
-    if not result.feedback.strip():
-        problems.append("its feedback is empty")
+    if not result.parts.outcome.strip():
+        problems.append("the outcome of its feedback is empty")
     expected = {Outcome.PASSED: "1", Outcome.FAILED: "less than 1", Outcome.SKIPPED: "0 or null"}.get(
         result.outcome, "null"
     )
@@ -35,6 +36,19 @@ def problems_of(result: CheckResult) -> list[str]:
         if size > MAX_DETAILS:
             problems.append(f"its details have {size} bytes as JSON; at most {MAX_DETAILS}")
     return problems
+
+
+def lacks_of(result: CheckResult, *, usual: bool) -> list[str]:
+    """What a learner would miss in the feedback: something to do, and brevity where what was judged is `usual`."""
+    parts = result.parts
+    lacks = []
+    if parts.next is None and result.outcome not in (Outcome.PASSED, Outcome.SKIPPED):
+        lacks.append("says nothing to do next")
+    action = () if parts.next is None else (parts.next.text, parts.next.code)
+    words = len(" ".join((parts.outcome, parts.seen, parts.wanted, *action)).split())
+    if usual and words > MOST_WORDS:
+        lacks.append(f"has more than {MOST_WORDS} words")
+    return lacks
 
 
 def _plain(value: Any) -> Any:

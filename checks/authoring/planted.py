@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from checks.api import is_hidden
+from checks.api import CheckResult, is_hidden
 from checks.authoring.evidence import EvidenceBuilder
 
 SEED = "5eedc0de5eedc0de5eedc0de5eedc0de"
@@ -44,6 +44,21 @@ def plant(builder: EvidenceBuilder) -> EvidenceBuilder:
         uses = [{"arm": "dali", "samples": 1}]
         builder = builder.part("measurement.corroboration", {"uses": uses, "flags": [f"{LOG} {HELD_OUT}"]})
     return builder
+
+
+def told(result: CheckResult) -> str:
+    """Every text and number of the feedback's parts, a line each: some pages and exports show what others do not."""
+    return "\n".join(_values(result.parts.model_dump(mode="json")))
+
+
+def _values(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from _values(item)
+    elif value is not None:
+        yield f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def leaks(feedback: str, folders: tuple[Path, ...] = ()) -> list[str]:

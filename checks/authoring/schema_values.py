@@ -1,6 +1,7 @@
-"""Draws values for a JSON schema, as pydantic writes it; what a pattern or a validator wants may still refuse them."""
+"""Draws values for a JSON schema, as pydantic writes it; what a validator wants may still refuse them."""
 
 import random
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -91,7 +92,8 @@ class _Drawing:
         return [self.value(schema.get("items", {}), depth - 1) for _ in range(self._numbers.randint(low, high))]
 
     def _string(self, schema: Mapping[str, Any]) -> str:
-        text = self._numbers.choice(_WORDS)
+        fitting = [word for word in _WORDS if _fits(word, schema.get("pattern"))]
+        text = self._numbers.choice(fitting if fitting and self._numbers.random() < 0.9 else _WORDS)
         low, high = int(schema.get("minLength", 0)), int(schema.get("maxLength", 10_000))
         if self._numbers.random() < 0.1:
             text = "long " * (min(high, 8192) // 5)
@@ -111,3 +113,11 @@ class _Drawing:
         if high is not None and drawn > high:
             drawn = high
         return drawn
+
+
+def _fits(word: str, pattern: str | None) -> bool:
+    """Whether a word has the form that is asked for; none has where Python does not know the pattern's language."""
+    try:
+        return pattern is None or re.search(pattern, word) is not None
+    except re.error:
+        return False

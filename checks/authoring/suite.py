@@ -13,11 +13,13 @@ from pydantic import ValidationError
 
 from checks.api import codes_of, probes_of
 from checks.authoring import locking
+from checks.authoring.limits import MOST_WORDS
 from checks.authoring.material import Controls, Recorded, read_controls, read_recorded
 from checks.authoring.report import Property, advice, examples, failed, kinds, passed, skipped
 from checks.authoring.target import Target
 from checks.authoring.trial import CASE_LIMIT_S, Happened, Job, Report
 from checks.codes import outcomes_of
+from checks.stopped import NOT_REACHED
 from grader_service.errors import ConfigurationError
 
 TRIAL_LIMIT_S = 300.0
@@ -52,6 +54,7 @@ def examine(target: Target, *, accept: bool = False) -> list[Property]:
         answers(first, "missing"),
         answers(first, "hostile"),
         within_limits(first),
+        can_be_acted_on(first),
         declared(target, first),
         leaks_nothing(first),
         as_recorded(first, recorded),
@@ -138,7 +141,7 @@ def answers(report: Report, group: str) -> Property:
     what = {"missing": "parts missing from the evidence", "hostile": "hostile and generated values"}[group]
     if bad:
         todo = {
-            "missing": "Answer with a CheckResult where a part is not there: see `read_probe`, `no_evidence` and "
+            "missing": "Answer with a CheckResult where a part is not there: see `read_probe`, `not_reached` and "
             "`no_dali`.",
             "hostile": "Bound every field of the observation's model (ShortText, Count, max_length), and let the model "
             f"refuse what does not fit. One case may take {CASE_LIMIT_S:g} s.",
@@ -163,6 +166,15 @@ def within_limits(report: Report) -> Property:
     return passed("limits", f"feedback, details, scores and codes have their form; {len(codes)} codes were seen")
 
 
+def can_be_acted_on(report: Report) -> Property:
+    """What did not pass says what to do, and no feedback is longer than is read."""
+    bad = [(one.name, f"{one.code} {lack}") for one in report.happened for lack in one.lacks]
+    if bad:
+        todo = "Give a Feedback(outcome=…, seen=…, wanted=…, next=NextStep(…)): pages and exports show each part."
+        return advice("feedback", kinds(bad), todo)
+    return passed("feedback", f"what did not pass says what to do next; at most {MOST_WORDS} words")
+
+
 def declared(target: Target, report: Report) -> Property:
     """Every answer has a code that the check declares, with an outcome that its meaning names."""
     codes = codes_of(target.loaded.check)
@@ -171,6 +183,8 @@ def declared(target: Target, report: Report) -> Property:
         return advice("codes", text, "Name each with its meaning in `codes`: platforms and courses rely on them.")
     bad = []
     for one in report.happened:
+        if one.code == NOT_REACHED:
+            continue  # the run's own word, which any check may pass on
         if one.code and one.code not in codes:
             bad.append((one.name, f"{one.code} is not in `codes`"))
         elif one.code and one.outcome not in (wanted := outcomes_of(one.code, codes[one.code])):

@@ -18,9 +18,9 @@ from pydantic import BaseModel, Field, ValidationError
 
 from checks.api import CheckResult
 from checks.authoring.cases import Case, all_cases
-from checks.authoring.limits import problems_of
+from checks.authoring.limits import lacks_of, problems_of
 from checks.authoring.material import Recorded, read_recorded
-from checks.authoring.planted import hidden_variants, leaks, shows
+from checks.authoring.planted import hidden_variants, leaks, shows, told
 from checks.authoring.purity import Watch
 from checks.authoring.target import Target, load_target, source_of
 from grader_service.model.base import Wire
@@ -61,6 +61,8 @@ class Happened(Wire):
     outcome: str = ""
     code: str = ""
     limits: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    """What a learner would miss in the feedback."""
     leaks: tuple[str, ...] = ()
     mutated: str = ""
 
@@ -181,10 +183,11 @@ def _unanswered(case: Case, why: _Why) -> Happened:
 
 
 def _described(target: Target, case: Case, result: CheckResult, changed: str) -> Happened:
-    found = leaks(result.feedback, target.folders)
+    shown = told(result)
+    found = leaks(shown, target.folders)
     if case.group == "hidden":
         name, _, mark = case.name.partition(":")[0].partition("=")
-        found += [f"the hidden parameter {name}"] if shows(result.feedback, mark) else []
+        found += [f"the hidden parameter {name}"] if shows(shown, mark) else []
     tier = result.tier.value if result.tier is not None else "-"
     score = "null" if result.score is None else f"{result.score:.6g}"
     return Happened(
@@ -196,6 +199,7 @@ def _described(target: Target, case: Case, result: CheckResult, changed: str) ->
         outcome=result.outcome.value,
         code=result.code,
         limits=tuple(problems_of(result)),
+        lacks=tuple(lacks_of(result, usual=case.group in ("recorded", "missing"))),
         leaks=tuple(found),
         mutated=changed,
     )

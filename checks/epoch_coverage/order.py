@@ -1,6 +1,5 @@
 """What the probe `epoch_order` observed: in which order numbered images came from every carried graph."""
 
-import re
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -8,13 +7,11 @@ from pydantic import Field
 
 from checks.epoch_coverage.iterating import Reader
 from checks.not_carried import first_words
+from checks.operator_names import place_of
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.place import Place
 
-_MOST_LINES = 10_000_000
-_CELL = re.compile(r"cell_0{0,5}([1-9]\d{0,4})\.py")
-"""As a notebook's cells are written to files."""
 Number = Annotated[int, Field(ge=0, lt=64)]
 Stream = Annotated[
     tuple[Annotated[tuple[Number, ...], Field(min_length=1, max_length=16)], ...], Field(min_length=1, max_length=64)
@@ -31,10 +28,7 @@ class Line(Wire):
     @property
     def place(self) -> Place | None:
         """The line for feedback; None where the graph does not say it."""
-        if not self.file or self.line is None or not 1 <= self.line <= _MOST_LINES:
-            return None
-        cell = _CELL.fullmatch(self.file)
-        return Place(file=self.file, line=self.line, cell=int(cell[1]) if cell is not None else None)
+        return place_of(self.file, self.line)
 
 
 class Shards(Wire):

@@ -6,7 +6,7 @@ from checks.throughput_ratio.causes import CLEARLY_SLOWER, FAR_OFF, Cause
 from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
 from grader_service.model.measurement import REFERENCES, Arm, ClaimBesideMeasurement, Decision, HostEffect, Measurement
 
-_MOST_ADVICE = 3
+_MOST_ADVICE = 4
 """More than that is not read."""
 _MOST_BESIDE_A_PASS = 1
 NOTHING_COUNTED = "nothing is counted for or against you"
@@ -86,8 +86,12 @@ def advice_on(measurement: Measurement, causes: Iterable[Cause], *, passed: bool
     told = list(causes)
     found = [Advice(code=f"advice.{cause.code}", text=cause.text, next=cause.action) for cause in told]
     explained = {cause.about for cause in told}
-    if "baseline" not in explained:
-        found += _baseline(measurement)
+    for one in _baseline(measurement):  # with its cause where there is one: a pass shows a single piece of advice
+        place = next((number for number, cause in enumerate(told) if cause.about == "baseline"), None)
+        if place is None:
+            found.append(one)
+        else:
+            found[place] = found[place].model_copy(update={"text": f"{found[place].text} {one.text}"})
     found += [one for claim in measurement.claims if claim.name not in explained for one in _claim(claim)]
     return found[: _MOST_BESIDE_A_PASS if passed else _MOST_ADVICE]
 
@@ -139,7 +143,7 @@ def _baseline(measurement: Measurement) -> list[Advice]:
     best = max((arm.images_per_s or 0.0 for arm in measurement.arms if arm.arm in REFERENCES), default=0.0)
     if own.images_per_s >= CLEARLY_SLOWER * best:
         return []
-    text = f"Your DataLoader reaches {own.images_per_s / best:.0%} of our reference, which was the baseline therefore."
+    text = f"It reaches {own.images_per_s / best:.0%} of our reference, which was the baseline therefore."
     return [Advice(code="advice.baseline_slow", text=text)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from checks.api import CheckResult
 from checks.authoring.material import CONTROLS, CONTROLS_FILE, Control, read_controls
-from checks.authoring.planted import leaks
+from checks.authoring.planted import leaks, told
 from checks.authoring.report import Property, advice, examples, failed, passed, skipped
 from checks.authoring.target import Target
 from grader_service.authoring.trying import judge_evidence, run_submission
@@ -144,9 +144,10 @@ def _why(evidence: Evidence) -> str:
 
 
 def _leaked(case: ControlCase, evidence: Evidence, result: CheckResult) -> str:
-    if found := leaks(result.feedback, case.target.folders):
+    shown = told(result)
+    if found := leaks(shown, case.target.folders):
         return found[0]
     for what, mark in (("the seed", evidence.run.seed), ("the run's id", evidence.run.run_id)):
-        if mark in result.feedback:
+        if mark in shown:
             return what
-    return "a file of the probe's" if "/probe-" in result.feedback else ""
+    return "a file of the probe's" if "/probe-" in shown else ""

@@ -8,8 +8,12 @@ from typing import Annotated
 from checks.api import CheckResult, failed, passed
 from grader_service.model.base import Wire
 from grader_service.model.evidence import Need
+from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import Outcome
 from pydantic import Field
+
+
+BLANK = Feedback(outcome=" ")
 
 
 class Params(Wire):
@@ -61,9 +65,9 @@ class Check(Base):
 
     def judge(self, observation, params):
         if observation.n == 7:
-            return CheckResult(outcome=Outcome.FAILED, code="talks.odd", score=1.0, feedback=" ", details={"x": {1, 2}})
+            return CheckResult(outcome=Outcome.FAILED, code="talks.odd", score=1.0, parts=BLANK, details={"x": {1, 2}})
         if observation.n == 2:
-            return failed("talks.few", f"at least {params.least} are wanted, {params.word}")
+            return failed("talks.few", Feedback(outcome=f"few, {params.word}", numbers={"wanted": params.least}))
         return passed("talks.ok", observation.text or "fine")
 ''',
     "shuffles": """
@@ -80,7 +84,7 @@ class Check(Base):
 
     def judge(self, observation, params):
         if observation.n == 1:
-            return failed("strays.maybe", "it may be so")
+            return failed("strays.maybe", "it may be so, " * 16)
         if observation.n == 2:
             return failed("strays.surprise", "nobody knew")
         return passed("strays.ok", "fine")

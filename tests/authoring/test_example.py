@@ -37,6 +37,7 @@ def test_the_installed_check_conforms(place):
         (
             "loads", "docstring", "probes", "purity", "determinism", "missing", "hostile", "limits", "codes",
             "leaks", "observations", "version", "controls",
+            "feedback",
         ),
         "passed",
     )  # fmt: skip
@@ -50,7 +51,7 @@ def test_its_lab_grades_in_the_process_sandbox(place, tmp_path):
     """A lab of the package names the check, and the verdict names package and version."""
     verdict = verdict_of(place, tmp_path, "failing/padded.py", "--lab stable-batches-lab --sandbox process", 1)
     assert [(check["code"], check["tier"]) for check in verdict["checks"]] == [("stable_batches.changes", "A")]
-    assert "Pad at submission.py, line 22" in verdict["feedback"]
+    assert "`fn.pad` decides on sizes last, at submission.py, line 22" in verdict["feedback"]
     assert verdict["provenance"]["check_versions"] == {"stable_batches": "1.0.0 (grader-check-stable-batches 1.0.0)"}
 
 

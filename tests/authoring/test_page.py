@@ -13,6 +13,7 @@ from checks.authoring import report
 from checks.authoring.material import Controls, Recorded
 from grader_service.authoring import pytest_plugin
 from grader_service.model.evidence import Evidence, Need
+from grader_service.model.feedback import Advice, Feedback, NextStep
 from tests.authoring.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -84,10 +85,19 @@ def first_cells(text):
 
 def test_the_attributes_of_a_check_are_listed():
     """The table has every part of the protocol, what a check may have besides, and no other."""
-    optional = {"probes", "codes", "second_opinion"}
+    optional = {"probes", "codes", "names", "second_opinion"}
     fields = {*api.Check.__annotations__, "observe", "judge", *optional}
     result = set(api.CheckResult.model_fields)
     assert first_cells(section("The check\n")) - {"checks"} == fields | result
+
+
+def test_the_parts_of_feedback_are_listed():
+    """The table has each part, and no other; what it shows of the further models can be built."""
+    text = section("What a learner reads")
+    assert first_cells(text) == set(Feedback.model_fields)
+    for name, model in (("NextStep", NextStep), ("Advice", Advice)):
+        (shown,) = re.findall(rf"`{name}\((.*?)\)`", text)
+        assert set(re.findall(r"(\w+)=", shown)) == set(model.model_fields)
 
 
 def test_needs_and_parts_of_evidence_are_listed():

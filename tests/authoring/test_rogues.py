@@ -65,7 +65,7 @@ def test_leaks_and_wrong_forms_are_named(reports):
         "talks.few shows the hidden parameter word",
     ):
         assert part in found["leaks"].text
-    for part in ("feedback is empty", "its score 1.0", "its details are no JSON"):
+    for part in ("the outcome of its feedback is empty", "its score 1.0", "its details are no JSON"):
         assert part in found["limits"].text
 
 
@@ -78,6 +78,16 @@ def test_codes_that_are_not_declared_are_named(reports):
     assert "`codes`" in found.todo
     (silent,) = (one for one in reports["shuffles"].properties if one.name == "codes")
     assert (silent.status, silent.text) == ("advice", "the check does not say which codes it can answer with")
+
+
+def test_feedback_that_is_long_or_says_nothing_to_do_is_named(reports):
+    """As advice: checks that answer with one text, as they did before there were parts, go on."""
+    (found,) = (one for one in reports["strays"].properties if one.name == "feedback")
+    assert found.status == "advice"
+    for part in ("strays.maybe says nothing to do next", "strays.maybe has more than 60 words", "strays.surprise says"):
+        assert part in found.text
+    assert "strays.ok" not in found.text
+    assert "NextStep" in found.todo
 
 
 def test_the_order_of_sets_is_found(reports):

@@ -88,10 +88,12 @@ class Learner:
         self._process.communicate()
 
 
-def evidence_with(probe: str, status: str = "ok", text: str = "", observations: Any = None, **changes: Any) -> Evidence:
+def evidence_with(
+    probe: str, status: str = "ok", text: str = "", observations: Any = None, traceback: str = "", **changes: Any
+) -> Evidence:
     """Evidence that holds this record of a probe."""
     values = {"discovery": a_discovery(), "run": a_run(device="cpu")} | changes
-    return an_evidence(**values, probes=(a_record(probe, status, text, observations),))
+    return an_evidence(**values, probes=(a_record(probe, status, text, observations, traceback),))
 
 
 @pytest.fixture(scope="session")

@@ -55,12 +55,12 @@ def _watched_process(method: Any) -> Any:
 
     @functools.wraps(method)
     def watched(*arguments: Any, **named: Any) -> Any:
-        judged = method(*arguments, **named)
-        for one in judged:
+        judgement = method(*arguments, **named)
+        for one in judgement.checks:
             own = checks.get(one.check.id)
             if own is not None and one.version_text == own.version_text and one.result.code != ADVICE_FAILED:
                 _look(own.check, one.result)
-        return judged
+        return judgement
 
     return watched
 

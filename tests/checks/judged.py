@@ -78,7 +78,9 @@ def probed(site: str) -> list[Any]:
     return [check for check in checks if [probe_file(name).site for name in probes_of(check)][:1] == [site]]
 
 
-def a_record(probe: str, status: str = "ok", text: str = "", observations: Any = None) -> ProbeRecord:
+def a_record(
+    probe: str, status: str = "ok", text: str = "", observations: Any = None, traceback: str = ""
+) -> ProbeRecord:
     """The record of a built-in probe that ended so."""
     file = probe_file(probe)
     return ProbeRecord(
@@ -88,5 +90,6 @@ def a_record(probe: str, status: str = "ok", text: str = "", observations: Any =
         sha256=file.sha256,
         status=status,
         text=text,
+        traceback=traceback,
         observations=observations,
     )

@@ -47,7 +47,7 @@ def test_what_was_not_counted_is_explained():
         distinct=40, rejected={"copy": 100, "not_jpeg": 3}, examples=(RejectedExample(path="a/b.jpg", reason="copy"),)
     )
     parts = judge(an_evidence(scan=scan)).parts
-    assert parts.outcome == "40 distinct JPEG files lie below `dataset_dir` (data), 60 too few."
+    assert parts.outcome == "`dataset_dir` (data) holds 40 distinct JPEG files, 60 too few."
     assert parts.seen == (
         "Not counted: 100 copies of a file, byte for byte; 3 no JPEG, whatever the name says (such as a/b.jpg)."
     )

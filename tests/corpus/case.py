@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 SUBMISSION = "submission"
 """Target of a case that is decided before any check: the verdict's own status and code."""
+NOT_REACHED = "run.not_reached"
+"""Code of a check that could not look, because the code ended before it had made what is looked at."""
 Content = str | bytes | Callable[[], bytes]
 """A file's text, its bytes, or what makes them (archives)."""
 Sandbox = Literal["docker", "forked"]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from grader_service.grading.flow import Graded
 from grader_service.model.evidence import PodRole
+from grader_service.model.verdict import Outcome
 from sandbox.api import PodSpec, Scratch, SpaceLimits
 from sandbox.docker_options import PodFolders, ScratchVolumes, container_options, labels
 from tests.corpus.case import Observed, Procedure
@@ -110,7 +111,7 @@ def gained(done: Graded) -> Observed:
     pod = next(pod for pod in done.evidence.run.pods if pod.role is PodRole.LEARNER)
     told = [line.removeprefix(MARK) for line in pod.log_tail.splitlines() if line.startswith(MARK)]
     if not told:  # it was killed: the learner's failure, or there is something wrong with us
-        outcome = "failed" if check.outcome.value == "failed" else "error"
+        outcome = "failed" if check.counted is Outcome.FAILED else "error"
         return Observed(outcome, f"pod.{pod.ending.value}", f"{check.code}: {check.feedback} {pod.log_tail[-600:]}")
     if got := json.loads(told[-1]):
         return Observed("passed", "pod.gained", "; ".join(got))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tests.corpus.case import SUBMISSION, Cheat, Content
+from tests.corpus.case import NOT_REACHED, SUBMISSION, Cheat, Content
 from tests.corpus.parts import LOSES, WINS
 
 ONE = WINS[0]
@@ -16,7 +16,7 @@ def lists(wins: Sequence[str] = WINS, loses: Sequence[str] = LOSES) -> str:
 
 def text_cheat(id_: str, title: str, content: Content, *codes: str, **more: object) -> Cheat:
     """What is tried where the reflections are read; codes without the check's name, `missing` where none is given."""
-    named = tuple(f"reflections.{code}" for code in codes or ("missing",))
+    named = tuple(code if code == NOT_REACHED else f"reflections.{code}" for code in codes or ("missing",))
     return Cheat(id_, title, content=content, steps=("reflection",), target="reflections", codes=named, **more)
 
 

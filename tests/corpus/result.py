@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from grader_service.grading.flow import Graded
-from tests.corpus.case import SUBMISSION, Case, Honest, Observed
+from tests.corpus.case import NOT_REACHED, SUBMISSION, Case, Honest, Observed
 from tests.corpus.world import World
 
 _ALL_BUT_THE_GPU = "ratio.not_seen"
@@ -143,6 +143,7 @@ def _honest(case: Honest, done: Graded) -> tuple[Observed, Finding]:
         for check in verdict.checks
         if (check.code not in case.codes[check.id] if check.id in case.codes else check.outcome.value != "passed")
         or case.says.get(check.id, "") not in check.feedback
+        or (check.code == NOT_REACHED and check.score is not None)  # open, where only a GPU was missing
     ]
     ran = done.evidence.discovery.ran if done.evidence is not None and done.evidence.discovery is not None else "lost"
     if not wrong and not case.codes and ran not in ("completed", "exited"):

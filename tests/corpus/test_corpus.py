@@ -6,7 +6,7 @@ from checks.registry import Registry
 from grader_service.errors import SandboxUnavailable
 from grader_service.labs.catalogue import load_lab
 from tests.corpus import catalogue, defences, matrix, table
-from tests.corpus.case import SUBMISSION, Cheat, Honest, Observed, Procedure
+from tests.corpus.case import NOT_REACHED, SUBMISSION, Cheat, Honest, Observed, Procedure
 from tests.corpus.quick import quick
 from tests.corpus.result import Finding, Result, play
 from tests.corpus.world import LAB
@@ -104,18 +104,26 @@ def test_every_attack_and_every_honest_kind_is_there():
 
 @pytest.mark.parametrize("case", catalogue.cases(), ids=lambda case: case.id)
 def test_cases_name_what_exists(case):
-    """Target and codes belong to a check of the case's steps; no cheat counts a pass among its right answers."""
+    """Target and codes are those of checks of the case's steps; no cheat counts a pass among its right answers."""
     assert case.codes or isinstance(case, Honest)
     if isinstance(case, Procedure):
         return
-    lab = load_lab(LAB, Registry())
-    checks = {check.id for step in lab.selected(case.steps) for check in step.checks}
+    registry = Registry()
+    lab = load_lab(LAB, registry)
+    checks = {
+        check.id: {*registry.load(check.id).check.codes, NOT_REACHED}
+        for step in lab.selected(case.steps)
+        for check in step.checks
+    }
     if isinstance(case, Cheat):
         assert case.target == SUBMISSION or case.target in checks
         assert not any(code.endswith(".ok") or code == "grade.passed" for code in case.codes)
-        assert set(case.others) <= checks - {case.target}
+        assert set(case.others) <= set(checks) - {case.target}
+        wanted = {**case.others, **({case.target: case.codes} if case.target != SUBMISSION else {})}
     else:
-        assert set(case.codes) <= checks
+        assert set(case.codes) <= set(checks)
+        wanted = case.codes
+    assert all(set(codes) <= checks[check] for check, codes in wanted.items() if check != SUBMISSION)
 
 
 def test_the_quick_part_has_something_of_every_family_and_every_defence():

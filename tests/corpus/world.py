@@ -153,8 +153,8 @@ class World:
 
 @contextmanager
 def collected_soon(_: World) -> Iterator[Mapping[str, str]]:
-    """Beside a learner's time the host waits two seconds instead of sixty; for what was interrupted softly, say."""
-    with patch.object(learner, "COLLECT_S", 2.0):
+    """Beside a learner's time the host waits two seconds for the soft stop, and two for what the code left behind."""
+    with patch.object(learner, "STOP_S", 2.0), patch.object(learner, "COLLECT_S", 2.0):
         yield {}
 
 

@@ -226,5 +226,10 @@ def test_the_text_of_a_page_is_what_is_seen():
 
 def test_sentences_of_a_whole_page_are_found():
     """Two checks that say the same, on the terminal and in the report."""
-    found = broken_by(told())
+    said = "This sentence stands at two of the checks."
+    given = told()
+    first, second = given.checks
+    first = first.model_copy(update={"parts": Feedback(outcome="It passed.", advice=(Advice(code="a.b", text=said),))})
+    second = second.model_copy(update={"parts": second.told.model_copy(update={"seen": f"{said} And another one."})})
+    found = broken_by(given.model_copy(update={"checks": (first, second)}))
     assert {text.partition(":")[0] for text in found if " 2 times: " in text} == {"terminal", "report"}

@@ -132,7 +132,7 @@ def test_feedback_is_told_in_its_parts():
             "<pre>cell 3, line 2\n",
             "&gt;    2 | x = y",
             "<strong>What to do:</strong> Add this line:</p><pre>dataset_dir = data_root</pre>",
-            "<strong>Attention:</strong> Images are not normalised. Divide by 255. (cell 3, line 2)",
+            "<strong>Attention:</strong> Images are small. Enlarge them. (cell 3, line 2)",
             "<strong>Worth knowing:</strong> A batch of 24 is odd.",
         )
     ]

@@ -113,7 +113,7 @@ def test_feedback_is_told_in_its_parts():
     assert lines[-4:] == [
         "What to do: Add this line:",
         "    dataset_dir = data_root",
-        "Attention: Images are not normalised. Divide by 255. (cell 3, line 2)",
+        "Attention: Images are small. Enlarge them. (cell 3, line 2)",
         "Worth knowing: A batch of 24 is odd.",
     ]
 

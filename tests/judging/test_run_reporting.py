@@ -91,7 +91,7 @@ def test_what_a_rehearsal_cannot_do():
     """Is said to need a GPU, and nothing is diagnosed."""
     run = told(raised("RuntimeError", "Found no NVIDIA driver", needs_gpu="Found no NVIDIA driver"))
     assert run.code == "run.needs_gpu"
-    assert run.outcome.startswith("Your code needs a GPU at submission.py, line 40")
+    assert run.outcome.startswith("Your code needs a GPU, from submission.py, line 40 on")
     assert "on a host with a GPU" in run.remedy
 
 

@@ -510,8 +510,13 @@ def stopped():
 
 def told():
     """A run to the end, a pass with advice, and a failure in every part."""
-    passed = told_check(outcome=Outcome.PASSED, score=25.0)
-    failed = told_check("cuda_batch", "benchmark")
+    advised = Feedback(
+        outcome="128 distinct JPEG files decode.", seen="A DataLoader is there.", advice=parts().advice[:1]
+    )
+    loud = Advice(code="advice.small", text="Images are small.", next="Enlarge them.", place=place())
+    said = parts(advice=(loud, parts().advice[1]))
+    passed = told_check(outcome=Outcome.PASSED, score=25.0, parts=advised, feedback=advised.text)
+    failed = told_check("cuda_batch", "benchmark", parts=said, feedback=said.text)
     return verdict(
         status=Status.FAILED,
         code=failed.code,

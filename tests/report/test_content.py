@@ -80,7 +80,7 @@ def test_every_outcome_renders_in_its_step(outcome):
     assert section.attributes["id"] == "step-1"
     assert "CUDA batch" in section.text
     assert outcome.value in section.text
-    assert ("no score (25 possible)" if earned is None else f"{earned:g} of 25 points") in section.text
+    assert ("– of 25" if earned is None else f"{earned:g} of 25 points") in section.text
     assert one.code in section.text
     assert "cuda_batch 1.0.0" in section.text
     assert "Evidence B: your own code ran" in section.text
@@ -115,7 +115,7 @@ def test_staff_see_all_of_a_run_that_stopped(page):
 def test_parts_are_shown_with_details(page):
     """Outcome, what was seen, what to do and advice, and behind them code, version and details."""
     failed = page("told").with_class("check")[-1]
-    for expected in ("you may mean that", "What to do: Add this line:", "Divide by 255.", "cuda.failed", '"seen": 3'):
+    for expected in ("you may mean that", "What to do: Add this line:", "Enlarge them.", "cuda.failed", '"seen": 3'):
         assert expected in failed.text
 
 

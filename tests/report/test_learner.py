@@ -96,14 +96,14 @@ def test_nothing_for_staff_is_on_it(page, name):
 
 def test_feedback_is_shown_in_its_parts():
     """Outcome, what was seen and wanted, the line, what to do, the code to write, and advice in this order."""
-    failed = learner_page(told()).with_class("check")[1]
+    failed = learner_page(told()).with_class("check")[0]
     parts = [
         "dataset_dir is not defined.",
         "you may mean that. It should hold the folder with your <JPEG> files.",
         "cell 3, line 2",
         "What to do: Add this line:",
         "dataset_dir = data_root",
-        "warning: Images are not normalised. Divide by 255. cell 3, line 2",
+        "warning: Images are small. Enlarge them. cell 3, line 2",
         "note: A batch of 24 is odd.",
     ]
     places = [failed.text.index(part) for part in parts]
@@ -112,7 +112,7 @@ def test_feedback_is_shown_in_its_parts():
 
 def test_advice_stands_under_a_step_that_passed():
     """It is told, and the step is a pass."""
-    passed = learner_page(told()).with_class("step")[0]
+    passed = learner_page(told()).with_class("step")[1]
     assert "✓ passed" in passed.text
     assert "Images are not normalised." in passed.text
 

@@ -219,7 +219,7 @@ def test_a_run_that_hung_is_parked_where_the_gpu_failed(bench, card):
     only = card(1)
     only.during.append(lambda: only.gpu.xids.append(79))
     submission_id = bench.submit(SLOW.format(seconds=60))
-    desk = dataclasses.replace(only.desk, limit_s=0.5, lease_s=1.5)
+    desk = dataclasses.replace(only.desk, limit_s=4.0, lease_s=12.0)  # its code has begun by then, on a busy host too
     assert run_next(desk) is RunEnd.FAILED
     run = bench.run(submission_id)
     assert run.state == "needs_attention"

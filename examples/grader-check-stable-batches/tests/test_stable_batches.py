@@ -39,8 +39,9 @@ def test_another_shape_fails_at_the_learners_line(
     evidence = evidence_builder.probe("stable_batches", observed(STABLE, batch)).build()
     result = judge_check(CHECK, evidence)
     assert result.code == code
-    for words in ("submission.py, line 21", "fn.resize(size=...)", "64"):
+    for words in ("submission.py, line 21", "fn.resize(images, size=", "64"):
         assert words in result.feedback
+    assert result.parts.next.place.line == 21
 
 
 def test_without_a_graph_nothing_is_decided(evidence_builder, judge_check):

@@ -38,10 +38,10 @@ def test_absent_lists(changes, code, words):
     assert "list of strings" in result.feedback
 
 
-def test_no_evidence():
-    """A pod that said nothing fails the step."""
+def test_a_pod_that_said_nothing_was_not_reached():
+    """It earns nothing; what ended it is told of the run."""
     result = CHECK.observe(an_evidence(discovery=None))
-    assert (result.outcome, result.code) == (Outcome.FAILED, "reflections.no_evidence")
+    assert (result.outcome, result.code, result.score) == (Outcome.SKIPPED, "run.not_reached", 0.0)
 
 
 @pytest.mark.parametrize(

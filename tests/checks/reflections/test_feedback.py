@@ -23,7 +23,7 @@ def test_quotes_are_short_and_safe():
     assert len(result.feedback) < 8000
     assert "\x1b" not in result.feedback
     assert "\u202e" not in result.feedback
-    assert "entries 1, 2, 3 and 61 more" in result.feedback
+    assert "entries 2, 3, 4 and 60 more" in result.feedback
 
 
 def test_what_feedback_says_is_no_answer():

@@ -4,7 +4,7 @@ What they say is what the grader would take from an honest end of the run, so th
 overlooked.
 """
 
-from tests.corpus.case import Cheat, Observed, Procedure
+from tests.corpus.case import NOT_REACHED, Cheat, Observed, Procedure
 from tests.corpus.parts import REFLECTIONS, joined
 from tests.corpus.parts_texts import text_cheat
 from tests.corpus.world import World, collected_soon
@@ -38,20 +38,24 @@ def discovered(**told):
 
 def listed(texts):
     return {"status": "present", "items": texts}
+
+
+RAN = frame({"kind": "ran"})
 """
-"""Finds the grader's connection and speaks its language."""
+"""Finds the grader's connection and speaks its language: `RAN` is what comes before what the code left behind."""
 
 _TOLD = """
 whole = discovered(where_dali_wins=listed(where_dali_wins), where_dali_loses=listed(where_dali_loses))
 text = json.dumps(whole).encode()
 del where_dali_wins, where_dali_loses
 signal.setitimer(signal.ITIMER_REAL, 0)
+line().sendall(RAN)
 """
 
 
 def _frame(case_id: str, title: str, sent: str, **more: object) -> Cheat:
     content = joined(SPEAK, REFLECTIONS, _TOLD, sent, "time.sleep(1)\nos._exit(0)\n")
-    return text_cheat(case_id, title, content, "no_evidence", deadline_s=180.0, **more)
+    return text_cheat(case_id, title, content, NOT_REACHED, deadline_s=180.0, **more)
 
 
 _DROPS = _frame("H11-drops", "an answer that comes byte by byte, longer than anybody waits", """

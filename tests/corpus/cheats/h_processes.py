@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from tests.corpus.case import NOT_REACHED
 from tests.corpus.cheats.s_places import DAEMON, HOG
 from tests.corpus.parts import REFLECTIONS, joined
 from tests.corpus.parts_files import SEGMENTS, file_cheat
@@ -44,10 +45,10 @@ raise Sneaky()
 """
 
 CASES = (
-    file_cheat("H01-exit", "the end of the process with status 0", "os._exit(0)\n", code="jpeg.exited"),
+    file_cheat("H01-exit", "the end of the process with status 0", "os._exit(0)\n", code=NOT_REACHED),
     file_cheat("H01-left", "a polite exit with status 0", "del dataset_dir\nraise SystemExit(0)\n",
-           code="jpeg.dataset_dir_missing"),
-    file_cheat("H01-crash", "a crash in native code", "import ctypes\nctypes.string_at(0)\n", code="jpeg.exited"),
+           code=NOT_REACHED),
+    file_cheat("H01-crash", "a crash in native code", "import ctypes\nctypes.string_at(0)\n", code=NOT_REACHED),
     text_cheat(
         "H02-printed",
         "a verdict on the standard output and the error stream",
@@ -163,18 +164,20 @@ CASES = (
                 ("test_submission.py", b"def test_all():\n    assert True\n"),
             ],
         ),
+        NOT_REACHED,
         filename="work.zip",
     ),
     text_cheat("H15-writes", "an exception that looks for a verdict when it is printed",
-               HOSTILE.replace("ACTION", "return 'passed'")),
-    text_cheat("H15-raises", "an exception that raises when it is printed", HOSTILE.replace("ACTION", "raise self")),
+               HOSTILE.replace("ACTION", "return 'passed'"), NOT_REACHED),
+    text_cheat("H15-raises", "an exception that raises when it is printed", HOSTILE.replace("ACTION", "raise self"),
+               NOT_REACHED),
     text_cheat("H15-exits", "an exception that ends the process when it is printed",
-               HOSTILE.replace("ACTION", "os._exit(0)"), "no_evidence"),
+               HOSTILE.replace("ACTION", "os._exit(0)"), NOT_REACHED),
     text_cheat(
         "H15-waits",
         "an exception that never comes to an end when it is printed",
         HOSTILE.replace("ACTION", "while True: pass"),
-        "no_evidence",
+        NOT_REACHED,
         limits={"learner_timeout_s": 3.0},
         deadline_s=180.0,
     ),

@@ -1,6 +1,6 @@
 """H: processes that take the shim's place, and answer the grader's requests themselves."""
 
-from tests.corpus.case import Cheat
+from tests.corpus.case import NOT_REACHED, Cheat
 from tests.corpus.cheats.h_frames import SPEAK
 from tests.corpus.parts import DATASET, LOADER, joined
 from tests.corpus.parts_files import FILES, PICTURES, file_cheat
@@ -27,7 +27,7 @@ def serve(host, deliver):
                 "graph_problem": "it has an operator that cannot be serialized"}
     batch = {"status": "present", "type": "Tensor", "shape": [16, 3, 144, 192], "dtype": "uint8", "device": "cuda:0"}
     claim = {"status": "present", "value": 9000.0, "shown": "9000.0"}
-    host.sendall(frame(discovered(
+    host.sendall(RAN + frame(discovered(
         dataset_dir={"status": "present", "path": os.path.abspath("dataset"), "shown": "dataset"},
         pytorch_throughput=claim, dali_throughput=claim, first_batch=batch, pipelines=[pipeline],
         factories=["build_dali_iterator"],
@@ -78,8 +78,8 @@ CASES = (
         "the scanner's answer, written on the learner's own connection",
         SPEAK,
         _INVENTORY,
-        "line().sendall(scanned)\n",
-        code="jpeg.interfered",
+        "line().sendall(RAN + scanned)\n",
+        code=NOT_REACHED,
     ),
     file_cheat(
         "H03-inventory-after",
@@ -90,7 +90,7 @@ CASES = (
         where = {"status": "present", "path": os.path.abspath("dataset"), "shown": "dataset"}
         claim = {"status": "present", "value": 100.0, "shown": "100.0"}
         answer = discovered(dataset_dir=where, pytorch_throughput=claim, factories=["build_pytorch_loader"])
-        line().sendall(frame(answer) + scanned * 3)
+        line().sendall(RAN + frame(answer) + scanned * 3)
         time.sleep(60)
         """,
     ),
@@ -143,7 +143,8 @@ CASES = (
         blob = pickle.dumps(Command())
         pipeline = {"name": "dali_iter", "batch_size": 16, "num_threads": 4, "graph": 0}
         batch = {"status": "present", "type": "Tensor", "shape": [16, 3, 9, 9], "dtype": "uint8", "device": "cuda:0"}
-        line().sendall(frame(discovered(pipelines=[pipeline], first_batch=batch, graph_sizes=[len(blob)]), blob))
+        whole = discovered(pipelines=[pipeline], first_batch=batch, graph_sizes=[len(blob)])
+        line().sendall(RAN + frame(whole, blob))
         time.sleep(60)
         """,
         target="cuda_batch",

@@ -15,7 +15,7 @@ from grader_service.service.runner import RunEnd
 from grader_service.store import leases, results
 from grader_service.store.sweep import expire_leases
 from grader_service.store.tables import RunRow
-from tests.corpus.case import Observed, Procedure
+from tests.corpus.case import NOT_REACHED, Observed, Procedure
 from tests.corpus.parts_service import THRESHOLD, Dice, Service, measured, service
 from tests.corpus.parts_texts import lists
 from tests.corpus.world import World
@@ -165,7 +165,7 @@ CASES = (
         lambda desk, number: desk.submit(f"z:{number}", f"x = 1  # {number}"),
     ),
     Procedure("Z02-flood", "a hundred tries in an hour", _flood, ("z.rate_limited",)),
-    Procedure("Z03-crash", "a crash, to be run again", _crash, ("reflections.no_evidence",)),
+    Procedure("Z03-crash", "a crash, to be run again", _crash, (NOT_REACHED,)),
     _retries(
         "Z03-gives-up",
         "a pipeline that ends itself when its first two blocks look bad",

@@ -1,5 +1,6 @@
 """Where a graph's data come from: dynamic mode, the proxy, external sources, containers, file lists."""
 
+from tests.corpus.case import NOT_REACHED
 from tests.corpus.parts import DATASET, LOADER, joined
 from tests.corpus.parts_honest import DALI, DALI_LAB, ITERATOR, MEASURED, REFLECTED, ROOM, SEEN, TIMED, TORCH, honest
 
@@ -311,9 +312,9 @@ CASES = (
         DYNAMIC.replace("DEVICE", "gpu"),
         SEEN,
         codes={
-            "cuda_batch": ("batch.needs_gpu", "batch.not_carried"),
+            "cuda_batch": (NOT_REACHED, "batch.not_carried"),
             "throughput_ratio": ("ratio.not_carried",),
-            "reflections": ("reflections.needs_gpu", "reflections.ok"),
+            "reflections": (NOT_REACHED, "reflections.ok"),
         },
     ),
     honest("K08-proxy", "DALI proxy behind a DataLoader", DATASET, LOADER, FILES, PROXY, SEEN, codes=UNSEEN),

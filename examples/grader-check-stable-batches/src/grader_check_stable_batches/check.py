@@ -1,13 +1,15 @@
 """The check `stable_batches`: every batch of an epoch has the same shape and type."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
 from checks.api import API_VERSION, CheckResult, failed, passed
 from checks.codes import GRAPH_PROBE, common
+from checks.operator_names import fn_name, place_of
 from checks.probing import read_probe
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
+from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Tier
 from pydantic import Field
 
@@ -89,12 +91,13 @@ class StableBatchesCheck:
             (batch for batch in observation.batches if len(batch.shapes) > 1), None
         )
         if ragged is not None:
+            feedback = _another_shape(
+                f"One batch holds {ragged.images} images of different shapes.",
+                ragged.shapes,
+                observation,
+            )
             return failed(
-                "stable_batches.ragged",
-                f"A batch of {ragged.images} images holds images of different shapes: "
-                f"{_listed(ragged.shapes)}. {_advice(observation)}",
-                tier=Tier.GRAPH,
-                details=details,
+                "stable_batches.ragged", feedback, tier=Tier.GRAPH, details=details
             )
         shapes = list(
             dict.fromkeys(
@@ -102,32 +105,41 @@ class StableBatchesCheck:
             )
         )
         if len(shapes) > 1:
-            return failed(
-                "stable_batches.changes",
-                f"The shape changes from batch to batch: {_listed(shapes)}. {_advice(observation)}",
-                tier=Tier.GRAPH,
-                details=details,
+            feedback = _another_shape(
+                "The shape changes from batch to batch.", shapes, observation
             )
-        return passed(
-            "stable_batches.ok",
-            f"All {len(observation.batches)} batches that the grader drew, from JPEGs of eight sizes, are "
+            return failed(
+                "stable_batches.changes", feedback, tier=Tier.GRAPH, details=details
+            )
+        feedback = Feedback(
+            outcome="Every batch has the same shape.",
+            seen=f"All {len(observation.batches)} that the grader drew, from JPEGs of eight sizes, are "
             f"{observation.dtype} {list(shapes[0])}.",
-            tier=Tier.GRAPH,
-            details=details,
+            numbers={"batches": len(observation.batches)},
         )
+        return passed("stable_batches.ok", feedback, tier=Tier.GRAPH, details=details)
 
 
-def _listed(shapes: "list[tuple[int, ...]] | tuple[tuple[int, ...], ...]") -> str:
-    return ", ".join(str(list(shape)) for shape in shapes[:3])
-
-
-def _advice(observation: Observation) -> str:
-    wanted = "Bring every image to one size in the graph, with fn.resize(size=...) or a crop of a fixed size."
-    named = [place for place in observation.places if place.line]
-    if not named:
-        return wanted
-    place = named[-1]
-    return f"{wanted} The last operator that decides on sizes is {place.operator} at {place.file}, line {place.line}."
+def _another_shape(
+    outcome: str, shapes: Sequence[tuple[int, ...]], observation: Observation
+) -> Feedback:
+    """What a learner reads where shapes differ, with the last operator that decides on sizes."""
+    seen = f"There are {', '.join(str(list(shape)) for shape in shapes[:3])}."
+    place = None
+    if observation.places:
+        last = observation.places[-1]
+        place = place_of(last.file, last.line)
+        at = f", at {place.where}" if place is not None else ""
+        seen += f" `{fn_name(last.operator)}` decides on sizes last{at}."
+    return Feedback(
+        outcome=outcome,
+        seen=seen,
+        next=NextStep(
+            text="Bring every image to one size in the graph:",
+            code="images = fn.resize(images, size=(224, 224))",
+            place=place,
+        ),
+    )
 
 
 CHECK = StableBatchesCheck()
