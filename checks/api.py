@@ -8,7 +8,7 @@ machine, so that a cohort can be judged again from stored evidence.
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Protocol, TypeVar, runtime_checkable
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from grader_service.model.base import Code, Details, Fraction, Frozen
 from grader_service.model.evidence import Evidence, Need
@@ -39,6 +39,15 @@ class CheckResult(Frozen):
     """For the learner: what was found, seen and wanted, and what to do next."""
     details: Annotated[Mapping[str, object], Field(default_factory=dict)]
     tier: Tier | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, given: object) -> object:
+        """Takes `feedback`, a text, in place of `parts`: what checks made before there were parts."""
+        if isinstance(given, Mapping) and isinstance(given.get("feedback"), str) and "parts" not in given:
+            text = given["feedback"]
+            return {name: value for name, value in given.items() if name != "feedback"} | {"parts": Feedback.of(text)}
+        return given
 
     @property
     def feedback(self) -> str:
