@@ -43,6 +43,7 @@ _WRONG = {
 
 
 _MOST_WORDS = 30
+_MOST_CHARS = 400
 _UNSERIALIZABLE = re.compile(r"Could not serialize the operator: `([A-Za-z_.0-9]+)`")
 
 
@@ -60,7 +61,8 @@ def _reason(clean_room: CleanRoom, action: str) -> tuple[str, str]:
 def first_words(text: str, most: int = _MOST_WORDS) -> str:
     """The beginning of a text, at most so many words of it; staff read the rest in the details."""
     words = text.split()
-    return " ".join(words) if len(words) <= most else f"{' '.join(words[:most])} …"
+    shown = " ".join(words) if len(words) <= most else f"{' '.join(words[:most])} …"
+    return shown if len(shown) <= _MOST_CHARS else f"{shown[: _MOST_CHARS - 1]}…"
 
 
 def not_carried(check: str, clean_room: CleanRoom) -> CheckResult:

@@ -7,9 +7,8 @@ from checks.near_misses import nearest, said
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.discovery import Discovery, NameFacts
 from grader_service.model.feedback import Feedback, NextStep
-from grader_service.model.verdict import Outcome
+from grader_service.model.verdict import NOT_REACHED, Outcome
 
-NOT_REACHED = "run.not_reached"
 """Code of a check that could not look because the run ended before; what ended it stands in the verdict's `run`."""
 
 

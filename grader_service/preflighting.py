@@ -61,13 +61,14 @@ def preflight_of(evidence: Evidence, lab: LabSpec, steps: Sequence[LabStep], reg
     """
     run, discovery = report(evidence), evidence.discovery
     names = tuple(_name(wanted, discovery) for wanted in wanted_names(steps, registry))
-    checks = {check.id: check for step in steps for check in step.checks if check.feedback != "hidden"}
+    checks = {check.id: check for step in steps for check in step.checks if check.feedback == "full"}
     data = graph = batch = None
     lists: tuple[ListPart, ...] = ()
     if discovery is not None:
         data = _data(evidence, discovery, checks.get("jpeg_dataset"), registry)
         if evidence.clean_room is not None:
-            graph = _graph(evidence.clean_room, discovery)
+            if any(Need.CLEAN_ROOM in registry.load(check.id).check.needs for check in checks.values()):
+                graph = _graph(evidence.clean_room, discovery)
             batch = _batch(evidence, discovery, checks.get("cuda_batch"), registry)
         if "reflections" in checks:
             lists = tuple(_lists(discovery, checks["reflections"], registry))

@@ -21,9 +21,7 @@ _OUR_FRAME = re.compile(
     re.MULTILINE,
 )
 _SYNTAX = frozenset({"SyntaxError", "IndentationError", "TabError"})
-_LOOK_FOR_THE_LOOP = (
-    "Look for a loop without an end: a DALI iterator built without reader_name (or size) never stops by itself."
-)
+_LOOK_FOR_THE_LOOP = "Look for a loop that does not end in time there, and run fewer epochs or steps."
 _KILLED = {
     Ending.OUT_OF_MEMORY: (
         "run.out_of_memory",
@@ -139,7 +137,7 @@ def _raised(discovery: Discovery, exception: LearnerException, entry: str) -> Ru
         outcome=outcome,
         place=exception.place,
         exception=RunException(type=exception.type, message=_presentable(exception.message)),
-        cause=found.cause if found is not None else "",
+        cause=found.cause if found is not None and not discovery.needs_gpu else "",
         cause_place=found.place if found is not None and not _same(found.place, exception.place) else None,
         remedy=_remedy(discovery, exception, found, syntax=syntax),
         traceback=_traceback(exception),
@@ -155,8 +153,8 @@ def _stop(verb: str, exception: LearnerException, found: Diagnosis | None) -> st
         said = f"{exception.type}: {first}" if first else exception.type
         return f"{verb}{at} with {said if len(said) <= _MOST_MESSAGE else said[: _MOST_MESSAGE - 1] + '…'}"
     where = found.place
-    elsewhere = f"at {where.where}: " if where is not None and not _same(where, exception.place) else ""
-    said = f"{verb}{at} ({exception.type}): {elsewhere}{found.cause}"
+    elsewhere = f", because of {where.where}" if where is not None and not _same(where, exception.place) else ""
+    said = f"{verb}{at} ({exception.type}){elsewhere}: {found.cause}"
     return said if len(said) <= MAX_SENTENCE else f"{said[: MAX_SENTENCE - 1]}…"  # with long names of a learner's
 
 

@@ -217,7 +217,7 @@ def _decisive(steps: Sequence[LabStep], checks: Sequence[CheckVerdict], outcome:
     """
     hidden = rubric.hidden_ids(steps)
     those = [check for check in rubric.needed_of(steps, checks) if rubric.weight(check) is outcome]
-    if any(check.outcome is Outcome.SKIPPED for check in those):
+    if run.stopped and any(check.unreached for check in those):
         return run.code
     return next((check.code for check in those if check.id not in hidden), f"grade.{outcome.value}")
 
@@ -236,10 +236,10 @@ def _summary(steps: Sequence[LabStep], checks: Sequence[CheckVerdict], run: RunR
         parts.append(_PASSED_FEEDBACK)
     elif shown:
         parts.append(f"{len(shown) - len(_open(shown))} of {len(shown)} checks passed.")
-    unreached = dict.fromkeys(check.step for check in shown if check.outcome is Outcome.SKIPPED)
+    unreached = dict.fromkeys(check.step for check in shown if check.unreached)
     if unreached:
         parts.append(f"Not reached: {', '.join(unreached)}.")
-    told = (*(check for check in _open(shown) if check.outcome is not Outcome.SKIPPED), *hidden)
+    told = (*(check for check in _open(shown) if not check.unreached), *hidden)
     parts += [f"Step {check.step}: {check.feedback}" for check in told]
     parts += [f"Advice on step {check.step}, not needed to pass: {check.feedback}" for check in _open(advice)]
     return "\n".join(dict.fromkeys(parts))[:8000]

@@ -19,8 +19,8 @@ from checks.authoring.report import Property, advice, examples, failed, kinds, p
 from checks.authoring.target import Target
 from checks.authoring.trial import CASE_LIMIT_S, Happened, Job, Report
 from checks.codes import outcomes_of
-from checks.stopped import NOT_REACHED
 from grader_service.errors import ConfigurationError
+from grader_service.model.verdict import NOT_REACHED
 
 TRIAL_LIMIT_S = 300.0
 _PROMISES = ("Points:", "Cannot detect:")

@@ -207,7 +207,7 @@ def _claim(claim: ClaimBesideMeasurement, batch: int, images: int) -> Found:
 def _data(evidence: Evidence, dali: PipelineFacts | None, images: int) -> Found:
     batch = dali.batch_size if dali is not None else 0
     batches = math.ceil(images / batch) if batch else 0
-    if 0 < batches < SHORT_EPOCH:
+    if 1 < batches < SHORT_EPOCH:
         yield "tiny_epoch", {"batches": str(batches), "images": str(images), "batch": str(batch)}
     scan = evidence.scan
     if scan is None or scan.problem is not None:

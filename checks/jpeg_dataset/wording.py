@@ -15,7 +15,7 @@ _ROOT_PROBLEMS = {
     "not_a_directory": (
         "jpeg.not_a_directory",
         "`dataset_dir` is {shown}, which is a file.",
-        "Set it to the folder that the file lies in.",
+        "Set it to the folder that holds all your images, and look whether a later line gives it another value.",
     ),
     "outside": (
         "jpeg.outside",
@@ -33,7 +33,7 @@ _REASONS = {
     "hard_link": "further hard links to one file",
     "copy": "copies of a file, byte for byte",
     "same_pixels": "copies with the same pixels",
-    "not_jpeg": "no JPEG, whatever the name says",
+    "not_jpeg": "that are no JPEG, whatever their names say",
     "truncated": "cut off",
     "undecodable": "do not decode",
     "too_small": "a side below 32 pixels",
@@ -109,9 +109,8 @@ def enough(scan: Scan, needed: int, rate: float | None, advice: Sequence[Advice]
     """Feedback for a pass; `rate` is the learner's own figure, where one is asked for."""
     counted = f"{scan.distinct} or more" if scan.stopped_early == "enough" else str(scan.distinct)
     return Feedback(
-        outcome=f"{counted} distinct JPEG files decode.",
+        outcome=f"{counted} distinct JPEG files decode, and at least {needed} were needed.",
         seen="" if rate is None else f"A DataLoader is there; your own figure for it is {rate:,.0f} images/s.",
-        wanted=f"At least {needed} were needed.",
         advice=tuple(advice),
         numbers={"images": scan.distinct, "needed": needed},
     )

@@ -33,7 +33,7 @@ _WHY = {
     Reason.VAGUE: "too general; say which situation you mean and what makes the difference there",
     Reason.UNTRUE: "does not fit how data is loaded and prepared; check which part does what, and where",
     Reason.OFF_TOPIC: "not about where the time goes when data is loaded and prepared",
-    Reason.OTHER_SIDE: "speaks for the other list",
+    Reason.OTHER_SIDE: "what is said there belongs in the other list",
     Reason.UNREAD: "in a language, or in words, that the automatic reading does not know",
 }
 _FINE = frozenset({Reason.COUNTED, Reason.NOT_NEEDED})
@@ -106,10 +106,15 @@ def advice(judged: Sequence[Judged], needed: Mapping[Side, int], one_texts: Coll
     cause = _CAUSES.get(code)
     action = f"{'Write them anew, or add others' if weak else 'Add entries'}: your own situations, and why."
     if swapped := code == "reflections.swapped_sides":
-        action = "Exchange the contents of the two lists."
+        given = {side: sum(item.side is side for item in judged) for side in Side}
+        after = {side: needed[side] - given[other] for side, other in zip(Side, reversed(Side), strict=True)}
+        short_then = [f"{count} more to {side}" for side, count in after.items() if count > 0]
+        action = (
+            f"Exchange the contents of the two lists{', and add ' + ' and '.join(short_then) if short_then else ''}."
+        )
     return Feedback(
         outcome=f"The lists need {entries}." if cause is None else f"{cause}: {entries} are needed.",
-        seen=f"Counted: {' and '.join(_counted(judged, side) for side in Side)}.",
+        seen=" ".join(_counted(judged, side, needed[side]) for side in Side),
         next=NextStep(text=action),
         advice=(
             *(_one_text(side) for side in short if side in one_texts),
@@ -134,14 +139,17 @@ def waiting(judged: Sequence[Judged]) -> Feedback:
     )
 
 
-def _counted(judged: Sequence[Judged], side: Side) -> str:
-    return f"{counted(judged, side)} of {sum(item.side is side for item in judged)} in {side}"
+def _counted(judged: Sequence[Judged], side: Side, needed: int) -> str:
+    given = sum(item.side is side for item in judged)
+    return (
+        f"{side} has {given} {'entry' if given == 1 else 'entries'}; {counted(judged, side)} of {needed} needed count."
+    )
 
 
 def _one_text(side: Side) -> Advice:
     return Advice(
         code="advice.one_text",
-        text=f"`{side}` is one text in place of a list.",
+        text=f"`{side}` is one text in place of a list: it counts once, however many situations it names.",
         next=f'Write a list with a text for each situation: {side} = ["…", "…"].',
     )
 

@@ -14,7 +14,7 @@ from grader_service.model.verdict import Outcome, Tier
 
 _FACTORY_CALL = "build_dali_iterator(dataset_dir, batch_size)"
 _FACTORY = NextStep(
-    text=f"Or define `{_FACTORY_CALL}`, which returns a new DALI iterator over the JPEGs "
+    text=f"Another way is to define `{_FACTORY_CALL}`, which returns a new DALI iterator over the JPEGs "
     "below `dataset_dir`: with it the grader can run your code on other images.",
 )
 _SIGNATURE = "TypeError: build_dali_iterator() "

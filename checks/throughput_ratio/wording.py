@@ -143,7 +143,7 @@ def _baseline(measurement: Measurement) -> list[Advice]:
     best = max((arm.images_per_s or 0.0 for arm in measurement.arms if arm.arm in REFERENCES), default=0.0)
     if own.images_per_s >= CLEARLY_SLOWER * best:
         return []
-    text = f"It reaches {own.images_per_s / best:.0%} of our reference, which was the baseline therefore."
+    text = f"It reaches {own.images_per_s / best:.0%} of our reference, from which the baseline was taken."
     return [Advice(code="advice.baseline_slow", text=text)]
 
 

@@ -47,7 +47,7 @@ def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False)
     if not verdict.checks:
         return
     _show_steps(console, verdict)
-    others = [check for check in verdict.checks if check is not first and check.outcome is not Outcome.SKIPPED]
+    others = [check for check in verdict.checks if check is not first and not check.unreached]
     page = told_once(verdict, [*([first] if first is not None else []), *others])
     for check in others:
         told = page[check.step, check.id]

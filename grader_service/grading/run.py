@@ -127,10 +127,10 @@ def execute(
         seed = new_seed()
         seen: dict[str, Any] = {}
         versions: dict[str, str] = {}
+        if not isinstance(found, Stopped) and found.discovery.defined and prober.wants_learner:
+            clock.start("probes", "looking at what your code left behind", limit_s=prober.learner_s)
+            prober.visit_learner(crew)
         if not isinstance(found, Stopped) and not found.discovery.left_nothing:  # else no other pod has work to do
-            if prober.wants_learner:
-                clock.start("probes", "looking at what your code left behind", limit_s=prober.learner_s)
-                prober.visit_learner(crew)
             if len(crew.pods) > 1:
                 crew.learner.pause()  # from here on its files and its processor time cannot change under the others
             versions.update(found.discovery.versions)

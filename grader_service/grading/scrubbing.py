@@ -1,5 +1,6 @@
 """Gives our folders the names that a learner knows them by, in what a learner's process printed and raised."""
 
+import re
 from pathlib import PurePosixPath
 
 from grader_service.model.discovery import Discovery
@@ -22,13 +23,18 @@ class Scrubber:
             paths.shards: _OURS,
             str(PurePosixPath(paths.shards).parent): _OURS,
         }
-        self._names = sorted(names.items(), key=lambda pair: -len(pair[0]))
+        longest_first = sorted(names.items(), key=lambda pair: -len(pair[0]))
+        # A whole path only: a learner may have a folder `grader` or `workspace` anywhere.
+        self._names = [
+            (re.compile(rf"(?<![\w.\-/]){re.escape(path)}(?![\w\-])(?!\.\w)"), name) for path, name in longest_first
+        ]
 
     def text(self, text: str) -> str:
-        """The text with those names."""
+        """The text with those names, and never longer than it was: fields of evidence have their limits."""
+        whole = len(text)
         for path, name in self._names:
-            text = text.replace(path, name)
-        return text
+            text = path.sub(name, text)  # names hold no backslash
+        return text[:whole]
 
     def discovery(self, discovery: Discovery) -> Discovery:
         """The same, with them in the message of the exception."""

@@ -87,6 +87,10 @@ class CheckReview(Frozen):
     reason: LongText | None = None
 
 
+NOT_REACHED = "run.not_reached"
+"""Code of a check that could not look because the run had ended."""
+
+
 class CheckVerdict(Frozen):
     """One check's part of the verdict."""
 
@@ -113,6 +117,11 @@ class CheckVerdict(Frozen):
     def counted(self) -> Outcome:
         """As what its outcome counts: what was not reached is a failure."""
         return self.outcome.counted(self.score)
+
+    @property
+    def unreached(self) -> bool:
+        """Whether it could not look because of how the run ended; a check may be skipped for a reason of its own."""
+        return self.outcome is Outcome.SKIPPED and self.code == NOT_REACHED
 
     @property
     def told(self) -> Feedback:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader_service.model.verdict import CheckVerdict, Outcome, Verdict
+from grader_service.model.verdict import CheckVerdict, Verdict
 from grader_service.report import formats, words
 
 NOT_REACHED = "not reached"
@@ -21,7 +21,7 @@ class Attempt:
 
 def reached(checks: Sequence[CheckVerdict]) -> bool:
     """Whether the run got far enough for any of a step's checks to look."""
-    return not checks or any(check.outcome is not Outcome.SKIPPED for check in checks)
+    return not checks or any(not check.unreached for check in checks)
 
 
 def since(earlier: Verdict, now: Verdict) -> list[str]:

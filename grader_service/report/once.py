@@ -26,12 +26,12 @@ def told_once(verdict: Verdict, checks: Iterable[CheckVerdict] | None = None) ->
     pages = {}
     for check in verdict.checks if checks is None else checks:
         told = check.told
-        if check.outcome is Outcome.SKIPPED:
+        if check.unreached:
             pages[check.step, check.id] = told
             continue
         earlier = outcomes.setdefault(told.outcome, check.step)
         if earlier != check.step:
-            told = told.model_copy(update={"outcome": f"As for “{titles.get(earlier, earlier)}”."})
+            told = told.model_copy(update={"outcome": f"The reason stands at “{titles.get(earlier, earlier)}”."})
         pages[check.step, check.id] = _fresh(told, said)
     return pages
 

@@ -7,7 +7,7 @@ from grader_service.model.verdict import Status
 from grader_service.store.cancelling import CANCELLED
 from grader_service.store.engine import Store
 from grader_service.store.submissions import handed_in_after
-from grader_service.store.tables import EvidenceRow, RunRow, SubmissionRow, VerdictRow
+from grader_service.store.tables import PREFLIGHT, EvidenceRow, RunRow, SubmissionRow, VerdictRow
 
 MEASURED = "measured"
 _NOTHING_FOUND = (Status.REJECTED.value, Status.ERROR.value)
@@ -73,6 +73,7 @@ def verdict_before(store: Store, submission_id: str) -> str | None:
             handed_in_after(own, SubmissionRow),
             VerdictRow.current,
             VerdictRow.status.not_in(_NOTHING_FOUND),
+            SubmissionRow.queue != PREFLIGHT,
         )
         .order_by(when.desc(), SubmissionRow.submission_id.desc())
         .limit(1)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from checks.api import CheckResult
 from checks.fair_baseline.check import CHECK as BASELINE
 from checks.gpu_decode.check import CHECK as DECODE
-from checks.stopped import NOT_REACHED
 from grader_service.model.evidence import Ending
-from grader_service.model.verdict import Outcome
+from grader_service.model.verdict import NOT_REACHED, Outcome
 from tests.builtin_claims.conftest import evidence_with
 from tests.builtin_claims.rank_functions import RECORDED
 from tests.checks.judged import changed, judged, probed

@@ -6,8 +6,8 @@ from typing import Any
 from checks.api import CheckResult, codes_of
 from checks.codes import outcomes_of
 from checks.registry import LoadedCheck, Registry
-from checks.stopped import NOT_REACHED
 from grader_service.judge_process import JudgeProcess
+from grader_service.model.verdict import NOT_REACHED
 
 ADVICE_FAILED = "judge.failed"
 """The service's own word for advice that crashed in the judging process."""

@@ -15,11 +15,10 @@ from checks.probe_files import ProbeFiles
 from checks.probing import read_probe
 from checks.reference import page
 from checks.reflections import feedback
-from checks.stopped import NOT_REACHED
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.evidence import Ending, ProbeSite
 from grader_service.model.measurement import Decision
-from grader_service.model.verdict import Outcome
+from grader_service.model.verdict import NOT_REACHED, Outcome
 from tests.checks import declared_codes
 from tests.checks.code_values import WORD, Source
 from tests.checks.test_probing import Seen, a_record

@@ -49,7 +49,8 @@ def test_what_was_not_counted_is_explained():
     parts = judge(an_evidence(scan=scan)).parts
     assert parts.outcome == "`dataset_dir` (data) holds 40 distinct JPEG files, 60 too few."
     assert parts.seen == (
-        "Not counted: 100 copies of a file, byte for byte; 3 no JPEG, whatever the name says (such as a/b.jpg)."
+        "Not counted: 100 copies of a file, byte for byte; 3 that are no JPEG, whatever their names say "
+        "(such as a/b.jpg)."
     )
     assert parts.next.text == "Add 60 more, each another picture: copies count once."
     assert parts.numbers == {"images": 40, "needed": 100, "lacking": 60}

@@ -130,16 +130,16 @@ def test_both_versions_work_and_nothing_is_lost_or_doubled(
 
         gate.open()
         service.one_verdict(flying)
+        service.judge(PYTHONPATH=new)  # this once before runners: the old one cannot read what they find
+        assert old_judge.end() == 0
         assert [row["noted_at"] is None for row in service.rows(EvidenceRow)] == [before is landed]
 
         service.runner(1, PYTHONPATH=new)
         gates = [service.gated() for _ in range(2)]  # each of two runners stands before one
         assert sorted(slot for _, sent, _ in gates for slot in slots_of(service, sent)) == ["0", "1"]
-        for waiting, sent, _ in gates:  # the old judge reads what the new runner found
+        for waiting, sent, _ in gates:
             waiting.open()
             service.one_verdict(sent)
-        service.judge(PYTHONPATH=new)
-        assert old_judge.end() == 0
         later = [service.post() for _ in range(4)]
         tasks = [(flying, flying_task), *((sent, task) for _, sent, task in gates), *later]
         for sent, task in tasks:

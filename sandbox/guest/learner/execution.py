@@ -11,13 +11,13 @@ import sys
 import time
 import traceback
 import types
-from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT
+from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT, parse
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import coerce, ipython_stand_in
-from .deadline import GRACE_S, Deadline, LearnerTimeout
+from .deadline import GRACE_S, Deadline, LearnerTimeout, impatient
 from .notebook_shell import NotebookShell
 from .stalling import StallWatch
 
@@ -100,6 +100,7 @@ def execute(
 
     deadline = Deadline(timeout_s, ring, None if abandon is None else lambda: abandon(run, module), grace_s)
     stall = StallWatch(stall_s, deadline.ring_now)
+    raised: BaseException | None = None
     try:
         try:
             deadline.start()
@@ -115,21 +116,47 @@ def execute(
     except BaseException as error:
         # What follows a timeout, such as workers that were interrupted, is a consequence of it.
         if run.ran not in {"timed_out", "stalled"}:
-            _ended(error, run, source, cell_folder)
+            raised = error
     deadline.stop()
+    if raised is not None:
+        with impatient((source.root + os.sep, cell_folder + os.sep)):  # its message is a method of the learner's
+            _ended(raised, run, source, cell_folder)
     run.duration_s = run.duration_s or time.monotonic() - started
     return run, module
 
 
 def _ended(error: BaseException, run: Run, source: Source, cell_folder: str) -> None:
     if isinstance(error, SystemExit):
-        run.ran = "exited"
-        run.exception = describe(error, source, cell_folder)
         code = error.code
         run.exit_code = 0 if code is None else code & 0xFF if type(code) is int else int(code is not False)
+        if run.exit_code == 0 and _in_last_statement(error, source, cell_folder):
+            return  # sys.exit(main()) at the very end: all of it ran
+        run.ran = "exited"
+        run.exception = describe(error, source, cell_folder)
     else:
         run.ran = "raised"
         run.exception = describe(error, source, cell_folder)
+
+
+def _in_last_statement(error: BaseException, source: Source, cell_folder: str) -> bool:
+    """Whether it left the code from the last statement of the module, or of the last cell."""
+    if source.cells is None:
+        name = _full_path(source)
+        with open(name, "rb") as file:
+            text: str | bytes = file.read()
+    elif source.cells:
+        number, text = source.cells[-1]
+        name = _cell_path(cell_folder, number)
+    else:
+        return False
+    try:
+        last = parse(text).body[-1]
+    except (SyntaxError, ValueError, IndexError):  # a cell with magics
+        return False
+    place = error.__traceback__
+    while place is not None and place.tb_frame.f_code.co_filename != name:
+        place = place.tb_next
+    return place is not None and place.tb_lineno >= last.lineno
 
 
 def _full_path(source: Source) -> str:
@@ -145,6 +172,10 @@ def _run_module(source: Source, module: types.ModuleType) -> None:
     exec(code, module.__dict__)
 
 
+def _cell_path(folder: str, number: int) -> str:
+    return os.path.join(folder, f"cell_{number:03d}.py")
+
+
 def _run_cells(cells: list[tuple[int, str]], module: types.ModuleType, run: Run, folder: str) -> None:
     shell = NotebookShell(module.__dict__, run.notes)
     shell.install()
@@ -155,7 +186,7 @@ def _run_cells(cells: list[tuple[int, str]], module: types.ModuleType, run: Run,
     loop = asyncio.Runner()
     for number, text in cells:
         # On disk, because inspect and DALI's autograph read functions back from their file.
-        path = os.path.join(folder, f"cell_{number:03d}.py")
+        path = _cell_path(folder, number)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         run_source(text, path, module.__dict__, loop)

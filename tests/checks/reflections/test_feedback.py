@@ -12,7 +12,7 @@ def test_every_uncounted_item_is_named_with_its_reason():
     result = judge(wins=[WINS[0], "It is fast.", f"Again: {WINS[0]}"])
     feedback = result.feedback
     assert "2 more in where_dali_wins are needed" in result.parts.outcome
-    assert "Counted: 1 of 3 in where_dali_wins and 2 of 2 in where_dali_loses." in feedback
+    assert "where_dali_wins has 3 entries; 1 of 3 needed count." in feedback
     assert 'entry 2 ("It is fast.")' in feedback
     assert "same situation as an earlier entry" in feedback
 
