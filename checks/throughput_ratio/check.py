@@ -150,11 +150,13 @@ class ThroughputRatioCheck:
         ]
         if decision.outcome == "passed":
             if tier is not Tier.GRAPH and (doubt := unseen(measurement, decision)) is not None:
-                return undecided(Outcome.UNVERIFIED, "ratio.not_seen", doubt, tier=tier, details=details)
+                told = doubt.model_copy(update={"advice": wording.how_timed(measurement)})
+                return undecided(Outcome.UNVERIFIED, "ratio.not_seen", told, tier=tier, details=details)
             return passed("ratio.ok", wording.fast_enough(measurement, decision, advice), tier=tier, details=details)
         if decision.outcome == "failed":
             if (softer := by_content.softened(measurement, decision)) is not None:
-                return undecided(Outcome.INCONCLUSIVE, "ratio.inconclusive", softer, tier=tier, details=details)
+                told = softer.model_copy(update={"advice": wording.how_timed(measurement)})
+                return undecided(Outcome.INCONCLUSIVE, "ratio.inconclusive", told, tier=tier, details=details)
             first = next((cause for cause in causes if cause.about == "graph"), None)
             rest = [one for one in advice if first is None or one.code != f"advice.{first.code}"]
             told = wording.too_slow(measurement, decision, first, rest)

@@ -78,22 +78,24 @@ def check_of(graded, check_id):
 
 
 ENDINGS = (
-    pytest.param("import os\nos._exit(0)\n", "jpeg.exited", id="os._exit"),
+    pytest.param("import os\nos._exit(0)\n", "run.crashed", id="os._exit"),
     pytest.param(
         "while True:\n    try:\n        while True: pass\n    except BaseException: pass\n",
-        "jpeg.dataset_dir_missing",
+        "run.timed_out",
         id="deaf loop",
     ),
-    pytest.param("x = []\nwhile True: x.append(bytearray(1 << 24))\n", "jpeg.out_of_memory", id="memory"),
+    pytest.param("x = []\nwhile True: x.append(bytearray(1 << 24))\n", "run.out_of_memory", id="memory"),
 )
 """Code that ends its pod without a word, and the code of the verdict."""
 
 
 def judged_ending(grade_with, runner, code, expected):
-    """The check on such code."""
+    """The verdict on such code, whose check was not reached."""
     # Filling the memory ends it; how long that takes is the machine's affair.
-    limit_s = 60.0 if expected == "jpeg.out_of_memory" else 2.0
-    return check_of(grade_with(runner, code, ["baseline"], learner_timeout_s=limit_s, memory_mib=512), "jpeg_dataset")
+    limit_s = 60.0 if expected == "run.out_of_memory" else 2.0
+    graded = grade_with(runner, code, ["baseline"], learner_timeout_s=limit_s, memory_mib=512)
+    assert (check_of(graded, "jpeg_dataset").code, graded.verdict.score) == ("run.not_reached", 0.0)
+    return graded.verdict
 
 
 @pytest.fixture

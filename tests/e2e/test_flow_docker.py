@@ -20,8 +20,8 @@ def test_a_submission_that_stops_half_way_keeps_what_it_reached(docker_runner, g
     assert check_of(graded, "jpeg_dataset").outcome is Outcome.PASSED
     assert check_of(graded, "cuda_batch").outcome is Outcome.PASSED
     reflections = check_of(graded, "reflections")
-    assert reflections.outcome is Outcome.FAILED
-    assert 'first_batch["label"]' in reflections.feedback
+    assert (reflections.outcome, reflections.code, reflections.score) == (Outcome.SKIPPED, "run.not_reached", 0.0)
+    assert 'first_batch["label"]' in graded.verdict.run.traceback
     assert graded.verdict.status is Status.FAILED
 
 
@@ -43,7 +43,7 @@ def test_a_polite_endless_loop_is_stopped_at_its_line(docker_runner, grade_with)
     graded = grade_with(docker_runner, code, ["baseline"], learner_timeout_s=2.0)
     result = check_of(graded, "jpeg_dataset")
     assert result.code == "jpeg.not_found"
-    assert "was still running at submission.py, line" in result.feedback
+    assert "was still running at submission.py, line" in graded.verdict.run.outcome
 
 
 def test_a_notebook_runs_as_a_notebook(docker_runner, grade_with):
@@ -60,9 +60,10 @@ def test_a_notebook_runs_as_a_notebook(docker_runner, grade_with):
     content = notebook(*stored, metadata={})
     graded = grade_with(docker_runner, content, ["baseline", "reflection"], filename="nb.ipynb")
     assert check_of(graded, "jpeg_dataset").code == "jpeg.not_found"
-    reflections = check_of(graded, "reflections")
-    assert "cell 4, line 3" in reflections.feedback
-    assert "stop here" in reflections.feedback
+    assert check_of(graded, "reflections").code == "run.not_reached"
+    assert "cell 4, line 3" in graded.verdict.run.outcome
+    assert "stop here" in graded.verdict.run.outcome
+    assert "hello" in graded.verdict.run.output_tail
 
 
 def test_an_archive_brings_its_own_images(docker_runner, grade_with):

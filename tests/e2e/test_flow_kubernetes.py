@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader_service.model.verdict import Outcome, Status
+from grader_service.model.verdict import Status
 from tests.e2e.conftest import ENDINGS, EXAMPLES, judged_ending
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -22,5 +22,5 @@ def test_the_reference_passes(kubernetes_runner, kubernetes_cluster, grade_with)
 @pytest.mark.parametrize(("code", "expected"), ENDINGS)
 def test_a_pod_that_ends_without_a_word(kubernetes_runner, grade_with, code, expected):
     """Is the learner's failure for the reason that Docker gives, not a pod that the cluster took away."""
-    check = judged_ending(grade_with, kubernetes_runner, code, expected)
-    assert (check.outcome, check.code) == (Outcome.FAILED, expected)
+    verdict = judged_ending(grade_with, kubernetes_runner, code, expected)
+    assert (verdict.status, verdict.code) == (Status.FAILED, expected)

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import gc
 import importlib.util
+import io
 import json
 import os
 import resource
@@ -84,10 +85,10 @@ def _become_guest(request: dict[str, Any], write_end: int) -> None:
         os.dup2(given, wanted)
     os.close(nowhere)
     os.close(write_end)
-    sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
+    # What is written can be read at once, as from an interpreter with -u.
+    out, err = (io.TextIOWrapper(os.fdopen(number, "wb", 0), write_through=True) for number in (1, 2))
+    sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), out, err
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(write_through=True)
     cpus = set(request["cpus"]) & os.sched_getaffinity(0)
     if cpus:
         os.sched_setaffinity(0, cpus)

@@ -7,7 +7,7 @@ import tarfile
 from collections.abc import Callable
 from functools import partial
 
-from tests.corpus.case import Cheat
+from tests.corpus.case import NOT_REACHED, Cheat
 from tests.corpus.parts import REFLECTIONS
 from tests.corpus.parts_texts import refused_cheat, text_cheat
 from tests.ingest import packing
@@ -29,9 +29,9 @@ def _refused(case_id: str, title: str, content: Callable[[], bytes], code: str) 
     return refused_cheat(case_id, title, content, code, filename=filename)
 
 
-def _empty(case_id: str, title: str, content: Callable[[], bytes]) -> Cheat:
+def _empty(case_id: str, title: str, content: Callable[[], bytes], *codes: str) -> Cheat:
     """One that is accepted, and gains nothing."""
-    return text_cheat(case_id, title, content, filename="work.zip")
+    return text_cheat(case_id, title, content, *codes, filename="work.zip")
 
 
 def _locked() -> bytes:
@@ -138,6 +138,7 @@ CASES = (
             ("texts.py", REFLECTIONS.encode()),
             (packing.zip_member("tool", stat.S_IFREG | 0o6777), b"#!/bin/sh\nexit 0\n"),
         ),
+        NOT_REACHED,
     ),
     _refused("I05-encrypted", "a member with a password", partial(_locked), "archive.encrypted"),
     _refused(
@@ -164,6 +165,7 @@ CASES = (
         "I10-compiled",
         "a module that comes compiled, so that nobody can read what runs",
         _zip(("submission.py", b"from hidden import *\n"), ("hidden.pyc", _compiled())),
+        NOT_REACHED,
     ),
     _empty(
         "I11-setup",
@@ -174,5 +176,6 @@ CASES = (
             ("pyproject.toml", b'[build-system]\nrequires = []\nbuild-backend = "setup"\nbackend-path = ["."]\n'),
             ("requirements.txt", b"-e .\n"),
         ),
+        NOT_REACHED,
     ),
 )
