@@ -14,8 +14,8 @@ from grader_service.model.verdict import Outcome, Tier
 
 _FACTORY_CALL = "build_dali_iterator(dataset_dir, batch_size)"
 _FACTORY = NextStep(
-    text=f"Another way is to define `{_FACTORY_CALL}`, which returns a new DALI iterator over the JPEGs "
-    "below `dataset_dir`: with it the grader can run your code on other images.",
+    text=f"Another way is to define `{_FACTORY_CALL}`, which returns a new DALI iterator over the JPEGs below that "
+    "folder: the grader can call it.",
 )
 _SIGNATURE = "TypeError: build_dali_iterator() "
 """How Python begins to say that a function takes other arguments."""
