@@ -170,7 +170,16 @@ def test_any_exception_can_be_told(module, body):
 def test_leaving_early_is_its_own_ending(module, statement, code):
     """`sys.exit` and `exit` end the run with their code, and what was defined before stays."""
     run = module(f"value = 1\n{statement}\nvalue = 2\n", names="value")
-    assert (run["ran"], run["exit_code"], run["value"], run["exception"]) == ("exited", code, 1, None)
+    assert (run["ran"], run["exit_code"], run["value"]) == ("exited", code, 1)
+    assert where(run)[1] == 2
+
+
+@pytest.mark.parametrize("last", ["sys.exit(main())", 'if __name__ == "__main__":\n    sys.exit(main())'])
+@pytest.mark.parametrize(("status", "ran"), [("", "completed"), ("0", "completed"), ("1", "exited")])
+def test_an_exit_without_fault_in_the_last_statement_is_the_end(module, last, status, ran):
+    """As scripts with a `main` end: nothing was left to run."""
+    run = module(f"import sys\nvalue = 1\ndef main():\n    return {status or None}\n{last}\n", names="value")
+    assert (run["ran"], run["value"]) == (ran, 1)
 
 
 def test_reading_from_the_keyboard_finds_none(module):
