@@ -6,7 +6,7 @@ from functools import partial
 from grader_service.ingest.artifact import measure
 from grader_service.report.html import Audience, render_report
 from grader_service.service.intake import receive
-from tests.corpus.case import SUBMISSION, Observed, Procedure
+from tests.corpus.case import NOT_REACHED, SUBMISSION, Observed, Procedure
 from tests.corpus.cheats.h_shown import MARKUP
 from tests.corpus.parts import REFLECTIONS
 from tests.corpus.parts_texts import refused_cheat, text_cheat
@@ -102,11 +102,13 @@ CASES = (
         "I12-utf16",
         "a source that reads well in UTF-16 and as nothing else",
         REFLECTIONS.encode("utf-16"),
+        NOT_REACHED,
     ),
     text_cheat(
         "I12-nul",
         "a source with a NUL byte, after which some parsers stop",
         REFLECTIONS.encode() + b"\0raise SystemExit(1)\n",
+        NOT_REACHED,
     ),
     refused_cheat(
         "I12-line",
@@ -119,6 +121,7 @@ CASES = (
         "I12-nested",
         "a cell so deeply nested that a parser runs out of stack, before the answers",
         partial(packing.notebook, "x = " + "(" * 90_000 + "-" * 90_000 + "1" + ")" * 90_000, REFLECTIONS),
+        NOT_REACHED,
         filename=NOTEBOOK,
     ),
     Procedure(
