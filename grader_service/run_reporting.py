@@ -114,7 +114,7 @@ def _of(discovery: Discovery, entry: str, limit_s: float | None) -> RunReport:
 
 def _raised(discovery: Discovery, exception: LearnerException, entry: str) -> RunReport:
     place = exception.place
-    syntax = exception.type in _SYNTAX and place is not None
+    syntax = place is not None and exception.type in _SYNTAX
     # Python reads a module whole before it runs a line of it, and a notebook cell by cell.
     unstarted = (
         exception.type in _SYNTAX

@@ -91,7 +91,7 @@ class CudaBatchCheck:
                 served=room.served,
                 first_batch=discovery.first_batch,
                 device=evidence.run.device,
-                silent=(*wording.own_first_batch(discovery.first_batch), *silent_advice(evidence, "batch")),
+                silent=tuple(silent_advice(evidence, "batch")),
             )
         if room is None or room.batch is None or room.graph is None:
             return not_carried("batch", room) if room is not None else not_reached()
@@ -101,13 +101,14 @@ class CudaBatchCheck:
             graph=room.graph,
             first_batch=discovery.first_batch,
             device=evidence.run.device,
-            silent=(*wording.own_first_batch(discovery.first_batch), *silent_advice(evidence, "batch")),
+            silent=tuple(silent_advice(evidence, "batch")),
         )
 
     def judge(self, observation: Observation, params: Params) -> CheckResult:
         """See `checks.api.Check.judge`."""
         least, dimensions = params.min_batch, params.dimensions
-        first_batch, silent = observation.first_batch, observation.silent
+        first_batch = observation.first_batch
+        silent = (*wording.own_first_batch(first_batch, dimensions), *observation.silent)
         if observation.served is not None:
             return served_batch.judge(observation.served, first_batch, least, dimensions, silent)
         batch = observation.batch

@@ -13,7 +13,6 @@ _NORMALISE = (
     "Write mean=[0.485 * 255, 0.456 * 255, 0.406 * 255] and std=[0.229 * 255, 0.224 * 255, 0.225 * 255] in "
     "fn.crop_mirror_normalize."
 )
-_DIMENSIONS = 4
 
 
 class Problem(NamedTuple):
@@ -79,11 +78,11 @@ def constant(value: float) -> Problem:
     )
 
 
-def own_first_batch(found: FirstBatch) -> Iterator[Advice]:
+def own_first_batch(found: FirstBatch, dimensions: int) -> Iterator[Advice]:
     """On a `first_batch` that is no batch of images; the grader judges one that it drew itself."""
     if found.status == "no_tensor":
         form = f"a `{found.type}`" if found.type else "no tensor"
-    elif found.shape is not None and len(found.shape) != _DIMENSIONS:
+    elif found.shape is not None and len(found.shape) != dimensions:
         form = f"of the form {list(found.shape)}"
     else:
         return

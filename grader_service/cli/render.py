@@ -34,21 +34,21 @@ def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False)
         verdict: to show.
         for_staff: with codes, tiers, the rates of all arms, and all that passed checks have seen.
     """
-    first = None
+    first = decisive(verdict)
+    others = [check for check in verdict.checks if check is not first and not check.unreached]
+    page = told_once(verdict, [*([] if first is None else [first]), *others])
     if verdict.run is not None and verdict.run.stopped:
         show_run(console, verdict.run)
     elif not verdict.checks:
         sign, colour = _MARKS.get(verdict.status.value, "✗"), _COLOURS[verdict.status.value]
         console.print(Text(f"{sign} {verdict.feedback}\n", style=colour))
-    elif (first := decisive(verdict)) is not None:
-        _show_check(console, first, first.told, for_staff=for_staff)
+    elif first is not None:
+        _show_check(console, first, page[first.step, first.id], for_staff=for_staff)
         console.print()
     _show_status(console, verdict)
     if not verdict.checks:
         return
     _show_steps(console, verdict)
-    others = [check for check in verdict.checks if check is not first and not check.unreached]
-    page = told_once(verdict, [*([first] if first is not None else []), *others])
     for check in others:
         told = page[check.step, check.id]
         if for_staff or check.outcome is not Outcome.PASSED or told.advice or "ratio" in told.numbers:
