@@ -5,7 +5,7 @@ import re
 from checks.api import CheckResult, failed, undecided
 from checks.diagnosis import diagnose
 from checks.diagnosis.message import read
-from checks.stopped import not_reached
+from checks.stopped import cut_short, run_end
 from grader_service.model.discovery import Discovery, LearnerException
 from grader_service.model.evidence import CleanRoom
 from grader_service.model.feedback import Feedback, NextStep
@@ -97,8 +97,8 @@ def no_dali(check: str, discovery: Discovery) -> CheckResult | None:
     """The result when the submission built no DALI pipeline at all; None when it built one."""
     if discovery.pipelines or discovery.dynamic_mode:
         return None
-    if discovery.ran != "completed":
-        return not_reached(needs_gpu=bool(discovery.needs_gpu))
+    if (result := cut_short(run_end(discovery))) is not None:
+        return result
     return failed(
         f"{check}.no_pipeline",
         Feedback(

@@ -9,25 +9,34 @@ from grader_service.model.discovery import Discovery, NameFacts
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import NOT_REACHED, Outcome
 
-"""Code of a check that could not look because the run ended before; what ended it stands in the verdict's `run`."""
+RunEnd = Literal["completed", "ended", "needs_gpu"]
+"""`ended`: the code stopped before its last line. `needs_gpu`: it did because a rehearsal has no GPU."""
 
 
 class Absent(Wire):
     """A name that is missing, and why that may be."""
 
     name: ShortText
-    run: Literal["completed", "ended", "needs_gpu"] = "completed"
-    """`ended`: the code stopped before its last line. `needs_gpu`: it did because a rehearsal has no GPU."""
+    run: RunEnd = "completed"
     near: NameFacts | None = None
     """The variable that was probably meant."""
 
 
 def absent(discovery: Discovery, name: str) -> Absent:
     """What is known about a name that is missing."""
-    run: Literal["completed", "ended", "needs_gpu"] = "completed"
-    if discovery.ran != "completed":
-        run = "needs_gpu" if discovery.needs_gpu else "ended"
-    return Absent(name=name, run=run, near=nearest(discovery, name))
+    return Absent(name=name, run=run_end(discovery), near=nearest(discovery, name))
+
+
+def run_end(discovery: Discovery) -> RunEnd:
+    """How the run ended, as far as that matters to a check that could not look."""
+    if discovery.ran == "completed":
+        return "completed"
+    return "needs_gpu" if discovery.needs_gpu else "ended"
+
+
+def cut_short(run: RunEnd) -> CheckResult | None:
+    """`not_reached` where the run did not come to its end; None where it did."""
+    return None if run == "completed" else not_reached(needs_gpu=run == "needs_gpu")
 
 
 def not_reached(*, needs_gpu: bool = False) -> CheckResult:
@@ -53,8 +62,8 @@ def missing(found: Absent, check: str, wanted: str, *, code: str | None = None) 
         wanted: what the name should hold.
         code: of the failure, if it is not `<check>.<name>_missing`.
     """
-    if found.run != "completed":
-        return not_reached(needs_gpu=found.run == "needs_gpu")
+    if (result := cut_short(found.run)) is not None:
+        return result
     seen, action, line = "", f"Set `{found.name}` in your code.", ""
     if found.near is not None:
         seen = f"There is `{found.near.name}`, {said(found.near)}: you may mean that."

@@ -9,6 +9,7 @@ from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import NO_DALI, NOT_CARRIED, common
 from checks.cuda_batch import served_batch, wording
 from checks.not_carried import no_dali, not_carried
+from checks.probing import our_fault
 from checks.silent_advice import silent_advice
 from checks.stopped import absent, missing, not_reached
 from grader_service.model.base import ShortText, Wire
@@ -113,7 +114,7 @@ class CudaBatchCheck:
             return served_batch.judge(observation.served, first_batch, least, dimensions, silent)
         batch = observation.batch
         if batch is None or observation.graph is None:
-            return undecided(Outcome.ERROR, "observation.invalid", wording.OUR_FAULT)
+            return undecided(Outcome.ERROR, "observation.invalid", our_fault("The grader has no batch to look at."))
         advice = (*wording.advice(batch), *silent)
         details = {
             "batch": batch.model_dump(mode="json"),

@@ -8,7 +8,7 @@ from pydantic import Field
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import LEARNER_PROBE, common
 from checks.probing import our_fault, read_probe, said
-from checks.stopped import Absent, absent, not_reached
+from checks.stopped import Absent, absent, cut_short, not_reached
 from grader_service.model.base import Count, LongText, ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.feedback import Feedback, NextStep
@@ -132,8 +132,8 @@ class DaliProxyCheck:
         problem = _of_loader(observation, params) or _of_batch(observation, params)
         if problem is not None:
             reason, feedback = problem
-            if reason in _LATER and observation.absent.run != "completed":
-                return not_reached(needs_gpu=observation.absent.run == "needs_gpu")
+            if reason in _LATER and (result := cut_short(observation.absent.run)) is not None:
+                return result
             if reason == "no_batch":
                 return undecided(Outcome.UNVERIFIED, "proxy.no_batch", feedback, tier=Tier.CLAIMS, details=details)
             return failed(f"proxy.{reason}", feedback, tier=Tier.CLAIMS, details=details)

@@ -10,7 +10,7 @@ from checks.codes import LEARNER_PROBE, common
 from checks.ddp_ranks import wording
 from checks.listing import listed
 from checks.probing import read_probe
-from checks.stopped import Absent, absent, not_reached
+from checks.stopped import Absent, absent, cut_short, not_reached
 from grader_service.model.base import Count, LongText, Seconds, ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.feedback import Feedback
@@ -133,8 +133,8 @@ class DdpRanksCheck:
     def judge(self, observation: Observation, params: Params) -> CheckResult:
         """See `checks.api.Check.judge`."""
         if observation.status == "missing":
-            if observation.absent.run != "completed":
-                return not_reached(needs_gpu=observation.absent.run == "needs_gpu")
+            if (result := cut_short(observation.absent.run)) is not None:
+                return result
             return failed("ranks.missing", wording.no_function(params.factory))
         details = observation.model_dump(mode="json", exclude={"absent": True, "ranks": {"__all__": {"batches"}}})
         if observation.status != "ok" or not observation.ranks:

@@ -8,7 +8,7 @@ from pydantic import Field
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.fair_baseline.transforms import differences
 from checks.listing import listed
-from checks.stopped import not_reached
+from checks.stopped import cut_short, not_reached, run_end
 from checks.throughput_ratio.context import context_of
 from grader_service.batch_geometry import geometry_difference
 from grader_service.model.base import Count, Shape, Wire
@@ -114,8 +114,8 @@ class FairBaselineCheck:
         if not discovery.loaders:
             if "build_pytorch_loader" in discovery.factories:
                 return undecided(Outcome.UNVERIFIED, "baseline.no_loader", _UNREAD, tier=Tier.CLAIMS)
-            if discovery.ran != "completed":
-                return not_reached(needs_gpu=bool(discovery.needs_gpu))
+            if (result := cut_short(run_end(discovery))) is not None:
+                return result
             return failed("baseline.no_loader", _NO_LOADER)
         context = context_of(evidence, evidence.measurement) if evidence.measurement is not None else None
         cores = evidence.run.host.get("cpus_per_arm")

@@ -8,7 +8,7 @@ from pydantic import Field
 from checks.api import API_VERSION, CheckResult, failed, passed
 from checks.jpeg_dataset import wording
 from checks.silent_advice import silent_advice
-from checks.stopped import Absent, absent, missing, not_reached
+from checks.stopped import Absent, absent, cut_short, missing, not_reached
 from grader_service.model.base import Wire
 from grader_service.model.discovery import Claim, PathClaim
 from grader_service.model.evidence import Evidence, Need, Scan
@@ -119,8 +119,8 @@ def _baseline_problem(observation: Observation) -> CheckResult | None:
     if claim.value <= 0:
         return failed("jpeg.pytorch_throughput_not_positive", wording.no_rate(f"{claim.value:g}"))
     if observation.loaders == 0:
-        if observation.absent.run != "completed":
-            return not_reached(needs_gpu=observation.absent.run == "needs_gpu")
+        if (result := cut_short(observation.absent.run)) is not None:
+            return result
         return failed("jpeg.no_loader", wording.NO_LOADER)
     return None
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from checks.normalisation.fit import Line, measured
 from checks.operator_names import fn_name, where
 from checks.output_contract.colours import ColouredGraph, Normaliser
+from checks.output_contract.wording import decoded
 from grader_service.model.feedback import Feedback, NextStep
 
 _OF_FILES = "for images of 0 to 255:"
@@ -132,7 +133,7 @@ def not_finite(graph: ColouredGraph) -> Feedback:
         outcome=f"`{graph.name}` gives NaN, infinite values, or neither 1 nor 3 channels, for pictures of one colour.",
         next=NextStep(
             text="Check that no std is 0, and decode to three channels:",
-            code='images = fn.decoders.image(jpegs, device="mixed", output_type=types.RGB)',
+            code=decoded("RGB"),
         ),
     )
 

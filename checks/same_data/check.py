@@ -9,7 +9,7 @@ from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import LEARNER_PROBE, NO_DALI, common
 from checks.not_carried import first_words, no_dali
 from checks.probing import read_probe
-from checks.stopped import not_reached
+from checks.stopped import cut_short, not_reached, run_end
 from grader_service.model.base import Count, ShortText, Wire
 from grader_service.model.evidence import Evidence, Need
 from grader_service.model.feedback import Feedback, NextStep
@@ -126,8 +126,8 @@ class SameDataCheck:
             return result
         seen = read_probe(evidence, "data", "data_sides", Observation)
         if isinstance(seen, Observation) and seen.loader is None:
-            if discovery.ran != "completed":
-                return not_reached(needs_gpu=bool(discovery.needs_gpu))
+            if (result := cut_short(run_end(discovery))) is not None:
+                return result
             return failed("data.no_loader", _NO_LOADER)
         return seen
 

@@ -13,9 +13,9 @@ from grader_service.model.measurement import Arm, Block, ContentProof, Decision,
 from grader_service.model.verdict import Outcome, Tier
 
 _FACTORY_CALL = "build_dali_iterator(dataset_dir, batch_size)"
-_FACTORY = NextStep(
-    text=f"Another way is to define `{_FACTORY_CALL}`, which returns a new DALI iterator over the JPEGs below that "
-    "folder: the grader can call it.",
+_FACTORY = (
+    f"Another way is to define `{_FACTORY_CALL}`, which returns a new DALI iterator over the JPEGs below that "
+    "folder: the grader can call it."
 )
 _SIGNATURE = "TypeError: build_dali_iterator() "
 """How Python begins to say that a function takes other arguments."""
@@ -224,16 +224,13 @@ def _tried(base: Feedback, measurement: Measurement) -> Feedback:
     """What was tried beside the graph, and what to change."""
     later = [entry for entry in measurement.refused if entry.tier != "A"]
     if any(entry.problem == "no_factory" for entry in later):
-        other = Advice(code="advice.no_factory", severity=Severity.NOTE, text="", next=_FACTORY.text)
+        other = Advice(code="advice.no_factory", severity=Severity.NOTE, text="", next=_FACTORY)
         return base.model_copy(update={"advice": (*base.advice, other)})
     if any(entry.problem == "needs_gpu" for entry in later):
         seen = f"Your own code was tried instead, and it needs a GPU: {first_words(later[0].text)}"
         return base.model_copy(update={"seen": seen, "next": NextStep(text=NEEDS_GPU)})
     texts = " ".join(dict.fromkeys(entry.text for entry in later))
+    action = NextStep(text=_OTHER_IMAGES)
     if _SIGNATURE in texts:
         action = NextStep(text="Let it take both arguments:", code=f"def {_FACTORY_CALL}:")
-        return base.model_copy(
-            update={"seen": f"Your own code was tried instead. {first_words(texts)}", "next": action}
-        )
-    seen = f"Your own code was tried instead. {first_words(texts)}"
-    return base.model_copy(update={"seen": seen, "next": NextStep(text=_OTHER_IMAGES)})
+    return base.model_copy(update={"seen": f"Your own code was tried instead. {first_words(texts)}", "next": action})

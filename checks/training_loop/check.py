@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import LEARNER_PROBE, common
 from checks.probing import read_probe
-from checks.stopped import Absent, absent, not_reached
+from checks.stopped import Absent, absent, cut_short, not_reached
 from checks.training_loop import wording
 from checks.training_loop.trend import Trend, trend_of
 from grader_service.model.base import Count, ShortText, Wire
@@ -167,8 +167,9 @@ class TrainingLoopCheck:
     def judge(self, observation: Observation, params: Params) -> CheckResult:
         """See `checks.api.Check.judge`."""
         losses, model, step = observation.losses, observation.model, observation.step
-        if observation.absent.run != "completed" and (losses is None or losses.count < params.min_steps):
-            return not_reached(needs_gpu=observation.absent.run == "needs_gpu")
+        too_few = losses is None or losses.count < params.min_steps
+        if too_few and (result := cut_short(observation.absent.run)) is not None:
+            return result
         if losses is None:
             return failed("training.no_losses", wording.no_losses(params.losses), tier=Tier.CLAIMS)
         values = [value for value in losses.values if value is not None and abs(value) <= _LARGEST]
