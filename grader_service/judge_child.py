@@ -76,23 +76,28 @@ def _serve(connection: socket.socket, registry: Registry) -> None:
         for one in work:
             # Whoever watches the time may be gone by then; the signal's default ends this process whatever it does.
             signal.setitimer(signal.ITIMER_REAL, request["check_timeout_s"] + _GRACE_S)
-            answer = one()
+            answer = _tried(one)
             signal.setitimer(signal.ITIMER_REAL, 0)
             send(connection, answer)
 
 
-def _preflight(registry: Registry, evidence: Evidence, wanted: dict[str, Any]) -> dict[str, Any]:
-    from grader_service.preflighting import preflight_of  # noqa: PLC0415 - it imports checks, and the walls come first
-
+def _tried(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What it answers, or why it could not."""
     try:
-        lab = LabSpec.model_validate(wanted)
-        return preflight_of(evidence, lab, lab.steps, registry).model_dump(mode="json")
+        return work()
     except GraderError as error:
         return {"failed": str(error)[:4000]}
     except MemoryError:
         return {"failed": "it needed more memory than a judge has"}
     except Exception as error:  # noqa: BLE001 - what a check wants may be anything
         return {"failed": f"{type(error).__name__}: {error}"[:4000]}
+
+
+def _preflight(registry: Registry, evidence: Evidence, wanted: dict[str, Any]) -> dict[str, Any]:
+    from grader_service.preflighting import preflight_of  # noqa: PLC0415 - it imports checks, and the walls come first
+
+    lab = LabSpec.model_validate(wanted)
+    return preflight_of(evidence, lab, lab.steps, registry).model_dump(mode="json")
 
 
 def _answer(registry: Registry, evidence: Evidence, wanted: LabCheck) -> dict[str, Any]:
@@ -102,10 +107,8 @@ def _answer(registry: Registry, evidence: Evidence, wanted: LabCheck) -> dict[st
         said = {**result.model_dump(mode="json", exclude={"details"}), "details": plain(result.details)}
     except JudgeFailed as error:
         return {"failed": error.reason[:4000], "traceback": error.traceback}
-    except GraderError as error:
-        return {"failed": str(error)[:4000]}
-    except MemoryError:
-        return {"failed": "it needed more memory than a judge has"}
+    except (GraderError, MemoryError):
+        raise
     except Exception as error:  # noqa: BLE001 - details may hold anything
         return {"failed": f"it answered what cannot be written down: {type(error).__name__}: {error}"[:4000]}
     known = {"version": loaded.check.version, "version_text": loaded.version_text}

@@ -10,11 +10,11 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import structlog
 from pydantic import TypeAdapter, ValidationError
@@ -127,14 +127,9 @@ class JudgeProcess:
             EvidenceUnreadable: the JSON is no evidence.
             InfrastructureError: no process can be started.
         """
-        self.start()
-        child = self._child
-        assert child is not None  # noqa: S101 - just started
-        limits = {"memory_mib": self._limits.memory_mib, "check_timeout_s": self._limits.check_timeout_s}
-        asked = lab.model_copy(update={"steps": tuple(steps)}).model_dump(mode="json")
-        child.send({"checks": [], "preflight": asked, **limits}, document)
+        wanted = lab.model_copy(update={"steps": tuple(steps)}).model_dump(mode="json")
         try:
-            self._begun(child)
+            child, _ = self._asked({"checks": [], "preflight": wanted}, document)
             found = child.preflight(self._limits.check_timeout_s)
         except (_Silent, _Failed) as error:
             self.close()
@@ -149,9 +144,15 @@ class JudgeProcess:
         if self._child is not None and self._child.jobs >= self._limits.most_jobs:
             self.close()
 
-    def _begun(self, child: "_Child") -> RunReport:
+    def _asked(self, wanted: Mapping[str, object], document: bytes) -> "tuple[_Child, RunReport]":
+        """Gives a process its work; by then it has read the evidence, and says how the run went."""
+        self.start()
+        child = self._child
+        assert child is not None  # noqa: S101 - just started
+        limits = {"memory_mib": self._limits.memory_mib, "check_timeout_s": self._limits.check_timeout_s}
+        child.send({**wanted, **limits}, document)
         try:
-            return child.begin(self._limits.start_timeout_s)
+            return child, child.begin(self._limits.start_timeout_s)
         except _Silent as silence:
             raise InfrastructureError(f"the checks could not be loaded for judging: {silence}") from None
 
@@ -159,18 +160,7 @@ class JudgeProcess:
         self, document: bytes, places: Sequence[tuple[LabStep, LabCheck]], registry: Registry, judged: list[Judged]
     ) -> RunReport:
         """Adds the answers of the checks that stand first, all of them if no process is lost; says how the run went."""
-        self.start()
-        child = self._child
-        assert child is not None  # noqa: S101 - just started
-        child.send(
-            {
-                "checks": [check.model_dump(mode="json") for _, check in places],
-                "memory_mib": self._limits.memory_mib,
-                "check_timeout_s": self._limits.check_timeout_s,
-            },
-            document,
-        )
-        run = self._begun(child)
+        child, run = self._asked({"checks": [check.model_dump(mode="json") for _, check in places]}, document)
         for step, check in places:
             loaded = registry.load(check.id)
             version, version_text = loaded.check.version, loaded.version_text
@@ -217,6 +207,7 @@ class _Failure(Wire):
     traceback: str = ""
 
 
+SaidT = TypeVar("SaidT", bound=Wire)
 _READER: TypeAdapter[_Answer | _Failure] = TypeAdapter(_Answer | _Failure)
 _PREFLIGHT: TypeAdapter[Preflight | _Failure] = TypeAdapter(Preflight | _Failure)
 
@@ -313,13 +304,7 @@ class _Child:
             _Silent: as `receive`, or what came is no answer.
             _Failed: it could not.
         """
-        try:
-            said = _READER.validate_json(self.receive(timeout_s))
-        except ValidationError as error:
-            raise _Silent(f"its process said what is no answer: {error}") from None
-        if isinstance(said, _Failure):
-            raise _Failed(said)
-        return said
+        return self._said(_READER, timeout_s)
 
     def preflight(self, timeout_s: float) -> Preflight:
         """What became of the preflight.
@@ -328,8 +313,11 @@ class _Child:
             _Silent: as `receive`, or what came is no answer.
             _Failed: a check could not answer.
         """
+        return self._said(_PREFLIGHT, timeout_s)
+
+    def _said(self, reader: TypeAdapter[SaidT | _Failure], timeout_s: float) -> SaidT:
         try:
-            said = _PREFLIGHT.validate_json(self.receive(timeout_s))
+            said = reader.validate_json(self.receive(timeout_s))
         except ValidationError as error:
             raise _Silent(f"its process said what is no answer: {error}") from None
         if isinstance(said, _Failure):
