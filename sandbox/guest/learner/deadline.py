@@ -63,32 +63,32 @@ class Deadline:
         raise LearnerTimeout
 
 
-QUESTIONS_S = 15.0
+_QUESTIONS_S = 15.0
 """For reading what the code left behind, of which its own `__str__`, `__len__` and the like are a part."""
 _AGAIN_S = 1.0
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 @contextmanager
-def impatient(folders: tuple[str, ...], seconds: float = QUESTIONS_S) -> Iterator[None]:
+def impatient(*folders: str) -> Iterator[None]:
     """Interrupts methods of the learner's objects that are still running after some seconds, again and again.
 
     What reads them takes any exception for an answer. Our own code is never interrupted.
 
     Args:
         folders: where the learner's source lies.
-        seconds: before the first interruption.
     """
+    sources = tuple(folder + os.sep for folder in folders)
 
     def interrupt(_: int, frame: FrameType | None) -> None:
         # Who is at work is said by the innermost frame that is ours or theirs; below it may lie anybody's.
         while frame is not None and not frame.f_code.co_filename.startswith(_OURS):
-            if frame.f_code.co_filename.startswith(folders):
+            if frame.f_code.co_filename.startswith(sources):
                 raise LearnerTimeout
             frame = frame.f_back
 
     signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)
+    signal.setitimer(signal.ITIMER_REAL, _QUESTIONS_S, _AGAIN_S)
     try:
         yield
     finally:

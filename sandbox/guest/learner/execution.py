@@ -119,7 +119,7 @@ def execute(
             raised = error
     deadline.stop()
     if raised is not None:
-        with impatient((source.root + os.sep, cell_folder + os.sep)):  # its message is a method of the learner's
+        with impatient(source.root, cell_folder):  # its message is a method of the learner's
             _ended(raised, run, source, cell_folder)
     run.duration_s = run.duration_s or time.monotonic() - started
     return run, module
@@ -131,11 +131,8 @@ def _ended(error: BaseException, run: Run, source: Source, cell_folder: str) -> 
         run.exit_code = 0 if code is None else code & 0xFF if type(code) is int else int(code is not False)
         if run.exit_code == 0 and _in_last_statement(error, source, cell_folder):
             return  # sys.exit(main()) at the very end: all of it ran
-        run.ran = "exited"
-        run.exception = describe(error, source, cell_folder)
-    else:
-        run.ran = "raised"
-        run.exception = describe(error, source, cell_folder)
+    run.ran = "exited" if isinstance(error, SystemExit) else "raised"
+    run.exception = describe(error, source, cell_folder)
 
 
 def _in_last_statement(error: BaseException, source: Source, cell_folder: str) -> bool:

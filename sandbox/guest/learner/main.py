@@ -47,7 +47,7 @@ def run(link: Link) -> None:
         if os.getpid() != own_process:
             exit_now(outcome.exit_code or 0)  # a child that the learner's code forked and let run on to here
         send("ran")
-        with deadline.impatient((source.root + os.sep, cell_folder + os.sep)):
+        with deadline.impatient(source.root, cell_folder):
             loaders = observe.live_loaders(module)
             found, graphs = _findings(outcome, module, recorder, loaders, rehearse=rehearse)
         send("discovered", b"".join(graphs), discovery=found, graph_sizes=[len(graph) for graph in graphs])

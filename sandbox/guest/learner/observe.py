@@ -5,7 +5,7 @@ import os
 import pathlib
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
@@ -56,10 +56,11 @@ def names(module: ModuleType) -> list[dict[str, Any]]:
     Folders with JPEG files, tensors with four dimensions, lists of texts and texts, and numbers.
     """
     found: list[dict[str, Any]] = []
-    for name, value in reversed(list(module.__dict__.items())[:5000]):
-        if type(name) is not str or name.startswith("_") or len(found) == MAX_NAMES:
-            continue
-        kind, count, shown = _kind(value)
+    jpegs = cache(_jpegs)  # one folder often has several names
+    for name, value in _variables(module):
+        if len(found) == MAX_NAMES:
+            break
+        kind, count, shown = _kind(value, jpegs)
         if kind:
             found.append({"name": coerce.text(name, 100), "kind": kind, "count": count, "shown": shown})
     return found
@@ -67,16 +68,21 @@ def names(module: ModuleType) -> list[dict[str, Any]]:
 
 def defined(module: ModuleType) -> list[str]:
     """Names at the top level of the learner's code, whatever they hold; newest first."""
-    found = [name for name in reversed(list(module.__dict__)[:5000]) if type(name) is str and not name.startswith("_")]
-    return [coerce.text(name, 100) for name in found[:MAX_DEFINED]]
+    return [coerce.text(name, 100) for name, _ in _variables(module)[:MAX_DEFINED]]
 
 
-def _kind(value: Any) -> tuple[str, int | None, str]:
+def _variables(module: ModuleType) -> list[tuple[str, Any]]:
+    """The learner's own at the top level, newest first."""
+    newest = reversed(list(module.__dict__.items())[:5000])
+    return [(name, value) for name, value in newest if type(name) is str and not name.startswith("_")]
+
+
+def _kind(value: Any, jpegs: Callable[[str], int]) -> tuple[str, int | None, str]:
     """What a value may be taken for, how much is in it, and how it is shown; an empty word for anything else."""
     try:
         if (coerce.is_a(value, str) and "\n" not in value[:4096]) or coerce.is_a(value, pathlib.PurePath):
             folder = coerce.path(value)["path"]
-            if folder is not None and os.path.isdir(folder) and (count := _jpegs(folder)):
+            if folder is not None and os.path.isdir(folder) and (count := jpegs(folder)):
                 return "folder", count, coerce.text(value, 100)
         if coerce.is_a(value, str):
             return ("text", len(value), "") if len(value) > _SENTENCE else ("", None, "")
@@ -191,7 +197,8 @@ def pipelines(module: ModuleType, recorder: Recorder) -> tuple[list[dict[str, An
             seen.add(id(record))
             named.append((rank, name, iterator, record))
 
-    for name, value in _newest_first(module):
+    newest = _newest_first(module)
+    for name, value in newest:
         if base is not None and coerce.is_a(value, base._DaliBaseIterator):
             inside = value.__dict__
             policy = inside.get("_last_batch_policy")
@@ -202,7 +209,7 @@ def pipelines(module: ModuleType, recorder: Recorder) -> tuple[list[dict[str, An
             }
             for pipe in [pipe for pipe in inside.get("_pipes") or () if coerce.is_a(pipe, core.Pipeline)][:4]:
                 add(0, name, iterator, recorder.record_of(pipe))
-    for name, value in _newest_first(module):
+    for name, value in newest:
         if coerce.is_a(value, core.Pipeline):
             add(1, name, {}, recorder.record_of(value))
     for record in reversed(recorder.records):
