@@ -11,7 +11,7 @@ from checks.reflections.check import ReflectionsParams
 from checks.reflections.form_only import form_of
 from checks.reflections.reasons import Side
 from checks.registry import Registry
-from checks.stopped import absent, missing
+from checks.stopped import absent, missing, not_reached
 from checks.wanted_names import ITERATOR, LOADER, wanted_names
 from grader_service import __version__
 from grader_service.judging import judge_one, needs_of
@@ -30,11 +30,11 @@ from grader_service.model.preflight import (
     Presence,
     WantedName,
 )
-from grader_service.model.run_report import RunEnding, RunReport
+from grader_service.model.run_report import RunReport
 from grader_service.model.verdict import Outcome
 from grader_service.run_reporting import report
 
-_NOT_REACHED = Feedback(outcome="Not reached.")
+_NOT_REACHED = not_reached().parts
 _ALIKE = 0.7
 """Share of equal letters from which on one name may be meant by another."""
 _BY_CONTENT = "build_dali_iterator"
@@ -93,10 +93,10 @@ def preflight_of(evidence: Evidence, lab: LabSpec, steps: Sequence[LabStep], reg
 def _ready(run: RunReport, parts: Sequence[Part]) -> bool | None:
     """Whether nothing is missing; None where only a GPU could tell."""
     needed = [part.state for part in parts if not (isinstance(part, NamePart) and part.wanted.optional)]
-    stopped = run.state is not RunEnding.COMPLETED and run.code != "run.needs_gpu"
+    stopped = run.stopped and run.code != "run.needs_gpu"
     if stopped or not {Presence.MISSING, Presence.WRONG}.isdisjoint(needed):
         return False
-    return None if run.state is not RunEnding.COMPLETED or Presence.NOT_REACHED in needed else True
+    return None if run.stopped or Presence.NOT_REACHED in needed else True
 
 
 def _name(wanted: WantedName, discovery: Discovery | None) -> NamePart:

@@ -92,7 +92,7 @@ def step_verdict(step: LabStep, checks: Sequence[CheckVerdict]) -> StepVerdict:
     return StepVerdict(
         id=step.id,
         title=step.title,
-        outcome=worst(map(weight, needed)),
+        outcome=worst(check.counted for check in needed),
         score=total([check.score for check in counted]),
         max_score=sum(check.max_score for check in counted),
     )
@@ -113,11 +113,6 @@ def worst(outcomes: Any) -> Outcome:
     """The outcome that stands for several; no outcome at all is an error, never a pass."""
     present = set(outcomes)
     return next((outcome for outcome in _WORST_FIRST if outcome in present), Outcome.ERROR)
-
-
-def weight(check: CheckVerdict) -> Outcome:
-    """As what a check's outcome counts for its step and the submission."""
-    return check.counted
 
 
 def status_of(outcome: Outcome) -> Status:

@@ -102,7 +102,7 @@ def preflighted(
         code=_PREFLIGHT_CODES[preflight.ready],
         feedback=preflight.text,
         score=None,
-        max_score=sum(check.points for step in steps for check in step.checks),
+        max_score=_possible(steps),
         created_at=datetime.now(UTC),
         preflight=preflight,
         provenance=_provenance(submission, lab, run),
@@ -193,7 +193,7 @@ def _without_run(  # noqa: PLR0917 - every part of a verdict without a run
         code=code,
         feedback=neutralise(feedback[:8000]),
         score=None,
-        max_score=sum(check.points for step in steps for check in step.checks) if lab else None,
+        max_score=_possible(steps) if lab else None,
         created_at=datetime.now(UTC),
         provenance=Provenance(
             submission_sha256=submission.sha256,
@@ -210,13 +210,17 @@ def _without_run(  # noqa: PLR0917 - every part of a verdict without a run
     )
 
 
+def _possible(steps: Sequence[LabStep]) -> float:
+    return sum(check.points for step in steps for check in step.checks)
+
+
 def _decisive(steps: Sequence[LabStep], checks: Sequence[CheckVerdict], outcome: Outcome, run: RunReport) -> str:
     """The code of what gave the submission its outcome: the run's if it ended before a check was reached.
 
     Else that of the first such check; of hidden ones only that they did.
     """
     hidden = rubric.hidden_ids(steps)
-    those = [check for check in rubric.needed_of(steps, checks) if rubric.weight(check) is outcome]
+    those = [check for check in rubric.needed_of(steps, checks) if check.counted is outcome]
     if run.stopped and any(check.unreached for check in those):
         return run.code
     return next((check.code for check in those if check.id not in hidden), f"grade.{outcome.value}")

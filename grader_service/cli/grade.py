@@ -31,6 +31,7 @@ from grader_service.signer.chosen import signer_of
 
 if TYPE_CHECKING:
     from grader_service.grading.crew import Device
+    from sandbox.api import SandboxRunner
 
 EXIT_CODES = {
     Status.PASSED: 0,
@@ -56,6 +57,20 @@ class SandboxChoice(StrEnum):
     DOCKER = "docker"
     KUBERNETES = "kubernetes"
     PROCESS = "process"
+
+
+def opened(sandbox: SandboxChoice, image: str, settings: Settings, gpu: Gpu | None = None) -> "SandboxRunner":
+    """A runner, once what others left behind is gone; who chose one without isolation is told so."""
+    from grader_service.sandboxes import open_runner
+
+    runner = open_runner(sandbox.value, image, settings, gpu)
+    if sandbox is SandboxChoice.PROCESS:
+        error_console().print(
+            "grader: --sandbox process runs the submission without isolation; use it for code that you trust",
+            style="yellow",
+        )
+    runner.sweep()
+    return runner
 
 
 def grade(  # noqa: PLR0917 - one parameter per option
@@ -98,7 +113,6 @@ def grade(  # noqa: PLR0917 - one parameter per option
     from grader_service.authoring.trying import OneCheck
     from grader_service.grading.flow import Bench
     from grader_service.grading.flow import grade as grade_submission
-    from grader_service.sandboxes import open_runner
 
     delivery = Delivery(json_file, evidence, report, audience)
     delivery.check(path)
@@ -121,13 +135,7 @@ def grade(  # noqa: PLR0917 - one parameter per option
             steps=step_ids(steps),
         )
         chosen, gpu = _device(stack, device, settings)
-        runner = open_runner(sandbox.value, spec.image, settings, gpu)
-        if sandbox is SandboxChoice.PROCESS:
-            error_console().print(
-                "grader: --sandbox process runs the submission without isolation; use it for code that you trust",
-                style="yellow",
-            )
-        runner.sweep()
+        runner = opened(sandbox, spec.image, settings, gpu)
         bench = Bench(
             spec,
             registry,
@@ -138,8 +146,7 @@ def grade(  # noqa: PLR0917 - one parameter per option
             ProbeFiles(folders=() if check is None else probe_folders(check)),
             () if check is None else (check.resolve(),),
         )
-        quiet = json_file == "-" and not error_console().is_terminal
-        progress = stack.enter_context(ProgressDisplay(quiet=quiet))
+        progress = stack.enter_context(ProgressDisplay.beside(json_file))
         graded = grade_submission(submission, artifact, bench, progress)
     verdict = graded.verdict
     whole = delivery.deliver(verdict, verdict.model_dump_json(indent=2) + "\n", graded.evidence)

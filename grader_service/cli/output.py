@@ -174,6 +174,11 @@ class ProgressDisplay:
         self._stage: _Running | None = None
         self._status: Status | None = None
 
+    @classmethod
+    def beside(cls, json_file: str | None) -> Self:
+        """One that is quiet in a log where the result itself goes to standard output."""
+        return cls(quiet=json_file == "-" and not error_console().is_terminal)
+
     def __enter__(self) -> Self:
         if not self._quiet and error_console().is_terminal:
             self._status = error_console().status("starting")

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from checks.registry import Registry
-from grader_service.cli.grade import SandboxChoice
-from grader_service.cli.output import ProgressDisplay, console, error_console, write_text
+from grader_service.cli.grade import SandboxChoice, opened
+from grader_service.cli.output import ProgressDisplay, console, write_text
 from grader_service.cli.preflight_text import EXIT_CODES, show_preflight
 from grader_service.errors import UsageError
 from grader_service.ingest.artifact import measure
@@ -33,21 +33,13 @@ def preflight(
     Exit codes: 0 nothing is missing, 1 something is, 2 usage, 3 our fault, 4 only a GPU could tell, 5 rejected.
     """
     from grader_service.grading.preflight import preflight as look
-    from grader_service.sandboxes import open_runner
 
     if not path.is_file():
         raise UsageError(f"{path} is not a file; expected a .py, .ipynb, .zip, .tar or .tar.gz submission")
     settings, registry = Settings(), Registry()
     spec = load_lab(lab, registry)
-    runner = open_runner(sandbox.value, spec.image, settings, None)
-    if sandbox is SandboxChoice.PROCESS:
-        error_console().print(
-            "grader: --sandbox process runs the submission without isolation; use it for code that you trust",
-            style="yellow",
-        )
-    runner.sweep()
-    quiet = json_file == "-" and not error_console().is_terminal
-    with ProgressDisplay(quiet=quiet) as progress:
+    runner = opened(sandbox, spec.image, settings)
+    with ProgressDisplay.beside(json_file) as progress:
         found = look(measure(path), spec, registry, runner, progress)
     if json_file != "-":
         show_preflight(console(), found)

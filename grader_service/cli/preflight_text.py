@@ -1,13 +1,11 @@
 """A preflight on a terminal. Text that came from a learner is shown as text, never as markup."""
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from grader_service.cli.output import table_of
-from grader_service.cli.render import show_next, show_run, show_verdict
+from grader_service.cli.render import show_run, show_told, show_verdict
 from grader_service.model.preflight import NamePart, Part, Preflight, Presence
-from grader_service.model.run_report import RunEnding
 from grader_service.model.verdict import Verdict
 
 EXIT_CODES = {True: 0, False: 1, None: 4}
@@ -32,7 +30,7 @@ def show_answer(console: Console, verdict: Verdict, *, for_staff: bool = False) 
 
 def show_preflight(console: Console, found: Preflight) -> None:
     """What stopped the run if anything did, then all that was looked for; of what is not as it should be what to do."""
-    if found.run.state is not RunEnding.COMPLETED:
+    if found.run.stopped:
         show_run(console, found.run)
     words, colour = _HEADINGS[found.ready]
     line = Text(words, style=f"bold {colour}")
@@ -72,8 +70,4 @@ def _show_part(console: Console, part: Part) -> None:
     good = part.state is Presence.OK
     line = _mark(part)
     line.append(f" {part.told.outcome}", style="default" if good else "bold default")
-    console.print(line)
-    seen = " ".join(filter(None, (part.told.seen, part.told.wanted)))
-    if seen:
-        console.print(Padding(Text(seen, style="dim" if good else "default"), (0, 0, 0, 2)))
-    show_next(console, part.told)
+    show_told(console, line, part.told, dim=good)

@@ -10,7 +10,7 @@ from grader_service.model.feedback import Feedback, Severity
 from grader_service.model.place import Place
 from grader_service.model.run_report import RunReport
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Verdict
-from grader_service.report.changes import NOT_REACHED, reached
+from grader_service.report.changes import NOT_REACHED, results
 from grader_service.report.once import decisive, told_once
 
 _COLOURS = {
@@ -37,8 +37,8 @@ def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False)
     first = decisive(verdict)
     others = [check for check in verdict.checks if check is not first and not check.unreached]
     page = told_once(verdict, [*([] if first is None else [first]), *others])
-    if verdict.run is not None and verdict.run.stopped:
-        show_run(console, verdict.run)
+    if verdict.stopped is not None:
+        show_run(console, verdict.stopped)
     elif not verdict.checks:
         sign, colour = _MARKS.get(verdict.status.value, "✗"), _COLOURS[verdict.status.value]
         console.print(Text(f"{sign} {verdict.feedback}\n", style=colour))
@@ -88,12 +88,12 @@ def _show_status(console: Console, verdict: Verdict) -> None:
 
 def _show_steps(console: Console, verdict: Verdict) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
+    came_out = results(verdict)
     for step in verdict.steps:
-        looked = reached([check for check in verdict.checks if check.step == step.id])
-        outcome = step.outcome.value if looked else "skipped"
+        outcome = "skipped" if came_out[step.id] == NOT_REACHED else step.outcome.value
         points = "–" if step.score is None else f"{step.score:g}"
         table.add_row(
-            Text(f"{_MARKS[outcome]} {outcome if looked else NOT_REACHED}", style=_COLOURS[outcome]),
+            Text(f"{_MARKS[outcome]} {came_out[step.id]}", style=_COLOURS[outcome]),
             f"{points}/{step.max_score:g}",
             Text(step.title or step.id),
         )
@@ -107,14 +107,18 @@ def _show_check(console: Console, check: CheckVerdict, told: Feedback, *, for_st
     if for_staff:
         tier = f", tier {check.tier.value}" if check.tier else ""
         line.append(f"   {check.step}, {check.id} {check.version}: {check.code}{tier}", style="dim")
+    show_told(console, line, told, dim=passed, observed=for_staff or not passed)
+
+
+def show_told(console: Console, line: Text, told: Feedback, *, dim: bool, observed: bool = True) -> None:
+    """The line, what was seen and wanted where that is to be shown, and what to do."""
     console.print(line)
-    seen = " ".join(filter(None, (told.seen, told.wanted)))
-    if seen and (for_staff or not passed):
-        console.print(Padding(Text(seen, style="dim" if passed else "default"), (0, 0, 0, 2)))
-    show_next(console, told)
+    if observed and told.observed:
+        console.print(Padding(Text(told.observed, style="dim" if dim else "default"), (0, 0, 0, 2)))
+    _show_next(console, told)
 
 
-def show_next(console: Console, told: Feedback) -> None:
+def _show_next(console: Console, told: Feedback) -> None:
     """What to do, with the line that it is about, and the advice beside it."""
     if told.next is not None:
         if told.next.place is not None:
@@ -125,7 +129,7 @@ def show_next(console: Console, told: Feedback) -> None:
     for advice in told.advice:
         sign, colour = _SIGNS[advice.severity]
         line = Text(f"{sign} ", style=colour)
-        line.append(" ".join(filter(None, (advice.text, advice.next))), style="default")
+        line.append(advice.told, style="default")
         console.print(Padding(line, (0, 0, 0, 2)))
 
 
@@ -137,10 +141,8 @@ def _action(text: str) -> Padding:
 
 def _source(place: Place) -> Padding:
     """The line with those around it, as in an editor."""
-    lines = place.context or ((place.source,) if place.source else ())
-    first = place.context_from if place.context else place.line
     shown = Text(f"{place.where}\n", style="dim")
-    for number, source in enumerate(lines, first):
+    for number, source in place.lines:
         here = number == place.line
         shown.append(f"{'>' if here else ' '} {number:>4} │ {source}\n", style="default" if here else "dim")
     shown.rstrip()

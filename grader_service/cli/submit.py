@@ -75,7 +75,7 @@ def submit(  # noqa: PLR0917 - one parameter per option
             return
         error_console().print(f"posted {posted}", markup=False)
         try:
-            with ProgressDisplay(quiet=json_file == "-" and not error_console().is_terminal) as display:
+            with ProgressDisplay.beside(json_file) as display:
                 display.stage("waiting for the verdict")
                 queue_of_ours = told.queue if told else None
                 verdict = client.wait(posted, wait_s, progress_queue=queue_of_ours, on_progress=_Shown(display))

@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from grader_service import __version__
@@ -156,7 +156,7 @@ def execute(
                         pod.end()  # the GPU's memory is the probes'; what these pods had to say was heard
                 prober.visit_graphs(crew, found)
         if not isinstance(found, Stopped):
-            seen["discovery"] = scrubber.places(found.discovery)
+            seen["discovery"] = scrubber.discovery(found.discovery)
         clock.start("end", "ending pods")
         records = end_all(crew.pods)
         clock.stop()
@@ -203,10 +203,7 @@ def _run_learner(
     clock.start("learner", "running the submission, top to bottom", limit_s=limits.learner_timeout_s)
     with live.watched(crew.learner, scrubber, clock.progress, limits.learner_timeout_s):
         found = learner.discover(crew.learner, prepared, space.paths, limits, crew.device)
-    output = scrubber.text(crew.learner.output())[-MAX_OUTPUT:]  # what it prints later is not of this run
-    if isinstance(found, Stopped):
-        return found, output
-    return replace(found, discovery=scrubber.discovery(found.discovery)), output
+    return found, scrubber.text(crew.learner.output())[-MAX_OUTPUT:]  # what it prints later is not of this run
 
 
 def _scan(crew: Crew, discovery: Discovery, space: RunSpace, clock: StageClock) -> Scan | None:

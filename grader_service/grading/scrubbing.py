@@ -36,14 +36,6 @@ class Scrubber:
             text = path.sub(name, text)  # names hold no backslash
         return text[:whole]
 
-    def discovery(self, discovery: Discovery) -> Discovery:
-        """The same, with them in the message of the exception."""
-        exception = discovery.exception
-        if exception is None:
-            return discovery
-        told = exception.model_copy(update={"message": self.text(exception.message)})
-        return discovery.model_copy(update={"exception": told})
-
     def room(self, room: CleanRoom | None) -> CleanRoom | None:
         """The same, with them in DALI's message, which names lines of the learner's."""
         return room if room is None else room.model_copy(update={"problem_text": self.text(room.problem_text)})
@@ -55,12 +47,15 @@ class Scrubber:
         told = tuple(one.model_copy(update={"text": self.text(one.text)}) for one in measurement.refused)
         return measurement.model_copy(update={"refused": told})
 
-    def places(self, discovery: Discovery) -> Discovery:
-        """The same for folders that it names: for who reads it, once nobody works with its paths any more."""
-        folder = discovery.dataset_dir
+    def discovery(self, discovery: Discovery) -> Discovery:
+        """The same, with them in its message and folders: for who reads it, once nobody works with its paths."""
+        exception, folder = discovery.exception, discovery.dataset_dir
+        if exception is not None:
+            exception = exception.model_copy(update={"message": self.text(exception.message)})
         path = None if folder.path is None else self.text(folder.path)
         return discovery.model_copy(
             update={
+                "exception": exception,
                 "dataset_dir": folder.model_copy(update={"path": path, "shown": self.text(folder.shown)}),
                 "loaders": tuple(
                     one.model_copy(update={"dataset_root": self.text(one.dataset_root)}) for one in discovery.loaders

@@ -20,7 +20,6 @@ from grader_service.interchange.standing import (
     numbers,
     seconds,
     shown,
-    stopped,
     summary,
     trace,
 )
@@ -91,7 +90,7 @@ def gradescope(verdict: Verdict) -> GradescopeResults:
     """
     grade = grade_of(verdict)
     checks = shown(verdict)
-    run = stopped(verdict)
+    run = verdict.stopped
     above = (
         *(of_run(run) if run is not None else ()),
         *(Piece("text", line) for line in summary(verdict, grade, _MOST_TEXT)),

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from grader_service.errors import GraderError
 from grader_service.interchange.junit_schema import violations
 from grader_service.interchange.parts import Piece, as_text, cut, of_check, of_run
-from grader_service.interchange.standing import grade_of, seconds, shown, stopped, trace
+from grader_service.interchange.standing import grade_of, seconds, shown, trace
 from grader_service.interchange.text import one_line, plain
 from grader_service.model.feedback import MAX_SENTENCE, Feedback
 from grader_service.model.run_report import RunReport
@@ -62,7 +62,7 @@ def _suite(root: Element, verdict: Verdict) -> Element:
         SubElement(properties, "property", {"name": name, "value": value})
     kinds = []
     names: dict[str, int] = {}
-    run = stopped(verdict)
+    run = verdict.stopped
     if run is not None:
         kinds.append(_run_case(suite, verdict, _unused(names, "run"), run))
     for check in shown(verdict):

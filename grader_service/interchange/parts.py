@@ -30,14 +30,14 @@ class Piece:
 def of_check(told: Feedback) -> Iterator[Piece]:
     """A check's feedback: the outcome, what was seen and wanted, what to do, and advice."""
     yield Piece("outcome", told.outcome)
-    yield Piece("text", " ".join(filter(None, (told.seen, told.wanted))))
+    yield Piece("text", told.observed)
     if told.next is not None:
         yield _source(told.next.place)
         yield Piece("action", told.next.text, _TODO)
         yield Piece("lines", told.next.code)
     for one in told.advice:
         where = f" ({one.place.where})" if one.place is not None else ""
-        yield Piece("advice", " ".join(filter(None, (one.text, one.next))) + where, _SIGNS[one.severity])
+        yield Piece("advice", one.told + where, _SIGNS[one.severity])
 
 
 def of_run(run: RunReport) -> Iterator[Piece]:
@@ -82,9 +82,7 @@ def _source(place: Place | None) -> Piece:
     """The line with those around it, as in an editor."""
     if place is None:
         return Piece("lines", "")
-    lines = place.context or ((place.source,) if place.source else ())
-    first = place.context_from if place.context else place.line
-    shown = [f"{'>' if number == place.line else ' '} {number:>4} | {line}" for number, line in enumerate(lines, first)]
+    shown = [f"{'>' if number == place.line else ' '} {number:>4} | {line}" for number, line in place.lines]
     return Piece("lines", "\n".join([place.where, *shown]))
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from grader_service.interchange.parts import as_text, cut, log_of, of_check, of_run
-from grader_service.interchange.standing import Grade, Trace, grade_of, name_of, shown, stopped, summary, trace
+from grader_service.interchange.standing import Grade, Trace, grade_of, name_of, shown, summary, trace
 from grader_service.model.base import Fraction, Frozen
 from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import CheckVerdict, Verdict
@@ -74,7 +74,7 @@ def prairielearn(verdict: Verdict) -> PrairieLearnResults:
 
 
 def _results(verdict: Verdict, checks: tuple[CheckVerdict, ...], most: int) -> PrairieLearnResults:
-    grade, run = grade_of(verdict), stopped(verdict)
+    grade, run = grade_of(verdict), verdict.stopped
     lines = summary(verdict, grade, most)
     output = None
     if run is not None:

@@ -6,8 +6,8 @@ from datetime import UTC
 
 from grader_service.interchange.text import plain
 from grader_service.model.base import Frozen
-from grader_service.model.run_report import RunReport
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Status, Verdict
+from grader_service.report.changes import NOT_REACHED
 from grader_service.report.formats import points
 from grader_service.report.words import STATUS_MEANING, title
 from grader_service.rubric import OPTIONAL, VISIBILITY
@@ -74,11 +74,6 @@ def _open_advice(check: CheckVerdict) -> bool:
     return bool(check.details.get(OPTIONAL)) and check.counted not in _DECIDED
 
 
-def stopped(verdict: Verdict) -> RunReport | None:
-    """The run, where the learner's code did not come to its end."""
-    return verdict.run if verdict.run is not None and verdict.run.stopped else None
-
-
 def summary(verdict: Verdict, grade: Grade | None, most: int) -> tuple[str, ...]:
     """The lines above the checks, for the learner, the verdict's feedback at most `most` characters long.
 
@@ -95,14 +90,14 @@ def summary(verdict: Verdict, grade: Grade | None, most: int) -> tuple[str, ...]
         lines = [f"{status}: {points(grade.score)} of {points(grade.max_score)} points."]
     if verdict.mode is Mode.REHEARSAL:
         lines.append(_REHEARSAL)
-    if not verdict.checks or (verdict.status is Status.ERROR and stopped(verdict) is None):
+    if not verdict.checks or (verdict.status is Status.ERROR and verdict.stopped is None):
         lines.append(plain(verdict.feedback, most))
     return tuple(lines)
 
 
 def name_of(check: CheckVerdict, grade: Grade | None) -> str:
     """A check as a heading; without a grade it says how it came out, as platforms mark only what has points."""
-    came_out = "not reached" if check.outcome is Outcome.SKIPPED else check.outcome.value
+    came_out = NOT_REACHED if check.outcome is Outcome.SKIPPED else check.outcome.value
     return title(check.id) if grade is not None else f"{title(check.id)}: {came_out}"
 
 

@@ -24,15 +24,12 @@ from grader_service.model.base import (
     Wire,
     Word,
 )
-from grader_service.model.discovery import (
-    Discovery,
-)
+from grader_service.model.discovery import Discovery
 from grader_service.model.lab import LabRef
 from grader_service.model.measurement import Measurement
 
 MAX_OUTPUT = 8000
 """Characters of a learner's output that are kept."""
-EVIDENCE_SCHEMA = "grader.evidence/v1"
 
 
 class PodRole(StrEnum):

@@ -46,6 +46,11 @@ class Advice(Wire):
     """An action, where there is one."""
     place: Place | None = None
 
+    @property
+    def told(self) -> str:
+        """The text and the action."""
+        return " ".join(filter(None, (self.text, self.next)))
+
 
 class Feedback(Wire):
     """What was found, seen and wanted, and what to do next."""
@@ -69,15 +74,20 @@ class Feedback(Wire):
         return cls(outcome=text[:cut], seen=text[cut:].lstrip()[:MAX_LONG])
 
     @property
+    def observed(self) -> str:
+        """What was seen and what is wanted."""
+        return " ".join(filter(None, (self.seen, self.wanted)))
+
+    @property
     def text(self) -> str:
         """All of it as plain text: a paragraph, and one for each piece of advice."""
-        first = [self.outcome, self.seen, self.wanted]
+        first = [self.outcome, self.observed]
         if self.next is not None:
             first.append(self.next.text)
         lines = [" ".join(filter(None, first))]
         if self.next is not None and self.next.code:
             lines.append(_indented(self.next.code))
-        lines += [" ".join(filter(None, (advice.text, advice.next))) for advice in self.advice]
+        lines += [advice.told for advice in self.advice]
         return "\n".join(filter(None, lines))
 
 

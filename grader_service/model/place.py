@@ -23,6 +23,13 @@ class Place(Wire):
     """Number of the first line of `context`."""
 
     @property
+    def lines(self) -> tuple[tuple[int, str], ...]:
+        """The line and those around it behind their numbers; none where the source is not known."""
+        if self.context:
+            return tuple(enumerate(self.context, self.context_from))
+        return ((self.line, self.source),) if self.source else ()
+
+    @property
     def where(self) -> str:
         """Such as `cell 3, line 2` or `lab/data.py, line 17`."""
         return f"cell {self.cell}, line {self.line}" if self.cell is not None else f"{self.file}, line {self.line}"

@@ -9,9 +9,8 @@ from pydantic import Field
 from grader_service.model.base import Count, Identifier, Seconds, ShortText, Wire, Word
 from grader_service.model.evidence import BatchFacts
 from grader_service.model.feedback import Feedback, Sentence
-from grader_service.model.run_report import RunEnding, RunReport
+from grader_service.model.run_report import RunReport
 
-PREFLIGHT_SCHEMA = "grader.preflight/v1"
 MAX_TEXT = 8000
 """Characters of a preflight as plain text."""
 
@@ -120,7 +119,7 @@ class Preflight(Wire):
     def text(self) -> str:
         """What is missing and what to do, as plain text of at most 8000 characters."""
         lines = []
-        if self.run.state is not RunEnding.COMPLETED:
+        if self.run.stopped:
             lines.append(f"{self.run.outcome} {self.run.remedy}".rstrip())
         lines += [part.told.text for part in self.parts if part.state in {Presence.MISSING, Presence.WRONG}]
         if self.ready:

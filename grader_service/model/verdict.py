@@ -215,3 +215,8 @@ class Verdict(Frozen):
     """In a verdict of mode `preflight`, which has no score: what is there and what is missing."""
     provenance: Provenance
     signature: Signature | None = None
+
+    @property
+    def stopped(self) -> RunReport | None:
+        """The run, where the learner's code did not come to its end."""
+        return self.run if self.run is not None and self.run.stopped else None

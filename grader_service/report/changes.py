@@ -26,7 +26,7 @@ def reached(checks: Sequence[CheckVerdict]) -> bool:
 
 def since(earlier: Verdict, now: Verdict) -> list[str]:
     """Steps that came out otherwise, then points and ratio, a line each; empty where nothing changed."""
-    before, after = _results(earlier), _results(now)
+    before, after = results(earlier), results(now)
     lines = [
         f"{step.title or words.title(step.id)}: {before[step.id]} → {after[step.id]}"
         for step in now.steps
@@ -40,7 +40,7 @@ def since(earlier: Verdict, now: Verdict) -> list[str]:
     return lines
 
 
-def _results(verdict: Verdict) -> dict[str, str]:
+def results(verdict: Verdict) -> dict[str, str]:
     """How each step came out, in the words of the page."""
     return {
         step.id: step.outcome.value

@@ -15,8 +15,6 @@ from grader_service.report.once import decisive, told_once
 from grader_service.report.plots import rate_plot, ratio_plot
 from grader_service.report.shown import Shown, shown
 
-__all__ = ["Audience", "render_report"]
-
 _DETAILS_BUDGET = 40_000
 """Characters of staff details on one page, over all checks."""
 
@@ -53,7 +51,7 @@ def render_report(verdict: Verdict, audience: Audience = Audience.LEARNER, attem
             verdict=verdict,
             attempt=attempt,
             changes=since(attempt.earlier, verdict) if attempt is not None and attempt.earlier is not None else (),
-            stopped=_stopped(verdict),
+            stopped=verdict.stopped is not None,
             rehearsal=verdict.mode is Mode.REHEARSAL,
             summary=_summary(verdict),
             sections=_sections(verdict),
@@ -116,15 +114,11 @@ def _environment() -> Environment:
     return environment
 
 
-def _stopped(verdict: Verdict) -> bool:
-    return verdict.run is not None and verdict.run.stopped
-
-
 def _summary(verdict: Verdict) -> str:
     """The verdict's feedback, unless it only repeats what stands at the run and the checks further down the page."""
     open_checks = [check for check in verdict.checks if check.outcome is not Outcome.PASSED]
     said = all(check.outcome is Outcome.SKIPPED or check.feedback in verdict.feedback for check in open_checks)
-    if not verdict.checks or not said or not (open_checks or _stopped(verdict)):
+    if not verdict.checks or not said or not (open_checks or verdict.stopped):
         return verdict.feedback
     done = len(verdict.checks) - len(open_checks)
     return f"{done} of {len(verdict.checks)} checks passed. What to do next stands at each step below."

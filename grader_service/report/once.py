@@ -5,26 +5,23 @@ from collections.abc import Iterable
 from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import CheckVerdict, Outcome, Verdict
 
-Place = tuple[str, str]
-"""Step and check."""
 
-
-def told_once(verdict: Verdict, checks: Iterable[CheckVerdict] | None = None) -> dict[Place, Feedback]:
+def told_once(verdict: Verdict, checks: Iterable[CheckVerdict]) -> dict[tuple[str, str], Feedback]:
     """What each check says that neither the run nor a check before it has said.
 
     Args:
         verdict: whose run is told at the top of the page.
-        checks: its checks in the order of the page; as they stand in it, if not given.
+        checks: its checks in the order of the page.
 
     Returns:
         (step, check id) to its feedback. One that says what another check said points to that check's step.
     """
-    run = verdict.run
-    said = set() if run is None or not run.stopped else {run.cause, run.remedy}
+    run = verdict.stopped
+    said = set() if run is None else {run.cause, run.remedy}
     titles = {step.id: step.title or step.id for step in verdict.steps}
     outcomes: dict[str, str] = {}
     pages = {}
-    for check in verdict.checks if checks is None else checks:
+    for check in checks:
         told = check.told
         if check.unreached:
             pages[check.step, check.id] = told
@@ -41,7 +38,7 @@ def decisive(verdict: Verdict) -> CheckVerdict | None:
 
     None where none did, where the run's own report stands at the top, or where the lab hides which check it was.
     """
-    if verdict.run is not None and verdict.run.stopped:
+    if verdict.stopped is not None:
         return None
     open_checks = (check for check in verdict.checks if check.outcome is not Outcome.PASSED)
     return next((check for check in open_checks if check.code == verdict.code), None)

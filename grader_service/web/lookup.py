@@ -8,7 +8,7 @@ from grader_service.model.base import IDENTIFIER
 from grader_service.model.diff import Diff
 from grader_service.model.regrade import Batch, Progress
 from grader_service.regrade.diff import diff_of
-from grader_service.report.html import Audience
+from grader_service.report.audience import Audience
 from grader_service.store import operations, regrades
 from grader_service.store.engine import Store
 from grader_service.store.ids import UnknownId

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from grader_service.model.verdict import Status
-from grader_service.report.html import Audience
+from grader_service.report.audience import Audience
 from grader_service.web import queries
 from grader_service.web.failures import BadForm
 from grader_service.web.lookup import audience_of, id_of, query_of, whereabouts_of
