@@ -89,14 +89,10 @@ def test_ids_are_whole_where_output_is_no_terminal(store, environment):
     (run_id,) = read(store, RunRow.run_id, where=[RunRow.submission_id == submission_id])[0]
     park(store, run_id)
     narrow = {"COLUMNS": "40", **environment}
-    assert f"needs attention: run {run_id} of {submission_id}: engine gone" in typed_at("queue", status=1, **narrow)
-    told = typed_at("status", "lms:", **narrow)
+    assert f"needs attention: run {run_id} of {submission_id}: engine gone" in typed("queue", status=1, **narrow)
+    told = typed("status", "lms:", **narrow)
     assert told[0] == f"submission {submission_id}"
     assert told[1] == f"run {run_id}: needs_attention (live), 3 failures of ours"
-
-
-def typed_at(*words, status=0, **environment):
-    return invoked(*words, status=status, **environment).stdout.splitlines()
 
 
 def test_a_run_means_itself_and_a_submission_all_its_runs(store, parked, environment):

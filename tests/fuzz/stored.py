@@ -12,7 +12,8 @@ from grader_service.model.lab import LabSpec
 from grader_service.model.standing import standing_of
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Verdict
-from grader_service.report.html import Audience, render_report
+from grader_service.report.audience import Audience
+from grader_service.report.html import render_report
 from grader_service.service.verdict_making import verdict_on
 from grader_service.signing import signed_by
 

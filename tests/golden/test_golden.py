@@ -12,12 +12,11 @@ import pytest
 
 from grader_service.ingest.limits import IngestLimits
 from grader_service.ingest.notebook import read_cells
-from grader_service.labs.catalogue import load_lab
 from grader_service.model.feedback import Advice, Feedback, NextStep
 from grader_service.model.verdict import Outcome
 from tests.golden import rules
 from tests.golden.catalogue import CHECKS, KEPT, SUBMISSIONS, mistakes
-from tests.golden.pages import facts, kept_page, page_of, registry, wanted
+from tests.golden.pages import facts, kept_page, lab, page_of, registry, wanted
 from tests.golden.run import golden_world, run
 from tests.golden.visible import visible
 from tests.report.factories import told, told_check, verdict
@@ -43,9 +42,9 @@ def test_there_are_enough_of_them_and_each_has_its_files():
 
 def test_steps_are_those_of_the_lab():
     """And the first words of their checks' codes."""
-    lab = load_lab("dali-pipelines", registry())
-    assert [step.id for step in lab.steps] == list(CHECKS)
-    for step in lab.steps:
+    steps = lab().steps
+    assert [step.id for step in steps] == list(CHECKS)
+    for step in steps:
         (check,) = step.checks
         assert f"{CHECKS[step.id]}.ok" in registry().load(check.id).check.codes
     assert all(list(one.steps) in ([], list(CHECKS)) for one in mistakes().values())

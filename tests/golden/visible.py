@@ -1,8 +1,8 @@
 """The text of a page as a reader sees it, a line for each block; what lies folded away is a part of it."""
 
-from collections.abc import Iterator
-from html.parser import HTMLParser
 from typing import NamedTuple
+
+from tests.report.page import Element, Page
 
 _ON_LINES_OF_THEIR_OWN = (
     "address article aside body dd details div dl dt figcaption figure footer h1 h2 h3 h4 h5 h6 header html li main "
@@ -11,7 +11,6 @@ _ON_LINES_OF_THEIR_OWN = (
 _BLOCKS = frozenset(_ON_LINES_OF_THEIR_OWN.split())
 _UNSEEN = frozenset({"head", "style", "script", "svg", "title"})
 _UNSEEN_CLASSES = frozenset({"hidden", "quiet", "skip"})
-_VOID = frozenset({"meta", "link", "br", "img", "input", "hr"})
 
 
 class Line(NamedTuple):
@@ -24,47 +23,36 @@ class Line(NamedTuple):
 
 def visible(html: str) -> list[Line]:
     """The lines of a page, from top to bottom. Drawings are left out: pictures show them."""
-    reader = _Reader()
-    reader.feed(html)
-    reader.close()
-    return [line for line in reader.lines() if line.text]
+    blocks = [(False, "")]
+    _read(Page(html).root, False, blocks)
+    return [line for verbatim, text in blocks for line in _lines(verbatim, text) if line.text]
 
 
-class _Reader(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self._open: list[tuple[str, bool]] = []
-        """Tag, and whether nothing in it is seen."""
-        self._found: list[tuple[bool, str]] = [(False, "")]
+def _read(element: Element, verbatim: bool, blocks: list[tuple[bool, str]]) -> None:  # noqa: FBT001 - of the block
+    for part in element.texts:
+        if isinstance(part, str):
+            blocks[-1] = (blocks[-1][0], blocks[-1][1] + part)
+            continue
+        within = verbatim or part.tag == "pre"
+        _edge(part.tag, verbatim, blocks)
+        if part.tag not in _UNSEEN and _UNSEEN_CLASSES.isdisjoint((part.attributes.get("class") or "").split()):
+            _edge(part.tag, within, blocks)
+            _read(part, within, blocks)
+            _edge(part.tag, within, blocks)
+        _edge(part.tag, verbatim, blocks)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _VOID:
-            return
-        classes = (dict(attrs).get("class") or "").split()
-        self._break(tag)
-        unseen = tag in _UNSEEN or bool(_UNSEEN_CLASSES.intersection(classes))
-        self._open.append((tag, unseen or (bool(self._open) and self._open[-1][1])))
-        self._break(tag)
 
-    def handle_endtag(self, tag: str) -> None:
-        self._break(tag)
-        self._open.pop()
-        self._break(tag)
+def _edge(tag: str, verbatim: bool, blocks: list[tuple[bool, str]]) -> None:  # noqa: FBT001 - the same
+    if tag in _BLOCKS:
+        blocks.append((verbatim, ""))
+    elif tag == ("i" if blocks[-1][0] else "span"):
+        blocks[-1] = (
+            blocks[-1][0],
+            blocks[-1][1] + " ",
+        )  # numbers of source lines and chips stand apart, by their style
 
-    def handle_data(self, data: str) -> None:
-        if not self._open or not self._open[-1][1]:
-            verbatim, text = self._found[-1]
-            self._found[-1] = (verbatim, text + data)
 
-    def _break(self, tag: str) -> None:
-        if tag in _BLOCKS:
-            self._found.append((any(name == "pre" for name, _ in self._open), ""))
-        elif tag == ("i" if self._found[-1][0] else "span"):
-            self.handle_data(" ")  # numbers of source lines and chips stand apart, by their style
-
-    def lines(self) -> Iterator[Line]:
-        for verbatim, text in self._found:
-            if verbatim:
-                yield from (Line(line.rstrip(), verbatim=True) for line in text.splitlines())
-            else:
-                yield Line(" ".join(text.split()))
+def _lines(verbatim: bool, text: str) -> list[Line]:  # noqa: FBT001 - the same
+    if verbatim:
+        return [Line(line.rstrip(), verbatim=True) for line in text.splitlines()]
+    return [Line(" ".join(text.split()))]

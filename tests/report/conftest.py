@@ -4,7 +4,8 @@ from functools import cache
 
 import pytest
 
-from grader_service.report.html import Audience, render_report
+from grader_service.report.audience import Audience
+from grader_service.report.html import render_report
 from tests.report.factories import CASES
 from tests.report.page import Page
 from tests.report.window import offline_windows

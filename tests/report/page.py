@@ -2,7 +2,8 @@
 
 from html.parser import HTMLParser
 
-from grader_service.report.html import Audience, render_report
+from grader_service.report.audience import Audience
+from grader_service.report.html import render_report
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader_service.model.feedback import NextStep
-from grader_service.report.html import Audience, render_report
+from grader_service.report.audience import Audience
+from grader_service.report.html import render_report
 from grader_service.report.shown import shown
 from tests.report.conftest import FOR_LEARNER
 from tests.report.factories import (

@@ -2,7 +2,8 @@
 
 import re
 
-from grader_service.report.html import Audience, render_report
+from grader_service.report.audience import Audience
+from grader_service.report.html import render_report
 from tests.report import factories
 
 

@@ -3,7 +3,8 @@
 import re
 
 from grader_service.regrade.exports.cells import csv_cell
-from grader_service.report.html import Audience, render_report
+from grader_service.report.audience import Audience
+from grader_service.report.html import render_report
 from grader_service.service.intake import receive
 from tests.corpus.case import Observed, Procedure
 from tests.corpus.world import World

@@ -4,7 +4,8 @@ import hashlib
 from functools import partial
 
 from grader_service.ingest.artifact import measure
-from grader_service.report.html import Audience, render_report
+from grader_service.report.audience import Audience
+from grader_service.report.html import render_report
 from grader_service.service.intake import receive
 from tests.corpus.case import NOT_REACHED, SUBMISSION, Observed, Procedure
 from tests.corpus.cheats.h_shown import MARKUP
