@@ -48,7 +48,7 @@ def test_all_is_there():
     assert text.startswith("READY")
     assert "nothing was measured or graded" in text
     assert "✗" not in text
-    for line in ("✓  dataset_dir", "✓  first_batch", "✓ 160 distinct JPEG files decode."):
+    for line in ("✓  dataset_dir", "✓  first_batch", "✓ 160 distinct JPEG files decode, and at least 100 were needed."):
         assert line in text
 
 
