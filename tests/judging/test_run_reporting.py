@@ -60,7 +60,9 @@ def test_an_unknown_stop_is_told_as_python_says_it():
 def test_the_line_of_the_graph_is_named_beside_the_line_that_stopped():
     """DALI stops where the pipeline is built; the mistake is in the graph, perhaps in another cell."""
     run = told(raised("RuntimeError", REPORT, Place(file="lab.ipynb", line=2, cell=4, source="pipe.build()")))
-    assert run.outcome.startswith("Your code stopped at cell 4, line 2 (RuntimeError), because of cell 3, line 12: The reader")
+    assert run.outcome.startswith(
+        "Your code stopped at cell 4, line 2 (RuntimeError), because of cell 3, line 12: The reader"
+    )
     assert (run.cause_place.cell, run.cause_place.line) == (3, 12)
     assert "cell_003.py" not in run.exception.message + run.traceback + run.outcome
 
