@@ -35,6 +35,14 @@ _CHANGE = {
     "graph_failed": "The images it was given have the sizes of your own; check that no crop is larger than an image.",
     "unreadable_graph": "Build the pipeline with @pipeline_def and do not change DALI's own modules.",
 }
+FACTORY_CALL = "build_dali_iterator(dataset_dir, batch_size)"
+"""Code of the learner that delivers what a graph that cannot be carried would."""
+OTHER_IMAGES = (
+    "Let `build_dali_iterator` read the folder that it is given, keep no images from an earlier call, and open each "
+    "file anew in every epoch."
+)
+_SIGNATURE = "TypeError: build_dali_iterator() "
+"""How Python begins to say that a function takes other arguments."""
 NEEDS_GPU = "Grade it on a host with a GPU: a rehearsal without one cannot do this."
 _WRONG = {
     "ragged_batch": ("ragged", "Resize or crop all images to one size before they leave the pipeline."),
@@ -56,6 +64,18 @@ def _reason(clean_room: CleanRoom, action: str) -> tuple[str, str]:
     if (known := diagnose(raised)) is not None:
         return known.cause, known.remedy
     return first_words(read(raised).texts[0]), action
+
+
+def _of_factory(named: str, problem: str) -> Feedback:
+    """Where the learner offered code of its own for a graph that cannot be carried, and that did not work either."""
+    action = NextStep(text=OTHER_IMAGES)
+    if _SIGNATURE in problem:
+        action = NextStep(text="Let it take both arguments:", code=f"def {FACTORY_CALL}:")
+    return Feedback(
+        outcome=f"The grader could run neither your DALI pipeline{named} again nor `build_dali_iterator`.",
+        seen=first_words(problem),
+        next=action,
+    )
 
 
 def first_words(text: str, most: int = _MOST_WORDS) -> str:
@@ -80,14 +100,13 @@ def not_carried(check: str, clean_room: CleanRoom) -> CheckResult:
     details = {"problem": problem, "problem_text": clean_room.problem_text, "pipeline": clean_room.pipeline}
     needs_gpu = problem == "needs_gpu"
     reason, action = _reason(clean_room, NEEDS_GPU if needs_gpu else _CHANGE.get(problem, _CHANGE["crashed"]))
+    told = Feedback(
+        outcome=f"The grader could not run your DALI pipeline{named} again.", seen=reason, next=NextStep(text=action)
+    )
     return undecided(
         Outcome.UNVERIFIED,
         f"{check}.needs_gpu" if needs_gpu else f"{check}.not_carried",
-        Feedback(
-            outcome=f"The grader could not run your DALI pipeline{named} again.",
-            seen=reason,
-            next=NextStep(text=action),
-        ),
+        _of_factory(named, clean_room.factory_problem) if clean_room.factory_problem else told,
         tier=Tier.CLAIMS,
         details=details,
     )

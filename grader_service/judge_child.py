@@ -97,7 +97,10 @@ def _preflight(registry: Registry, evidence: Evidence, wanted: dict[str, Any]) -
     from grader_service.preflighting import preflight_of  # noqa: PLC0415 - it imports checks, and the walls come first
 
     lab = LabSpec.model_validate(wanted)
-    return preflight_of(evidence, lab, lab.steps, registry).model_dump(mode="json")
+    try:
+        return preflight_of(evidence, lab, lab.steps, registry).model_dump(mode="json")
+    except JudgeFailed as error:
+        return {"failed": str(error)[:4000], "traceback": error.traceback}
 
 
 def _answer(registry: Registry, evidence: Evidence, wanted: LabCheck) -> dict[str, Any]:

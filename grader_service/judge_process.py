@@ -133,7 +133,7 @@ class JudgeProcess:
             found = child.preflight(self._limits.check_timeout_s)
         except (_Silent, _Failed) as error:
             self.close()
-            raise JudgeFailed("preflight", "grader-service", str(error)[:_ERROR_BYTES]) from None
+            raise JudgeFailed("preflight", "grader-service", str(error)[:_ERROR_BYTES], _trace(error)) from None
         except BaseException:
             self.close()
             raise
@@ -154,7 +154,7 @@ class JudgeProcess:
         try:
             return child, child.begin(self._limits.start_timeout_s)
         except _Silent as silence:
-            raise InfrastructureError(f"the checks could not be loaded for judging: {silence}") from None
+            raise InfrastructureError(f"judging could not begin: {silence}") from None
 
     def _some(
         self, document: bytes, places: Sequence[tuple[LabStep, LabCheck]], registry: Registry, judged: list[Judged]
@@ -170,7 +170,7 @@ class JudgeProcess:
                 result, seen, version, version_text = answer.result, answer.seen, answer.version, answer.version_text
                 question = answer.question
             except (_Silent, _Failed) as error:
-                trace = error.traceback if isinstance(error, _Failed) else ""
+                trace = _trace(error)
                 failure = JudgeFailed(check.id, loaded.distribution, str(error)[:_ERROR_BYTES], trace)
                 if not check.optional:
                     raise failure from None
@@ -222,6 +222,10 @@ class _Failed(Exception):
 
 class _Silent(Exception):
     """The child did not answer."""
+
+
+def _trace(error: _Failed | _Silent) -> str:
+    return error.traceback if isinstance(error, _Failed) else ""
 
 
 class _Child:

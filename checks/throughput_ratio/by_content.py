@@ -5,23 +5,17 @@ import statistics
 from collections.abc import Iterable
 
 from checks.api import CheckResult, failed, undecided
-from checks.not_carried import NEEDS_GPU, first_words, not_carried
+from checks.not_carried import FACTORY_CALL, NEEDS_GPU, OTHER_IMAGES, first_words, not_carried
+from checks.stopped import RunEnd
 from checks.throughput_ratio.wording import NOTHING_COUNTED
 from grader_service.model.evidence import CleanRoom
 from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
 from grader_service.model.measurement import Arm, Block, ContentProof, Decision, GraphProof, Measurement
 from grader_service.model.verdict import Outcome, Tier
 
-_FACTORY_CALL = "build_dali_iterator(dataset_dir, batch_size)"
 _FACTORY = (
-    f"Another way is to define `{_FACTORY_CALL}`, which returns a new DALI iterator over the JPEGs below that "
+    f"Another way is to define `{FACTORY_CALL}`, which returns a new DALI iterator over the JPEGs below that "
     "folder: the grader can call it."
-)
-_SIGNATURE = "TypeError: build_dali_iterator() "
-"""How Python begins to say that a function takes other arguments."""
-_OTHER_IMAGES = (
-    "Let `build_dali_iterator` read the folder that it is given, keep no images from an earlier call, and open each "
-    "file anew in every epoch."
 )
 _CERTAIN = {
     "replayed": ("replayed", "Most of the images that came had come before, so they were not decoded again."),
@@ -43,8 +37,8 @@ _UNCERTAIN = {
         "Make the shuffle buffer (initial_fill, 1024 by default) smaller than the folder, and open each file anew in "
         "every epoch.",
     ),
-    "no_images": ("wrong_content", "No images came.", _OTHER_IMAGES),
-    "not_identified": ("wrong_content", "Most of them are none of the images in the folder.", _OTHER_IMAGES),
+    "no_images": ("wrong_content", "No images came.", OTHER_IMAGES),
+    "not_identified": ("wrong_content", "Most of them are none of the images in the folder.", OTHER_IMAGES),
     "no_colour": (
         "wrong_content",
         "They have no colour, by which images are recognised.",
@@ -93,8 +87,14 @@ _IN_DOUBT = {
 _GRAPH_LOOKED_AT = "The grader ran your DALI graph on other pictures before timing it"
 
 
-def not_run(room: CleanRoom, measurement: Measurement | None) -> CheckResult | None:
-    """The result when neither the graph nor the learner's own code could be timed; None when something was."""
+def not_run(room: CleanRoom, measurement: Measurement | None, run: RunEnd) -> CheckResult | None:
+    """The result when neither the graph nor the learner's own code could be timed; None when something was.
+
+    Args:
+        room: where the graph did not run.
+        measurement: what was tried; None where that was nothing.
+        run: how the learner's code ended: another way is shown to who got to the end of this one.
+    """
     if measurement is None:
         return not_carried("ratio", room)
     if measurement.blocks:
@@ -105,7 +105,9 @@ def not_run(room: CleanRoom, measurement: Measurement | None) -> CheckResult | N
     if base.outcome is not Outcome.UNVERIFIED:
         return base
     details = {**base.details, "tried": [entry.model_dump(mode="json") for entry in measurement.refused]}
-    return undecided(Outcome.UNVERIFIED, base.code, _tried(base.parts, measurement), tier=Tier.CLAIMS, details=details)
+    return undecided(
+        Outcome.UNVERIFIED, base.code, _tried(base.parts, room, measurement, run), tier=Tier.CLAIMS, details=details
+    )
 
 
 def not_delivered(measurement: Measurement) -> CheckResult | None:
@@ -213,24 +215,26 @@ def _doubtful(measurement: Measurement, content: ContentProof) -> CheckResult:
     looked = f"The grader looked at {content.delivered} images that `build_dali_iterator` delivered"
     if problem in _CERTAIN:
         word, seen = _CERTAIN[problem]
-        feedback = Feedback(outcome=f"{looked}, and they do not count.", seen=seen, next=NextStep(text=_OTHER_IMAGES))
+        feedback = Feedback(outcome=f"{looked}, and they do not count.", seen=seen, next=NextStep(text=OTHER_IMAGES))
         return failed(f"ratio.{word}", feedback, tier=Tier(measurement.tier), details=details)
     last, seen, action = _UNCERTAIN.get(problem, _UNKNOWN)
     feedback = Feedback(outcome=f"{looked}, and cannot tell what they are.", seen=seen, next=NextStep(text=action))
     return undecided(Outcome.UNVERIFIED, f"ratio.{last}", feedback, tier=Tier.CLAIMS, details=details)
 
 
-def _tried(base: Feedback, measurement: Measurement) -> Feedback:
+def _tried(base: Feedback, room: CleanRoom, measurement: Measurement, run: RunEnd) -> Feedback:
     """What was tried beside the graph, and what to change."""
+    if room.factory_problem:
+        return base
     later = [entry for entry in measurement.refused if entry.tier != "A"]
     if any(entry.problem == "no_factory" for entry in later):
+        if run != "completed":
+            return base
         other = Advice(code="advice.no_factory", severity=Severity.NOTE, text="", next=_FACTORY)
         return base.model_copy(update={"advice": (*base.advice, other)})
     if any(entry.problem == "needs_gpu" for entry in later):
         seen = f"Your own code was tried instead, and it needs a GPU: {first_words(later[0].text)}"
         return base.model_copy(update={"seen": seen, "next": NextStep(text=NEEDS_GPU)})
     texts = " ".join(dict.fromkeys(entry.text for entry in later))
-    action = NextStep(text=_OTHER_IMAGES)
-    if _SIGNATURE in texts:
-        action = NextStep(text="Let it take both arguments:", code=f"def {_FACTORY_CALL}:")
-    return base.model_copy(update={"seen": f"Your own code was tried instead. {first_words(texts)}", "next": action})
+    seen = f"Your own code was tried instead. {first_words(texts)}"
+    return base.model_copy(update={"seen": seen, "next": NextStep(text=OTHER_IMAGES)})

@@ -17,6 +17,8 @@ FAR_OFF = 1.5
 """A claim this many times above or below the measurement is worth an explanation."""
 CLEARLY_SLOWER = 0.9
 """A learner's loader at less than this share of the reference is worth a word; less than that is noise."""
+_COSTLY_ITEMS = 0.75
+"""Where settings explain nothing: a correct loader that does a little more to each image than ours is no mistake."""
 _SHORT_BIAS = 1.25
 """A queue that makes an epoch look this many times faster than it is explains something."""
 _PADDED = 1.1
@@ -228,11 +230,11 @@ def _baseline(seen: _Seen) -> Iterator[Cause]:
             "Use a batch size of 32 or more.",
             f"batch size {own.settings.batch_size}, {share:.0%} of the reference",
         )
-    else:
+    elif share < _COSTLY_ITEMS:
         yield Cause(
             "slow_items",
             "baseline",
-            "Your DataLoader has as many workers as the reference and is slower: each item costs more than it should.",
+            "Your DataLoader has as many workers as our reference, and each item takes it much longer.",
             "Look for transforms at full size before a resize, an image opened twice, or waiting in __getitem__.",
             f"num_workers {own.settings.num_workers}, {share:.0%} of the reference",
         )

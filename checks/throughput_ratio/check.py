@@ -9,7 +9,7 @@ from checks.api import API_VERSION, CheckResult, failed, passed, undecided
 from checks.codes import NO_DALI, NOT_CARRIED, common
 from checks.not_carried import first_words, no_dali
 from checks.silent_advice import silent_advice
-from checks.stopped import not_reached
+from checks.stopped import not_reached, run_end
 from checks.throughput_ratio import by_content, wording
 from checks.throughput_ratio.causes import likely_causes
 from checks.throughput_ratio.context import Context, context_of
@@ -95,7 +95,8 @@ class ThroughputRatioCheck:
             return result
         if room is None:
             return not_reached()
-        if room.problem is not None and (result := by_content.not_run(room, evidence.measurement)) is not None:
+        ended = run_end(discovery)
+        if room.problem is not None and (result := by_content.not_run(room, evidence.measurement, ended)) is not None:
             return result
         if evidence.measurement is None:
             return undecided(Outcome.ERROR, "ratio.not_measured", "The throughput was not measured; this is our fault.")

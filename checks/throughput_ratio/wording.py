@@ -91,7 +91,8 @@ def advice_on(measurement: Measurement, causes: Iterable[Cause], *, passed: bool
         if place is None:
             found.append(one)
         else:
-            found[place] = found[place].model_copy(update={"text": f"{found[place].text} {one.text}"})
+            text = f"{found[place].text} {one.text.replace('Your DataLoader', 'It', 1)}"
+            found[place] = found[place].model_copy(update={"text": text})
     found += [one for claim in measurement.claims if claim.name not in explained for one in _claim(claim)]
     return found[: _MOST_BESIDE_A_PASS if passed else _MOST_ADVICE]
 
@@ -143,8 +144,8 @@ def _baseline(measurement: Measurement) -> list[Advice]:
     best = max((arm.images_per_s or 0.0 for arm in measurement.arms if arm.arm in REFERENCES), default=0.0)
     if own.images_per_s >= CLEARLY_SLOWER * best:
         return []
-    text = f"It reaches {own.images_per_s / best:.0%} of our reference, from which the baseline was taken."
-    return [Advice(code="advice.baseline_slow", text=text)]
+    text = f"Your DataLoader reaches {own.images_per_s / best:.0%} of our reference, which set the baseline instead."
+    return [Advice(code="advice.baseline_slow", severity=Severity.NOTE, text=text)]
 
 
 def _claim(claim: ClaimBesideMeasurement) -> list[Advice]:

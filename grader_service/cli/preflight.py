@@ -7,16 +7,16 @@ import typer
 
 from checks.registry import Registry
 from grader_service.cli.grade import SandboxChoice, opened
-from grader_service.cli.output import ProgressDisplay, console, write_text
+from grader_service.cli.output import ProgressDisplay, check_targets, console, write_text
+from grader_service.cli.packing import PATH_HELP, one_file
 from grader_service.cli.preflight_text import EXIT_CODES, show_preflight
-from grader_service.errors import UsageError
 from grader_service.ingest.artifact import measure
 from grader_service.labs.catalogue import load_lab
 from grader_service.settings import Settings
 
 
 def preflight(
-    path: Annotated[Path, typer.Argument(help="A .py, .ipynb, .zip, .tar or .tar.gz submission.")],
+    path: Annotated[Path, typer.Argument(help=PATH_HELP)],
     lab: Annotated[str, typer.Option(help="Id of the lab.")] = "dali-pipelines",
     sandbox: Annotated[
         SandboxChoice, typer.Option(help="process has no isolation: for code that you trust.")
@@ -34,13 +34,12 @@ def preflight(
     """
     from grader_service.grading.preflight import preflight as look
 
-    if not path.is_file():
-        raise UsageError(f"{path} is not a file; expected a .py, .ipynb, .zip, .tar or .tar.gz submission")
+    check_targets({"--json": json_file}, path)
     settings, registry = Settings(), Registry()
     spec = load_lab(lab, registry)
     runner = opened(sandbox, spec.image, settings)
-    with ProgressDisplay.beside(json_file) as progress:
-        found = look(measure(path), spec, registry, runner, progress)
+    with one_file(path) as file, ProgressDisplay.beside(json_file) as progress:
+        found = look(measure(file), spec, registry, runner, progress)
     if json_file != "-":
         show_preflight(console(), found)
     if json_file is not None:

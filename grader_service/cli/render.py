@@ -9,9 +9,10 @@ from grader_service.cli.output import table_of
 from grader_service.model.feedback import Feedback, Severity
 from grader_service.model.place import Place
 from grader_service.model.run_report import RunReport
-from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Verdict
+from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Status, Verdict
 from grader_service.report.changes import NOT_REACHED, results
 from grader_service.report.once import decisive, told_once
+from grader_service.report.words import STOPPED_AND_PASSED
 
 _COLOURS = {
     "passed": "green",
@@ -38,7 +39,7 @@ def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False)
     others = [check for check in verdict.checks if check is not first and not check.unreached]
     page = told_once(verdict, [*([] if first is None else [first]), *others])
     if verdict.stopped is not None:
-        show_run(console, verdict.stopped)
+        show_run(console, verdict.stopped, passed=verdict.status is Status.PASSED)
     elif not verdict.checks:
         sign, colour = _MARKS.get(verdict.status.value, "✗"), _COLOURS[verdict.status.value]
         console.print(Text(f"{sign} {verdict.feedback}\n", style=colour))
@@ -60,9 +61,16 @@ def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False)
         console.print(Text(f"\n{verdict.feedback}", style="magenta"))
 
 
-def show_run(console: Console, run: RunReport) -> None:
-    """How a run ended that did not come to its end, where, what to do, and what it printed last."""
-    console.print(Text(f"✗ {run.outcome}", style="bold red"))
+def show_run(console: Console, run: RunReport, *, passed: bool = False) -> None:
+    """How a run ended that did not come to its end, where, what to do, and what it printed last.
+
+    Args:
+        console: to print on.
+        run: to show.
+        passed: whether every step passed all the same.
+    """
+    mark, style = ("!", "bold yellow") if passed else ("✗", "bold red")
+    console.print(Text(f"{mark} {run.outcome}", style=style))
     if run.place is not None:
         console.print(_source(run.place))
     if run.further_cause:
@@ -71,6 +79,8 @@ def show_run(console: Console, run: RunReport) -> None:
         console.print(_source(run.cause_place))
     if run.remedy:
         console.print(_action(run.remedy))
+    if passed:
+        console.print(Padding(Text(STOPPED_AND_PASSED), (0, 0, 0, 2)))
     if run.output_tail:
         console.print(Text("\n  The last that it printed:", style="dim"))
         console.print(_indented(run.output_tail, "dim"))

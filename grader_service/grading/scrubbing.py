@@ -37,8 +37,11 @@ class Scrubber:
         return text[:whole]
 
     def room(self, room: CleanRoom | None) -> CleanRoom | None:
-        """The same, with them in DALI's message, which names lines of the learner's."""
-        return room if room is None else room.model_copy(update={"problem_text": self.text(room.problem_text)})
+        """The same, with them in DALI's message and the factory's, which name lines of the learner's."""
+        if room is None:
+            return None
+        texts = {name: self.text(getattr(room, name)) for name in ("problem_text", "factory_problem")}
+        return room.model_copy(update=texts)
 
     def refused(self, measurement: Measurement | None) -> Measurement | None:
         """The same, in the reasons why a graph or code was not measured."""

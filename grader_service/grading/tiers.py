@@ -135,7 +135,8 @@ def measure_by_content(
             needs_gpu = bench.device == "cpu" and _NO_DRIVER.search(ready) is not None
             problem = "needs_gpu" if needs_gpu else "factory_failed"
             refused += [TierRefused(tier=tier, problem=problem, text=ready) for tier in ("B", "C")]
-            return Proven(room, _nothing(bench, refused))
+            told = room if needs_gpu else room.model_copy(update={"factory_problem": ready})
+            return Proven(told, _nothing(bench, refused))
         dali = ProofArm(bench.learner, shards, bench.shards_path, ready.shape, first_look=bench.plan.looks[0])
         tier, tally = _probe(dali, refused)
         job, references = _job(ready), []

@@ -9,7 +9,7 @@ from grader_service.model.base import Frozen
 from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Status, Verdict
 from grader_service.report.changes import NOT_REACHED
 from grader_service.report.formats import points
-from grader_service.report.words import STATUS_MEANING, title
+from grader_service.report.words import STATUS_MEANING, STOPPED_AND_PASSED, title
 from grader_service.rubric import OPTIONAL, VISIBILITY
 
 _DECIDED = frozenset({Outcome.PASSED, Outcome.FAILED})
@@ -88,6 +88,8 @@ def summary(verdict: Verdict, grade: Grade | None, most: int) -> tuple[str, ...]
         lines = [f"{status}. {STATUS_MEANING[verdict.status]}", _NO_SCORE]
     else:
         lines = [f"{status}: {points(grade.score)} of {points(grade.max_score)} points."]
+    if verdict.stopped is not None and verdict.status is Status.PASSED:
+        lines.append(STOPPED_AND_PASSED)
     if verdict.mode is Mode.REHEARSAL:
         lines.append(_REHEARSAL)
     if not verdict.checks or (verdict.status is Status.ERROR and verdict.stopped is None):

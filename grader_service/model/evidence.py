@@ -175,6 +175,8 @@ class CleanRoom(Wire):
     problem_text: LongText = ""
     served: ServedBatch | None = None
     """What the learner's own code delivered instead; null when the graph ran, or nothing could be drawn."""
+    factory_problem: LongText = ""
+    """What went wrong in that code where it delivered nothing; empty when it did, or was not called."""
 
 
 class ProbeSite(StrEnum):

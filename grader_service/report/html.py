@@ -79,6 +79,7 @@ def _environment() -> Environment:
     environment.globals |= {
         "marks": words.MARKS,
         "not_reached": NOT_REACHED,
+        "stopped_and_passed": words.STOPPED_AND_PASSED,
         "status_meaning": words.STATUS_MEANING,
         "tier_meaning": words.TIER_MEANING,
         "arm_meaning": words.arm_meaning,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from grader_service.model.feedback import Feedback
+from grader_service.model.place import Place
 from grader_service.model.verdict import CheckVerdict, Outcome, Verdict
 
 
@@ -14,11 +15,12 @@ def told_once(verdict: Verdict, checks: Iterable[CheckVerdict]) -> dict[tuple[st
         checks: its checks in the order of the page.
 
     Returns:
-        (step, check id) to its feedback. One that says what another check said points to that check's step.
+        (step, check id) to its feedback. One that says what another check said points to that one.
     """
     run = verdict.stopped
     said = set() if run is None else {run.cause, run.remedy}
-    titles = {step.id: step.title or step.id for step in verdict.steps}
+    titles = {check.step: check.step for check in verdict.checks}
+    titles |= {step.id: step.title or step.id for step in verdict.steps}
     outcomes: dict[str, str] = {}
     pages = {}
     for check in checks:
@@ -26,9 +28,11 @@ def told_once(verdict: Verdict, checks: Iterable[CheckVerdict]) -> dict[tuple[st
         if check.unreached:
             pages[check.step, check.id] = told
             continue
-        earlier = outcomes.setdefault(told.outcome, check.step)
-        if earlier != check.step:
-            told = told.model_copy(update={"outcome": f"The reason stands at “{titles.get(earlier, earlier)}”."})
+        if (earlier := outcomes.get(told.outcome)) is not None:
+            where = "It is the reason above." if earlier == check.step else f"The reason stands at “{titles[earlier]}”."
+            told = told.model_copy(update={"outcome": where})
+        else:
+            outcomes[told.outcome] = check.step
         pages[check.step, check.id] = _fresh(told, said)
     return pages
 
@@ -44,6 +48,10 @@ def decisive(verdict: Verdict) -> CheckVerdict | None:
     return next((check for check in open_checks if check.code == verdict.code), None)
 
 
+def _where(place: Place | None) -> str:
+    return place.where if place is not None else ""
+
+
 def _fresh(told: Feedback, said: set[str]) -> Feedback:
     def new(text: str) -> str:
         if not text or text in said:
@@ -52,7 +60,8 @@ def _fresh(told: Feedback, said: set[str]) -> Feedback:
         return text
 
     step = told.next
+    action = "" if step is None else "\n".join(part for part in (step.text, step.code, _where(step.place)) if part)
     changed = {"seen": new(told.seen), "wanted": new(told.wanted)}
-    shown = step if step is None or step.code or step.place is not None or new(step.text) else None
+    shown = step if new(action) else None
     advice = tuple(one for one in told.advice if new(one.text or one.next))
     return told.model_copy(update=changed | {"next": shown, "advice": advice})

@@ -28,6 +28,9 @@ STATUS_MEANING = {
     Status.ERROR: "The grader failed. This is our fault and costs no attempt.",
 }
 
+STOPPED_AND_PASSED = "Every step passed all the same, so this cost no points."
+"""Beside a run that did not come to its end, and that no step needed to."""
+
 TIER_MEANING = {
     Tier.GRAPH: "your DALI graph ran in our clean room, without any of your code. This is the strongest evidence.",
     Tier.PROOF: "your own code ran, and what it delivered was counted by its content.",

@@ -209,6 +209,26 @@ def test_what_was_tried_is_said():
     assert result.details["tried"][1]["tier"] == "B"
 
 
+def test_a_factory_that_does_not_work_is_told_first():
+    """By the check of the batch and that of the ratio alike; the fault is the learner's to see in the first line."""
+    problem = "`build_dali_iterator` did not work on other images: TypeError: build_dali_iterator() takes 1 argument"
+    room = ROOM.model_copy(update={"factory_problem": problem})
+    evidence = an_evidence(clean_room=room, measurement=a_measurement(tier="B", blocks=(), decision=None))
+    for check in (BATCH, CHECK):
+        told = judged(check, evidence).parts
+        assert "neither your DALI pipeline" in told.outcome
+        assert (told.seen, told.next.code) == (problem, "def build_dali_iterator(dataset_dir, batch_size):")
+
+
+def test_another_way_is_shown_to_who_came_to_the_end():
+    """Who has to mend an exception first reads of nothing else."""
+    tried = (REFUSED, TierRefused(tier="B", problem="no_factory", text="No function."))
+    whole = an_evidence(clean_room=ROOM, measurement=a_measurement(tier="B", refused=tried, blocks=(), decision=None))
+    cut = whole.model_copy(update={"discovery": whole.discovery.model_copy(update={"ran": "raised"})})
+    assert "Another way is" in judged(CHECK, whole).feedback
+    assert "Another way is" not in judged(CHECK, cut).feedback
+
+
 def served(**changes):
     """The result of `cuda_batch` on a batch that learner code served."""
     values = {"shape": (32, 3, 224, 224), "dtype": "float32", "device": "cuda", "distinct": 32}

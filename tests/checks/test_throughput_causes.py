@@ -162,7 +162,7 @@ CASES = {
     "slow_items": (
         long_run(),
         {"arms": arms(own=100.0, workers=4)},
-        [{"arms": arms(own=100.0, workers=1)}, {"arms": arms(own=None)}],
+        [{"arms": arms(own=100.0, workers=1)}, {"arms": arms(own=400.0, workers=4)}, {"arms": arms(own=None)}],
     ),
     "decoder_on_cpu": (
         long_run(graph=a_graph(decoder_devices=("cpu",))),

@@ -51,7 +51,7 @@ def test_a_sandbagged_baseline_is_credited_with_the_reference():
     """The feedback says so, and mentions num_workers=0."""
     measurement = a_measurement((1.2, 1.2, 1.2, 1.2), arms=arms(own=50.0, workers=0, best=900.0))
     feedback = judge(an_evidence(measurement=measurement)).feedback
-    assert "6% of our reference, from which the baseline was taken" in feedback
+    assert "6% of our reference, which set the baseline instead" in feedback
     assert "num_workers=0" in feedback
 
 

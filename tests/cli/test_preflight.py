@@ -126,14 +126,26 @@ def test_what_ends_it_has_the_exit_code_of_the_error(looked, tmp_path, error, co
 
 
 def test_usage(tmp_path):
-    """A path that is no file, and a lab that is not there."""
-    with pytest.raises(UsageError, match="is not a file"):
-        invoked("preflight", str(tmp_path), "--sandbox", "process")
+    """A path that is not there, a file that could not be written, and a lab that is not there."""
     path = tmp_path / "s.py"
-    path.write_text("")
+    with pytest.raises(UsageError, match="is not a file or folder"):
+        invoked("preflight", str(path), "--sandbox", "process", GRADER_STATE_DIR=str(tmp_path / "state"))
+    path.write_text("x = 1\n")
+    with pytest.raises(UsageError, match="Nothing was done"):
+        invoked("preflight", str(path), "--sandbox", "process", "--json", str(tmp_path))
     with pytest.raises(UsageError, match="labs are"):
         invoked("preflight", str(path), "--lab", "nope", "--sandbox", "process")
     assert set(command.EXIT_CODES.values()) == {0, 1, 4}
+
+
+def test_a_folder_is_packed(looked, tmp_path):
+    """As for `grader grade`."""
+    looked(told())
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "main.py").write_text("x = 1\n")
+    words = ("preflight", str(tmp_path / "lab"), "--sandbox", "process")
+    done = invoked(*words, GRADER_STATE_DIR=str(tmp_path / "state"))
+    assert "main.py runs" in done.stderr
 
 
 @pytest.mark.integration

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from grader_service.model.discovery import LearnerException
+from sandbox.guest.learner import deadline
 from sandbox.guest.learner.execution import bring_files
 from tests.guest.conftest import forked
 from tests.guest.runs import run_module
@@ -153,6 +154,19 @@ def test_any_exception_can_be_told(module, body):
     run = module(body)
     assert run["ran"] == "raised"
     LearnerException.model_validate(run["exception"])
+
+
+def test_a_message_that_never_ends_is_not_waited_for(module, monkeypatch):
+    """Nor one that catches the interruption: it comes again and again."""
+    monkeypatch.setattr(deadline, "_QUESTIONS_S", 0.3)
+    monkeypatch.setattr(deadline, "_AGAIN_S", 0.1)
+    for body in (
+        "while True: pass",
+        "try:\n            while True: pass\n        finally:\n            while True: pass",
+    ):
+        run = module(f"class E(Exception):\n    def __str__(self):\n        {body}\nraise E")
+        exception = LearnerException.model_validate(run["exception"])
+        assert (run["ran"], exception.type, exception.place.line) == ("raised", "E", 3 + body.count("\n") + 1)
 
 
 @pytest.mark.parametrize(

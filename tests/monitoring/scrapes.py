@@ -90,12 +90,12 @@ def park(store):
     leases.fail(store, leases.claim(store, "run", "host/GPU-1/abc", 60), "engine gone", max_attempts=1, delay_s=0.0)
 
 
-def wait_long(store):
+def wait_long(store, purpose="live"):
     """A learner has waited for an hour."""
     accept(store, a_submission(8, learner="h"))
     with store.transaction() as connection:
         waits = RunRow.state == "run_queued"
-        connection.execute(update(RunRow).where(waits).values(created_at=db_now() - 3600))
+        connection.execute(update(RunRow).where(waits).values(created_at=db_now() - 3600, purpose=purpose))
 
 
 def leave_to_a_person(store, hours):

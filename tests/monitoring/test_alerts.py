@@ -180,6 +180,11 @@ def waits(store, _folder):
     wait_long(store)
 
 
+def preflight_waits(store, _folder):
+    """A learner who asked what is there, for an hour."""
+    wait_long(store, "preflight")
+
+
 def review_waits(store, _folder):
     """For a person, for more than a day."""
     leave_to_a_person(store, 25)
@@ -213,6 +218,7 @@ CASES = [
     (undelivered, {"GraderAnswersUnread": 1, "GraderAnswersUndelivered": 1}),
     (needs_attention, {"GraderRunsNeedAttention": 1}),
     (waits, {"GraderLearnersWait": 1}),
+    (preflight_waits, {"GraderLearnersWait": 1}),
     (review_waits, {"GraderReviewsWait": 1}),
     (dead_letter, {"GraderDeadLetters": 1}),
     (backup_old, {"GraderBackupOld": 1}),

@@ -145,6 +145,26 @@ def test_a_rehearsal_without_a_gpu_is_no_failure():
     assert "is-unverified" in learner_page(given).with_class("cause")[0].attributes["class"]
 
 
+def test_a_run_that_was_ended_after_all_steps_had_passed_is_no_failure():
+    """A loop of training at the end: the card says that it cost nothing."""
+    given = stopped().model_copy(update={"status": Status.PASSED})
+    card = learner_page(given).with_class("cause")[0]
+    assert "is-unverified" in card.attributes["class"]
+    assert card.text.count("this cost no points") == 1
+    assert "this cost no points" not in learner_page(stopped()).text
+
+
+def test_checks_that_say_the_same_are_told_once():
+    """In one step and in two, with the code to write and what to do."""
+    names = [("one", "baseline"), ("two", "baseline"), ("three", "benchmark")]
+    same = [told_check(*name) for name in names]
+    steps = (step("baseline"), step("benchmark"))
+    page = learner_page(verdict(checks=tuple(same), steps=steps, code="some.other", run=None, measurement=None))
+    assert [page.text.count(parts) for parts in ("is not defined.", "Add this line:", "not normalised.")] == [1, 1, 1]
+    assert "It is the reason above." in page.text
+    assert "The reason stands at “baseline”." in page.text
+
+
 def test_a_hidden_check_is_the_same_whatever_came_out():
     """Neither words, colour nor an action gives it away."""
     kept = {"details": {"visibility": "hidden", "staff_feedback": "x"}, "feedback": "Graded.", "code": "a.b"}
