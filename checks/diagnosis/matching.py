@@ -7,6 +7,7 @@ from functools import lru_cache
 from checks.diagnosis import names
 from checks.diagnosis.message import Seen, read
 from checks.diagnosis.rows import Diagnosis, Row, compiled, exception_rows
+from checks.operator_names import fn_name
 from grader_service.model.base import neutralise
 from grader_service.model.discovery import LearnerException
 
@@ -39,6 +40,8 @@ def matches(row: Row, exception: LearnerException) -> bool:
 def fill(row: Row, values: dict[str, str], seen: Seen | None = None) -> Diagnosis:
     """A diagnosis with the row's texts, in which each `{name}` stands for a value; unknown ones are empty."""
     shown = defaultdict(str, {name: shorten(value) for name, value in values.items()})
+    if shown["schema"]:
+        shown["schema"] = fn_name(shown["schema"])
     return Diagnosis(
         id=row.id,
         family=row.family,

@@ -215,5 +215,5 @@ def _data(evidence: Evidence, dali: PipelineFacts | None, images: int) -> Found:
     if scan.sizes and median(max(size.width, size.height) for size in scan.sizes) < SMALL_SIDE:
         yield "tiny_images", {"side": str(SMALL_SIDE)}
     broken = sum(scan.rejected.get(reason, 0) for reason in _BROKEN)
-    if broken:
+    if broken and scan.distinct:  # where nothing decodes, the count itself says so
         yield "broken_files_below", {"count": str(broken)}
