@@ -166,7 +166,7 @@ class RunSpace(AbstractContextManager["RunSpace"], Protocol):
         ...
 
     def quiet(self) -> AbstractContextManager[None]:
-        """For as long as something is timed: its runner does nothing else on this host meanwhile."""
+        """For as long as something is timed, or waited for: its runner does nothing else on this host meanwhile."""
         ...
 
 

@@ -23,7 +23,7 @@ from grader_service.grading.session import Session
 from grader_service.grading.stages import StageClock
 from grader_service.held_out.libraries import import_ahead
 from grader_service.held_out.plan import new_seed
-from grader_service.host import Gpu, host_facts
+from grader_service.host import Gpu, host_facts, usable_cpus
 from grader_service.ingest.artifact import Artifact, Prepared, prepare
 from grader_service.ingest.room import require_room
 from grader_service.model.discovery import Discovery
@@ -31,6 +31,9 @@ from grader_service.model.evidence import MAX_OUTPUT, Evidence, Need, RunRecord,
 from grader_service.model.lab import LabSpec
 from grader_service.model.probe import ProbeTask
 from sandbox.api import RunSpace, SandboxRunner
+
+_FEW_CPUS = 4
+"""With fewer, what is prepared for the next run takes its time from this one."""
 
 
 @contextlib.contextmanager
@@ -98,10 +101,9 @@ def execute(
         SandboxUnavailable: ours.
     """
     clock = StageClock(progress)
-    # A space of its own for every try: what an earlier one left behind is never in the way.
     with ExitStack() as leaving:
         with beginning():
-            space = leaving.enter_context(runner.open_run(secrets.token_hex(16), space_limits(lab.limits)))
+            space = _opened(leaving, runner, lab, waited_for=preflight)
             clock.start("unpack", "unpacking the submission")
             prepared = prepare(artifact, space.submission_dir)
             require_room(space.submission_dir, lab.limits.workspace_mib, lab.limits.workspace_inodes)
@@ -193,6 +195,14 @@ def execute(
     if not isinstance(found, Stopped):
         blobs = {ref.sha256: graph for ref, graph in zip(found.discovery.graphs, found.graphs, strict=True)}
     return RunOutcome(Evidence(run=record, probes=prober.records, **seen), blobs)
+
+
+def _opened(leaving: ExitStack, runner: SandboxRunner, lab: LabSpec, *, waited_for: bool) -> RunSpace:
+    """A space of its own for every try: what an earlier one left behind is never in the way."""
+    space = leaving.enter_context(runner.open_run(secrets.token_hex(16), space_limits(lab.limits)))
+    if waited_for and len(usable_cpus(lab.limits.max_cpus)) < _FEW_CPUS:
+        leaving.enter_context(space.quiet())
+    return space
 
 
 def _run_learner(

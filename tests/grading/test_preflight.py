@@ -1,9 +1,12 @@
 """Preflights: what is told of evidence, and what a run for one collects."""
 
+import contextlib
+
 import pytest
 
 from checks.registry import Registry
 from checks.wanted_names import ITERATOR, LOADER
+from grader_service.grading import run
 from grader_service.grading.preflight import preflight
 from grader_service.grading.progress import Silent
 from grader_service.ingest.artifact import measure
@@ -223,6 +226,25 @@ def test_a_run_looks_and_measures_nothing(process_runner, tmp_path, monkeypatch)
     assert name(found, "dataset_dir").state is Presence.OK
     assert name(found, "where_dali_wins").state is Presence.MISSING
     assert (found.run.state, found.isolated, found.ready) == ("completed", False, False)
+
+
+@pytest.mark.parametrize(("cpus", "quiet"), [((0, 1), 1), (range(16), 0)])
+def test_beside_it_nothing_is_prepared_where_processors_are_few(process_runner, tmp_path, monkeypatch, cpus, quiet):
+    """A host of many has some to spare, and the next preflight would miss what was not prepared."""
+    asked = []
+    opened = type(process_runner).open_run
+
+    def watched(self, run_id, limits):
+        space = opened(self, run_id, limits)
+        space.quiet = lambda: asked.append(run_id) or contextlib.nullcontext()
+        return space
+
+    monkeypatch.setattr(type(process_runner), "open_run", watched)
+    monkeypatch.setattr(run, "usable_cpus", lambda _: cpus)
+    path = tmp_path / "submission.py"
+    path.write_text("x = 1\n")
+    preflight(measure(path), LAB, REGISTRY, process_runner, Silent())
+    assert len(asked) == quiet
 
 
 @pytest.mark.slow
