@@ -40,8 +40,13 @@ def judge(store, server, tmp_path, monkeypatch):
     folder = tmp_path / "installed"
     folder.mkdir()
     install(folder, monkeypatch)
-    model = ReviewModel(ModelAddress(server.url, "small", timeout_s=0.5))
-    return replace(a_judge(store), opinions=SecondOpinions(store, model, "judge/1"))
+    return asking(a_judge(store), server)
+
+
+def asking(judge, server, timeout_s=60.0):
+    """It asks that model, and waits so long for an answer."""
+    model = ReviewModel(ModelAddress(server.url, "small", timeout_s=timeout_s))
+    return replace(judge, opinions=SecondOpinions(judge.store, model, "judge/1"))
 
 
 def judged(judge, word, number=1):
@@ -132,7 +137,8 @@ def test_no_model_no_connection(judge, server):
 def test_without_an_opinion_everything_stays(judge, server, trouble, cause, word, outcome):
     """As the check said it; nothing is kept, so that the next judging asks again."""
     server.says = lambda _: "I think it is good."
-    server.slow_s = 9.0 if trouble == "slow" else 0.0
+    if trouble == "slow":
+        judge, server.slow_s = asking(judge, server, 0.5), 9.0
     server.status = {"down": 503, "long": 400}.get(trouble, 200)
     check = judged(judge, word)
     assert (check["outcome"], "second_opinion" in check["details"]) == (outcome, False)
