@@ -99,14 +99,16 @@ def not_carried(check: str, clean_room: CleanRoom) -> CheckResult:
         return failed(f"{check}.{word}", feedback, tier=Tier.GRAPH)
     details = {"problem": problem, "problem_text": clean_room.problem_text, "pipeline": clean_room.pipeline}
     needs_gpu = problem == "needs_gpu"
-    reason, action = _reason(clean_room, NEEDS_GPU if needs_gpu else _CHANGE.get(problem, _CHANGE["crashed"]))
-    told = Feedback(
-        outcome=f"The grader could not run your DALI pipeline{named} again.", seen=reason, next=NextStep(text=action)
-    )
+    if clean_room.factory_problem:
+        told = _of_factory(named, clean_room.factory_problem)
+    else:
+        reason, action = _reason(clean_room, NEEDS_GPU if needs_gpu else _CHANGE.get(problem, _CHANGE["crashed"]))
+        outcome = f"The grader could not run your DALI pipeline{named} again."
+        told = Feedback(outcome=outcome, seen=reason, next=NextStep(text=action))
     return undecided(
         Outcome.UNVERIFIED,
         f"{check}.needs_gpu" if needs_gpu else f"{check}.not_carried",
-        _of_factory(named, clean_room.factory_problem) if clean_room.factory_problem else told,
+        told,
         tier=Tier.CLAIMS,
         details=details,
     )

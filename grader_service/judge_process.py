@@ -133,7 +133,7 @@ class JudgeProcess:
             found = child.preflight(self._limits.check_timeout_s)
         except (_Silent, _Failed) as error:
             self.close()
-            raise JudgeFailed("preflight", "grader-service", str(error)[:_ERROR_BYTES], _trace(error)) from None
+            raise JudgeFailed("preflight", "grader-service", str(error)[:_ERROR_BYTES], error.traceback) from None
         except BaseException:
             self.close()
             raise
@@ -170,7 +170,7 @@ class JudgeProcess:
                 result, seen, version, version_text = answer.result, answer.seen, answer.version, answer.version_text
                 question = answer.question
             except (_Silent, _Failed) as error:
-                trace = _trace(error)
+                trace = error.traceback
                 failure = JudgeFailed(check.id, loaded.distribution, str(error)[:_ERROR_BYTES], trace)
                 if not check.optional:
                     raise failure from None
@@ -221,11 +221,9 @@ class _Failed(Exception):
 
 
 class _Silent(Exception):
-    """The child did not answer."""
+    """The child did not answer, so it told no traceback either."""
 
-
-def _trace(error: _Failed | _Silent) -> str:
-    return error.traceback if isinstance(error, _Failed) else ""
+    traceback = ""
 
 
 class _Child:

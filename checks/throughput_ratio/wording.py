@@ -86,13 +86,13 @@ def advice_on(measurement: Measurement, causes: Iterable[Cause], *, passed: bool
     told = list(causes)
     found = [Advice(code=f"advice.{cause.code}", text=cause.text, next=cause.action) for cause in told]
     explained = {cause.about for cause in told}
-    for one in _baseline(measurement):  # with its cause where there is one: a pass shows a single piece of advice
-        place = next((number for number, cause in enumerate(told) if cause.about == "baseline"), None)
+    # With its cause where there is one: a pass shows a single piece of advice.
+    place = next((number for number, cause in enumerate(told) if cause.about == "baseline"), None)
+    for one in _baseline(measurement, "Your DataLoader" if place is None else "It"):
         if place is None:
             found.append(one)
         else:
-            text = f"{found[place].text} {one.text.replace('Your DataLoader', 'It', 1)}"
-            found[place] = found[place].model_copy(update={"text": text})
+            found[place] = found[place].model_copy(update={"text": f"{found[place].text} {one.text}"})
     found += [one for claim in measurement.claims if claim.name not in explained for one in _claim(claim)]
     return found[: _MOST_BESIDE_A_PASS if passed else _MOST_ADVICE]
 
@@ -135,7 +135,8 @@ def _interval(decision: Decision, images: int) -> str:
     )
 
 
-def _baseline(measurement: Measurement) -> list[Advice]:
+def _baseline(measurement: Measurement, loader: str) -> list[Advice]:
+    """What is to be known of the baseline; `loader` is what a sentence calls the learner's."""
     own = next((arm for arm in measurement.arms if arm.arm is Arm.LEARNER), None)
     if own is None or own.images_per_s is None:
         why = own.notes[0] if own is not None and own.notes else "no DataLoader was found"
@@ -144,7 +145,7 @@ def _baseline(measurement: Measurement) -> list[Advice]:
     best = max((arm.images_per_s or 0.0 for arm in measurement.arms if arm.arm in REFERENCES), default=0.0)
     if own.images_per_s >= CLEARLY_SLOWER * best:
         return []
-    text = f"Your DataLoader reaches {own.images_per_s / best:.0%} of our reference, which set the baseline instead."
+    text = f"{loader} reaches {own.images_per_s / best:.0%} of our reference, which set the baseline instead."
     return [Advice(code="advice.baseline_slow", severity=Severity.NOTE, text=text)]
 
 

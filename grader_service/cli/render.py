@@ -9,7 +9,7 @@ from grader_service.cli.output import table_of
 from grader_service.model.feedback import Feedback, Severity
 from grader_service.model.place import Place
 from grader_service.model.run_report import RunReport
-from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Status, Verdict
+from grader_service.model.verdict import CheckVerdict, Mode, Outcome, Verdict
 from grader_service.report.changes import NOT_REACHED, results
 from grader_service.report.once import decisive, told_once
 from grader_service.report.words import STOPPED_AND_PASSED
@@ -39,7 +39,7 @@ def show_verdict(console: Console, verdict: Verdict, *, for_staff: bool = False)
     others = [check for check in verdict.checks if check is not first and not check.unreached]
     page = told_once(verdict, [*([] if first is None else [first]), *others])
     if verdict.stopped is not None:
-        show_run(console, verdict.stopped, passed=verdict.status is Status.PASSED)
+        show_run(console, verdict.stopped, passed=verdict.passed_all_the_same)
     elif not verdict.checks:
         sign, colour = _MARKS.get(verdict.status.value, "✗"), _COLOURS[verdict.status.value]
         console.print(Text(f"{sign} {verdict.feedback}\n", style=colour))

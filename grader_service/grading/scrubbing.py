@@ -40,8 +40,8 @@ class Scrubber:
         """The same, with them in DALI's message and the factory's, which name lines of the learner's."""
         if room is None:
             return None
-        texts = {name: self.text(getattr(room, name)) for name in ("problem_text", "factory_problem")}
-        return room.model_copy(update=texts)
+        told = {"problem_text": self.text(room.problem_text), "factory_problem": self.text(room.factory_problem)}
+        return room.model_copy(update=told)
 
     def refused(self, measurement: Measurement | None) -> Measurement | None:
         """The same, in the reasons why a graph or code was not measured."""

@@ -88,7 +88,7 @@ def summary(verdict: Verdict, grade: Grade | None, most: int) -> tuple[str, ...]
         lines = [f"{status}. {STATUS_MEANING[verdict.status]}", _NO_SCORE]
     else:
         lines = [f"{status}: {points(grade.score)} of {points(grade.max_score)} points."]
-    if verdict.stopped is not None and verdict.status is Status.PASSED:
+    if verdict.passed_all_the_same:
         lines.append(STOPPED_AND_PASSED)
     if verdict.mode is Mode.REHEARSAL:
         lines.append(_REHEARSAL)

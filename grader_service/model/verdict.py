@@ -220,3 +220,8 @@ class Verdict(Frozen):
     def stopped(self) -> RunReport | None:
         """The run, where the learner's code did not come to its end."""
         return self.run if self.run is not None and self.run.stopped else None
+
+    @property
+    def passed_all_the_same(self) -> bool:
+        """Whether every step passed although the code did not come to its end."""
+        return self.stopped is not None and self.status is Status.PASSED

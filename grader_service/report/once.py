@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from grader_service.model.feedback import Feedback
-from grader_service.model.place import Place
 from grader_service.model.verdict import CheckVerdict, Outcome, Verdict
 
 
@@ -19,8 +18,7 @@ def told_once(verdict: Verdict, checks: Iterable[CheckVerdict]) -> dict[tuple[st
     """
     run = verdict.stopped
     said = set() if run is None else {run.cause, run.remedy}
-    titles = {check.step: check.step for check in verdict.checks}
-    titles |= {step.id: step.title or step.id for step in verdict.steps}
+    titles = {step.id: step.title or step.id for step in verdict.steps}
     outcomes: dict[str, str] = {}
     pages = {}
     for check in checks:
@@ -29,8 +27,9 @@ def told_once(verdict: Verdict, checks: Iterable[CheckVerdict]) -> dict[tuple[st
             pages[check.step, check.id] = told
             continue
         if (earlier := outcomes.get(told.outcome)) is not None:
-            where = "It is the reason above." if earlier == check.step else f"The reason stands at “{titles[earlier]}”."
-            told = told.model_copy(update={"outcome": where})
+            there = f"The reason stands at “{titles.get(earlier, earlier)}”."
+            above = earlier == check.step
+            told = told.model_copy(update={"outcome": "It is the reason above." if above else there})
         else:
             outcomes[told.outcome] = check.step
         pages[check.step, check.id] = _fresh(told, said)
@@ -48,10 +47,6 @@ def decisive(verdict: Verdict) -> CheckVerdict | None:
     return next((check for check in open_checks if check.code == verdict.code), None)
 
 
-def _where(place: Place | None) -> str:
-    return place.where if place is not None else ""
-
-
 def _fresh(told: Feedback, said: set[str]) -> Feedback:
     def new(text: str) -> str:
         if not text or text in said:
@@ -60,8 +55,8 @@ def _fresh(told: Feedback, said: set[str]) -> Feedback:
         return text
 
     step = told.next
-    action = "" if step is None else "\n".join(part for part in (step.text, step.code, _where(step.place)) if part)
     changed = {"seen": new(told.seen), "wanted": new(told.wanted)}
-    shown = step if new(action) else None
+    plain = step is None or not (step.code or step.place)
+    shown = step if step is None or new(step.text if plain else step.model_dump_json()) else None
     advice = tuple(one for one in told.advice if new(one.text or one.next))
     return told.model_copy(update=changed | {"next": shown, "advice": advice})
