@@ -107,6 +107,7 @@ def test_a_shard_that_is_none_is_refused(text):
         ("tests/corpus/defences.d/m_patches.toml", "tests/corpus/test_defences.py::test_without[no-bytecode]"),
         ("examples/failing/slow_pipeline.py", "tests/e2e/test_failing_examples.py"),
         ("examples/platforms/php/platform.php", "tests/platform/test_examples.py"),
+        ("docs/writing-checks.md", "tests/authoring/test_page.py"),
     ],
 )
 def test_what_a_change_touches(path, unit):

@@ -31,9 +31,10 @@ def commit_time() -> int:
 def touched(paths: Iterable[str], units: Iterable[str]) -> list[str]:
     """The units that these paths touch, of all units.
 
-    A test's file is touched by itself, by a change of a module that it imports by name, by whatever lies beside it
-    and is no test (a conftest, recorded data), and, where it grades or runs examples, by these. A case of the corpus is
-    touched by its own module; a defence by its entry and by the files that it is switched off in.
+    A test's file is touched by itself, by a change of a module that it imports by name, by a page of `docs` that it
+    reads, by whatever lies beside it and is no test (a conftest, recorded data), and, where it grades or runs examples,
+    by these. A case of the corpus is touched by its own module; a defence by its entry and by the files that it is
+    switched off in.
     """
     from tests.corpus import catalogue, defences
 
@@ -45,6 +46,7 @@ def touched(paths: Iterable[str], units: Iterable[str]) -> list[str]:
         modules.add("tests.e2e.conftest.EXAMPLES")
     if platforms:
         modules.add("tests.platform.platforms.PLATFORMS")
+    pages = {f'"{Path(path).name}"' for path in changed if path.startswith("docs/")}
     in_tests = (Path(path) for path in changed if path.startswith("tests/"))
     folders = {str(path.parent) for path in in_tests if not path.match("test_*.py")}
     entered = {
@@ -67,15 +69,17 @@ def touched(paths: Iterable[str], units: Iterable[str]) -> list[str]:
     for unit in units:
         if "::" in unit:
             continue
-        if unit in changed or str(Path(unit).parent) in folders or _imported(ROOT / unit) & modules:
+        text = (ROOT / unit).read_text()
+        beside = str(Path(unit).parent) in folders
+        if unit in changed or beside or _imported(text) & modules or any(page in text for page in pages):
             found.add(unit)
     return sorted(found & set(units))
 
 
-def _imported(path: Path) -> set[str]:
-    """Dotted names of the modules that a file imports."""
+def _imported(text: str) -> set[str]:
+    """Dotted names of the modules that a file of this text imports."""
     found = set()
-    for module, names in re.findall(r"^\s*from ([\w.]+) import ([^\n(]+|\([^)]*\))", path.read_text(), re.MULTILINE):
+    for module, names in re.findall(r"^\s*from ([\w.]+) import ([^\n(]+|\([^)]*\))", text, re.MULTILINE):
         found.add(module)
         found |= {f"{module}.{name}" for name in re.findall(r"\w+", names)}
     return found
