@@ -100,6 +100,7 @@ def test_code_without_a_graph_is_measured_on_the_cpu(graded, code, refusal):
     assert checks["cuda_batch"].code == "batch.not_cuda"
 
 
+@pytest.mark.slow
 def test_files_kept_in_memory_are_measured_cold(graded):
     """Bytes that were read when the iterator was built are never new while it runs: it is built anew, in tier C."""
     checks, evidence = graded(COMMON, external("np.fromfile(path, dtype=np.uint8)", "{}"), END)

@@ -18,7 +18,7 @@ from tests.sandbox.prepared_runs import FULL_S, prepared
 from tests.sandbox.test_docker_runner import containers, volumes
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -267,6 +267,7 @@ def test_when_the_last_gpu_is_gone_the_queue_waits(bench, card):
     assert {bench.judge().status for _ in waiting} == {Status.PASSED}
 
 
+@pytest.mark.slow
 def test_a_device_has_one_worker_and_obeys_the_operator(service):
     """(E1', E6') A second worker refuses to start; a drained device takes nothing, and goes on when it is put back."""
     _, first = service.both()

@@ -22,7 +22,7 @@ from tests.service.harness import QUICK, Service, served
 from tests.services.redis_server import redis_server
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 PADDING = f"{QUICK}#{'x' * 300_000}\n"
 """A submission of some weight."""

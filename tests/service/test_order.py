@@ -9,7 +9,7 @@ from grader_service.store.tables import EventRow, RunRow, SubmissionRow
 from tests.service.faults import explained
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def moment(service, submission_id, kind):

@@ -21,7 +21,7 @@ from tests.services.disk import disk
 from tests.services.stream_proxy import before_postgres
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 LEASE_S = 60.0
 

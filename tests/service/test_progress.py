@@ -228,6 +228,7 @@ class TestService:
         running = [event for event in events if event["line"]]
         assert all(event["elapsed_s"] >= EVERY_S and event["limit_s"] > 0 for event in running)
 
+    @pytest.mark.slow
     def test_without_the_answers_redis_a_run_goes_on(self, service):
         """A judge that cannot tell anybody, and a runner whose events nobody takes: the run is stored and judged."""
         with redis_server() as results:
@@ -251,6 +252,7 @@ class TestService:
         assert service.redis.client().llen("elsewhere") == 0
         assert len(service.runs(first)) == 1
 
+    @pytest.mark.slow
     def test_the_command_line_shows_it(self, service, tmp_path):
         """`submit --wait`, and leaves nothing in Redis."""
         (tmp_path / "s.py").write_text(PRINTING)

@@ -25,7 +25,7 @@ from tests.service.faults import scrape
 from tests.services.kept_port import kept_port
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 @contextlib.contextmanager

@@ -35,6 +35,7 @@ def as_(room, role, ask):
         store.close()
 
 
+@pytest.mark.slow
 def test_from_the_first_verdict_to_that_of_a_person(room):
     """It is answered as inconclusive, waits, through a re-grade too, and is answered again with the reason."""
     room.both()

@@ -19,6 +19,7 @@ from tests.waiting import wait_for
 
 
 @pytest.mark.integration
+@pytest.mark.slow
 def test_a_verdict_waits_for_the_signer(service, tmp_path):
     """A submission is taken in and run; its verdict comes when the signer does, and again after it was away."""
     socket = str(tmp_path / "socket")

@@ -276,6 +276,7 @@ def test_wrong_passwords_are_refused(stack, name):
 
 
 @pytest.mark.usefixtures("verdict")
+@pytest.mark.slow
 def test_workers_and_platforms_have_users_of_their_own(stack):
     """None was refused anything so far; a platform that is added may post until it is removed."""
     for name in ("REDIS", "RESULT"):
@@ -316,6 +317,7 @@ def test_a_state_folder_of_another_user_is_refused(stack, tmp_path):
 
 
 @pytest.mark.usefixtures("verdict")
+@pytest.mark.slow
 def test_a_runner_that_cannot_grade_says_why(stack):
     """In its health check, to `grader doctor --service` and in the figures, until it is mended."""
     runner = stack.container("runner")
