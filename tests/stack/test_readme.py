@@ -110,3 +110,4 @@ def test_the_readme_does_what_it_says(reader):
     shown = reader.types(service.replace("--wait 300", "--wait 300 || [ $? = 4 ]"))
     places = [shown.index(text) for text in ("The service grades.", "posted try:1", "submission try:1")]
     assert places == sorted(places)
+    assert "waiting for the verdict" in shown[places[1] : places[2]]
