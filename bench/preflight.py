@@ -2,9 +2,10 @@
 
     python bench/preflight.py [--rounds 5] [--submission examples/reference_submission.ipynb] [--sandbox docker]
 
-`command` is the whole process of `grader preflight`, as a learner starts it: the cold one. `service` is what a worker
-does with a prepared run, until nothing of it is left. Each round does both, in an order that changes. Needs the lab
-image (`grader images build lab`), unless the sandbox is `process`. Exit status 1 when one was not ready.
+`command` is `grader preflight`, as a learner starts it, until its answer is there: the cold one. `service` is what a
+worker does with a prepared run until it has an answer. `end` is what follows, until nothing of the run is left. Each
+round does both, in an order that changes. Needs the lab image (`grader images build lab`), unless the sandbox is
+`process`. Exit status 1 when one was not ready.
 """
 
 import argparse
@@ -92,28 +93,34 @@ class Service:
     def look(self) -> dict:
         """One preflight, from its artifact to its answer."""
         since = time.monotonic()
-        found = preflight(self._artifact, self._lab, self._registry, self._runner, Silent())
-        return row_of(found, time.monotonic() - since)
+        with ExitStack() as afterwards:
+            found = preflight(self._artifact, self._lab, self._registry, self._runner, Silent(), afterwards)
+            wall_s = time.monotonic() - since
+        return row_of(found, wall_s, time.monotonic() - since - wall_s)
 
 
 def command(submission: Path, sandbox: str) -> dict:
     """One preflight by the command line."""
     since = time.monotonic()
     words = [GRADER, "preflight", str(submission), "--sandbox", sandbox, "--json", "-"]
-    done = subprocess.run(words, check=False, capture_output=True, text=True)
-    wall_s = time.monotonic() - since
-    if not done.stdout:
-        raise SystemExit(f"the command ended with status {done.returncode}: {done.stderr[-2000:]}")
-    return row_of(Preflight.model_validate(json.loads(done.stdout)), wall_s)
+    with tempfile.TemporaryFile("w+") as errors:
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True) as running:
+            assert running.stdout is not None
+            said = "".join(iter(running.stdout.readline, "}\n"))  # the last line of what is written at once
+            wall_s = time.monotonic() - since
+        if not said:
+            errors.seek(0)
+            raise SystemExit(f"the command ended with status {running.returncode}: {errors.read()[-2000:]}")
+    return row_of(Preflight.model_validate(json.loads(said + "}")), wall_s, time.monotonic() - since - wall_s)
 
 
-def row_of(found: Preflight, wall_s: float) -> dict:
+def row_of(found: Preflight, wall_s: float, end_s: float) -> dict:
     """What is kept of one."""
     return {
         "ready": found.ready,
         "wall_s": wall_s,
         "learner_s": found.run.seconds or 0.0,
-        "stages": dict(found.timings_s),
+        "stages": {**found.timings_s, "end": end_s},
         "missing": "" if found.ready else found.text[:300],
     }
 

@@ -27,7 +27,6 @@ from grader_service.model.submission import Submission
 from grader_service.model.verdict import Status
 from grader_service.report.audience import Audience
 from grader_service.settings import Settings
-from grader_service.signer.chosen import signer_of
 
 if TYPE_CHECKING:
     from grader_service.grading.crew import Device
@@ -113,6 +112,7 @@ def grade(  # noqa: PLR0917 - one parameter per option
     from grader_service.authoring.trying import OneCheck
     from grader_service.grading.flow import Bench
     from grader_service.grading.flow import grade as grade_submission
+    from grader_service.signer.chosen import signer_of
 
     delivery = Delivery(json_file, evidence, report, audience)
     delivery.check(path)

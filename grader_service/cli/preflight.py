@@ -1,5 +1,6 @@
 """`grader preflight`: what a submission has and lacks, in seconds and without a grade."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -38,10 +39,11 @@ def preflight(
     settings, registry = Settings(), Registry()
     spec = load_lab(lab, registry)
     runner = opened(sandbox, spec.image, settings)
-    with one_file(path) as file, ProgressDisplay.beside(json_file) as progress:
-        found = look(measure(file), spec, registry, runner, progress)
-    if json_file != "-":
-        show_preflight(console(), found)
-    if json_file is not None:
-        write_text(json_file, found.model_dump_json(indent=2) + "\n")
+    with ExitStack() as afterwards:
+        with one_file(path) as file, ProgressDisplay.beside(json_file) as progress:
+            found = look(measure(file), spec, registry, runner, progress, afterwards)
+        if json_file != "-":
+            show_preflight(console(), found)
+        if json_file is not None:
+            write_text(json_file, found.model_dump_json(indent=2) + "\n")
     raise typer.Exit(EXIT_CODES[found.ready])

@@ -19,7 +19,17 @@ _SCANNER_MEMORY_MIB = 2048
 
 
 class Crew:
-    """The pods of one run. All start together, so that their imports overlap with the learner's."""
+    """The pods of one run: the learner's, and the others from `start_others` on, whose imports overlap with it.
+
+    Args:
+        space: where they run.
+        lab: with their limits.
+        needs: parts of the evidence that they collect.
+        device: `cpu` in a rehearsal.
+        gpu: that pods get.
+        probes_graphs: whether there is a pod for probes on graphs.
+        image_digest: of the lab's image.
+    """
 
     def __init__(
         self,
@@ -42,8 +52,12 @@ class Crew:
         memory = min(lab.limits.memory_mib, total_memory_mib() * 3 // 4)
         on_gpu = device == "cuda"
         self.pods: list[Pod] = []
+        self.scanner: Pod | None = None
+        self.clean_room: Pod | None = None
+        self.reference: Pod | None = None
+        self.probe_room: Pod | None = None
+        self._probes_graphs = probes_graphs
         self._began: dict[int, float] = {}
-        measures = bool(self.needs & {Need.CLEAN_ROOM, Need.MEASUREMENT})
         self.learner = self._start(
             PodSpec(
                 role=PodRole.LEARNER,
@@ -56,11 +70,17 @@ class Crew:
                 submission=True,
                 shards=True,
                 gpu=on_gpu,
-                imports=AHEAD if measures else (),
+                imports=AHEAD if self._measures else (),
             )
         )
-        self.scanner: Pod | None = None
-        if measures or Need.SCAN in self.needs:
+
+    def start_others(self) -> None:
+        """Starts every other pod.
+
+        Raises:
+            SandboxUnavailable: one did not start.
+        """
+        if self._measures or Need.SCAN in self.needs:
             self.scanner = self._start(
                 PodSpec(
                     role=PodRole.SCANNER,
@@ -71,19 +91,20 @@ class Crew:
                     scratch=Scratch.READ_ONLY,
                 )
             )
-        self.clean_room = self._trusted(PodRole.CLEAN_ROOM, "trusted.clean_room") if measures else None
-        self.reference: Pod | None = None
+        if self._measures:
+            self.clean_room = self._trusted(PodRole.CLEAN_ROOM, "trusted.clean_room")
         if Need.MEASUREMENT in self.needs:
             self.reference = self._trusted(PodRole.REFERENCE, "trusted.reference")
-        self.probe_room = self.start_probe_room() if probes_graphs else None
-        pods = (self.learner, self.scanner, self.clean_room, self.reference)
-        self.pods = [pod for pod in pods if pod is not None] + self.pods
+        if self._probes_graphs:
+            self.probe_room = self.start_probe_room()
 
     def start_probe_room(self) -> Pod:
         """A pod for probes on graphs; another one when a graph or a probe has ended the last."""
-        pod = self._trusted(PodRole.PROBE_ROOM, "trusted.probe_room")
-        self.pods = [*self.pods, pod]
-        return pod
+        return self._trusted(PodRole.PROBE_ROOM, "trusted.probe_room")
+
+    @property
+    def _measures(self) -> bool:
+        return not self.needs.isdisjoint((Need.CLEAN_ROOM, Need.MEASUREMENT))
 
     def gpu_held_s(self, since: float, records: Sequence[PodRecord]) -> float | None:
         """Seconds from `since` until the last pod with the GPU ended; None in a rehearsal.
@@ -101,6 +122,7 @@ class Crew:
     def _start(self, spec: PodSpec) -> Pod:
         pod = self.space.start(spec)
         self._began[id(pod)] = time.monotonic()
+        self.pods.append(pod)
         return pod
 
     def _trusted(self, role: PodRole, program: str) -> Pod:

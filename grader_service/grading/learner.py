@@ -1,6 +1,7 @@
 """The learner's pod: runs the submission, hears what it left behind, and keeps the pod for its PyTorch arm."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -53,9 +54,22 @@ class Found:
 
 
 def discover(
-    pod: Pod, prepared: Prepared, paths: GuestPaths, limits: PodLimits, device: Literal["cuda", "cpu"]
+    pod: Pod,
+    prepared: Prepared,
+    paths: GuestPaths,
+    limits: PodLimits,
+    device: Literal["cuda", "cpu"],
+    meanwhile: Callable[[], None] | None = None,
 ) -> Found | Stopped:
     """Runs the submission once, top to bottom.
+
+    Args:
+        pod: that it runs in.
+        prepared: what is run.
+        paths: of the pod.
+        limits: of the lab.
+        device: `cpu` in a rehearsal.
+        meanwhile: is called once the pod knows what to run.
 
     Returns:
         What it left behind, or how the pod ended without saying so.
@@ -77,7 +91,10 @@ def discover(
         "timeout_s": limits.learner_timeout_s,
         "stall_s": limits.learner_stall_s,
     }
-    message = ask(pod, request, timeout_s=START_S)
+    ending = pod.send(request, timeout_s=START_S)
+    if ending is None and meanwhile is not None:
+        meanwhile()
+    message = hear(pod, START_S) if ending is None else Stopped(ending)
     started = parse(pod, message, Started)
     if isinstance(started, Stopped):
         record = pod.end()

@@ -1,6 +1,7 @@
 """The whole flow of a preflight: artifact in, what is there and what is missing out; nothing is measured or kept."""
 
 import uuid
+from contextlib import ExitStack
 
 from checks.registry import Registry
 from grader_service.grading.progress import Progress
@@ -13,7 +14,12 @@ from sandbox.api import SandboxRunner
 
 
 def preflight(
-    artifact: Artifact, lab: LabSpec, registry: Registry, runner: SandboxRunner, progress: Progress
+    artifact: Artifact,
+    lab: LabSpec,
+    registry: Registry,
+    runner: SandboxRunner,
+    progress: Progress,
+    afterwards: ExitStack | None = None,
 ) -> Preflight:
     """Runs a submission once on the CPU and looks at what it leaves behind.
 
@@ -23,6 +29,7 @@ def preflight(
         registry: with its checks.
         runner: where pods run.
         progress: hears about stages.
+        afterwards: ends pods and removes what the run leaves, once it is closed; None to do so before the answer.
 
     Raises:
         SubmissionRejected: the artifact is unusable; no learner code ran.
@@ -30,5 +37,7 @@ def preflight(
     """
     needs = preflight_needs(lab.steps, registry)
     run_id = uuid.uuid4().hex
-    outcome = execute(artifact, lab, needs, runner, "cpu", progress, run_id=run_id, preflight=True)
+    outcome = execute(
+        artifact, lab, needs, runner, "cpu", progress, run_id=run_id, afterwards=afterwards, preflight=True
+    )
     return preflight_of(outcome.evidence, lab, lab.steps, registry)

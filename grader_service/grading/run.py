@@ -3,9 +3,11 @@
 import contextlib
 import secrets
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from grader_service import __version__
@@ -27,7 +29,7 @@ from grader_service.host import Gpu, host_facts, usable_cpus
 from grader_service.ingest.artifact import Artifact, Prepared, prepare
 from grader_service.ingest.room import require_room
 from grader_service.model.discovery import Discovery
-from grader_service.model.evidence import MAX_OUTPUT, Evidence, Need, RunRecord, Scan
+from grader_service.model.evidence import MAX_OUTPUT, Evidence, Need, PodRecord, RunRecord, Scan
 from grader_service.model.lab import LabSpec
 from grader_service.model.probe import ProbeTask
 from sandbox.api import RunSpace, SandboxRunner
@@ -92,8 +94,10 @@ def execute(
         submitter: who hands in, by whatever name; None where the content has to stand for somebody.
         references: rates of our reference that were taken between runs; None to measure it in every run.
         afterwards: whoever waits for the outcome closes it once that is out of his hands, and only then are folders and
-            scratch volumes removed; the pods have ended by then. None, or a run that fails: all is removed at once.
-        preflight: the run only looks: the graph is tried on few images, and nothing is measured, whatever the needs.
+            scratch volumes removed; the pods have ended by then, but for those of a preflight. None, or a run that
+            fails: all is removed at once.
+        preflight: the run only looks: the graph is tried on few images, and nothing is measured, whatever the needs. It
+            starts pods before the submission is unpacked, and its record names them only where one of them stopped.
 
     Raises:
         SubmissionRejected: the artifact is unusable; no learner code ran.
@@ -105,8 +109,9 @@ def execute(
         with beginning():
             space = _opened(leaving, runner, lab, waited_for=preflight)
             clock.start("unpack", "unpacking the submission")
-            prepared = prepare(artifact, space.submission_dir)
-            require_room(space.submission_dir, lab.limits.workspace_mib, lab.limits.workspace_inodes)
+            unpacking = _unpacking(leaving, artifact, space, lab)
+            if not preflight:
+                unpacking.result()  # what is rejected starts no pod, unless somebody waits for it
             clock.start("start", "starting pods")
             prober = Prober(probes)
             crew = Crew(
@@ -118,14 +123,13 @@ def execute(
                 probes_graphs=prober.wants_graphs,
                 image_digest=runner.facts.image_digest,
             )
-            # Both while the learner's code runs.
-            if crew.reference is not None:
-                import_ahead()
-            if crew.clean_room is not None and crew.gpu is not None:
-                clean_room.begin_gpu(crew.clean_room)
+            if not preflight:
+                _start_others(crew)
+            prepared = unpacking.result()
         since = time.monotonic()
         scrubber = Scrubber(space.paths)
-        found, output = _run_learner(crew, prepared, space, clock, scrubber)
+        meanwhile = partial(_start_others, crew) if preflight else None
+        found, output = _run_learner(crew, prepared, space, clock, scrubber, meanwhile)
         seed = new_seed()
         seen: dict[str, Any] = {}
         versions: dict[str, str] = {}
@@ -152,17 +156,13 @@ def execute(
             room, measurement = (try_graph(session), None) if preflight else measure(session)
             seen = {"scan": inventory, "clean_room": scrubber.room(room), "measurement": scrubber.refused(measurement)}
             if prober.wants_graphs:
-                clock.start("graph_probes", "running your DALI graphs on the grader's images")
-                for pod in (crew.learner, crew.reference, crew.clean_room):
-                    if pod is not None:
-                        pod.end()  # the GPU's memory is the probes'; what these pods had to say was heard
-                prober.visit_graphs(crew, found)
+                _probe_graphs(session, prober)
         if not isinstance(found, Stopped):
             seen["discovery"] = scrubber.discovery(found.discovery)
-        clock.start("end", "ending pods")
-        records = end_all(crew.pods)
+        # Somebody waits for a preflight's answer, which needs nothing of how pods end.
+        records = _end(crew, clock, leaving if preflight and not isinstance(found, Stopped) else None)
         clock.stop()
-        gpu_held_s = crew.gpu_held_s(since, records)
+        gpu_held_s = crew.gpu_held_s(since, records) if records else None
         if afterwards is not None:
             afterwards.push(leaving.pop_all())
     facts = runner.facts
@@ -205,15 +205,58 @@ def _opened(leaving: ExitStack, runner: SandboxRunner, lab: LabSpec, *, waited_f
     return space
 
 
+def _unpacking(leaving: ExitStack, artifact: Artifact, space: RunSpace, lab: LabSpec) -> Future[Prepared]:
+    """Unpacks in a thread, which ends before the space does."""
+
+    def unpack() -> Prepared:
+        prepared = prepare(artifact, space.submission_dir)
+        require_room(space.submission_dir, lab.limits.workspace_mib, lab.limits.workspace_inodes)
+        return prepared
+
+    return leaving.enter_context(ThreadPoolExecutor(1, "unpack")).submit(unpack)
+
+
+def _start_others(crew: Crew) -> None:
+    """Starts all but the learner's pod, and what can be done while the learner's code runs."""
+    crew.start_others()
+    if crew.reference is not None:
+        import_ahead()
+    if crew.clean_room is not None and crew.gpu is not None:
+        clean_room.begin_gpu(crew.clean_room)
+
+
 def _run_learner(
-    crew: Crew, prepared: Prepared, space: RunSpace, clock: StageClock, scrubber: Scrubber
+    crew: Crew,
+    prepared: Prepared,
+    space: RunSpace,
+    clock: StageClock,
+    scrubber: Scrubber,
+    meanwhile: Callable[[], None] | None,
 ) -> tuple[Found | Stopped, str]:
     """What the learner's code left behind, and the end of what it printed, by the names that a learner knows."""
     limits = crew.lab.limits
     clock.start("learner", "running the submission, top to bottom", limit_s=limits.learner_timeout_s)
     with live.watched(crew.learner, scrubber, clock.progress, limits.learner_timeout_s):
-        found = learner.discover(crew.learner, prepared, space.paths, limits, crew.device)
+        found = learner.discover(crew.learner, prepared, space.paths, limits, crew.device, meanwhile)
     return found, scrubber.text(crew.learner.output())[-MAX_OUTPUT:]  # what it prints later is not of this run
+
+
+def _end(crew: Crew, clock: StageClock, later: ExitStack | None) -> tuple[PodRecord, ...]:
+    """Ends the pods; with `later` when that is closed, and then without their records."""
+    if later is not None:
+        later.callback(end_all, crew.pods)
+        return ()
+    clock.start("end", "ending pods")
+    return end_all(crew.pods)
+
+
+def _probe_graphs(session: Session, prober: Prober) -> None:
+    crew = session.crew
+    session.clock.start("graph_probes", "running your DALI graphs on the grader's images")
+    for pod in (crew.learner, crew.reference, crew.clean_room):
+        if pod is not None:
+            pod.end()  # the GPU's memory is the probes'; what these pods had to say was heard
+    prober.visit_graphs(crew, session.found)
 
 
 def _scan(crew: Crew, discovery: Discovery, space: RunSpace, clock: StageClock) -> Scan | None:

@@ -10,7 +10,6 @@ import re
 import warnings
 from typing import Any, NoReturn
 
-import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
 
 from grader_service.errors import SubmissionRejected
@@ -130,9 +129,7 @@ def _parse(data: bytes) -> Any:
     except (ValueError, RecursionError) as error:
         _reject("unreadable", f"The notebook is not valid JSON ({_reason(error)}). Save it again and resend it.")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # missing cell ids and the like
-            notebook = nbformat.reads(json.dumps(_without_outputs(stored)), as_version=4)
+        notebook = _newest(_without_outputs(stored))
         if any(not isinstance(cell, dict) for cell in notebook.get("cells", [])):
             raise TypeError("a cell is not an object")  # noqa: TRY301 - said in the same words as nbformat's own
     except MemoryError:
@@ -144,6 +141,19 @@ def _parse(data: bytes) -> Any:
             "Save it from Jupyter as .ipynb and resend it.",
         )
     return notebook
+
+
+def _newest(stored: Any) -> Any:
+    if stored["nbformat"] != 4:
+        import nbformat  # noqa: PLC0415 - takes longer than all the rest, and hardly any notebook is older
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # missing cell ids and the like
+            return nbformat.reads(json.dumps(stored), as_version=4)
+    for cell in stored["cells"]:
+        if isinstance(cell.get("source"), list):  # as Jupyter writes it: a list of lines
+            cell["source"] = "".join(cell["source"])
+    return stored
 
 
 def _without_outputs(stored: Any) -> Any:

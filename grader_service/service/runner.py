@@ -153,7 +153,7 @@ def removal() -> Iterator[contextlib.ExitStack]:
     finally:
         try:
             afterwards.close()
-        except SandboxUnavailable as error:  # its run is stored, and its pods have ended
+        except SandboxUnavailable as error:  # its run is stored
             log.warning("run_not_removed", error=str(error)[:500])
 
 

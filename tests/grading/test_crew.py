@@ -18,6 +18,7 @@ def test_the_gpu_is_held_until_the_last_pod_that_has_it_ends(tmp_path, device, h
     lab = load_lab("dali-pipelines", Registry())
     with ProcessRunner(tmp_path).open_run("crew", SpaceLimits(64, 1000, 64)) as space:
         crew = Crew(space, lab, (Need.MEASUREMENT,), device, None)
+        crew.start_others()
         since = time.monotonic()
         with_gpu = [pod for pod in crew.pods if pod.spec.gpu]
         assert len(with_gpu) == (3 if held else 0)

@@ -6,7 +6,9 @@ import pytest
 
 from checks.registry import Registry
 from checks.wanted_names import ITERATOR, LOADER
+from grader_service.errors import SandboxUnavailable, SubmissionRejected
 from grader_service.grading import run
+from grader_service.grading.crew import Crew
 from grader_service.grading.preflight import preflight
 from grader_service.grading.progress import Silent
 from grader_service.ingest.artifact import measure
@@ -205,27 +207,94 @@ print("done")
 """
 
 
-def test_a_run_looks_and_measures_nothing(process_runner, tmp_path, monkeypatch):
-    """Three pods, few images, no reference, and no code of the learner's but the submission itself."""
-    roles = []
+class Started:
+    """What runs of the process runner started: pods in their order, and folders."""
+
+    def __init__(self):
+        self.pods, self.folders = [], []
+
+    def roles(self, *, alive=False):
+        return [pod.spec.role for pod in self.pods if not alive or pod.alive()]
+
+    def nothing_left(self):
+        """Whether all pods and folders are gone."""
+        return not self.roles(alive=True) and not any(folder.exists() for folder in self.folders)
+
+
+@pytest.fixture
+def started(process_runner, monkeypatch):
+    """Watches what runs start."""
+    found = Started()
     opened = type(process_runner).open_run
 
     def watched(self, run_id, limits):
         space = opened(self, run_id, limits)
         start = space.start
-        space.start = lambda spec: roles.append(spec.role) or start(spec)
+        space.start = lambda spec: found.pods.append(start(spec)) or found.pods[-1]
+        found.folders.append(space.submission_dir.parent)
         return space
 
     monkeypatch.setattr(type(process_runner), "open_run", watched)
-    path = tmp_path / "submission.py"
-    path.write_text(SMALL)
-    found = preflight(measure(path), LAB, REGISTRY, process_runner, Silent())
-    assert sorted(roles) == sorted([PodRole.LEARNER, PodRole.SCANNER, PodRole.CLEAN_ROOM])
+    return found
+
+
+def sent(folder, text, filename="submission.py"):
+    """A submission of these bytes."""
+    path = folder / filename
+    path.write_text(text)
+    return measure(path)
+
+
+def test_a_run_looks_and_measures_nothing(process_runner, tmp_path, started):
+    """Three pods, few images, no reference, and no code of the learner's but the submission itself."""
+    found = preflight(sent(tmp_path, SMALL), LAB, REGISTRY, process_runner, Silent())
+    assert sorted(started.roles()) == sorted([PodRole.LEARNER, PodRole.SCANNER, PodRole.CLEAN_ROOM])
     assert "measure" not in found.timings_s
     assert (found.data.images, found.data.state) == (3, Presence.WRONG)
     assert name(found, "dataset_dir").state is Presence.OK
     assert name(found, "where_dali_wins").state is Presence.MISSING
     assert (found.run.state, found.isolated, found.ready) == ("completed", False, False)
+    assert started.nothing_left()
+
+
+def test_the_answer_does_not_wait_for_pods_to_end(process_runner, tmp_path, started):
+    """They end when whoever asked has it."""
+    with contextlib.ExitStack() as afterwards:
+        found = preflight(sent(tmp_path, SMALL), LAB, REGISTRY, process_runner, Silent(), afterwards)
+        assert found.data.images == 3
+        assert PodRole.LEARNER in started.roles(alive=True)
+    assert started.nothing_left()
+
+
+def test_a_submission_that_cannot_be_opened_leaves_nothing(process_runner, tmp_path, started):
+    """The learner's pod is started while it is unpacked; the others are not."""
+    artifact = sent(tmp_path, "no notebook", "submission.ipynb")
+    with contextlib.ExitStack() as afterwards, pytest.raises(SubmissionRejected, match="not valid JSON"):
+        preflight(artifact, LAB, REGISTRY, process_runner, Silent(), afterwards)
+    assert started.roles() == [PodRole.LEARNER]
+    assert started.nothing_left()
+
+
+def test_a_pod_of_ours_that_does_not_start(process_runner, tmp_path, started, monkeypatch):
+    """It is our failure, also where the learner's code runs already, and nothing of either is left."""
+
+    def none(self):
+        raise SandboxUnavailable("no room for another pod")
+
+    monkeypatch.setattr(Crew, "start_others", none)
+    with pytest.raises(SandboxUnavailable, match="no room"):
+        preflight(sent(tmp_path, SMALL), LAB, REGISTRY, process_runner, Silent())
+    assert started.nothing_left()
+
+
+def test_a_process_that_ends_is_told_with_its_status(process_runner, tmp_path, started):
+    """How the learner's pod ended is part of that answer, so that it waits for the end."""
+    with contextlib.ExitStack() as afterwards:
+        artifact = sent(tmp_path, "import os\nos._exit(7)\n")
+        found = preflight(artifact, LAB, REGISTRY, process_runner, Silent(), afterwards)
+        assert not started.roles(alive=True)
+    assert "exit status 7" in found.run.outcome
+    assert found.ready is False
 
 
 @pytest.mark.parametrize(("cpus", "quiet"), [((0, 1), 1), (range(16), 0)])
@@ -241,9 +310,7 @@ def test_beside_it_nothing_is_prepared_where_processors_are_few(process_runner, 
 
     monkeypatch.setattr(type(process_runner), "open_run", watched)
     monkeypatch.setattr(run, "usable_cpus", lambda _: cpus)
-    path = tmp_path / "submission.py"
-    path.write_text("x = 1\n")
-    preflight(measure(path), LAB, REGISTRY, process_runner, Silent())
+    preflight(sent(tmp_path, "x = 1\n"), LAB, REGISTRY, process_runner, Silent())
     assert len(asked) == quiet
 
 

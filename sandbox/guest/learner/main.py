@@ -69,7 +69,7 @@ def import_ahead(names: str) -> None:
     """
     for name in filter(None, names.split(",")):
         # What this image does not have, or cannot load, is for the learner's own import to say.
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception), import_hooks.no_collection():
             importlib.import_module(name)
 
 
