@@ -47,6 +47,17 @@ def preflight_needs(steps: Sequence[LabStep], registry: Registry) -> frozenset[N
     return needs_of(steps, registry) - {Need.MEASUREMENT}
 
 
+def images_needed(steps: Sequence[LabStep], registry: Registry) -> int:
+    """How many JPEGs a preflight counts: as many as the lab asks for, since more would only take longer."""
+    asked = [
+        registry.load(check.id).parse_params(check.params).model_dump()["min_images"]
+        for step in steps
+        for check in step.checks
+        if check.id == "jpeg_dataset"
+    ]
+    return max(asked, default=1)
+
+
 def preflight_of(evidence: Evidence, lab: LabSpec, steps: Sequence[LabStep], registry: Registry) -> Preflight:
     """The preflight of a submission.
 

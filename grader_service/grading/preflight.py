@@ -9,7 +9,7 @@ from grader_service.grading.run import execute
 from grader_service.ingest.artifact import Artifact
 from grader_service.model.lab import LabSpec
 from grader_service.model.preflight import Preflight
-from grader_service.preflighting import preflight_needs, preflight_of
+from grader_service.preflighting import images_needed, preflight_needs, preflight_of
 from sandbox.api import SandboxRunner
 
 
@@ -38,6 +38,15 @@ def preflight(
     needs = preflight_needs(lab.steps, registry)
     run_id = uuid.uuid4().hex
     outcome = execute(
-        artifact, lab, needs, runner, "cpu", progress, run_id=run_id, afterwards=afterwards, preflight=True
+        artifact,
+        lab,
+        needs,
+        runner,
+        "cpu",
+        progress,
+        run_id=run_id,
+        afterwards=afterwards,
+        preflight=True,
+        enough_images=images_needed(lab.steps, registry),
     )
     return preflight_of(outcome.evidence, lab, lab.steps, registry)

@@ -29,7 +29,7 @@ from grader_service.host import Gpu, host_facts, usable_cpus
 from grader_service.ingest.artifact import Artifact, Prepared, prepare
 from grader_service.ingest.room import require_room
 from grader_service.model.discovery import Discovery
-from grader_service.model.evidence import MAX_OUTPUT, Evidence, Need, PodRecord, RunRecord, Scan
+from grader_service.model.evidence import ENOUGH_IMAGES, MAX_OUTPUT, Evidence, Need, PodRecord, RunRecord, Scan
 from grader_service.model.lab import LabSpec
 from grader_service.model.probe import ProbeTask
 from sandbox.api import RunSpace, SandboxRunner
@@ -76,6 +76,7 @@ def execute(
     references: KeptReferences | None = None,
     afterwards: ExitStack | None = None,
     preflight: bool = False,
+    enough_images: int = ENOUGH_IMAGES,
 ) -> RunOutcome:
     """Runs a submission and collects the evidence that its checks need.
 
@@ -98,6 +99,7 @@ def execute(
             fails: all is removed at once.
         preflight: the run only looks: the graph is tried on few images, and nothing is measured, whatever the needs. It
             starts pods before the submission is unpacked, and its record names them only where one of them stopped.
+        enough_images: distinct JPEGs of the learner's after which counting may end.
 
     Raises:
         SubmissionRejected: the artifact is unusable; no learner code ran.
@@ -140,7 +142,7 @@ def execute(
             if len(crew.pods) > 1:
                 crew.learner.pause()  # from here on its files and its processor time cannot change under the others
             versions.update(found.discovery.versions)
-            inventory = _scan(crew, found.discovery, space, clock)
+            inventory = _scan(crew, found.discovery, space, clock, enough_images)
             session = Session(
                 crew=crew,
                 found=found,
@@ -259,8 +261,8 @@ def _probe_graphs(session: Session, prober: Prober) -> None:
     prober.visit_graphs(crew, session.found)
 
 
-def _scan(crew: Crew, discovery: Discovery, space: RunSpace, clock: StageClock) -> Scan | None:
+def _scan(crew: Crew, discovery: Discovery, space: RunSpace, clock: StageClock, enough: int) -> Scan | None:
     if crew.scanner is None or discovery.dataset_dir.path is None:
         return None
     clock.start("scan", "counting JPEGs", limit_s=scanning.SCAN_S)
-    return scanning.scan(crew.scanner, discovery.dataset_dir.path, space.paths)
+    return scanning.scan(crew.scanner, discovery.dataset_dir.path, space.paths, enough)

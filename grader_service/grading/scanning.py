@@ -4,7 +4,7 @@ from typing import Literal
 
 from grader_service.grading.dialogue import Ready, ask, hear, parse, trusted
 from grader_service.model.base import Wire
-from grader_service.model.evidence import Scan
+from grader_service.model.evidence import ENOUGH_IMAGES, Scan
 from sandbox.api import GuestPaths, Pod
 
 SCAN_S = 120.0
@@ -15,7 +15,6 @@ _CAPS = {
     "file_bytes": 64 << 20,
     "pixels": 64_000_000,
     "min_side": 32,
-    "enough": 1024,
 }
 
 
@@ -26,8 +25,14 @@ class Scanned(Wire):
     scan: Scan
 
 
-def scan(pod: Pod, root: str, paths: GuestPaths) -> Scan:
+def scan(pod: Pod, root: str, paths: GuestPaths, enough: int = ENOUGH_IMAGES) -> Scan:
     """Counts the JPEGs below `root`, which must lie in a folder that the learner may write or was given.
+
+    Args:
+        pod: of the scanner.
+        root: of the learner's images.
+        paths: of the learner's pod.
+        enough: distinct images after which counting may end.
 
     Raises:
         SandboxUnavailable: the scanner's pod ended.
@@ -37,7 +42,7 @@ def scan(pod: Pod, root: str, paths: GuestPaths) -> Scan:
         "kind": "scan",
         "root": root,
         "allowed_roots": [paths.workspace, paths.tmp, paths.shm, paths.lab_data],
-        "caps": _CAPS,
+        "caps": {**_CAPS, "enough": enough},
     }
     message = ask(pod, request, timeout_s=SCAN_S + 30.0)
     return trusted(parse(pod, message, Scanned), pod).scan

@@ -28,6 +28,8 @@ from grader_service.model.discovery import Discovery
 from grader_service.model.lab import LabRef
 from grader_service.model.measurement import Measurement
 
+ENOUGH_IMAGES = 1024
+"""Distinct JPEGs of a learner's beyond which no lab's threshold lies, so that no more are counted."""
 MAX_OUTPUT = 8000
 """Characters of a learner's output that are kept."""
 
@@ -294,3 +296,5 @@ class RunPlan(Wire):
     """Which measured attempt of the learner at the lab this is; known when the run is claimed."""
     lab: LabRef | None = None
     """The lab to grade by; the installed one if absent."""
+    enough_images: Annotated[int, Field(ge=1)] = ENOUGH_IMAGES
+    """Distinct JPEGs of the learner's after which counting may end."""

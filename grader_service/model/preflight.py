@@ -58,7 +58,7 @@ class DataPart(Part):
     """The learner's JPEG files, as the scanner counted them."""
 
     images: Count
-    """Distinct files that decode."""
+    """Distinct files that decode; more than are needed are not counted."""
     needed: Count
 
 

@@ -13,11 +13,11 @@ from grader_service.errors import ConfigurationError, SubmissionRejected, UsageE
 from grader_service.judging import needs_of
 from grader_service.labs.catalogue import load_lab
 from grader_service.model.base import neutralise
-from grader_service.model.evidence import Need, RunPlan
+from grader_service.model.evidence import ENOUGH_IMAGES, Need, RunPlan
 from grader_service.model.lab import LabSpec, threshold_of
 from grader_service.model.probe import ProbeTask
 from grader_service.model.submission import Submission
-from grader_service.preflighting import preflight_needs
+from grader_service.preflighting import images_needed, preflight_needs
 from grader_service.probe_plan import wanted_probes
 from grader_service.service.message import (
     ArtifactMessage,
@@ -127,6 +127,7 @@ class _Read:
     data: bytes | None
     """The artifact, where it came in the message."""
     sha256: str
+    enough_images: int
 
     @property
     def wanted(self) -> Wanted:
@@ -141,13 +142,14 @@ def _read(desk: IntakeDesk, body: object, task_id: str | None) -> _Read | Refuse
         message = parse_message(body)
         steps = desk.lab(message.lab).selected(message.steps)
         probes: tuple[ProbeTask, ...] = ()
+        enough = ENOUGH_IMAGES
         if message.mode == PREFLIGHT:
-            needs = preflight_needs(steps, desk.registry)
+            needs, enough = preflight_needs(steps, desk.registry), images_needed(steps, desk.registry)
         else:
             needs = needs_of(steps, desk.registry)
             probes = tuple(wanted_probes(steps, desk.registry, desk.probes))
         data, digest = _inline(message.artifact)
-        return _Read(message, task_id, needs, probes, data, digest)
+        return _Read(message, task_id, needs, probes, data, digest, enough)
     except ConfigurationError:
         raise  # a broken lab of ours is no fault of the message: it stays on the queue
     except (Malformed, UsageError) as error:
@@ -219,6 +221,7 @@ def _arrival(desk: IntakeDesk, read: _Read, purpose: Purpose) -> Arrival | Refus
         steps=message.steps,
         threshold=threshold_of(desk.lab(message.lab)),
         probes=tuple(task.ref for task in read.probes),
+        enough_images=read.enough_images,
     )
     reply, progress = message.reply_to, message.progress_to
     waiter = Waiter(read.task_id, reply.queue if reply else None, reply.task if reply else None)

@@ -217,6 +217,7 @@ def _run(
                 references=desk.references,
                 afterwards=afterwards,
                 preflight=preflight,
+                enough_images=plan.enough_images,
             )
         except SubmissionRejected as rejection:
             facts = sandbox.facts

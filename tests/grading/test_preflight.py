@@ -257,6 +257,21 @@ def test_a_run_looks_and_measures_nothing(process_runner, tmp_path, started):
     assert started.nothing_left()
 
 
+def test_no_more_images_are_counted_than_the_lab_asks_for(process_runner, tmp_path):
+    """A folder of thousands takes no longer than a small one; the answer says that there may be more."""
+    steps = tuple(
+        step.model_copy(
+            update={"checks": tuple(check.model_copy(update={"params": {"min_images": 2}}) for check in step.checks)}
+        )
+        for step in LAB.steps
+        if step.id == "baseline"
+    )
+    lab = LAB.model_copy(update={"steps": steps})
+    found = preflight(sent(tmp_path, SMALL), lab, REGISTRY, process_runner, Silent())
+    assert (found.data.images, found.data.needed, found.data.state) == (2, 2, Presence.OK)
+    assert "2 or more" in found.data.told.text
+
+
 def test_the_answer_does_not_wait_for_pods_to_end(process_runner, tmp_path, started):
     """They end when whoever asked has it."""
     with contextlib.ExitStack() as afterwards:
@@ -323,4 +338,5 @@ def test_the_reference_is_ready(process_runner):
     assert found.ready is True, found.text
     assert found.graph.carried
     assert found.batch.facts.declared_device == "gpu"
-    assert found.data.images == 256
+    assert (found.data.state, found.data.images) == (Presence.OK, 100)
+    assert "100 or more" in found.data.told.text

@@ -6,7 +6,7 @@ from grader_service.grading.run import execute
 from grader_service.host import Gpu
 from grader_service.judge_process import JudgeProcess
 from grader_service.labs.catalogue import load_lab
-from grader_service.model.evidence import Evidence
+from grader_service.model.evidence import ENOUGH_IMAGES, Evidence
 from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Mode, Status
 from grader_service.service import runner
@@ -78,6 +78,14 @@ def test_no_gpu_is_held(bench, executed):
     assert options["sandbox"].facts == apart.facts
     verdict = bench.judge()
     assert (verdict.provenance.gpu, verdict.provenance.gpu_held_s) == (None, None)
+
+
+def test_no_more_images_are_counted_than_are_needed(bench, executed):
+    """As the lab says when the message is taken in; a grading counts more, for its measurement has images like them."""
+    bench.submit(mode="preflight", steps=["baseline"])
+    bench.submit(steps=["baseline"])
+    assert bench.run_all(bench.desk()) == [RunEnd.STORED] * 2
+    assert [options["enough_images"] for options in executed] == [100, ENOUGH_IMAGES]
 
 
 def test_unusable_and_cancelled_ones_are_no_grade_either(bench):
