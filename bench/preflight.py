@@ -106,12 +106,16 @@ def command(submission: Path, sandbox: str) -> dict:
     with tempfile.TemporaryFile("w+") as errors:
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True) as running:
             assert running.stdout is not None
-            said = "".join(iter(running.stdout.readline, "}\n"))  # the last line of what is written at once
+            said = ""
+            for line in running.stdout:
+                said += line
+                if line == "}\n":  # the last one of what is written at once
+                    break
             wall_s = time.monotonic() - since
         if not said:
             errors.seek(0)
             raise SystemExit(f"the command ended with status {running.returncode}: {errors.read()[-2000:]}")
-    return row_of(Preflight.model_validate(json.loads(said + "}")), wall_s, time.monotonic() - since - wall_s)
+    return row_of(Preflight.model_validate(json.loads(said)), wall_s, time.monotonic() - since - wall_s)
 
 
 def row_of(found: Preflight, wall_s: float, end_s: float) -> dict:

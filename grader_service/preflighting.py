@@ -49,12 +49,7 @@ def preflight_needs(steps: Sequence[LabStep], registry: Registry) -> frozenset[N
 
 def images_needed(steps: Sequence[LabStep], registry: Registry) -> int:
     """How many JPEGs a preflight counts: as many as the lab asks for, since more would only take longer."""
-    asked = [
-        registry.load(check.id).parse_params(check.params).model_dump()["min_images"]
-        for step in steps
-        for check in step.checks
-        if check.id == "jpeg_dataset"
-    ]
+    asked = (_min_images(check, registry) for step in steps for check in step.checks if check.id == "jpeg_dataset")
     return max(asked, default=1)
 
 
@@ -202,9 +197,13 @@ def _data(evidence: Evidence, discovery: Discovery, check: LabCheck | None, regi
         return None  # said among the names
     params = {**check.params, "baseline": False}
     result = _answer(evidence, check.model_copy(update={"params": params}), registry)
-    needed = registry.load(check.id).parse_params(params).model_dump()["min_images"]
+    needed = _min_images(check, registry)
     images = evidence.scan.distinct if evidence.scan is not None else 0
     return DataPart(state=_state(result), told=result.parts, images=images, needed=needed)
+
+
+def _min_images(check: LabCheck, registry: Registry) -> int:
+    return int(registry.load(check.id).parse_params(check.params).model_dump()["min_images"])
 
 
 def _graph(room: CleanRoom, discovery: Discovery) -> GraphPart | None:

@@ -164,7 +164,7 @@ def execute(
         # Somebody waits for a preflight's answer, which needs nothing of how pods end.
         records = _end(crew, clock, leaving if preflight and not isinstance(found, Stopped) else None)
         clock.stop()
-        gpu_held_s = crew.gpu_held_s(since, records) if records else None
+        gpu_held_s = crew.gpu_held_s(since, records)
         if afterwards is not None:
             afterwards.push(leaving.pop_all())
     facts = runner.facts
