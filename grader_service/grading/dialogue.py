@@ -1,6 +1,6 @@
 """Talks with a pod: one request, one validated answer, and a named value for everything else that can happen."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar
@@ -63,10 +63,27 @@ def awake(pod: Pod) -> Iterator[None]:
         pod.pause()
 
 
-def ask(pod: Pod, request: Mapping[str, object], blob: bytes = b"", *, timeout_s: float) -> Message | Stopped:
-    """Sends a request and waits for the next message, both within the host's time."""
+def ask(
+    pod: Pod,
+    request: Mapping[str, object],
+    blob: bytes = b"",
+    *,
+    timeout_s: float,
+    meanwhile: Callable[[], None] | None = None,
+) -> Message | Stopped:
+    """Sends a request and waits for the next message, both within the host's time.
+
+    Args:
+        pod: that is asked.
+        request: what it is asked.
+        blob: bytes behind the request.
+        timeout_s: for sending, and again for the answer.
+        meanwhile: is called once the pod has the request.
+    """
     if (ending := pod.send(request, blob, timeout_s=timeout_s)) is not None:
         return Stopped(ending)
+    if meanwhile is not None:
+        meanwhile()
     return hear(pod, timeout_s)
 
 

@@ -91,10 +91,7 @@ def discover(
         "timeout_s": limits.learner_timeout_s,
         "stall_s": limits.learner_stall_s,
     }
-    ending = pod.send(request, timeout_s=START_S)
-    if ending is None and meanwhile is not None:
-        meanwhile()
-    message = hear(pod, START_S) if ending is None else Stopped(ending)
+    message = ask(pod, request, timeout_s=START_S, meanwhile=meanwhile)
     started = parse(pod, message, Started)
     if isinstance(started, Stopped):
         record = pod.end()
