@@ -208,10 +208,15 @@ print("done")
 
 
 class Started:
-    """What runs of the process runner started: pods in their order, and folders."""
+    """What runs of the process runner started: pods in their order, and folders; how many asked for quiet."""
 
     def __init__(self):
-        self.pods, self.folders = [], []
+        self.pods, self.folders, self.quiet = [], [], 0
+
+    @contextlib.contextmanager
+    def asked(self):
+        self.quiet += 1
+        yield
 
     def roles(self, *, alive=False):
         return [pod.spec.role for pod in self.pods if not alive or pod.alive()]
@@ -231,6 +236,7 @@ def started(process_runner, monkeypatch):
         space = opened(self, run_id, limits)
         start = space.start
         space.start = lambda spec: found.pods.append(start(spec)) or found.pods[-1]
+        space.quiet = found.asked
         found.folders.append(space.submission_dir.parent)
         return space
 
@@ -313,20 +319,13 @@ def test_a_process_that_ends_is_told_with_its_status(process_runner, tmp_path, s
 
 
 @pytest.mark.parametrize(("cpus", "quiet"), [((0, 1), 1), (range(16), 0)])
-def test_beside_it_nothing_is_prepared_where_processors_are_few(process_runner, tmp_path, monkeypatch, cpus, quiet):
+def test_beside_it_nothing_is_prepared_where_processors_are_few(
+    process_runner, tmp_path, started, monkeypatch, cpus, quiet
+):
     """A host of many has some to spare, and the next preflight would miss what was not prepared."""
-    asked = []
-    opened = type(process_runner).open_run
-
-    def watched(self, run_id, limits):
-        space = opened(self, run_id, limits)
-        space.quiet = lambda: asked.append(run_id) or contextlib.nullcontext()
-        return space
-
-    monkeypatch.setattr(type(process_runner), "open_run", watched)
     monkeypatch.setattr(run, "usable_cpus", lambda _: cpus)
     preflight(sent(tmp_path, "x = 1\n"), LAB, REGISTRY, process_runner, Silent())
-    assert len(asked) == quiet
+    assert started.quiet == quiet
 
 
 @pytest.mark.slow
