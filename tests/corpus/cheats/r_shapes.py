@@ -38,8 +38,8 @@ def _lying(source: str) -> str:
 
 
 def _spoof(world: World) -> Observed:
-    """Texts that change what a terminal or a page shows around them, quoted in the feedback of a failure."""
-    done = world.grade(lists([f"{_ESCAPES}{text}" for text in ("a", "b", "c")]), steps=("reflection",))
+    """A text that changes what a terminal or a page shows around it, quoted in the feedback."""
+    done = world.grade(lists([f"{_ESCAPES}a", *WINS[1:]]), steps=("reflection",))
     shown = done.verdict.model_dump_json()
     told = done.verdict.checks[0].feedback
     kept = [one for one in told if unicodedata.category(one) in ("Cc", "Cf") and one not in "\n\t"]
@@ -171,7 +171,7 @@ CASES = (
         "R11-spoof",
         "escapes and direction marks that rewrite what staff read",
         _spoof,
-        ("reflections.not_substantive",),
+        ("reflections.needs_review",),
     ),
     text_cheat(
         "R12-one-string",
