@@ -165,13 +165,13 @@ def _pytorch_claim(seen: _Seen) -> Iterator[Cause]:
             "Copy each batch, and call torch.cuda.synchronize() before you read the clock.",
             f"claim {factor:.2f} times the measurement on {seen.measurement.device}",
         )
-    if factor < 1 / FAR_OFF and loader.num_workers > 0 and 0 < epoch < _SHORT_EPOCH:
-        again = "" if loader.persistent_workers else ", and without persistent_workers they start anew in every epoch"
+    starting = loader.num_workers > 0 and not loader.persistent_workers
+    if factor < 1 / FAR_OFF and starting and 0 < epoch < _SHORT_EPOCH:
         yield Cause(
             "workers_start",
             "pytorch_throughput",
-            f"Your epoch has {epoch} batches, so starting {loader.num_workers} workers takes a good part of the time"
-            f"{again}.",
+            f"Your epoch has {epoch} batches, so starting {loader.num_workers} workers anew in every epoch takes a "
+            "good part of the time.",
             "Use persistent_workers=True, and run one epoch before the clock starts.",
             f"{loader.num_workers} workers, persistent_workers={loader.persistent_workers}, {epoch} batches per epoch",
         )

@@ -59,7 +59,7 @@ class ThroughputRatioCheck:
     """
 
     id: ClassVar[str] = "throughput_ratio"
-    version: ClassVar[str] = "1.7.0"
+    version: ClassVar[str] = "1.7.1"
     api_version: ClassVar[int] = API_VERSION
     title: ClassVar[str] = "Throughput of DALI against PyTorch"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM, Need.MEASUREMENT})

@@ -156,7 +156,7 @@ def _claim(claim: ClaimBesideMeasurement) -> list[Advice]:
     if 1 / FAR_OFF <= factor <= FAR_OFF:
         return []
     if factor < 1:
-        action = "Start workers and build the pipeline before the clock starts."
+        action = "If workers start or the pipeline is built while your clock runs, do that before."
     elif claim.name == "dali_throughput":
         action = "Time a hundred batches or more, after a warm-up: the first ones are decoded ahead."
     else:

@@ -130,9 +130,12 @@ CASES = {
         [{"claims": claims(pytorch=2000.0), "device": "cpu"}],
     ),
     "workers_start": (
-        long_run(dataset_images=128),
+        long_run(dataset_images=128, loader=a_loader(persistent_workers=False)),
         {"claims": claims(pytorch=100.0)},
-        [long_run(dataset_images=128, loader=a_loader(num_workers=0))],
+        [
+            long_run(dataset_images=128),
+            long_run(dataset_images=128, loader=a_loader(persistent_workers=False, num_workers=0)),
+        ],
     ),
     "baseline_without_files": (
         long_run(loader_shape=(32, 10)),
