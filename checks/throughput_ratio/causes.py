@@ -173,7 +173,7 @@ def _pytorch_claim(seen: _Seen) -> Iterator[Cause]:
             f"Your epoch has {epoch} batches, so starting {loader.num_workers} workers anew in every epoch takes a "
             "good part of the time.",
             "Use persistent_workers=True, and run one epoch before the clock starts.",
-            f"{loader.num_workers} workers, persistent_workers={loader.persistent_workers}, {epoch} batches per epoch",
+            f"{loader.num_workers} workers, persistent_workers=False, {epoch} batches per epoch",
         )
 
 

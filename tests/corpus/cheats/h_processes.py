@@ -47,7 +47,7 @@ raise Sneaky()
 CASES = (
     file_cheat("H01-exit", "the end of the process with status 0", "os._exit(0)\n", code=NOT_REACHED),
     file_cheat("H01-left", "a polite exit with status 0, before the name is there",
-           "del dataset_dir\nif True:\n    raise SystemExit(0)\ndataset_dir = '.'\n", code=NOT_REACHED),
+           "del dataset_dir\nraise SystemExit(0)\ndataset_dir = '.'\n", code=NOT_REACHED),
     file_cheat("H01-last", "a polite exit with status 0 in the last line: all of the code ran",
            "del dataset_dir\nraise SystemExit(0)\n", code="jpeg.dataset_dir_missing"),
     file_cheat("H01-crash", "a crash in native code", "import ctypes\nctypes.string_at(0)\n", code=NOT_REACHED),
