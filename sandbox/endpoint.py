@@ -44,8 +44,8 @@ def listen(folder: Path) -> socket.socket:
 class Endpoint:
     """Listens in a folder, accepts exactly one connection and exchanges frames with it.
 
-    The first connection is ours: guest code connects before a line of the learner's runs. After that the listener is
-    closed, so that nothing else in the pod can speak.
+    The first connection is ours: guest code connects before a line of the learner's runs. After that nobody listens any
+    more, so that nothing else in the pod can speak.
 
     Args:
         place: the folder, in which the name is removed as well; or what `listen` made for us in a folder of another
@@ -76,7 +76,7 @@ class Endpoint:
             except OSError:  # closed by another thread
                 return Silence.CLOSED
             else:
-                self._listener.close()
+                _end(self._listener)
                 self._forget_name()
                 return None
         return Silence.DEADLINE
@@ -116,9 +116,7 @@ class Endpoint:
         """Closes the connection and the listener and removes the socket's name; wakes a thread that waits here."""
         for end in (self._connection, self._listener):
             if end is not None:
-                with contextlib.suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
-                end.close()
+                _end(end)
         self._forget_name()
 
     def _forget_name(self) -> None:
@@ -154,3 +152,10 @@ class Endpoint:
         if self._connection is None:
             raise RuntimeError("connect() comes first")
         return self._connection
+
+
+def _end(end: socket.socket) -> None:
+    """Closes a socket for whoever has it: the process that made a listener for us may not have closed its own copy."""
+    with contextlib.suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
+    end.close()

@@ -1,5 +1,6 @@
 """The host's end of a pod's one connection, with real sockets on both sides."""
 
+import contextlib
 import os
 import socket
 import stat
@@ -10,7 +11,7 @@ import tracemalloc
 
 import pytest
 
-from sandbox.endpoint import SOCKET_NAME, Endpoint, Silence
+from sandbox.endpoint import SOCKET_NAME, Endpoint, Silence, listen
 from sandbox.frames import HEADER, FrameError, FrameLimits, Message, encode
 
 LIMITS = FrameLimits(json_bytes=1000, blob_bytes=1 << 20)
@@ -104,6 +105,17 @@ def test_only_the_first_connection_is_taken(pair, tmp_path):
     assert not (tmp_path / SOCKET_NAME).exists()
     with pytest.raises(OSError, match="No such file"):
         dial(tmp_path)
+
+
+def test_nobody_listens_even_where_another_process_has_a_copy(tmp_path):
+    """The pod broker may close its own only after the guest was asked something, and the name stays for longer."""
+    listener = listen(tmp_path)
+    with listener.dup(), contextlib.closing(Endpoint(listener, LIMITS)) as endpoint, dial(tmp_path) as guest:
+        assert endpoint.connect(soon(), always) is None
+        with pytest.raises(ConnectionRefusedError):
+            dial(tmp_path)
+        guest.sendall(encode({"who": "first"}))
+        assert endpoint.receive(soon()).body == {"who": "first"}
 
 
 def test_one_that_waited_behind_the_first_is_cut(endpoint, tmp_path):
