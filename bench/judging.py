@@ -32,9 +32,8 @@ REFERENCES = {
     "dali-classification-training": "examples/classification/reference_submission.py",
 }
 _PLUGIN = '''
-from typing import ClassVar
 
-from checks.api import API_VERSION, CheckResult, passed
+from checks.api import Check, Result, passed
 from grader_service.model.base import Wire
 from grader_service.model.evidence import Need
 
@@ -43,22 +42,21 @@ class Nothing(Wire):
     """No fields."""
 
 
-class Plugin:
+class Plugin(Check[Nothing, Nothing]):
     """Passes."""
 
-    id: ClassVar[str] = "plugin_{number}"
-    version: ClassVar[str] = "1.0.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Plugin"
-    needs: ClassVar[frozenset[Need]] = frozenset()
+    id = "plugin_{number}"
+    version = "1.0.0"
+    title = "Plugin"
+    needs = frozenset()
     params_model = Nothing
     observation_model = Nothing
 
     def observe(self, evidence):
         return Nothing()
 
-    def judge(self, observation, params) -> CheckResult:
-        return passed("plugin.ok", "fine")
+    def judge(self, observation, params) -> Result:
+        return passed("fine")
 
 
 CHECK = Plugin()

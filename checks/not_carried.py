@@ -2,9 +2,9 @@
 
 import re
 
-from checks.api import CheckResult, failed, undecided
 from checks.diagnosis import diagnose
 from checks.diagnosis.message import read
+from checks.results import Result, failed, undecided
 from checks.stopped import cut_short, run_end
 from grader_service.model.discovery import Discovery, LearnerException
 from grader_service.model.evidence import CleanRoom
@@ -85,7 +85,7 @@ def first_words(text: str, most: int = _MOST_WORDS) -> str:
     return shown if len(shown) <= _MOST_CHARS else f"{shown[: _MOST_CHARS - 1]}…"
 
 
-def not_carried(check: str, clean_room: CleanRoom) -> CheckResult:
+def not_carried(check: str, clean_room: CleanRoom) -> Result:
     """The result of a check that needs the graph in the clean room, when it did not get there.
 
     A graph that ran and delivered something else than a batch of images fails; everything else is `unverified`, since
@@ -114,7 +114,7 @@ def not_carried(check: str, clean_room: CleanRoom) -> CheckResult:
     )
 
 
-def no_dali(check: str, discovery: Discovery) -> CheckResult | None:
+def no_dali(check: str, discovery: Discovery) -> Result | None:
     """The result when the submission built no DALI pipeline at all; None when it built one."""
     if discovery.pipelines or discovery.dynamic_mode:
         return None

@@ -46,6 +46,11 @@ class ProbeFile:
         """Of the source, hexadecimal."""
         return hashlib.sha256(self.source).hexdigest()
 
+    @property
+    def lines_sha256(self) -> str:
+        """Of the lines that are not blank: the same for a probe that only moved in its file."""
+        return hashlib.sha256(b"\n".join(line for line in self.source.splitlines() if line.strip())).hexdigest()
+
 
 class ProbeFiles:
     """The probes that are installed, and those that lie beside a check that is tried from a file."""
@@ -97,11 +102,23 @@ def read_probe_file(probe_id: str, path: Path, origin: str) -> ProbeFile:
     Raises:
         ConfigurationError: it is no probe; the message says what was expected.
     """
-    whose = f"probe {probe_id!r} of {origin}"
     try:
         source = path.read_bytes()
-        tree = ast.parse(source, filename=path.name)
-    except (OSError, SyntaxError, ValueError) as error:
+    except OSError as error:
+        raise ConfigurationError(f"probe {probe_id!r} of {origin} cannot be read: {error}") from error
+    return parse_probe(probe_id, source, origin)
+
+
+def parse_probe(probe_id: str, source: bytes, origin: str) -> ProbeFile:
+    """Checks the form of a probe without running it.
+
+    Raises:
+        ConfigurationError: it is no probe; the message says what was expected.
+    """
+    whose = f"probe {probe_id!r} of {origin}"
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError) as error:
         raise ConfigurationError(f"{whose} cannot be read: {error}") from error
     if len(source) > MAX_SOURCE:
         raise ConfigurationError(f"{whose} has {len(source)} bytes; at most {MAX_SOURCE} are carried into a pod")

@@ -5,9 +5,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from checks.api import CheckResult, undecided
 from checks.diagnosis import message
 from checks.not_carried import first_words, no_dali
+from checks.results import Result, undecided
 from checks.stopped import not_reached
 from grader_service.model.discovery import LearnerException
 from grader_service.model.evidence import Evidence, ProbeRecord, ProbeSite
@@ -51,7 +51,7 @@ _WITHOUT = {
 """Status of a probe → last word of the code, what is so, and what to do."""
 
 
-def read_probe(evidence: Evidence, word: str, probe_id: str, model: type[ModelT]) -> ModelT | CheckResult:
+def read_probe(evidence: Evidence, word: str, probe_id: str, model: type[ModelT], site: ProbeSite) -> ModelT | Result:
     """The observations of one probe as a model of the check's own, or the check's answer without them.
 
     Args:
@@ -59,6 +59,7 @@ def read_probe(evidence: Evidence, word: str, probe_id: str, model: type[ModelT]
         word: first part of the check's codes, such as `layout`.
         probe_id: name of the probe.
         model: what the probe returns; an observation that does not fit it is no crash of the judge.
+        site: where it has to have run; a claim is never taken for a fact.
 
     Codes of results: `run.not_reached` where the code stopped before, `<word>.no_pipeline`, `.not_carried`,
     `.graph_failed`, `.timed_out`, `.pod_ended`, `.probe_failed` (ours or the author's at the site `graph`),
@@ -70,17 +71,17 @@ def read_probe(evidence: Evidence, word: str, probe_id: str, model: type[ModelT]
     record = evidence.probe(probe_id)
     if record is None and discovery.left_nothing:
         return not_reached(needs_gpu=bool(discovery.needs_gpu))  # no probe is sent where there is nothing to look at
-    if record is None:
+    if record is None or record.site is not site:
         feedback = our_fault(f"The grader did not look at what this check asks for (probe {probe_id}).")
         return undecided(Outcome.ERROR, f"{word}.not_observed", feedback)
-    if record.site is ProbeSite.GRAPH and (result := no_dali(word, discovery)) is not None:
+    if site is ProbeSite.GRAPH and (result := no_dali(word, discovery)) is not None:
         return result
     if record.status != "ok" or record.observations is None:
         return _without(record, word)
     try:
         return model.model_validate(dict(record.observations))
     except ValidationError as error:
-        if record.site is ProbeSite.GRAPH:
+        if site is ProbeSite.GRAPH:
             # Only our code and the author's ran there, so a wrong form is no doing of the learner's.
             feedback = our_fault(f"The check does not understand what its probe {probe_id} returned.")
             return undecided(Outcome.ERROR, f"{word}.probe_failed", feedback, details={"error": str(error)[:2000]})
@@ -92,7 +93,7 @@ def read_probe(evidence: Evidence, word: str, probe_id: str, model: type[ModelT]
         )
 
 
-def no_such_graph(word: str, name: str | None) -> CheckResult:
+def no_such_graph(word: str, name: str | None) -> Result:
     """The result when the pipeline that the lab names did not come."""
     return undecided(
         Outcome.UNVERIFIED,
@@ -122,7 +123,7 @@ def said(text: str) -> str:
     return f"{told[:1].upper()}{told[1:]}{'' if told.endswith(('.', '…', '!', '?')) or not told else '.'}"
 
 
-def _without(record: ProbeRecord, word: str) -> CheckResult:
+def _without(record: ProbeRecord, word: str) -> Result:
     status = "unreadable" if record.status == "ok" else record.status  # `ok` without observations says nothing
     details = {"probe": record.id, "status": record.status, "text": record.text}
     if record.site is ProbeSite.GRAPH and status in ("raised", "unreadable"):

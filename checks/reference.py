@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from checks.api import Check, codes_of, probes_of
+from checks.api import Check
 from checks.codes import COMMON
 from checks.probe_files import ProbeFiles
 from checks.registry import LoadedCheck, Registry
@@ -47,13 +47,13 @@ def page() -> str:
 def section(loaded: LoadedCheck, probes: ProbeFiles) -> str:
     """One check."""
     check = loaded.check
-    lines = [f"## `{check.id}` {check.version}: {check.title}", "", inspect.cleandoc(type(check).__doc__ or "")]
+    lines = [f"## `{check.id}` {check.version}: {check.title}", "", check.about]
     lines[2] = _as_list(lines[2])
     parameters = _parameters(check.params_model)
     if parameters:
         lines += ["", "| parameter | default | meaning |", "| --- | --- | --- |", *parameters]
-    for probe_id in probes_of(check):
-        probe = probes.load(probe_id)
+    for probe_id in check.probes:
+        probe = loaded.probe(probe_id, probes)
         lines += ["", f"Probe `{probe_id}` {probe.version}, site `{probe.site.value}`, at most {probe.budget_s:g} s."]
     lines += _codes(check)
     return "\n".join([*lines, ""])
@@ -114,7 +114,7 @@ def _descriptions(model: type[BaseModel]) -> dict[str, str]:
 
 def _codes(check: Check[Any, Any]) -> list[str]:
     """The check's own codes with their meanings, and the names of those that it shares with others."""
-    codes = codes_of(check)
+    codes = check.codes
     shared = sorted(code for code, meaning in codes.items() if _is_shared(code, meaning))
     lines = ["", "| code | meaning |", "| --- | --- |"]
     own = sorted((code for code in codes if code not in shared), key=lambda code: not code.endswith(".ok"))
@@ -131,7 +131,7 @@ def _shared(checks: Sequence[Check[Any, Any]]) -> str:
         having = [
             check.id
             for check in checks
-            if any(code.endswith(f".{last}") and _is_shared(code, text) for code, text in codes_of(check).items())
+            if any(code.endswith(f".{last}") and _is_shared(code, text) for code, text in check.codes.items())
         ]
         rows.append(f"| `.{last}` | {meaning} | {_named(having, [check.id for check in checks])} |")
     return "\n".join([_SHARED, *rows, ""])

@@ -1,6 +1,7 @@
 """Finds checks by entry point, verifies their contract on loading, and names the culprit when it is broken."""
 
 import hashlib
+import re
 import runpy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,16 +9,20 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
 
-from checks.api import ACCEPTED_VERSIONS, Check, probes_of, question_of
+from checks.contract import API_VERSION, Check
+from checks.function import FunctionCheck
+from checks.probe_files import ProbeFile, ProbeFiles
 from grader_service.errors import ConfigurationError
+from grader_service.model.near import instead
 from grader_service.plugins.declared import Declared, origin
 from grader_service.raising import raised
 
 GROUP = "grader.checks"
-_PARTS = ("id", "version", "api_version", "title", "needs", "params_model", "observation_model", "observe", "judge")
-
+_SAID = ("id", "version", "title", "params_model", "observation_model")
+_VERSION = re.compile(r"\d+\.\d+\.\d+", re.ASCII)
 _LONGEST_QUESTION = 4000
 
 
@@ -35,8 +40,33 @@ class LoadedCheck:
         return f"{self.check.version} ({self.distribution} {self.distribution_version})"
 
     def parse_params(self, params: Mapping[str, object]) -> BaseModel:
-        """Validates a lab's parameters for this check; raises pydantic's `ValidationError`."""
-        return self.check.params_model.model_validate(dict(params))
+        """Validates a lab's parameters for this check, strictly: `true` is no number, and `16` no text.
+
+        Raises:
+            ValidationError: pydantic's.
+        """
+        model: type[BaseModel] = self.check.params_model
+        return model.model_validate_json(to_json(params, inf_nan_mode="constants"), strict=True)
+
+    def told(self, error: ValidationError) -> list[str]:
+        """What is wrong with parameters, the first five: place and reason, and what an unknown name probably meant."""
+        known = list(self.check.params_model.model_fields)
+        found = []
+        for problem in error.errors(include_url=False)[:5]:
+            place = ".".join(map(str, problem["loc"])) or "it"
+            unknown = problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1
+            reason = f"no such parameter{instead(place, known, 'its parameters')}" if unknown else problem["msg"]
+            found.append(f"{place}: {reason}")
+        return found
+
+    def probe(self, probe_id: str, files: ProbeFiles) -> ProbeFile:
+        """A probe of this check: its own, or one of these.
+
+        Raises:
+            ConfigurationError: there is none, or it is no probe.
+        """
+        own = self.check.own_probes.get(probe_id)
+        return own if own is not None else files.load(probe_id)
 
 
 class Registry:
@@ -47,7 +77,7 @@ class Registry:
 
         Args:
             points: the entry points of the group; those that are installed if absent.
-            files: checks that are tried without being installed; each defines `CHECK`, and hides an installed one.
+            files: checks that are tried without being installed; each hides an installed one.
 
         Raises:
             ConfigurationError: a file does not run, or what it defines breaks the contract.
@@ -101,38 +131,53 @@ def load_file(path: Path) -> LoadedCheck:
         ConfigurationError: it does not run, or what it defines breaks the contract.
     """
     if not path.is_file():
-        raise ConfigurationError(f"there is no check file {path}; expected a Python file that defines CHECK")
+        raise ConfigurationError(f"there is no check file {path}; expected a Python file with a function marked @check")
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        found = runpy.run_path(str(path), run_name=path.stem).get("CHECK")
+        found = the_check(runpy.run_path(str(path), run_name=path.stem))
     except (Exception, SystemExit) as error:
         raise ConfigurationError(f"check file {path} does not run: {raised(error, path).text}") from error
-    if found is None:
-        raise ConfigurationError(f"check file {path} defines no CHECK; expected `CHECK = MyCheck()` at its end")
-    problems = contract_problems(str(getattr(found, "id", "")), found)
+    if isinstance(found, str):
+        raise ConfigurationError(f"check file {path} {found}")
+    problems = contract_problems(found.id, found)
     if problems:
         raise ConfigurationError(f"check file {path} breaks the contract: {'; '.join(problems)}")
     return LoadedCheck(found, f"file {path.name}", digest[:12])
 
 
+def the_check(namespace: Mapping[str, object]) -> Check[Any, Any] | str:
+    """The one check of a module, named `CHECK` where it has several; or why there is none."""
+    if isinstance(named := namespace.get("CHECK"), Check):
+        return named
+    if named is not None:
+        return f"has as CHECK {_kind(named)}; expected an object of a class made from checks.api.Check"
+    module = namespace.get("__name__")
+    found = {value.id: value for value in namespace.values() if isinstance(value, Check)}
+    own = [one for one in found.values() if not isinstance(one, FunctionCheck) or one.function.__module__ == module]
+    if len(own) == 1:
+        return own[0]
+    if own:
+        return f"defines {', '.join(one.id for one in own)}; say which is meant: CHECK = {own[0].id}"
+    return "defines no check; expected a function marked @check"
+
+
 def contract_problems(check_id: str, check: object) -> list[str]:
     """What keeps an object from being the check of this name; empty when nothing does."""
+    if not isinstance(check, Check):
+        return [f"it is {_kind(check)}; expected a function marked @check, or a class made from checks.api.Check"]
+    missing = [name for name in _SAID if not hasattr(check, name)]
+    if missing:
+        return [f"{_kind(check)} lacks {', '.join(missing)}"]
     problems = []
-    missing = [name for name in _PARTS if not hasattr(check, name)]
-    if missing or not isinstance(check, Check):
-        return [f"{_kind(check)} lacks {', '.join(missing) or 'methods'}"]
     if check.id != check_id:
         problems.append(f"its id is {check.id!r}, the entry point's name is {check_id!r}")
     problems += _version_problems(check.api_version)
-    if not problems:
-        wanted = probes_of(check)
-        if not all(isinstance(name, str) and name for name in wanted):
-            problems.append(f"probes must be names, got {wanted!r}")
-        question = question_of(check)
-        if question is not None and not (isinstance(question, str) and 0 < len(question) <= _LONGEST_QUESTION):
-            problems.append(
-                f"second_opinion must be a text of 1 to {_LONGEST_QUESTION} characters, got {repr(question)[:60]}"
-            )
+    if not _VERSION.fullmatch(str(check.version)):
+        problems.append(f"version must be three numbers with dots, got {check.version!r}")
+    if not all(isinstance(name, str) and name for name in check.probes):
+        problems.append(f"probes must be names, got {check.probes!r}")
+    if len(check.second_opinion) > _LONGEST_QUESTION:
+        problems.append(f"second_opinion has {len(check.second_opinion)} characters; at most {_LONGEST_QUESTION}")
     for name in ("params_model", "observation_model"):
         model = getattr(check, name)
         if not (isinstance(model, type) and issubclass(model, BaseModel)):
@@ -143,14 +188,15 @@ def contract_problems(check_id: str, check: object) -> list[str]:
 
 
 def _version_problems(version: object) -> list[str]:
-    lowest, highest = ACCEPTED_VERSIONS[0], ACCEPTED_VERSIONS[-1]
-    if version in ACCEPTED_VERSIONS:
+    if version == API_VERSION:
         return []
-    served = f"this grader serves {lowest} to {highest}"
-    if isinstance(version, int) and version > highest:
-        return [f"it is written for check API {version}, {served}: install a newer grader, or an older version of it"]
-    return [f"it is written for check API {version!r}, {served}: install a newer version of it"]
+    todo = (
+        "an older version of it, or a newer grader"
+        if isinstance(version, int) and version > API_VERSION
+        else ("a newer version of it")
+    )
+    return [f"it is written for check API {version!r}, this grader serves {API_VERSION}: install {todo}"]
 
 
 def _kind(value: object) -> str:
-    return f"class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__} object"
+    return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__} object"

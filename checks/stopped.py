@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from checks.api import CheckResult, failed
 from checks.near_misses import nearest, said
+from checks.results import Result, failed
 from grader_service.model.base import ShortText, Wire
 from grader_service.model.discovery import Discovery, NameFacts
 from grader_service.model.feedback import Feedback, NextStep
@@ -34,17 +34,17 @@ def run_end(discovery: Discovery) -> RunEnd:
     return "needs_gpu" if discovery.needs_gpu else "ended"
 
 
-def cut_short(run: RunEnd) -> CheckResult | None:
+def cut_short(run: RunEnd) -> Result | None:
     """`not_reached` where the run did not come to its end; None where it did."""
     return None if run == "completed" else not_reached(needs_gpu=run == "needs_gpu")
 
 
-def not_reached(*, needs_gpu: bool = False) -> CheckResult:
+def not_reached(*, needs_gpu: bool = False) -> Result:
     """The result of a check that could not look because of how the run ended.
 
     It earns nothing where the code stopped by its own fault, and is left open where only a GPU was missing.
     """
-    return CheckResult(
+    return Result(
         outcome=Outcome.SKIPPED,
         code=NOT_REACHED,
         score=None if needs_gpu else 0.0,
@@ -53,14 +53,13 @@ def not_reached(*, needs_gpu: bool = False) -> CheckResult:
     )
 
 
-def missing(found: Absent, check: str, wanted: str, *, code: str | None = None) -> CheckResult:
+def missing(found: Absent, wanted: str, *, code: str = "") -> Result:
     """The result when a name that the check needs is not there: not reached, or a failure if the code ran to its end.
 
     Args:
         found: the name, and what else is known.
-        check: first word of the check's codes.
         wanted: what the name should hold.
-        code: of the failure, if it is not `<check>.<name>_missing`.
+        code: of the failure, if it is not the name with `_missing` behind it.
     """
     if (result := cut_short(found.run)) is not None:
         return result
@@ -69,7 +68,7 @@ def missing(found: Absent, check: str, wanted: str, *, code: str | None = None) 
         seen = f"There is `{found.near.name}`, {said(found.near)}: you may mean that."
         action, line = "Add this line:", f"{found.name} = {found.near.name}"
     return failed(
-        code or f"{check}.{found.name}_missing",
+        code or f"{found.name}_missing",
         Feedback(
             outcome=f"`{found.name}` is not defined.",
             seen=seen,

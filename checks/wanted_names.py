@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from checks.api import names_of
 from checks.registry import Registry
 from grader_service.errors import JudgeFailed
 from grader_service.model.feedback import MAX_SENTENCE
@@ -136,7 +135,7 @@ def _of(check: LabCheck, registry: Registry) -> Iterable[_Name]:
     if check.id in _BUILT_IN:
         return tuple(_BUILT_IN[check.id](params.model_dump()))
     try:
-        said = names_of(loaded.check, params).items()
+        said = loaded.check.names(params).items()
         return tuple(_Name(name[:_MAX_NAME], holds[:MAX_SENTENCE]) for name, holds in said)
     except Exception as error:
         raise JudgeFailed(check.id, loaded.distribution, f"its names: {type(error).__name__}: {error}") from error

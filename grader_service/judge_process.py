@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
-from checks.api import CheckResult, undecided
+from checks.api import Result, undecided
 from checks.registry import Registry
 from grader_service.errors import InfrastructureError, JudgeFailed
 from grader_service.judge_child import receive_bytes, send, send_bytes
@@ -193,7 +193,7 @@ class EvidenceUnreadable(InfrastructureError):
 class _Answer(Wire):
     """What the child says of a check that answered."""
 
-    result: CheckResult
+    result: Result
     seen: str | None
     question: str | None
     version: str

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from checks.api import CheckResult, question_of
+from checks.api import Result
 from checks.codes import needs_review
 from checks.registry import LoadedCheck, Registry
 from grader_service.errors import JudgeFailed
@@ -20,7 +20,7 @@ from grader_service.run_reporting import report
 class Answered(NamedTuple):
     """What a check answered; see `Judged`."""
 
-    result: CheckResult
+    result: Result
     seen: str | None = None
     question: str | None = None
 
@@ -33,7 +33,7 @@ class Judged:
     check: LabCheck
     version: str
     version_text: str
-    result: CheckResult
+    result: Result
     seen: str | None = None
     """What a person has to see who decides, as `seen_text` has it: of an answer `….needs_review`, and of a pass on
     which a second opinion is wanted."""
@@ -78,19 +78,16 @@ def judge_one(loaded: LoadedCheck, evidence: Evidence, check: LabCheck) -> Answe
     """
     params = loaded.parse_params(check.params)
     try:
-        observation = loaded.check.observe(evidence)
-        result = observation if isinstance(observation, CheckResult) else loaded.check.judge(observation, params)
+        result, observation = loaded.check.answer(evidence, params)
     except Exception as error:
         told = raised(error)
         raise JudgeFailed(check.id, loaded.distribution, told.text, told.traceback) from error
-    if not isinstance(result, CheckResult):
-        raise JudgeFailed(check.id, loaded.distribution, f"it answered {type(result).__name__}, not a CheckResult")
-    question = None if observation is result else question_of(loaded.check)
+    question = loaded.check.second_opinion if observation is not None else ""
     if not needs_review(result.outcome, result.code) and not (question and result.outcome is Outcome.PASSED):
         return Answered(result)
-    # What is no observation was answered on at once: the details say on what.
-    kept = result.details if observation is result else observation.model_dump(mode="json")
+    # Without an observation it was answered at once: the details say on what.
+    kept = result.details if observation is None else observation.model_dump(mode="json")
     try:
-        return Answered(result, seen_text(kept), question)
+        return Answered(result, seen_text(kept), question or None)
     except (TypeError, ValueError) as error:
         raise JudgeFailed(check.id, loaded.distribution, f"what it saw cannot be written down: {error}") from error

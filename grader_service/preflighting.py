@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterator, Sequence
 
-from checks.api import CheckResult
+from checks.api import Result
 from checks.listing import pipeline_named
 from checks.not_carried import no_dali, not_carried
 from checks.operator_names import fn_name
@@ -181,7 +181,7 @@ def _batch_seen(batch: FirstBatch) -> str:
 
 def _not_defined(wanted: WantedName, discovery: Discovery) -> Feedback:
     found = absent(discovery, wanted.name)
-    told = missing(found, "preflight", wanted.holds).parts
+    told = missing(found, wanted.holds).parts
     if found.near is not None or told.wanted == "":
         return told
     near = difflib.get_close_matches(wanted.name, discovery.defined, 1, _ALIKE)
@@ -242,11 +242,11 @@ def _batch(evidence: Evidence, discovery: Discovery, check: LabCheck | None, reg
     return BatchPart(state=_state(result), told=result.parts, facts=facts)
 
 
-def _state(result: CheckResult) -> Presence:
+def _state(result: Result) -> Presence:
     return {Outcome.PASSED: Presence.OK, Outcome.FAILED: Presence.WRONG}.get(result.outcome, Presence.NOT_REACHED)
 
 
-def _answer(evidence: Evidence, check: LabCheck, registry: Registry) -> CheckResult:
+def _answer(evidence: Evidence, check: LabCheck, registry: Registry) -> Result:
     return judge_one(registry.load(check.id), evidence, check).result
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from checks.api import is_hidden, probes_of
-from checks.probe_files import ProbeFiles
+from checks.contract import is_hidden
+from checks.probe_files import ProbeFile, ProbeFiles
 from checks.registry import LoadedCheck, Registry
+from grader_service.errors import ConfigurationError
 from grader_service.model.evidence import ProbeRef, ProbeSite
 from grader_service.model.lab import LabCheck, LabStep
 from grader_service.model.probe import ProbeTask
@@ -17,15 +18,22 @@ def wanted_probes(steps: Iterable[LabStep], registry: Registry, files: ProbeFile
         ConfigurationError: a check or a probe that is named does not load.
     """
     asked: dict[str, dict[str, dict[str, object]]] = {}
+    found: dict[str, ProbeFile] = {}
     for step in steps:
         for check in step.checks:
             loaded = registry.load(check.id)
-            for probe_id in probes_of(loaded.check):
-                in_learners = files.load(probe_id).site is ProbeSite.LEARNER
+            for probe_id in loaded.check.probes:
+                probe = loaded.probe(probe_id, files)
+                if found.setdefault(probe_id, probe).sha256 != probe.sha256:
+                    raise ConfigurationError(
+                        f"check {check.id!r} of {loaded.distribution} has another probe {probe_id!r} than "
+                        f"{', '.join(asked[probe_id])}; rename one of the two"
+                    )
+                in_learners = probe.site is ProbeSite.LEARNER
                 asked.setdefault(probe_id, {})[check.id] = _params(loaded, check, hide=in_learners)
     tasks = []
     for probe_id, params_by_check in asked.items():
-        probe = files.load(probe_id)
+        probe = found[probe_id]
         ref = ProbeRef(
             id=probe.id,
             version=probe.version,

@@ -9,6 +9,8 @@ from grader_service.model.base import neutralise
 MOST = 4000
 """Characters of a traceback, its last ones: what was raised stands at the end."""
 _MOST_TEXT = 500
+_PASSED_ON = ("checks.contract", "checks.function")
+"""Modules through which a check's own code is called."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ def raised(error: BaseException, file: Path | None = None, ours: int = 1) -> Rai
     inner = error.__traceback__
     for _ in range(ours):
         inner = inner.tb_next if inner is not None else None
+    while inner is not None and inner.tb_frame.f_globals.get("__name__") in _PASSED_ON:
+        inner = inner.tb_next
     frames = traceback.extract_tb(inner)
     if file is None and frames:
         file = Path(frames[0].filename)

@@ -28,7 +28,7 @@ _MODULE = '''
 
 from pydantic import BaseModel
 
-from checks.api import failed, passed, undecided
+from checks.api import Check, failed, passed, undecided
 from grader_service.model.base import Frozen, Wire
 from grader_service.model.evidence import Need
 from grader_service.model.verdict import Outcome
@@ -42,8 +42,8 @@ class Seen(Wire):
     words: tuple[str, ...]
 
 
-class Doubtful:
-    version, api_version, title = "1.0.0", 2, "Left to a person"
+class Doubtful(Check):
+    version, title = "1.0.0", "Left to a person"
     needs, params_model, observation_model = frozenset({Need.DISCOVERY}), Params, Seen
 
     def __init__(self, name, attribute):
@@ -57,7 +57,7 @@ class Doubtful:
     def judge(self, observation, params):
         details = {"counted": len(observation.words)}
         if observation.words[0] == "good":
-            return passed(f"{self.id}.ok", "Good.", details=details)
+            return passed("Good.", details=details)
         if observation.words[0] == "bad" or params.strict:
             return failed(f"{self.id}.bad", "Bad.", details=details)
         return undecided(Outcome.INCONCLUSIVE, f"{self.id}.needs_review", "A person will look at it.", details=details)

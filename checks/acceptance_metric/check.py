@@ -1,12 +1,11 @@
 """The check `acceptance_metric`: the learner says beforehand how it will be told whether DALI paid off."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
 from checks.acceptance_metric.wording import cleaned, conditions_in, has_bare_threshold, metrics_in, threshold_in
-from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.api import Check, Result, failed, passed
 from checks.codes import LEARNER_PROBE, common
 from checks.not_carried import first_words
 from checks.probing import read_probe
@@ -17,7 +16,7 @@ from checks.reflections.form.unfilled import is_unfilled
 from checks.reflections.text import words
 from checks.stopped import Absent, absent, missing, not_reached
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.feedback import Feedback, NextStep
 
 _LONGEST = 6000
@@ -60,7 +59,7 @@ class Observation(Wire):
     """How the run ended; filled in by the check."""
 
 
-class AcceptanceMetricCheck:
+class AcceptanceMetricCheck(Check[Params, Observation]):
     """Judges whether an acceptance metric is one that could be measured and could fail.
 
     Question: does it name a metric, a threshold with a unit (or a factor), and enough of the conditions under which it
@@ -74,13 +73,13 @@ class AcceptanceMetricCheck:
         than the lab's pages.
     """
 
-    id: ClassVar[str] = "acceptance_metric"
-    version: ClassVar[str] = "1.2.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "An acceptance metric"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("acceptance_metric",)
-    codes: ClassVar[Mapping[str, str]] = common("metric", LEARNER_PROBE) | {
+    id = "acceptance_metric"
+    version = "1.2.0"
+    title = "An acceptance metric"
+    word = "metric"
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("acceptance_metric",)
+    codes = common("metric", LEARNER_PROBE) | {
         "metric.ok": "metric, threshold and enough conditions are named",
         "metric.missing": "the variable is not defined",
         "metric.unreadable": "failed or unverified: what the variable holds could not be read",
@@ -94,21 +93,21 @@ class AcceptanceMetricCheck:
     params_model = Params
     observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """See `checks.api.Check.observe`."""
         discovery = evidence.discovery
         if discovery is None:
             return not_reached()
-        seen = read_probe(evidence, "metric", "acceptance_metric", Observation)
+        seen = read_probe(evidence, "metric", "acceptance_metric", Observation, ProbeSite.LEARNER)
         if isinstance(seen, Observation):
             return seen.model_copy(update={"absent": absent(discovery, "acceptance_metric")})
         return seen
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         if observation.status == "missing":
             found = observation.absent.model_copy(update={"name": params.name})
-            return missing(found, "metric", _HOLDS, code="metric.missing")
+            return missing(found, _HOLDS, code="missing")
         if observation.status != "present":
             shown = first_words(observation.shown, 5)
             return failed("metric.unreadable", _unlike(params, f"`{params.name}` holds no text and no dict", shown))
@@ -142,7 +141,7 @@ def _is_empty(raw: str) -> bool:
     return not words(raw) or template or is_question(raw) or is_for_machines(raw)
 
 
-def _judge(observation: Observation, params: Params) -> CheckResult:
+def _judge(observation: Observation, params: Params) -> Result:
     parts = [
         (cleaned(key.replace("_", " ")), cleaned(text[:_LONGEST].replace("_", " "))) for key, text in observation.parts
     ]
@@ -190,7 +189,7 @@ def _judge(observation: Observation, params: Params) -> CheckResult:
         )
         return failed("metric.no_conditions", feedback, score=min(score, 0.99), details=details)
     feedback = Feedback(outcome=f"`{params.name}` can be measured, and can fail.", seen=seen, numbers=numbers)
-    return passed("metric.ok", feedback, details=details)
+    return passed(feedback, details=details)
 
 
 def _seen(metrics: list[str], threshold: str, conditions: list[Condition]) -> str:

@@ -1,17 +1,16 @@
 """The check `auto_augment`: does the graph hold one of DALI's automatic augmentations, and does it act?"""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.api import Check, Result, failed, passed
 from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, NOT_RUN, common
 from checks.probing import no_such_graph, read_probe
 from checks.random_augmentation.check import not_run
 from checks.random_augmentation.samples import Augmentation, AugmentedGraph
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Tier
 
@@ -39,7 +38,7 @@ class Params(Wire):
     """Variable of the training pipeline or iterator; the best candidate that is not for validation if absent."""
 
 
-class AutoAugmentCheck:
+class AutoAugmentCheck(Check[Params, Augmentation]):
     """Judges whether a graph augments by AutoAugment, RandAugment or TrivialAugment, as DALI builds them.
 
     Evidence:
@@ -54,26 +53,25 @@ class AutoAugmentCheck:
         visible effect, would pass.
     """
 
-    id: ClassVar[str] = "auto_augment"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Automatic augmentation"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("augmentation",)
-    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH, NOT_RUN) | {
+    id = "auto_augment"
+    version = "1.1.0"
+    title = "Automatic augmentation"
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("augmentation",)
+    codes = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH, NOT_RUN) | {
         "auto_augment.ok": "one of DALI's automatic augmentations acts on the images",
         "auto_augment.not_found": "the graph holds none of DALI's automatic augmentations",
         "auto_augment.wrong_policy": "another automatic augmentation was wanted",
         "auto_augment.no_effect": "one picture came out in too few different ways",
     }
-    params_model: ClassVar[type[BaseModel]] = Params
-    observation_model: ClassVar[type[BaseModel]] = Augmentation
+    params_model = Params
+    observation_model = Augmentation
 
-    def observe(self, evidence: Evidence) -> Augmentation | CheckResult:
+    def observe(self, evidence: Evidence) -> Augmentation | Result:
         """See `checks.api.Check.observe`."""
-        return read_probe(evidence, _WORD, "augmentation", Augmentation)
+        return read_probe(evidence, _WORD, "augmentation", Augmentation, ProbeSite.GRAPH)
 
-    def judge(self, observation: Augmentation, params: Params) -> CheckResult:
+    def judge(self, observation: Augmentation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         graph = observation.training(params.graph)
         if graph is None:
@@ -101,7 +99,7 @@ class AutoAugmentCheck:
             wanted=f"At least {params.min_different} were needed.",
             numbers={"different": different, "needed": params.min_different},
         )
-        return passed(f"{_WORD}.ok", feedback, tier=Tier.GRAPH, details=details)
+        return passed(feedback, tier=Tier.GRAPH, details=details)
 
 
 def _not_found(graph: AugmentedGraph, params: Params) -> Feedback:

@@ -1,11 +1,10 @@
 """The check `cuda_batch`: the DALI iterator delivers 4-D batches of images on the GPU."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.codes import NO_DALI, NOT_CARRIED, common
 from checks.cuda_batch import served_batch, wording
 from checks.not_carried import no_dali, not_carried
@@ -44,7 +43,7 @@ class Observation(Wire):
     """Mistakes that raised nothing; never an input to the outcome."""
 
 
-class CudaBatchCheck:
+class CudaBatchCheck(Check[Params, Observation]):
     """Judges whether a batch drawn from the learner's pipeline is a 4-D tensor of at least 16 images on the GPU.
 
     Evidence:
@@ -57,12 +56,12 @@ class CudaBatchCheck:
     Cannot detect: whether the learner's own `first_batch` came from this pipeline; it is not used.
     """
 
-    id: ClassVar[str] = "cuda_batch"
-    version: ClassVar[str] = "1.3.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "DALI batch on the GPU"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM})
-    codes: ClassVar[Mapping[str, str]] = common("batch", NO_DALI, NOT_CARRIED) | {
+    id = "cuda_batch"
+    version = "1.3.0"
+    title = "DALI batch on the GPU"
+    word = "batch"
+    needs = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM})
+    codes = common("batch", NO_DALI, NOT_CARRIED) | {
         "batch.ok": "the batch has the wanted form and is on the GPU",
         "batch.first_batch_missing": "`first_batch` is not defined",
         "batch.not_4d": "the batch has another number of dimensions than wanted",
@@ -76,7 +75,7 @@ class CudaBatchCheck:
     params_model = Params
     observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """See `checks.api.Check.observe`."""
         discovery, room = evidence.discovery, evidence.clean_room
         if discovery is None:
@@ -85,7 +84,7 @@ class CudaBatchCheck:
             return result
         if discovery.first_batch.status == "missing":
             wanted = "the first batch that your DALI iterator delivered"
-            return missing(absent(discovery, "first_batch"), "batch", wanted)
+            return missing(absent(discovery, "first_batch"), wanted)
         if room is not None and room.served is not None:
             return Observation(
                 pipeline="build_dali_iterator",
@@ -105,7 +104,7 @@ class CudaBatchCheck:
             silent=tuple(silent_advice(evidence, "batch")),
         )
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         least, dimensions = params.min_batch, params.dimensions
         first_batch = observation.first_batch
@@ -125,7 +124,7 @@ class CudaBatchCheck:
         shown = wording.drawn(observation.pipeline, batch, least, dimensions, advice, rehearsed=rehearsed)
         problem = self._problem(observation, batch, observation.graph, params)
         if problem is None:
-            return passed("batch.ok", wording.good(shown), tier=Tier.GRAPH, details=details)
+            return passed(wording.good(shown), tier=Tier.GRAPH, details=details)
         code, what = problem
         return failed(code, wording.bad(shown, what), tier=Tier.GRAPH, details=details)
 

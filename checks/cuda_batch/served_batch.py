@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from checks.api import CheckResult, failed, passed, undecided
+from checks.api import Result, failed, passed, undecided
 from checks.cuda_batch import wording
 from grader_service.model.discovery import FirstBatch
 from grader_service.model.evidence import ServedBatch
@@ -12,7 +12,7 @@ from grader_service.model.verdict import Outcome, Tier
 
 def judge(
     served: ServedBatch, first_batch: FirstBatch, min_batch: int, dimensions: int, advice: Sequence[Advice]
-) -> CheckResult:
+) -> Result:
     """Shape and device are the learner's word for it; what cannot be invented is that new images came.
 
     Forging the device earns nothing: speed and content are proved apart from it.
@@ -32,7 +32,7 @@ def judge(
         feedback = wording.not_proved(shown, served.distinct)
         return undecided(Outcome.UNVERIFIED, "batch.not_proved", feedback, tier=Tier.CLAIMS, details=details)
     also = f"; at least {served.distinct} different new images came out of it"
-    return passed("batch.ok", wording.good(shown, also), tier=tier, details=details)
+    return passed(wording.good(shown, also), tier=tier, details=details)
 
 
 def _problem(served: ServedBatch, min_batch: int, dimensions: int) -> tuple[str, wording.Problem] | None:

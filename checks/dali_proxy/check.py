@@ -1,16 +1,15 @@
 """The check `dali_proxy`: PyTorch's DataLoader feeds a DALI pipeline through DALI Proxy."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.codes import LEARNER_PROBE, common
 from checks.probing import our_fault, read_probe, said
 from checks.stopped import Absent, absent, cut_short, not_reached
 from grader_service.model.base import Count, LongText, ShortText, Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome, Tier
 
@@ -82,7 +81,7 @@ class Observation(Wire):
     """How the run ended; filled in by the check."""
 
 
-class DaliProxyCheck:
+class DaliProxyCheck(Check[Params, Observation]):
     """Judges whether a DataLoader with workers goes through a DALI Proxy server and delivers whole batches in order.
 
     Evidence: servers and loaders in the learner's namespace, and one batch that the probe drew from the loader there
@@ -95,13 +94,13 @@ class DaliProxyCheck:
         for which the graph's own placement stands in; whether images follow their labels where a dataset shows none.
     """
 
-    id: ClassVar[str] = "dali_proxy"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "DALI Proxy"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("dali_proxy",)
-    codes: ClassVar[Mapping[str, str]] = common("proxy", LEARNER_PROBE) | {
+    id = "dali_proxy"
+    version = "1.1.0"
+    title = "DALI Proxy"
+    word = "proxy"
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("dali_proxy",)
+    codes = common("proxy", LEARNER_PROBE) | {
         "proxy.ok": "a DataLoader with workers delivers through DALI Proxy",
         "proxy.not_used": "DALI Proxy is not used, or no server was made",
         "proxy.no_loader": "no DataLoader goes through the server",
@@ -116,17 +115,17 @@ class DaliProxyCheck:
     params_model = Params
     observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """See `checks.api.Check.observe`."""
         discovery = evidence.discovery
         if discovery is None:
             return not_reached()
-        seen = read_probe(evidence, "proxy", "dali_proxy", Observation)
+        seen = read_probe(evidence, "proxy", "dali_proxy", Observation, ProbeSite.LEARNER)
         if isinstance(seen, Observation):
             return seen.model_copy(update={"device": evidence.run.device, "absent": absent(discovery, "server")})
         return seen
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         details = observation.model_dump(mode="json", exclude={"absent": True, "batch": {"labels", "expected"}})
         problem = _of_loader(observation, params) or _of_batch(observation, params)
@@ -147,7 +146,7 @@ class DaliProxyCheck:
             "own objects say.",
             numbers={"workers": loader.workers, "images": batch.images},
         )
-        return passed("proxy.ok", feedback, tier=Tier.CLAIMS, details=details)
+        return passed(feedback, tier=Tier.CLAIMS, details=details)
 
 
 def _of_loader(seen: Observation, params: Params) -> tuple[str, Feedback] | None:

@@ -1,18 +1,17 @@
 """The check `ddp_ranks`: in distributed training every rank reads its own shard, on its own GPU, equally long."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.codes import LEARNER_PROBE, common
 from checks.ddp_ranks import wording
 from checks.listing import listed
 from checks.probing import read_probe
 from checks.stopped import Absent, absent, cut_short, not_reached
 from grader_service.model.base import Count, LongText, Seconds, ShortText, Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import Outcome, Tier
 
@@ -82,7 +81,7 @@ class Observation(Wire):
     """How the run ended; filled in by the check."""
 
 
-class DdpRanksCheck:
+class DdpRanksCheck(Check[Params, Observation]):
     """Judges whether two ranks share the files between them, take equally many steps, and use a GPU each.
 
     Evidence: `build_rank_iterator` runs in two fresh processes with torchrun's environment and a process group over
@@ -97,13 +96,13 @@ class DdpRanksCheck:
         and torch.cuda.set_device were given, not where anything ran.
     """
 
-    id: ClassVar[str] = "ddp_ranks"
-    version: ClassVar[str] = "1.2.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "A shard for every rank"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("ddp_ranks",)
-    codes: ClassVar[Mapping[str, str]] = common("ranks", LEARNER_PROBE) | {
+    id = "ddp_ranks"
+    version = "1.2.0"
+    title = "A shard for every rank"
+    word = "ranks"
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("ddp_ranks",)
+    codes = common("ranks", LEARNER_PROBE) | {
         "ranks.ok": "the ranks share the files, in equally many steps",
         "ranks.missing": "the function that builds a rank's iterator is not defined",
         "ranks.not_separable": "unverified: the function could not be run by itself",
@@ -120,17 +119,17 @@ class DdpRanksCheck:
     params_model = Params
     observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """See `checks.api.Check.observe`."""
         discovery = evidence.discovery
         if discovery is None:
             return not_reached()
-        seen = read_probe(evidence, "ranks", "ddp_ranks", Observation)
+        seen = read_probe(evidence, "ranks", "ddp_ranks", Observation, ProbeSite.LEARNER)
         if isinstance(seen, Observation):
             return seen.model_copy(update={"absent": absent(discovery, "build_rank_iterator")})
         return seen
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         if observation.status == "missing":
             if (result := cut_short(observation.absent.run)) is not None:
@@ -148,7 +147,7 @@ class DdpRanksCheck:
             return failed(f"ranks.{reason}", feedback, tier=Tier.CLAIMS, details=details)
         steps = observation.ranks[0].steps
         feedback = wording.shared(len(observation.ranks), observation.files, steps, gpus=observation.gpus)
-        return passed("ranks.ok", feedback, tier=Tier.CLAIMS, details=details)
+        return passed(feedback, tier=Tier.CLAIMS, details=details)
 
 
 def _of_runs(seen: Observation, params: Params) -> tuple[str, Feedback] | None:

@@ -1,17 +1,16 @@
 """The check `epoch_coverage`: does an epoch of the learner's iterator hold every file, and none of them twice?"""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, Literal, cast
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.codes import GRAPH_PROBE, LEARNER_PROBE, NO_SUCH_GRAPH, common
 from checks.epoch_coverage.iterating import Policy, Settings, epochs
 from checks.epoch_coverage.order import Order, OrderedGraph
 from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome, Tier
 
@@ -62,7 +61,7 @@ class Observation(Wire):
     claims: Claims
 
 
-class EpochCoverageCheck:
+class EpochCoverageCheck(Check[Params, Observation]):
     """Judges whether two epochs of the learner's iterator deliver every file, and none of them twice.
 
     Evidence:
@@ -80,13 +79,13 @@ class EpochCoverageCheck:
         graph the other shards are made by the grader: see the check `shard_coverage` for what the learner wrote.
     """
 
-    id: ClassVar[str] = "epoch_coverage"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Every file once per epoch"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("epoch_order", "epoch_order_claims")
-    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, LEARNER_PROBE, NO_SUCH_GRAPH) | {
+    id = "epoch_coverage"
+    version = "1.1.0"
+    title = "Every file once per epoch"
+    word = _WORD
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("epoch_order", "epoch_order_claims")
+    codes = common(_WORD, GRAPH_PROBE, LEARNER_PROBE, NO_SUCH_GRAPH) | {
         "epoch.ok": "the epochs hold the files that the lab wants",
         "epoch.no_iterator": "unverified: no DALI iterator belongs to the graph",
         "epoch.no_numbers": "unverified: it could not be seen which files came",
@@ -98,20 +97,20 @@ class EpochCoverageCheck:
         "epoch.not_padded": "files are missing from an epoch, since nothing is padded",
         "epoch.repeats": "files come twice in an epoch",
     }
-    params_model: ClassVar[type[BaseModel]] = Params
-    observation_model: ClassVar[type[BaseModel]] = Observation
+    params_model = Params
+    observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """See `checks.api.Check.observe`."""
-        order = read_probe(evidence, _WORD, "epoch_order", Order)
-        if isinstance(order, CheckResult):
+        order = read_probe(evidence, _WORD, "epoch_order", Order, ProbeSite.GRAPH)
+        if isinstance(order, Result):
             return order
-        claims = read_probe(evidence, _WORD, "epoch_order_claims", Claims)
-        if isinstance(claims, CheckResult):
+        claims = read_probe(evidence, _WORD, "epoch_order_claims", Claims, ProbeSite.LEARNER)
+        if isinstance(claims, Result):
             return claims
         return Observation(order=order, claims=claims)
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         graph = observation.order.chosen(params.graph)
         if graph is None:
@@ -134,7 +133,7 @@ class EpochCoverageCheck:
         return _judge(observation.order, graph, iterator, params)
 
 
-def _settings_problem(graph: OrderedGraph, iterator: Iterator) -> CheckResult | None:
+def _settings_problem(graph: OrderedGraph, iterator: Iterator) -> Result | None:
     """What already the iterator's settings decide."""
     by_size = iterator.size is not None and iterator.size > 0
     if not iterator.reader_name and not by_size:
@@ -168,7 +167,7 @@ def _settings_problem(graph: OrderedGraph, iterator: Iterator) -> CheckResult | 
     return None
 
 
-def _judge(order: Order, graph: OrderedGraph, iterator: Iterator, params: Params) -> CheckResult:
+def _judge(order: Order, graph: OrderedGraph, iterator: Iterator, params: Params) -> Result:
     policy = cast("Policy", iterator.policy)
     settings = Settings(policy, bool(iterator.reader_name), iterator.padded)
     if params.policy in ("partial", "drop", "fill") and params.policy != policy.lower():
@@ -197,7 +196,7 @@ def _judge(order: Order, graph: OrderedGraph, iterator: Iterator, params: Params
         numbers={"files": files, "missing": max(missing), "repeats": max(repeats)},
     )
     if params.policy == "fill" or (params.policy == "drop" and not any(repeats)):
-        return passed(f"{_WORD}.ok", told, details=details)
+        return passed(told, details=details)
     if any(missing) and params.policy != "drop" and not (policy == "FILL" and any(repeats)):
         code, changes = _files_missing(graph, policy, f"{max(missing)} of {files} files")
         return failed(code, told.model_copy(update=changes), details=details)
@@ -208,7 +207,7 @@ def _judge(order: Order, graph: OrderedGraph, iterator: Iterator, params: Params
     outcome = f"Every file comes{once} in each epoch of `{graph.name}`."
     if any(missing):
         outcome = f"The epochs of `{graph.name}` hold the files that this lab wants."
-    return passed(f"{_WORD}.ok", told.model_copy(update={"outcome": outcome}), details=details)
+    return passed(told.model_copy(update={"outcome": outcome}), details=details)
 
 
 def _not_whole(graph: OrderedGraph) -> Feedback:

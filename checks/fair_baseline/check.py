@@ -1,11 +1,11 @@
 """The check `fair_baseline`: the PyTorch loader that DALI is compared with does the same work under fair settings."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.fair_baseline.transforms import differences
 from checks.listing import listed
 from checks.stopped import cut_short, not_reached, run_end
@@ -72,7 +72,7 @@ class _Finding(NamedTuple):
     line: str = ""
 
 
-class FairBaselineCheck:
+class FairBaselineCheck(Check[Params, Observation]):
     """Judges whether the baseline has a fair chance: same batch size and images, workers, pinned memory.
 
     Evidence:
@@ -86,12 +86,12 @@ class FairBaselineCheck:
         themselves. The work that the loader really does is compared in the measurement, not here.
     """
 
-    id: ClassVar[str] = "fair_baseline"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "A fair baseline"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM, Need.MEASUREMENT})
-    codes: ClassVar[Mapping[str, str]] = {
+    id = "fair_baseline"
+    version = "1.1.0"
+    title = "A fair baseline"
+    word = "baseline"
+    needs = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM, Need.MEASUREMENT})
+    codes: Mapping[str, str] = {
         "baseline.ok": "the loader keeps every required rule that could be looked at",
         "baseline.no_loader": "failed or unverified: no DataLoader is left in the namespace",
         "baseline.not_known": "unverified: nothing that is required could be looked at",
@@ -106,7 +106,7 @@ class FairBaselineCheck:
     params_model = Params
     observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """See `checks.api.Check.observe`."""
         discovery, room = evidence.discovery, evidence.clean_room
         if discovery is None:
@@ -127,7 +127,7 @@ class FairBaselineCheck:
             cores=cores if isinstance(cores, int) and 0 < cores < 2**16 else 0,
         )
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         rules = params.model_dump()
         looked, unknown = _looked_at(observation)
@@ -167,7 +167,7 @@ class FairBaselineCheck:
         if not_seen := [rule for rule in unknown if rules[rule] == "required"]:
             seen += f" Not known in this run: {_names(not_seen)}."
         changes = {"outcome": f"`{name}` is a fair baseline.", "seen": seen, "advice": advice}
-        return passed("baseline.ok", told.model_copy(update=changes), tier=Tier.CLAIMS, details=details)
+        return passed(told.model_copy(update=changes), tier=Tier.CLAIMS, details=details)
 
 
 def _advice(finding: _Finding, name: str, broken: Collection[str]) -> Advice:

@@ -1,9 +1,6 @@
 """The check `gpu_decode`: JPEGs are decoded on the GPU."""
 
-from collections.abc import Mapping
-from typing import ClassVar
-
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.codes import NO_DALI, NOT_CARRIED, common
 from checks.not_carried import no_dali, not_carried
 from checks.operator_names import fn_name, where
@@ -49,7 +46,7 @@ class Observation(Wire):
     """Null where nothing was timed or watched."""
 
 
-class GpuDecodeCheck:
+class GpuDecodeCheck(Check[Params, Observation]):
     """Judges whether every image decoder of the learner's graph runs on the GPU.
 
     Evidence:
@@ -64,12 +61,12 @@ class GpuDecodeCheck:
         the CPU: `mixed` leaves that to the decoder.
     """
 
-    id: ClassVar[str] = "gpu_decode"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Decoding on the GPU"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM, Need.MEASUREMENT})
-    codes: ClassVar[Mapping[str, str]] = common("decode", NO_DALI, NOT_CARRIED) | {
+    id = "gpu_decode"
+    version = "1.1.0"
+    title = "Decoding on the GPU"
+    word = "decode"
+    needs = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM, Need.MEASUREMENT})
+    codes = common("decode", NO_DALI, NOT_CARRIED) | {
         "decode.ok": "every decoder of the graph runs on the GPU",
         "decode.no_decoder": "the graph decodes no JPEG",
         "decode.on_cpu": "every decoder of the graph runs on the CPU",
@@ -80,7 +77,7 @@ class GpuDecodeCheck:
     params_model = Params
     observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """See `checks.api.Check.observe`."""
         discovery, room = evidence.discovery, evidence.clean_room
         if discovery is None:
@@ -98,7 +95,7 @@ class GpuDecodeCheck:
             seen=_seen(evidence.measurement),
         )
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         decoders = [operator for operator in observation.graph.operators if is_decoder(operator.name)]
         details = {
@@ -120,7 +117,7 @@ class GpuDecodeCheck:
             outcome=f'{_told(decoders[0])} decodes on the GPU (device="{decoders[0].device}").',
             seen=_corroborated(observation),
         )
-        return passed("decode.ok", feedback, tier=Tier.GRAPH, details=details)
+        return passed(feedback, tier=Tier.GRAPH, details=details)
 
 
 def is_decoder(name: str) -> bool:

@@ -1,11 +1,11 @@
 """The check `jpeg_dataset`: a data set of real JPEGs, and a PyTorch baseline over it."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
-from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.api import Check, Result, failed, passed
 from checks.jpeg_dataset import wording
 from checks.silent_advice import silent_advice
 from checks.stopped import Absent, absent, cut_short, missing, not_reached
@@ -37,7 +37,7 @@ class Observation(Wire):
     """What is known of a `pytorch_throughput` that is missing, and of how the run ended."""
 
 
-class JpegDatasetCheck:
+class JpegDatasetCheck(Check[Params, Observation]):
     """Judges whether `dataset_dir` holds enough distinct, decodable JPEGs and, if wanted, a baseline was built on it.
 
     Evidence:
@@ -50,12 +50,12 @@ class JpegDatasetCheck:
     Cannot detect: pictures that differ in a few pixels only, or that somebody else took.
     """
 
-    id: ClassVar[str] = "jpeg_dataset"
-    version: ClassVar[str] = "1.3.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "JPEG data set"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.SCAN})
-    codes: ClassVar[Mapping[str, str]] = {
+    id = "jpeg_dataset"
+    version = "1.3.0"
+    title = "JPEG data set"
+    word = "jpeg"
+    needs = frozenset({Need.DISCOVERY, Need.SCAN})
+    codes: Mapping[str, str] = {
         "jpeg.ok": "enough distinct JPEGs decode; a baseline is there where wanted",
         "jpeg.dataset_dir_missing": "`dataset_dir` is not defined",
         "jpeg.dataset_dir_unreadable": "`dataset_dir` holds no path",
@@ -72,13 +72,13 @@ class JpegDatasetCheck:
     params_model = Params
     observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """See `checks.api.Check.observe`."""
         discovery = evidence.discovery
         if discovery is None:
             return not_reached()
         if discovery.dataset_dir.status == "missing":
-            return missing(absent(discovery, "dataset_dir"), "jpeg", "the folder with your JPEG files")
+            return missing(absent(discovery, "dataset_dir"), "the folder with your JPEG files")
         rate = discovery.pytorch_throughput
         return Observation(
             dataset_dir=discovery.dataset_dir,
@@ -89,7 +89,7 @@ class JpegDatasetCheck:
             silent=tuple(silent_advice(evidence, "data")),
         )
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         scan, shown = observation.scan, observation.dataset_dir.shown
         if observation.dataset_dir.status != "present" or scan is None:
@@ -106,14 +106,14 @@ class JpegDatasetCheck:
         if params.baseline and (problem := _baseline_problem(observation)) is not None:
             return problem
         rate = observation.pytorch_throughput.value if params.baseline else None
-        return passed("jpeg.ok", wording.enough(scan, params.min_images, rate, advice), details=details)
+        return passed(wording.enough(scan, params.min_images, rate, advice), details=details)
 
 
-def _baseline_problem(observation: Observation) -> CheckResult | None:
+def _baseline_problem(observation: Observation) -> Result | None:
     """What is wrong with the learner's baseline; None when nothing is."""
     claim = observation.pytorch_throughput
     if claim.status == "missing":
-        return missing(observation.absent, "jpeg", "the images per second of your DataLoader, a number above 0")
+        return missing(observation.absent, "the images per second of your DataLoader, a number above 0")
     if claim.status != "present" or claim.value is None:
         return failed("jpeg.pytorch_throughput_invalid", wording.no_rate(claim.shown))
     if claim.value <= 0:

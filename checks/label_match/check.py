@@ -1,18 +1,17 @@
 """The check `label_match`: does every label belong to the image beside it, in a form that a loss takes?"""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.codes import GRAPH_PROBE, common
 from checks.epoch_coverage.order import Line
 from checks.label_match.agreement import Agreement, agreement
 from checks.listing import listed
 from checks.probing import read_probe
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome, Tier
 
@@ -67,7 +66,7 @@ class Observation(Wire):
     reader_lines: Annotated[tuple[Line, ...], Field(max_length=4)]
 
 
-class LabelMatchCheck:
+class LabelMatchCheck(Check[Params, Observation]):
     """Judges whether labels and images of a batch belong together, and whether the labels have a usable form.
 
     Evidence:
@@ -83,13 +82,13 @@ class LabelMatchCheck:
         right ones in a graph that changes colours at random.
     """
 
-    id: ClassVar[str] = "label_match"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Labels beside their images"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("label_match",)
-    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE) | {
+    id = "label_match"
+    version = "1.1.0"
+    title = "Labels beside their images"
+    word = _WORD
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("label_match",)
+    codes = common(_WORD, GRAPH_PROBE) | {
         "labels.ok": "labels belong to their images and have the wanted form",
         "labels.no_images": "no output of the graph holds images",
         "labels.missing": "no output of the graph holds one label per image",
@@ -103,14 +102,14 @@ class LabelMatchCheck:
         "labels.dtype": "the labels have another type than wanted",
         "labels.device": "the labels come out on another device than wanted",
     }
-    params_model: ClassVar[type[BaseModel]] = Params
-    observation_model: ClassVar[type[BaseModel]] = Observation
+    params_model = Params
+    observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """See `checks.api.Check.observe`."""
-        return read_probe(evidence, _WORD, "label_match", Observation)
+        return read_probe(evidence, _WORD, "label_match", Observation, ProbeSite.GRAPH)
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         images = next((place for place, one in enumerate(observation.outputs) if len(one.shape) == 3), None)
         labels = next(
@@ -136,7 +135,7 @@ class LabelMatchCheck:
         return _pairing(observation, images, labels) or _form(observation, images, labels, params)
 
 
-def _pairing(observation: Observation, images: int, labels: int) -> CheckResult | None:
+def _pairing(observation: Observation, images: int, labels: int) -> Result | None:
     """What is wrong with which label stands beside which image; None when nothing is."""
     values, means = observation.outputs[labels].values, observation.outputs[images].means
     found = agreement(observation.levels, values, means)
@@ -203,7 +202,7 @@ def _counted(found: Agreement) -> dict[str, Any]:
     }
 
 
-def _form(observation: Observation, images: int, labels: int, params: Params) -> CheckResult:
+def _form(observation: Observation, images: int, labels: int, params: Params) -> Result:
     output = observation.outputs[labels]
     shape, name = list(output.shape), observation.name
     details = {"graph": name, "output": labels, "shape": shape, "dtype": output.dtype, "device": output.device}
@@ -216,7 +215,7 @@ def _form(observation: Observation, images: int, labels: int, params: Params) ->
         outcome=f"The labels of `{name}` belong to their images.",
         seen=f"They are {output.dtype} of shape [N{_sides(shape)}], on the {output.device.upper()}.",
     )
-    return passed(f"{_WORD}.ok", told, tier=Tier.GRAPH, details=details)
+    return passed(told, tier=Tier.GRAPH, details=details)
 
 
 def _problem(output: LabelledOutput, params: Params, *, labels_first: bool) -> tuple[str, str, NextStep] | None:

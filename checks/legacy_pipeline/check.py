@@ -1,18 +1,18 @@
 """The check `legacy_pipeline`: pipelines are written in the style that the lab teaches."""
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterable
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.api import Check, Result, failed, passed
 from checks.codes import LEARNER_PROBE, NO_DALI, common
 from checks.listing import MOST_LISTED, listed
 from checks.not_carried import no_dali
 from checks.probing import read_probe
 from checks.stopped import not_reached
 from grader_service.model.base import Count, ShortText, Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
 from grader_service.model.verdict import Tier
 
@@ -71,7 +71,7 @@ class Observation(Wire):
     operators: Annotated[tuple[Found, ...], Field(max_length=100)] = ()
 
 
-class LegacyPipelineCheck:
+class LegacyPipelineCheck(Check[Params, Observation]):
     """Judges whether pipelines are classes with `define_graph`, or functions under `@pipeline_def`.
 
     Evidence: classes and functions in the learner's namespace and in its source files, read in the learner's process
@@ -83,13 +83,13 @@ class LegacyPipelineCheck:
         reached by getattr or through an import under a star.
     """
 
-    id: ClassVar[str] = "legacy_pipeline"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Style of the DALI pipelines"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("legacy_pipeline",)
-    codes: ClassVar[Mapping[str, str]] = common("style", LEARNER_PROBE, NO_DALI) | {
+    id = "legacy_pipeline"
+    version = "1.1.0"
+    title = "Style of the DALI pipelines"
+    word = "style"
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("legacy_pipeline",)
+    codes = common("style", LEARNER_PROBE, NO_DALI) | {
         "style.ok": "the pipelines have the wanted style, or the lab takes any",
         "style.no_legacy_class": "no pipeline in the old style was found",
         "style.legacy_class": "a pipeline is a class in the old style",
@@ -98,17 +98,17 @@ class LegacyPipelineCheck:
     params_model = Params
     observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """See `checks.api.Check.observe`."""
         discovery = evidence.discovery
         if discovery is None:
             return not_reached()
-        seen = read_probe(evidence, "style", "legacy_pipeline", Observation)
+        seen = read_probe(evidence, "style", "legacy_pipeline", Observation, ProbeSite.LEARNER)
         if isinstance(seen, Observation) and not (seen.classes or seen.definitions or seen.plain or seen.operators):
             return no_dali("style", discovery) or seen
         return seen
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         details = {
             "classes": [f"{found.name} ({found.place})" for found in observation.classes[:20]],
@@ -120,15 +120,15 @@ class LegacyPipelineCheck:
         if params.style == "legacy":
             if observation.classes:
                 feedback = Feedback(outcome=f"DALI's old style was found, as wanted: {_named(observation.classes)}.")
-                return passed("style.ok", feedback, tier=Tier.CLAIMS, details=details)
+                return passed(feedback, tier=Tier.CLAIMS, details=details)
             return failed("style.no_legacy_class", _no_class(observation), tier=Tier.CLAIMS, details=details)
         if not modern and not observation.classes and not observation.operators:
             return failed("style.no_pipeline", _NO_PIPELINE, tier=Tier.CLAIMS, details=details)
         old = _old(observation)
         if old is None:
-            return passed("style.ok", _modern(observation), tier=Tier.CLAIMS, details=details)
+            return passed(_modern(observation), tier=Tier.CLAIMS, details=details)
         if params.style == "any":
-            return passed("style.ok", _either(old), tier=Tier.CLAIMS, details=details)
+            return passed(_either(old), tier=Tier.CLAIMS, details=details)
         code = "legacy_class" if observation.classes else "legacy_operators"
         return failed(f"style.{code}", old, tier=Tier.CLAIMS, details=details)
 

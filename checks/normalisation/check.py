@@ -1,11 +1,10 @@
 """The check `normalisation`: are mean and standard deviation taken off the images exactly once, in the right scale?"""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, common
 from checks.normalisation import wording
 from checks.normalisation.fit import Fit, Line, error, fit, measured, nearest, right, written
@@ -14,7 +13,7 @@ from checks.output_contract.colours import ColouredGraph, Colours, channel_axis
 from checks.output_contract.wording import stopped
 from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.verdict import Outcome, Tier
 
 _WORD = "normalisation"
@@ -40,7 +39,7 @@ class Params(Wire):
     """Variable of the pipeline or iterator; the one that is measured if absent."""
 
 
-class NormalisationCheck:
+class NormalisationCheck(Check[Params, Colours]):
     """Judges mean and standard deviation per channel, from what the learner's graph makes of images of one colour.
 
     Evidence:
@@ -54,13 +53,12 @@ class NormalisationCheck:
         normalisation somewhere else in it is not seen.
     """
 
-    id: ClassVar[str] = "normalisation"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Normalisation of the images"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("constant_colours",)
-    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH) | {
+    id = "normalisation"
+    version = "1.1.0"
+    title = "Normalisation of the images"
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("constant_colours",)
+    codes = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH) | {
         "normalisation.ok": "mean and std are those that the lab wants",
         "normalisation.no_images": "no output of the graph holds images with channels",
         "normalisation.not_finite": "values are not finite, or channels neither 1 nor 3",
@@ -80,14 +78,14 @@ class NormalisationCheck:
         "normalisation.not_linear": "values are cut off, or changed otherwise than by a straight line",
         "normalisation.other": "mean or std are others than wanted",
     }
-    params_model: ClassVar[type[BaseModel]] = Params
-    observation_model: ClassVar[type[BaseModel]] = Colours
+    params_model = Params
+    observation_model = Colours
 
-    def observe(self, evidence: Evidence) -> Colours | CheckResult:
+    def observe(self, evidence: Evidence) -> Colours | Result:
         """See `checks.api.Check.observe`."""
-        return read_probe(evidence, _WORD, "constant_colours", Colours)
+        return read_probe(evidence, _WORD, "constant_colours", Colours, ProbeSite.GRAPH)
 
-    def judge(self, observation: Colours, params: Params) -> CheckResult:
+    def judge(self, observation: Colours, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         graph = observation.chosen(params.graph)
         if graph is None:
@@ -104,7 +102,7 @@ class NormalisationCheck:
         return _judge(graph, found, params)
 
 
-def _judge(graph: ColouredGraph, found: Fit, params: Params) -> CheckResult:
+def _judge(graph: ColouredGraph, found: Fit, params: Params) -> Result:
     wanted = wording.Wanted(params.mean, params.std, params.tolerance)
     if any(abs(slope) < _FLAT for slope, _ in found.lines):
         if "Normalize" in graph.operators:
@@ -115,7 +113,7 @@ def _judge(graph: ColouredGraph, found: Fit, params: Params) -> CheckResult:
     off = error(found.lines, right(wanted.mean, wanted.std))
     details = _details(graph, found.lines, off) | {"residual": round(min(found.residual, 1e9), 3)}
     if off <= wanted.tolerance and found.residual <= _BENT:
-        return passed(f"{_WORD}.ok", wording.fits(graph, wanted, off), tier=Tier.GRAPH, details=details)
+        return passed(wording.fits(graph, wanted, off), tier=Tier.GRAPH, details=details)
     if found.residual > _BENT:
         return failed(f"{_WORD}.not_linear", wording.not_linear(graph, wanted), tier=Tier.GRAPH, details=details)
     return _mistaken(graph, found.lines, off, wanted, details)
@@ -123,7 +121,7 @@ def _judge(graph: ColouredGraph, found: Fit, params: Params) -> CheckResult:
 
 def _mistaken(
     graph: ColouredGraph, lines: tuple[Line, ...], off: float, wanted: wording.Wanted, details: dict[str, object]
-) -> CheckResult:
+) -> Result:
     code, distance = nearest(lines, wanted.mean, wanted.std)
     if distance <= max(_NEAR, wanted.tolerance):
         feedback = wording.mistake(MISTAKES[code], graph, lines, wanted)
@@ -131,7 +129,7 @@ def _mistaken(
     return failed(f"{_WORD}.other", wording.other(graph, lines, off, wanted), tier=Tier.GRAPH, details=details)
 
 
-def _from_arguments(graph: ColouredGraph, wanted: wording.Wanted) -> CheckResult:
+def _from_arguments(graph: ColouredGraph, wanted: wording.Wanted) -> Result:
     """For a graph that changes colours at random: what its normalising operator says."""
     lines = [(operator, written(operator)) for operator in graph.normalisers]
     stated = [(operator, own) for operator, own in lines if own is not None]
@@ -143,7 +141,7 @@ def _from_arguments(graph: ColouredGraph, wanted: wording.Wanted) -> CheckResult
     details = _details(graph, own, off) | {"from": "arguments"}
     if off <= wanted.tolerance:
         feedback = wording.arguments_fit(graph, operator, wanted)
-        return passed(f"{_WORD}.ok", feedback, tier=Tier.GRAPH, details=details)
+        return passed(feedback, tier=Tier.GRAPH, details=details)
     return _mistaken(graph, own, off, wanted, details)
 
 

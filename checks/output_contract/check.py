@@ -1,17 +1,16 @@
 """The check `output_contract`: do images have the layout, type, channel order and size that a model wants?"""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, common
 from checks.output_contract import wording
 from checks.output_contract.colours import Axis, ColouredGraph, Colours, Image, Output, channel_axis, order, width
 from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import Outcome, Tier
 
@@ -37,7 +36,7 @@ class Params(Wire):
     """Variable of the pipeline or iterator; the one that is measured if absent."""
 
 
-class OutputContractCheck:
+class OutputContractCheck(Check[Params, Colours]):
     """Judges layout, type, channel order and size of the images that the learner's graph delivers.
 
     Evidence:
@@ -52,13 +51,13 @@ class OutputContractCheck:
         resized to the turned size; the order of channels of a graph that makes everything grey.
     """
 
-    id: ClassVar[str] = "output_contract"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Form of the images"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("constant_colours",)
-    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH) | {
+    id = "output_contract"
+    version = "1.1.0"
+    title = "Form of the images"
+    word = _WORD
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("constant_colours",)
+    codes = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH) | {
         "output.ok": "layout, channels, type and size are as wanted",
         "output.no_images": "no output of the graph holds images",
         "output.ragged": "images have different sizes",
@@ -71,14 +70,14 @@ class OutputContractCheck:
         "output.dtype": "the images have another type than wanted",
         "output.size": "the images have another size than wanted",
     }
-    params_model: ClassVar[type[BaseModel]] = Params
-    observation_model: ClassVar[type[BaseModel]] = Colours
+    params_model = Params
+    observation_model = Colours
 
-    def observe(self, evidence: Evidence) -> Colours | CheckResult:
+    def observe(self, evidence: Evidence) -> Colours | Result:
         """See `checks.api.Check.observe`."""
-        return read_probe(evidence, _WORD, "constant_colours", Colours)
+        return read_probe(evidence, _WORD, "constant_colours", Colours, ProbeSite.GRAPH)
 
-    def judge(self, observation: Colours, params: Params) -> CheckResult:
+    def judge(self, observation: Colours, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         graph = observation.chosen(params.graph)
         if graph is None:
@@ -91,7 +90,7 @@ class OutputContractCheck:
         return _judge(graph, image, observation, params)
 
 
-def _judge(graph: ColouredGraph, image: Image, colours: Colours, params: Params) -> CheckResult:
+def _judge(graph: ColouredGraph, image: Image, colours: Colours, params: Params) -> Result:
     output = graph.outputs[image.output]
     axis = channel_axis(image, colours.greys)
     details: dict[str, object] = {"graph": graph.name, "output": output.model_dump(mode="json")}
@@ -110,7 +109,7 @@ def _judge(graph: ColouredGraph, image: Image, colours: Colours, params: Params)
         return failed(f"{_WORD}.{code}", feedback, tier=Tier.GRAPH, details=details)
     layout = _NAMES[axis.axis] if axis is not None else "unknown"
     feedback = wording.good(graph, output, layout, str(details.get("order", "any")))
-    return passed(f"{_WORD}.ok", feedback, tier=Tier.GRAPH, details=details)
+    return passed(feedback, tier=Tier.GRAPH, details=details)
 
 
 def _ragged(graph: ColouredGraph, output: Output, image: Image, params: Params) -> tuple[str, Feedback] | None:

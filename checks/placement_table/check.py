@@ -1,11 +1,11 @@
 """The check `placement_table`: the learner knows which stage of the pipeline runs where."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, StringConstraints
 
-from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.api import Check, Result, failed, passed
 from checks.codes import LEARNER_PROBE, NO_DALI, NOT_CARRIED, common
 from checks.listing import listed, pipeline_named
 from checks.not_carried import first_words, no_dali, not_carried
@@ -14,7 +14,7 @@ from checks.placement_table.stages import device_of, is_device, meant, stage_of
 from checks.probing import read_probe
 from checks.stopped import Absent, absent, missing, not_reached
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import Evidence, GraphFacts, Need
+from grader_service.model.evidence import Evidence, GraphFacts, Need, ProbeSite
 from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
 from grader_service.model.verdict import Tier
 
@@ -72,7 +72,7 @@ class _Wrong(NamedTuple):
     """Device that would be right."""
 
 
-class PlacementTableCheck:
+class PlacementTableCheck(Check[Params, Observation]):
     """Judges whether the learner's table says of every stage of the graph where it runs.
 
     Evidence:
@@ -86,13 +86,13 @@ class PlacementTableCheck:
         than English (and a few German ones) for a stage.
     """
 
-    id: ClassVar[str] = "placement_table"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Where each stage runs"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM})
-    probes: ClassVar[tuple[str, ...]] = ("placement_table",)
-    codes: ClassVar[Mapping[str, str]] = common("placement", NO_DALI, LEARNER_PROBE, NOT_CARRIED) | {
+    id = "placement_table"
+    version = "1.1.0"
+    title = "Where each stage runs"
+    word = "placement"
+    needs = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM})
+    probes = ("placement_table",)
+    codes = common("placement", NO_DALI, LEARNER_PROBE, NOT_CARRIED) | {
         "placement.ok": "every stage of the graph is stated right",
         "placement.missing": "the variable is not defined",
         "placement.unreadable": "failed or unverified: what the variable holds could not be read",
@@ -103,15 +103,15 @@ class PlacementTableCheck:
     params_model = Params
     observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """See `checks.api.Check.observe`."""
         discovery, room = evidence.discovery, evidence.clean_room
         if discovery is None:
             return not_reached()
         if (result := no_dali("placement", discovery)) is not None:
             return result
-        stated = read_probe(evidence, "placement", "placement_table", Stated)
-        if isinstance(stated, CheckResult):
+        stated = read_probe(evidence, "placement", "placement_table", Stated, ProbeSite.LEARNER)
+        if isinstance(stated, Result):
             return stated
         if stated.status == "missing":
             return Observation(stated=stated, absent=absent(discovery, "placement"))
@@ -121,12 +121,12 @@ class PlacementTableCheck:
             return not_carried("placement", room)
         return Observation(pipeline=room.pipeline, stated=stated, graph=room.graph)
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         stated, graph = observation.stated, observation.graph
         if graph is None or stated.status == "missing":
             found = observation.absent.model_copy(update={"name": params.name})
-            return missing(found, "placement", _HOLDS, code="placement.missing")
+            return missing(found, _HOLDS, code="missing")
         if stated.status != "present":
             what = f"`{params.name}` holds `{first_words(stated.shown, 8)}`, which is no table"
             return failed("placement.unreadable", _no_table(params, what))
@@ -185,7 +185,7 @@ class PlacementTableCheck:
             advice=aside,
             numbers=numbers,
         )
-        return passed("placement.ok", feedback, tier=Tier.GRAPH, details=details)
+        return passed(feedback, tier=Tier.GRAPH, details=details)
 
 
 def _no_table(params: Params, what: str) -> Feedback:

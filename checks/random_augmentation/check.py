@@ -1,11 +1,10 @@
 """The check `random_augmentation`: is every sample of a training batch augmented by a draw of its own?"""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, NOT_RUN, common
 from checks.probing import no_such_graph, read_probe
 from checks.random_augmentation import wording
@@ -19,7 +18,7 @@ from checks.random_augmentation.samples import (
     recolours,
 )
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import Outcome, Tier
 
@@ -46,7 +45,7 @@ class Params(Wire):
     """Variable of the training pipeline or iterator; the best candidate that is not for validation if absent."""
 
 
-class RandomAugmentationCheck:
+class RandomAugmentationCheck(Check[Params, Augmentation]):
     """Judges whether a training graph changes each sample by a draw of its own, in the ways that the lab wants.
 
     Evidence:
@@ -62,13 +61,13 @@ class RandomAugmentationCheck:
         inverts images looks like flips.
     """
 
-    id: ClassVar[str] = "random_augmentation"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Random augmentation"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("augmentation",)
-    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH, NOT_RUN) | {
+    id = "random_augmentation"
+    version = "1.1.0"
+    title = "Random augmentation"
+    word = _WORD
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("augmentation",)
+    codes = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH, NOT_RUN) | {
         "augmentation.ok": "each sample is changed by a draw of its own",
         "augmentation.constant": "an image comes out the same every time",
         "augmentation.same_in_batch": "one draw is used for a whole batch",
@@ -81,14 +80,14 @@ class RandomAugmentationCheck:
         "augmentation.no_validation": "no pipeline for validation was found",
         "augmentation.validation_random": "a pipeline for validation is random",
     }
-    params_model: ClassVar[type[BaseModel]] = Params
-    observation_model: ClassVar[type[BaseModel]] = Augmentation
+    params_model = Params
+    observation_model = Augmentation
 
-    def observe(self, evidence: Evidence) -> Augmentation | CheckResult:
+    def observe(self, evidence: Evidence) -> Augmentation | Result:
         """See `checks.api.Check.observe`."""
-        return read_probe(evidence, _WORD, "augmentation", Augmentation)
+        return read_probe(evidence, _WORD, "augmentation", Augmentation, ProbeSite.GRAPH)
 
-    def judge(self, observation: Augmentation, params: Params) -> CheckResult:
+    def judge(self, observation: Augmentation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         graph = observation.training(params.graph)
         if graph is None:
@@ -106,10 +105,10 @@ class RandomAugmentationCheck:
             return failed(f"{_WORD}.{code}", feedback, tier=Tier.GRAPH, details=_details(graph))
         if (result := _validation(observation, graph, params)) is not None:
             return result
-        return passed(f"{_WORD}.ok", wording.good(graph, params.kinds), tier=Tier.GRAPH, details=_details(graph))
+        return passed(wording.good(graph, params.kinds), tier=Tier.GRAPH, details=_details(graph))
 
 
-def not_run(word: str, graph: AugmentedGraph) -> CheckResult:
+def not_run(word: str, graph: AugmentedGraph) -> Result:
     """The result where a graph gave no samples."""
     return undecided(Outcome.UNVERIFIED, f"{word}.not_run", wording.not_run(graph), tier=Tier.GRAPH)
 
@@ -173,7 +172,7 @@ def _runs(graph: AugmentedGraph, params: Params) -> tuple[str, Feedback] | None:
     return "same_every_run", wording.same_every_run(graph)
 
 
-def _validation(observation: Augmentation, training: AugmentedGraph, params: Params) -> CheckResult | None:
+def _validation(observation: Augmentation, training: AugmentedGraph, params: Params) -> Result | None:
     others = [one for one in observation.graphs if one.is_for_validation and one is not training and not one.refused]
     if params.validation == "required" and not others:
         return failed(f"{_WORD}.no_validation", wording.NO_VALIDATION, tier=Tier.GRAPH)

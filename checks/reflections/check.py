@@ -1,11 +1,11 @@
 """The check `reflections`: do both lists show that the learner knows where DALI wins and where it loses?"""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from pydantic import BaseModel, Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints
 
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.reflections.decision import Decision
 from checks.reflections.feedback import advice, code_of, counted, praise, waiting
 from checks.reflections.items import Judged
@@ -46,7 +46,7 @@ class ReflectionsObservation(Wire):
     """Those that were one text in place of a list."""
 
 
-class ReflectionsCheck:
+class ReflectionsCheck(Check[ReflectionsParams, ReflectionsObservation]):
     """Judges whether both lists hold enough substantive, distinct situations of their side.
 
     Question: does each list name at least the required number of concrete, different situations, and do the two lists
@@ -65,12 +65,11 @@ class ReflectionsCheck:
     obeyed.
     """
 
-    id: ClassVar[str] = "reflections"
-    version: ClassVar[str] = "2.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Where DALI wins and where it loses"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    second_opinion: ClassVar[str] = (
+    id = "reflections"
+    version = "2.1.0"
+    title = "Where DALI wins and where it loses"
+    needs = frozenset({Need.DISCOVERY})
+    second_opinion = (
         "A learner of a lab on NVIDIA DALI (GPU-accelerated loading, decoding and augmentation of images, video and "
         "audio) names situations where DALI wins over a CPU data loader and situations where it loses or brings "
         "nothing. A good answer names concrete, different situations, each true and in the right list: compressed "
@@ -78,7 +77,7 @@ class ReflectionsCheck:
         "bottleneck, or more cost than gain lose. Short and clumsy wording is fine. A bad answer is false, empty, off "
         "topic, a string of terms, or in the wrong list."
     )
-    codes: ClassVar[Mapping[str, str]] = {
+    codes: Mapping[str, str] = {
         "reflections.ok": "both lists hold enough situations of their side",
         "reflections.needs_review": "inconclusive: neither clearly good nor clearly not, so that a person decides",
         "reflections.missing": "a list is not defined",
@@ -92,10 +91,10 @@ class ReflectionsCheck:
         "reflections.off_topic": "entries are not about loading and preparing data",
         "reflections.not_substantive": "entries are no concrete situation",
     }
-    params_model: ClassVar[type[BaseModel]] = ReflectionsParams
-    observation_model: ClassVar[type[BaseModel]] = ReflectionsObservation
+    params_model = ReflectionsParams
+    observation_model = ReflectionsObservation
 
-    def observe(self, evidence: Evidence) -> ReflectionsObservation | CheckResult:
+    def observe(self, evidence: Evidence) -> ReflectionsObservation | Result:
         """Takes both lists from what discovery found in the learner's namespace."""
         discovery = evidence.discovery
         if discovery is None:
@@ -107,7 +106,7 @@ class ReflectionsCheck:
             one_texts=tuple(side for side, found in lists.items() if found.one_text),
         )
 
-    def judge(self, observation: ReflectionsObservation, params: ReflectionsParams) -> CheckResult:
+    def judge(self, observation: ReflectionsObservation, params: ReflectionsParams) -> Result:
         """Counts the entries that are concrete, distinct and on their side, or leaves them to a person."""
         needed = {Side.WINS: params.min_wins, Side.LOSES: params.min_loses}
         found = judge_lists(observation.where_dali_wins, observation.where_dali_loses, needed)
@@ -116,7 +115,7 @@ class ReflectionsCheck:
         }
         details["figures"] = dict(found.figures)
         if found.decision is Decision.GOOD:
-            return passed("reflections.ok", praise(found.judged), details=details)
+            return passed(praise(found.judged), details=details)
         if found.decision is Decision.OPEN:
             text = waiting(found.judged)
             return undecided(Outcome.INCONCLUSIVE, "reflections.needs_review", text, details=details)
@@ -131,11 +130,11 @@ def _detail(item: Judged) -> dict[str, JsonValue]:
     return {"index": item.number, "counted": item.counted, "reason": item.reason.value, **twin}
 
 
-def _absent(discovery: Discovery, lists: dict[Side, TextList]) -> CheckResult | None:
+def _absent(discovery: Discovery, lists: dict[Side, TextList]) -> Result | None:
     """The answer when a list is not there or could not be read."""
     lost = [side for side, found in lists.items() if found.status == "missing"]
     if lost:
-        return missing(absent(discovery, lost[0].value), "reflections", _HOLDS[lost[0]], code="reflections.missing")
+        return missing(absent(discovery, lost[0].value), _HOLDS[lost[0]], code="missing")
     broken = [side for side, found in lists.items() if found.status == "unreadable"]
     if broken:
         name = broken[0]

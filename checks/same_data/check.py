@@ -1,17 +1,17 @@
 """The check `same_data`: both loaders read the same files with the same classes."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar
+from collections.abc import Sequence
+from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.codes import LEARNER_PROBE, NO_DALI, common
 from checks.not_carried import first_words, no_dali
 from checks.probing import read_probe
 from checks.stopped import cut_short, not_reached, run_end
 from grader_service.model.base import Count, ShortText, Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome, Tier
 
@@ -84,7 +84,7 @@ class Observation(Wire):
     readers: Annotated[tuple[ReaderSide, ...], Field(max_length=64)] = ()
 
 
-class SameDataCheck:
+class SameDataCheck(Check[Params, Observation]):
     """Judges whether the DataLoader and a DALI reader read the same files, with the same class numbers.
 
     Evidence: paths that the dataset shows in its attributes (ImageFolder and the like, subsets and unions of them,
@@ -98,13 +98,13 @@ class SameDataCheck:
         while it runs. A liar gains nothing: what is timed are the grader's own files on both sides.
     """
 
-    id: ClassVar[str] = "same_data"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "The same data on both sides"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("data_sides",)
-    codes: ClassVar[Mapping[str, str]] = common("data", NO_DALI, LEARNER_PROBE) | {
+    id = "same_data"
+    version = "1.1.0"
+    title = "The same data on both sides"
+    word = "data"
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("data_sides",)
+    codes = common("data", NO_DALI, LEARNER_PROBE) | {
         "data.ok": "both sides read the same files",
         "data.no_loader": "no DataLoader is left in the namespace",
         "data.unknown_dataset": "unverified: the files of the PyTorch side are not known",
@@ -117,21 +117,21 @@ class SameDataCheck:
     params_model = Params
     observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """See `checks.api.Check.observe`."""
         discovery = evidence.discovery
         if discovery is None:
             return not_reached()
         if (result := no_dali("data", discovery)) is not None:
             return result
-        seen = read_probe(evidence, "data", "data_sides", Observation)
+        seen = read_probe(evidence, "data", "data_sides", Observation, ProbeSite.LEARNER)
         if isinstance(seen, Observation) and seen.loader is None:
             if (result := cut_short(run_end(discovery))) is not None:
                 return result
             return failed("data.no_loader", _NO_LOADER)
         return seen
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         loader, readable = observation.loader, [side for side in observation.readers if not side.problem]
         details = {
@@ -162,7 +162,7 @@ class SameDataCheck:
                 numbers={"shards": best.shards, "read": len(covered)},
             )
             return failed("data.sharded", told, score=0.5, tier=Tier.CLAIMS, details=details)
-        return passed("data.ok", _same(loader, best), tier=Tier.CLAIMS, details=details)
+        return passed(_same(loader, best), tier=Tier.CLAIMS, details=details)
 
 
 def _unknown_dataset(loader: LoaderSide | None) -> Feedback:

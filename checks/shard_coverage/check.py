@@ -1,18 +1,17 @@
 """The check `shard_coverage`: do the learner's shards hold every file exactly once, in equally many steps?"""
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, common
 from checks.epoch_coverage.order import Order, OrderedGraph
 from checks.listing import listed
 from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome, Tier
 
@@ -35,7 +34,7 @@ class Params(Wire):
     """Whether the readers must have it set, or must not; not looked at if absent."""
 
 
-class ShardCoverageCheck:
+class ShardCoverageCheck(Check[Params, Order]):
     """Judges whether the pipelines that the learner built for several ranks share the files between them.
 
     Evidence:
@@ -49,13 +48,13 @@ class ShardCoverageCheck:
         so more than four shards are not asked for.
     """
 
-    id: ClassVar[str] = "shard_coverage"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Shards of the data"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("epoch_order",)
-    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH) | {
+    id = "shard_coverage"
+    version = "1.1.0"
+    title = "Shards of the data"
+    word = _WORD
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("epoch_order",)
+    codes = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH) | {
         "shards.ok": "the shards hold every file once",
         "shards.not_sharded": "no reader sets `num_shards`",
         "shards.wrong_count": "readers have another number of shards than wanted",
@@ -70,14 +69,14 @@ class ShardCoverageCheck:
         "shards.overlap": "files are read by more than one shard",
         "shards.incomplete": "files are read by no shard",
     }
-    params_model: ClassVar[type[BaseModel]] = Params
-    observation_model: ClassVar[type[BaseModel]] = Order
+    params_model = Params
+    observation_model = Order
 
-    def observe(self, evidence: Evidence) -> Order | CheckResult:
+    def observe(self, evidence: Evidence) -> Order | Result:
         """See `checks.api.Check.observe`."""
-        return read_probe(evidence, _WORD, "epoch_order", Order)
+        return read_probe(evidence, _WORD, "epoch_order", Order, ProbeSite.GRAPH)
 
-    def judge(self, observation: Order, params: Params) -> CheckResult:
+    def judge(self, observation: Order, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         usable = observation.usable()
         if not usable:
@@ -105,7 +104,7 @@ class ShardCoverageCheck:
         )
 
 
-def _not_sharded(usable: list[OrderedGraph], params: Params) -> CheckResult:
+def _not_sharded(usable: list[OrderedGraph], params: Params) -> Result:
     only_id = any(graph.number("shard_id", 0) > 0 for graph in usable)
     said = "A reader sets shard_id without num_shards" if only_id else "No reader sets num_shards"
     told = Feedback(
@@ -121,7 +120,7 @@ def _not_sharded(usable: list[OrderedGraph], params: Params) -> CheckResult:
 
 def _numbering(
     sharded: list[OrderedGraph], by_shard: dict[int, OrderedGraph], usable: list[OrderedGraph], params: Params
-) -> CheckResult | None:
+) -> Result | None:
     """Whether the learner built a pipeline for every shard, each with a number of its own."""
     twice = [number for number, count in Counter(graph.number("shard_id", 0) for graph in sharded).items() if count > 1]
     missing = sorted(set(range(params.shards)) - set(by_shard))
@@ -154,7 +153,7 @@ def _numbering(
     return failed(f"{_WORD}.missing", told, tier=Tier.GRAPH, details=details)
 
 
-def _settings(sharded: list[OrderedGraph], params: Params) -> CheckResult | None:
+def _settings(sharded: list[OrderedGraph], params: Params) -> Result | None:
     details, place = _details(sharded), sharded[0].place
     for name in ("pad_last_batch", "stick_to_shard", "random_shuffle"):
         if len({graph.flag(name) for graph in sharded}) > 1:
@@ -189,9 +188,7 @@ def _settings(sharded: list[OrderedGraph], params: Params) -> CheckResult | None
     return None
 
 
-def _coverage(
-    sharded: list[OrderedGraph], by_shard: dict[int, OrderedGraph], order: Order, params: Params
-) -> CheckResult:
+def _coverage(sharded: list[OrderedGraph], by_shard: dict[int, OrderedGraph], order: Order, params: Params) -> Result:
     """What the shards read: each with its own graph; with `pipelines = "one"`, others by the first graph."""
     files = next((graph.shards.files for graph in sharded if graph.shards is not None), 0)
     read: list[list[int]] = []
@@ -232,7 +229,7 @@ def _coverage(
     told = Feedback(
         outcome=f"{params.shards} shards are disjoint, and together hold every file once.", seen=seen, numbers=figures
     )
-    return passed(f"{_WORD}.ok", told, tier=Tier.GRAPH, details=details)
+    return passed(told, tier=Tier.GRAPH, details=details)
 
 
 def _details(graphs: list[OrderedGraph]) -> dict[str, object]:

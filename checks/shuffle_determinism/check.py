@@ -1,18 +1,16 @@
 """The check `shuffle_determinism`: is data shuffled anew each epoch, and does a seed repeat the order?"""
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from typing import Literal
 
-from pydantic import BaseModel
-
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, common
 from checks.epoch_coverage.order import Order, OrderedGraph
 from checks.listing import listed
 from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Outcome, Tier
 
@@ -36,7 +34,7 @@ class Params(Wire):
     """Variable of the training pipeline or iterator; the best candidate that is not for validation if absent."""
 
 
-class ShuffleDeterminismCheck:
+class ShuffleDeterminismCheck(Check[Params, Order]):
     """Judges the order in which the learner's reader gives its files: shuffled or not, new each epoch, repeatable.
 
     Evidence:
@@ -50,13 +48,13 @@ class ShuffleDeterminismCheck:
         counts as not shuffled. Whether a fixed seed was chosen on purpose.
     """
 
-    id: ClassVar[str] = "shuffle_determinism"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Shuffling and seeds"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("epoch_order",)
-    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH) | {
+    id = "shuffle_determinism"
+    version = "1.1.0"
+    title = "Shuffling and seeds"
+    word = _WORD
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("epoch_order",)
+    codes = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH) | {
         "shuffle.ok": "the order is what the lab wants",
         "shuffle.off": "files come in their own order",
         "shuffle.on": "files are shuffled, and the lab wants their own order",
@@ -66,14 +64,14 @@ class ShuffleDeterminismCheck:
         "shuffle.validation_shuffled": "a pipeline for validation shuffles",
         "shuffle.no_numbers": "unverified: the order could not be seen",
     }
-    params_model: ClassVar[type[BaseModel]] = Params
-    observation_model: ClassVar[type[BaseModel]] = Order
+    params_model = Params
+    observation_model = Order
 
-    def observe(self, evidence: Evidence) -> Order | CheckResult:
+    def observe(self, evidence: Evidence) -> Order | Result:
         """See `checks.api.Check.observe`."""
-        return read_probe(evidence, _WORD, "epoch_order", Order)
+        return read_probe(evidence, _WORD, "epoch_order", Order, ProbeSite.GRAPH)
 
-    def judge(self, observation: Order, params: Params) -> CheckResult:
+    def judge(self, observation: Order, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         usable = observation.usable()
         training = [graph for graph in usable if not graph.is_for_validation] or usable
@@ -102,7 +100,7 @@ class ShuffleDeterminismCheck:
         return _passed(graph, others, observation, params)
 
 
-def _judge(graph: OrderedGraph, order: Order, params: Params) -> CheckResult | None:
+def _judge(graph: OrderedGraph, order: Order, params: Params) -> Result | None:
     """What is wrong with one graph; None when nothing is."""
     flat = [_flat(stream) for stream in graph.streams if stream is not None]
     if not flat or len(flat) < len(graph.streams):
@@ -150,7 +148,7 @@ def _judge(graph: OrderedGraph, order: Order, params: Params) -> CheckResult | N
     return None
 
 
-def _passed(graph: OrderedGraph, others: Sequence[OrderedGraph], order: Order, params: Params) -> CheckResult:
+def _passed(graph: OrderedGraph, others: Sequence[OrderedGraph], order: Order, params: Params) -> Result:
     order_kept = "shuffles its files, anew in each epoch" if params.shuffle else "keeps the files' order"
     seen = ["Two builds give the same order."] if params.deterministic else []
     names = [f"`{other.name}`" for other in others if any(stream is not None for stream in other.streams)]
@@ -158,7 +156,7 @@ def _passed(graph: OrderedGraph, others: Sequence[OrderedGraph], order: Order, p
         seen.append(f"{listed(names)} {'does' if len(names) == 1 else 'do'} not shuffle.")
     flat = [_flat(stream)[: order.files] for stream in graph.streams if stream is not None]
     told = Feedback(outcome=f"`{graph.name}` {order_kept}.", seen=" ".join(seen))
-    return passed(f"{_WORD}.ok", told, tier=Tier.GRAPH, details={"graph": graph.name, "orders": flat})
+    return passed(told, tier=Tier.GRAPH, details={"graph": graph.name, "orders": flat})
 
 
 def _is_shuffled(graph: OrderedGraph) -> bool:

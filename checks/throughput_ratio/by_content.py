@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Iterable
 
-from checks.api import CheckResult, failed, undecided
+from checks.api import Result, failed, undecided
 from checks.not_carried import FACTORY_CALL, NEEDS_GPU, OTHER_IMAGES, first_words, not_carried
 from checks.stopped import RunEnd
 from checks.throughput_ratio.wording import NOTHING_COUNTED
@@ -87,7 +87,7 @@ _IN_DOUBT = {
 _GRAPH_LOOKED_AT = "The grader ran your DALI graph on other pictures before timing it"
 
 
-def not_run(room: CleanRoom, measurement: Measurement | None, run: RunEnd) -> CheckResult | None:
+def not_run(room: CleanRoom, measurement: Measurement | None, run: RunEnd) -> Result | None:
     """The result when neither the graph nor the learner's own code could be timed; None when something was.
 
     Args:
@@ -110,7 +110,7 @@ def not_run(room: CleanRoom, measurement: Measurement | None, run: RunEnd) -> Ch
     )
 
 
-def not_delivered(measurement: Measurement) -> CheckResult | None:
+def not_delivered(measurement: Measurement) -> Result | None:
     """The result when images were timed that do not count as delivered; None when they count."""
     if measurement.graph is not None and measurement.graph.problem is not None:
         return _of_graph(measurement.graph)
@@ -120,7 +120,7 @@ def not_delivered(measurement: Measurement) -> CheckResult | None:
     return _of_earlier_graph(content) if measurement.tier == "A" else _doubtful(measurement, content)
 
 
-def _of_graph(proof: GraphProof) -> CheckResult:
+def _of_graph(proof: GraphProof) -> Result:
     """What was seen in the clean room, where no code of the learner could be misunderstood."""
     problem = proof.problem or ""
     details = {"graph": proof.model_dump(mode="json")}
@@ -139,7 +139,7 @@ def _of_graph(proof: GraphProof) -> CheckResult:
     return undecided(Outcome.INCONCLUSIVE, code, feedback, tier=Tier.GRAPH, details=details)
 
 
-def _of_earlier_graph(content: ContentProof) -> CheckResult:
+def _of_earlier_graph(content: ContentProof) -> Result:
     """Evidence from when graphs were judged by the pixels that they delivered; nobody fails by that any more."""
     return undecided(
         Outcome.INCONCLUSIVE,
@@ -209,7 +209,7 @@ def _unread(blocks: Iterable[Block]) -> float:
     return statistics.fmean(gains)
 
 
-def _doubtful(measurement: Measurement, content: ContentProof) -> CheckResult:
+def _doubtful(measurement: Measurement, content: ContentProof) -> Result:
     problem = content.problem or ""
     details = {"content": content.model_dump(mode="json")}
     looked = f"The grader looked at {content.delivered} images that `build_dali_iterator` delivered"

@@ -1,11 +1,10 @@
 """The check `throughput_ratio`: DALI beats the PyTorch baseline on the same held-out images, by our clock."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.codes import NO_DALI, NOT_CARRIED, common
 from checks.not_carried import first_words, no_dali
 from checks.silent_advice import silent_advice
@@ -42,7 +41,7 @@ class Observation(Wire):
     """Mistakes in the learner's own measurement that raised nothing; never an input either."""
 
 
-class ThroughputRatioCheck:
+class ThroughputRatioCheck(Check[Params, Observation]):
     """Judges whether the learner's DALI pipeline delivers more than 1.1 times the images of its PyTorch baseline.
 
     Evidence:
@@ -58,12 +57,12 @@ class ThroughputRatioCheck:
     Cannot detect: a pipeline that is fast on our images and slow on the learner's own.
     """
 
-    id: ClassVar[str] = "throughput_ratio"
-    version: ClassVar[str] = "1.7.1"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Throughput of DALI against PyTorch"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM, Need.MEASUREMENT})
-    codes: ClassVar[Mapping[str, str]] = common("ratio", NO_DALI, NOT_CARRIED) | {
+    id = "throughput_ratio"
+    version = "1.7.1"
+    title = "Throughput of DALI against PyTorch"
+    word = "ratio"
+    needs = frozenset({Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM, Need.MEASUREMENT})
+    codes = common("ratio", NO_DALI, NOT_CARRIED) | {
         "ratio.ok": "DALI is faster than the threshold asks",
         "ratio.too_low": "DALI is not faster than the threshold asks",
         "ratio.inconclusive": "inconclusive: the measurement does not allow a decision",
@@ -86,7 +85,7 @@ class ThroughputRatioCheck:
     params_model = Params
     observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """See `checks.api.Check.observe`."""
         discovery, room = evidence.discovery, evidence.clean_room
         if discovery is None:
@@ -106,7 +105,7 @@ class ThroughputRatioCheck:
             silent=tuple(silent_advice(evidence, "rates")),
         )
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         measurement = observation.measurement
         tier = Tier(measurement.tier)
@@ -153,7 +152,7 @@ class ThroughputRatioCheck:
             if tier is not Tier.GRAPH and (doubt := unseen(measurement, decision)) is not None:
                 told = doubt.model_copy(update={"advice": wording.how_timed(measurement)})
                 return undecided(Outcome.UNVERIFIED, "ratio.not_seen", told, tier=tier, details=details)
-            return passed("ratio.ok", wording.fast_enough(measurement, decision, advice), tier=tier, details=details)
+            return passed(wording.fast_enough(measurement, decision, advice), tier=tier, details=details)
         if decision.outcome == "failed":
             if (softer := by_content.softened(measurement, decision)) is not None:
                 told = softer.model_copy(update={"advice": wording.how_timed(measurement)})

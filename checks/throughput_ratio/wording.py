@@ -150,7 +150,7 @@ def _baseline(measurement: Measurement, loader: str) -> list[Advice]:
 
 
 def _claim(claim: ClaimBesideMeasurement) -> list[Advice]:
-    if claim.claimed is None or claim.measured is None or claim.claimed <= 0:
+    if claim.claimed is None or not claim.measured or claim.claimed <= 0:
         return []
     factor = claim.claimed / claim.measured
     if 1 / FAR_OFF <= factor <= FAR_OFF:

@@ -1,17 +1,17 @@
 """The check `torchvision_agreement`: does a validation pipeline give what torchvision's transforms would give?"""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.codes import GRAPH_PROBE, NO_SUCH_GRAPH, common
 from checks.probing import no_such_graph, read_probe
 from checks.torchvision_agreement import wording
 from checks.torchvision_agreement.wording import MISTAKES
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import Outcome, Tier
 
@@ -82,7 +82,7 @@ class Observation(Wire):
     operators: Annotated[tuple[Place, ...], Field(max_length=8)] = ()
 
 
-class TorchvisionAgreementCheck:
+class TorchvisionAgreementCheck(Check[Params, Observation]):
     """Judges whether a graph without random operators prepares images as torchvision's transforms do.
 
     Evidence:
@@ -97,13 +97,13 @@ class TorchvisionAgreementCheck:
         differently; several mistakes at once are told as one or as `agreement.differs`.
     """
 
-    id: ClassVar[str] = "torchvision_agreement"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Agreement with torchvision"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("torchvision_agreement",)
-    codes: ClassVar[Mapping[str, str]] = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH) | {
+    id = "torchvision_agreement"
+    version = "1.1.0"
+    title = "Agreement with torchvision"
+    word = _WORD
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("torchvision_agreement",)
+    codes = common(_WORD, GRAPH_PROBE, NO_SUCH_GRAPH) | {
         "agreement.ok": "the images are those of torchvision's transforms",
         "agreement.no_images": "no output of the graph holds images with three channels",
         "agreement.no_validation_graph": "failed or unverified: every pipeline that came has random operators",
@@ -121,14 +121,14 @@ class TorchvisionAgreementCheck:
         "agreement.interpolation": "another interpolation is used than wanted",
         "agreement.differs": "images differ, by none of the usual mistakes",
     }
-    params_model: ClassVar[type[BaseModel]] = Params
-    observation_model: ClassVar[type[BaseModel]] = Observation
+    params_model = Params
+    observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """See `checks.api.Check.observe`."""
-        return read_probe(evidence, _WORD, "torchvision_agreement", Observation)
+        return read_probe(evidence, _WORD, "torchvision_agreement", Observation, ProbeSite.GRAPH)
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         if observation.graph is None:
             return _none(observation, params)
@@ -141,7 +141,7 @@ class TorchvisionAgreementCheck:
         return _judge(observation.graph, observation, params)
 
 
-def _none(observation: Observation, params: Params) -> CheckResult:
+def _none(observation: Observation, params: Params) -> Result:
     if params.graph is not None:
         return no_such_graph(_WORD, params.graph)
     code = f"{_WORD}.no_validation_graph"
@@ -152,13 +152,13 @@ def _none(observation: Observation, params: Params) -> CheckResult:
     return failed(code, wording.all_random(shown), tier=Tier.GRAPH)
 
 
-def _judge(graph: str, observation: Observation, params: Params) -> CheckResult:
+def _judge(graph: str, observation: Observation, params: Params) -> Result:
     errors = observation.errors
     off = errors["wanted"]
     details = {"graph": graph, "errors": dict(errors), "fitted": dict(observation.fitted)}
     compared = wording.Compared(graph, off, _places(observation), _wanted(params))
     if off <= params.tolerance:
-        return passed(f"{_WORD}.ok", wording.fits(compared), tier=Tier.GRAPH, details=details)
+        return passed(wording.fits(compared), tier=Tier.GRAPH, details=details)
     code, feedback = _cause(observation, params, compared)
     return failed(f"{_WORD}.{code}", feedback, tier=Tier.GRAPH, details=details)
 

@@ -1,18 +1,17 @@
 """The check `training_loop`: batches from DALI drive a PyTorch training loop that learns."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from checks.api import API_VERSION, CheckResult, failed, passed, undecided
+from checks.api import Check, Result, failed, passed, undecided
 from checks.codes import LEARNER_PROBE, common
 from checks.probing import read_probe
 from checks.stopped import Absent, absent, cut_short, not_reached
 from checks.training_loop import wording
 from checks.training_loop.trend import Trend, trend_of
 from grader_service.model.base import Count, ShortText, Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import Outcome, Tier
 
@@ -106,7 +105,7 @@ class Observation(Wire):
     """How the run ended; filled in by the check."""
 
 
-class TrainingLoopCheck:
+class TrainingLoopCheck(Check[Params, Observation]):
     """Judges whether a training loop ran, on labels of the right form, with a model that learned.
 
     Evidence:
@@ -128,13 +127,13 @@ class TrainingLoopCheck:
         leaves nothing but its losses (its labels are not looked at then).
     """
 
-    id: ClassVar[str] = "training_loop"
-    version: ClassVar[str] = "1.1.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "DALI in a training loop"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("training_loop",)
-    codes: ClassVar[Mapping[str, str]] = common("training", LEARNER_PROBE) | {
+    id = "training_loop"
+    version = "1.1.0"
+    title = "DALI in a training loop"
+    word = "training"
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("training_loop",)
+    codes = common("training", LEARNER_PROBE) | {
         "training.ok": "losses are there and fall as wanted; the model works",
         "training.no_losses": "no losses were found",
         "training.too_few_steps": "there are fewer losses than wanted",
@@ -154,17 +153,17 @@ class TrainingLoopCheck:
     params_model = Params
     observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """See `checks.api.Check.observe`."""
         discovery = evidence.discovery
         if discovery is None:
             return not_reached()
-        seen = read_probe(evidence, "training", "training_loop", Observation)
+        seen = read_probe(evidence, "training", "training_loop", Observation, ProbeSite.LEARNER)
         if isinstance(seen, Observation):
             return seen.model_copy(update={"absent": absent(discovery, "losses")})
         return seen
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """See `checks.api.Check.judge`."""
         losses, model, step = observation.losses, observation.model, observation.step
         too_few = losses is None or losses.count < params.min_steps
@@ -202,7 +201,7 @@ class TrainingLoopCheck:
             fell=fell,
             stepped=step is not None and step.done,
         )
-        return passed("training.ok", feedback, tier=Tier.CLAIMS, details=details)
+        return passed(feedback, tier=Tier.CLAIMS, details=details)
 
 
 def _of_losses(

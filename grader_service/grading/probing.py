@@ -28,6 +28,7 @@ class Probed(Wire):
     status: Literal["ok", "raised", "graph_failed", "no_graph", "timed_out", "unreadable"]
     text: LongText
     traceback: LongText = ""
+    printed: LongText = ""
     observations: Annotated[Mapping[str, JsonValue] | None, Field(max_length=1000)]
 
 
@@ -135,8 +136,13 @@ def _run(task: ProbeTask, pod: Pod, device: str) -> tuple[ProbeRecord, bool]:
         return _record(task, "raised", answer.text, seconds), False
     assert isinstance(answer, Probed)  # noqa: S101 - the only other type
     if answer.status == "ok" and (problem := _unusable(answer)):
-        return _record(task, "unreadable", problem, seconds), False
-    return _record(task, answer.status, answer.text, seconds, answer.observations, answer.traceback), False
+        return _record(task, "unreadable", problem, seconds, printed=answer.printed), False
+    return (
+        _record(
+            task, answer.status, answer.text, seconds, answer.observations, answer.traceback, printed=answer.printed
+        ),
+        False,
+    )
 
 
 def _unusable(answer: Probed) -> str:
@@ -163,6 +169,7 @@ def _record(
     seconds: float,
     observations: Mapping[str, JsonValue] | None = None,
     traceback: str = "",
+    printed: str = "",
 ) -> ProbeRecord:
     return ProbeRecord(
         id=task.ref.id,
@@ -172,6 +179,7 @@ def _record(
         status=status,
         text=text[:4000],
         traceback=traceback[:4000],
+        printed=printed[-4000:],
         wall_s=seconds,
         observations=observations if status == "ok" else None,
     )

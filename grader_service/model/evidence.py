@@ -217,6 +217,8 @@ class ProbeRecord(Wire):
     """What was raised, or why nothing could be observed."""
     traceback: LongText = ""
     """Of what was raised, from the probe's first line on, for its author; learners are not shown it."""
+    printed: LongText = ""
+    """What the probe printed last, for its author; learners are not shown it."""
     wall_s: Seconds = 0.0
     """By the host's clock."""
     observations: Mapping[str, JsonValue] | None = None

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from grader_service.model.evidence import Evidence
+from grader_service.model.evidence import Evidence, ProbeRecord
 from tests.checks.judged import a_record, probe_file
 from tests.conftest import missing
 from tests.factories import a_discovery, a_run, an_evidence
@@ -80,7 +80,7 @@ class Learner:
         """Evidence of a submission that ran to its end, with what one probe made of it."""
         answer = self.run(source, probe, **options)
         assert answer["exception"] is None, answer["exception"]
-        return evidence_with(probe, **answer["probes"][probe])
+        return evidence_of(a_record(probe, **answer["probes"][probe]))
 
     def close(self) -> None:
         """Ends the process."""
@@ -88,12 +88,15 @@ class Learner:
         self._process.communicate()
 
 
-def evidence_with(
-    probe: str, status: str = "ok", text: str = "", observations: Any = None, traceback: str = "", **changes: Any
-) -> Evidence:
+def evidence_with(probe: str, status: str = "ok", text: str = "", observations: Any = None, **changes: Any) -> Evidence:
+    """Evidence of a run with these parts, in which a probe ended so."""
+    return evidence_of(a_record(probe, status, text=text, observations=observations), **changes)
+
+
+def evidence_of(record: ProbeRecord, **changes: Any) -> Evidence:
     """Evidence that holds this record of a probe."""
     values = {"discovery": a_discovery(), "run": a_run(device="cpu")} | changes
-    return an_evidence(**values, probes=(a_record(probe, status, text, observations, traceback),))
+    return an_evidence(**values, probes=(record,))
 
 
 @pytest.fixture(scope="session")

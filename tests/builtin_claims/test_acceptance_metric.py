@@ -83,7 +83,7 @@ BAD = [
 def judge(value, **params):
     """What the check says about a metric, of which it has what the probe reads."""
     context = SimpleNamespace(params={}, names={"acceptance_metric": value}, text=coerce.text)
-    return CHECK.judge(Observation.model_validate(probe(context)), Params(**params))
+    return CHECK.decide(Observation.model_validate(probe(context)), Params(**params))
 
 
 def test_the_figures_of_the_docstring_are_counted_here():

@@ -107,6 +107,6 @@ def test_labels_of_another_order_are_seen(evidence):
     whole = evidence["in order"]
     seen = CHECK.observe(whole)
     batch = seen.batch.model_copy(update={"labels": tuple(1 - label for label in seen.batch.labels)})
-    result = CHECK.judge(seen.model_copy(update={"batch": batch}), CHECK.params_model())
+    result = CHECK.decide(seen.model_copy(update={"batch": batch}), CHECK.params_model())
     assert result.code == "proxy.order"
     assert_brief(result)

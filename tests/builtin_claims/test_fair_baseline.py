@@ -134,5 +134,5 @@ def test_any_loader_gets_an_answer(transform, workers, shape, names, rule):
     loader = a_loader(transform=transform, num_workers=workers)
     facts = a_graph(operators=tuple({"name": name, "device": "gpu"} for name in names))
     seen = Observation(loader=loader, loader_shape=shape, graph=facts, batch=a_batch(), cores=4)
-    result = CHECK.judge(seen, Params(transforms=rule, geometry=rule))
+    result = CHECK.decide(seen, Params(transforms=rule, geometry=rule))
     assert result.code.startswith("baseline.")

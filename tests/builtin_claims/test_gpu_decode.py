@@ -119,5 +119,5 @@ def test_any_operator_gets_an_answer(name, device, official):
     """A name that is no decoder never passes."""
     facts = a_graph(operators=({"name": name, "device": device},))
     observation = Observation(pipeline="p", graph=facts, official=official, seen=Seen(samples=3, sm_percent=50.0))
-    result = CHECK.judge(observation, Params())
+    result = CHECK.decide(observation, Params())
     assert (result.outcome is Outcome.PASSED) == (is_decoder(facts.operators[0].name) and device in ("mixed", "gpu"))

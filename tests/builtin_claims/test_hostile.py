@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from checks.api import CheckResult
+from checks.api import Result
 from checks.fair_baseline.check import CHECK as BASELINE
 from checks.gpu_decode.check import CHECK as DECODE
 from grader_service.model.evidence import Ending
@@ -73,7 +73,7 @@ def test_any_change_of_an_observation_gets_an_answer(check, data):
     found = changed({"all": valid}, data)["all"]
     observations = found if isinstance(found, dict) else {"x": found}
     result = judged(check, evidence_with(PROBE_OF[check.id], observations=observations))
-    assert isinstance(result, CheckResult)
+    assert isinstance(result, Result)
     assert len(result.feedback) <= 8192
 
 

@@ -81,7 +81,7 @@ def judge(facts, table, **params):
     """What the check says about a table and a graph."""
     rows = tuple((key, tuple(value) if isinstance(value, list) else (value,)) for key, value in table.items())
     stated = Stated(status="present", rows=rows)
-    return CHECK.judge(Observation(pipeline="dali_iter", stated=stated, graph=facts), Params(**params))
+    return CHECK.decide(Observation(pipeline="dali_iter", stated=stated, graph=facts), Params(**params))
 
 
 @pytest.mark.parametrize(("facts", "table"), GOOD)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from checks.api import CheckResult
+from checks.api import Result
 from grader_service.model.verdict import Outcome
 from tests.builtin_graph.graphs import Workshop, bare
 
@@ -71,7 +71,7 @@ class Controls:
         self.all = [*counted, *further]
         assert len({control.name for control in self.all}) == len(self.all), "two controls have one name"
 
-    def judged(self, workshop: Workshop, control: Control) -> CheckResult:
+    def judged(self, workshop: Workshop, control: Control) -> Result:
         """The check's result."""
         return workshop.judge(control.source, self.check, **control.params)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from checks.api import CheckResult, probes_of
+from checks.api import Result
 from grader_service.model.discovery import PipelineFacts
 from grader_service.model.evidence import Evidence
 from tests.builtin_claims.conftest import Learner
@@ -107,13 +107,13 @@ class Workshop:
 
     def evidence(self, source: str, check: Any, params: dict[str, Any] | None = None) -> Evidence:
         """What a run of this submission would hand to the judge of a check with these parameters."""
-        probes = probes_of(check)
+        probes = check.probes
         whole = {check.id: check.params_model.model_validate(params or {}).model_dump(mode="json")}
         asked = whole if set(NEED_PARAMS).intersection(probes) else {}
         found = self._run(source, *probes, params=asked, budget_s=BUDGET_S)
         return evidence_of(found["probes"], found["pipelines"])
 
-    def judge(self, source: str, check: Any, **params: Any) -> CheckResult:
+    def judge(self, source: str, check: Any, **params: Any) -> Result:
         """The check's result on this submission."""
         return judged(check, self.evidence(source, check, params), **params)
 
@@ -129,9 +129,9 @@ def evidence_of(answers: dict[str, dict[str, Any]], pipelines: list[dict[str, An
     return an_evidence(discovery=a_discovery(pipelines=facts, loaders=()), probes=records)
 
 
-def judged_alone(check: Any, observation: dict[str, Any], **params: Any) -> CheckResult:
+def judged_alone(check: Any, observation: dict[str, Any], **params: Any) -> Result:
     """The result on one probe's observations, of a submission with one pipeline."""
-    answers = {probes_of(check)[0]: {"observations": observation}}
+    answers = {check.probes[0]: {"observations": observation}}
     return judged(check, evidence_of(answers, [PIPELINE_FACTS]), **params)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from checks.api import CheckResult, probes_of
+from checks.api import Result
 from checks.output_contract.check import CHECK as OUTPUT_CONTRACT
 from checks.shard_coverage.check import CHECK as SHARD_COVERAGE
 from grader_service.model.discovery import LearnerException
@@ -37,13 +37,13 @@ def real(workshop):
 
 def answered(check, observations):
     """The result of a check on these observations of its probes."""
-    answers = {probe: {"observations": observations[probe]} for probe in probes_of(check)}
+    answers = {probe: {"observations": observations[probe]} for probe in check.probes}
     return judged(check, evidence_of(answers, [PIPELINE_FACTS]))
 
 
 def assert_is_answer(result):
     """A result that can be shown; `judged` looks whether it can be stored."""
-    assert isinstance(result, CheckResult)
+    assert isinstance(result, Result)
     assert result.feedback
 
 
@@ -52,7 +52,7 @@ def assert_is_answer(result):
 @RELAXED
 def test_any_json(check, found):
     """Any JSON object as observations gives a result; at this site a wrong form is our fault."""
-    observations = dict.fromkeys(probes_of(check), found)
+    observations = dict.fromkeys(check.probes, found)
     result = answered(check, observations)
     assert_is_answer(result)
     assert result.outcome is Outcome.ERROR
@@ -63,7 +63,7 @@ def test_any_json(check, found):
 @RELAXED
 def test_changed_observations(real, check, data):
     """Real observations with a few values replaced give a result, whatever stands there now."""
-    observations = {probe: real[probe] for probe in probes_of(check)}
+    observations = {probe: real[probe] for probe in check.probes}
     for _ in range(data.draw(st.integers(1, 4))):
         probe = data.draw(st.sampled_from(sorted(observations)))
         observations[probe] = changed(observations[probe], data)
@@ -75,7 +75,7 @@ def test_missing_evidence(check):
     """No discovery, no probe, no pipeline, no graph: each has an answer of its own, and none of them passes."""
     nothing = an_evidence(discovery=None, probes=())
     not_observed = an_evidence(probes=())
-    no_graph = {probe: {"status": "no_graph", "text": "It reads LMDB."} for probe in probes_of(check)}
+    no_graph = {probe: {"status": "no_graph", "text": "It reads LMDB."} for probe in check.probes}
     results = {
         "nothing": judged(check, nothing),
         "not_observed": judged(check, not_observed),
@@ -94,7 +94,7 @@ def test_missing_evidence(check):
 @pytest.mark.parametrize("status", ["raised", "graph_failed", "timed_out", "pod_ended", "unreadable"])
 def test_a_probe_that_did_not_end_well(check, status):
     """Nothing is decided on what was not observed."""
-    answers = {probe: {"status": status, "text": "why"} for probe in probes_of(check)}
+    answers = {probe: {"status": status, "text": "why"} for probe in check.probes}
     result = judged(check, evidence_of(answers, [PIPELINE_FACTS]))
     assert_is_answer(result)
     assert result.score is None

@@ -2,13 +2,13 @@
 
 import re
 
-from checks.api import CheckResult
+from checks.api import Result
 from grader_service.model.verdict import Outcome
 
 MOST_WORDS = 60
 
 
-def assert_brief(result: CheckResult) -> None:
+def assert_brief(result: Result) -> None:
     """At most 60 words beside the advice, no sentence twice, and a next step unless it passed or was not reached."""
     parts = result.parts
     action = (parts.next.text, parts.next.code) if parts.next is not None else ("", "")

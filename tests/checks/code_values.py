@@ -13,11 +13,11 @@ from pathlib import Path
 
 WORD = "<word>"
 """Stands for the first word of a code in a function that is given it."""
-_MAKERS = {"passed": 0, "failed": 0, "undecided": 1}
-"""Functions of `checks.api` that make results, and the place of the code among their arguments."""
+_MAKERS = {"passed": None, "failed": 0, "undecided": 1}
+"""Functions of `checks.api` that make results, and the place of the code among their arguments; a pass is `ok`."""
 _FIRST_WORDS = ("word", "check")
-_BY_NAME = ("missing",)
-"""Helpers that make a code of a name, unless they are given one."""
+_BY_NAME = "missing"
+"""Helper that makes a code of a name, unless it is given one."""
 
 Found = dict[str, set[str]]
 """Code → outcomes."""
@@ -60,7 +60,9 @@ class Source:
             if name not in _MAKERS or (names and scope.function.name not in names):
                 continue
             outcome = call.args[0].attr.lower() if name == "undecided" else name
-            for code in scope.values(call.args[_MAKERS[name]]):
+            place = _MAKERS[name]
+            codes = {f"{WORD}.ok"} if place is None else scope.values(call.args[place])
+            for code in codes:
                 found[code].add(outcome)
         return found
 
@@ -69,14 +71,14 @@ class Source:
         found: Found = defaultdict(set)
         for scope, call in self._calls():
             name = _plain(call.func)
+            for code in _of_name(scope, call) if name == _BY_NAME else ():
+                found[code].add("failed")
             if name not in helpers:
                 continue
             place, last_words = helpers[name]
             for word in scope.values(call.args[place]) - {WORD}:
                 for last, outcomes in last_words.items():
                     found[f"{word}.{last}"] |= outcomes
-                for code in _of_name(scope, call, word) if name in _BY_NAME else ():
-                    found[code].add("failed")
         return found
 
     def literals(self, word: str) -> set[str]:
@@ -96,7 +98,7 @@ class Source:
         return [
             ast.unparse(call)
             for _, call in self._calls()
-            if _name(call.func) == "CheckResult" or (_name(call.func) == "model_copy" and "'code'" in ast.unparse(call))
+            if _name(call.func) == "Result" or (_name(call.func) == "model_copy" and "'code'" in ast.unparse(call))
         ]
 
     def _calls(self) -> Iterator[tuple["_Scope", ast.Call]]:
@@ -234,11 +236,11 @@ class _Scope:
         raise Unknown(f"{name}()")
 
 
-def _of_name(scope: _Scope, call: ast.Call, word: str) -> set[str]:
+def _of_name(scope: _Scope, call: ast.Call) -> set[str]:
     """Codes of a name that is missing, which stands in `absent(discovery, name)` or a field's `Absent(name=…)`."""
     for keyword in call.keywords:
         if keyword.arg == "code":
-            return scope.values(keyword.value)
+            return {f"{WORD}.{last}" for last in scope.values(keyword.value)}
     match call.args[0]:
         case ast.Call(func=ast.Name(id="absent"), args=[_, name]):
             names = scope.values(name)
@@ -246,7 +248,7 @@ def _of_name(scope: _Scope, call: ast.Call, word: str) -> set[str]:
             made = [node for node in ast.walk(scope.module.tree) if isinstance(node, ast.Call)]
             made = [node for node in made if _plain(node.func) == "Absent"]
             names = set().union(*(scope.values(keyword.value) for node in made for keyword in node.keywords))
-    return {f"{word}.{name}_missing" for name in names}
+    return {f"{WORD}.{name}_missing" for name in names}
 
 
 def _bindings(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:

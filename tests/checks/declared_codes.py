@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-from checks.api import CheckResult, codes_of
+from checks.api import Check, Result
 from checks.codes import outcomes_of
 from checks.registry import LoadedCheck, Registry
 from grader_service.judge_process import JudgeProcess
@@ -14,6 +14,7 @@ ADVICE_FAILED = "judge.failed"
 _strangers: list[str] = []
 
 
+@functools.cache
 def built_in() -> list[LoadedCheck]:
     """The checks of this repository."""
     registry = Registry()
@@ -23,11 +24,8 @@ def built_in() -> list[LoadedCheck]:
 
 def watch() -> None:
     """From now on every answer in this process, and every one that comes out of a judging process, is looked at."""
-    for loaded in built_in():
-        kind = type(loaded.check)
-        for name in ("observe", "judge"):
-            if not hasattr(getattr(kind, name), "__wrapped__"):
-                setattr(kind, name, _watched(getattr(kind, name)))
+    if not hasattr(Check.whole, "__wrapped__"):
+        Check.whole = _watched(Check.whole)
     if not hasattr(JudgeProcess.judge, "__wrapped__"):
         JudgeProcess.judge = _watched_process(JudgeProcess.judge)
 
@@ -43,7 +41,7 @@ def _watched(method: Any) -> Any:
     @functools.wraps(method)
     def watched(self: Any, *arguments: Any, **named: Any) -> Any:
         answer = method(self, *arguments, **named)
-        if isinstance(answer, CheckResult):
+        if any(loaded.check is self for loaded in built_in()):
             _look(self, answer)
         return answer
 
@@ -65,10 +63,10 @@ def _watched_process(method: Any) -> Any:
     return watched
 
 
-def _look(check: Any, answer: CheckResult) -> None:
+def _look(check: Any, answer: Result) -> None:
     if answer.code == NOT_REACHED:
         return  # the run's own word, which any check may pass on
-    meaning = codes_of(check).get(answer.code)
+    meaning = check.codes.get(answer.code)
     if meaning is None:
         _strangers.append(f"{check.id} answers {answer.code}, which is not in its `codes`")
     elif answer.outcome.value not in outcomes_of(answer.code, meaning):

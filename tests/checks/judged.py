@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from checks.api import CheckResult, probes_of
+from checks.api import Result
 from checks.probe_files import ProbeFile, read_probe_file
 from grader_service.model.evidence import Evidence, ProbeRecord
 from tests.checks.declared_codes import built_in
@@ -55,14 +55,15 @@ def _like(value: Any) -> st.SearchStrategy[Any]:
     return LEAVES
 
 
-def judged(check: Any, evidence: Evidence, **params: object) -> CheckResult:
+def judged(check: Any, evidence: Evidence, **params: object) -> Result:
     """What a check answers on evidence, as `grader_service.judging` asks it."""
-    result = check.observe(evidence)
-    if not isinstance(result, CheckResult):
+    taken = check.params_model.model_validate(params)
+    result, observation = check.answer(evidence, taken)
+    if observation is not None:
         # Observations are stored and read again before they are judged.
-        again = check.observation_model.model_validate_json(result.model_dump_json())
-        result = check.judge(again, check.params_model.model_validate(params))
-    assert isinstance(result, CheckResult)
+        again = check.observation_model.model_validate_json(observation.model_dump_json())
+        result = check.decide(again, taken)
+    assert isinstance(result, Result)
     json.dumps(result.model_dump(mode="json"), allow_nan=False)
     return result
 
@@ -75,13 +76,11 @@ def probe_file(name: str) -> ProbeFile:
 def probed(site: str) -> list[Any]:
     """The built-in checks whose first probe runs at this site."""
     checks = [loaded.check for loaded in built_in()]
-    return [check for check in checks if [probe_file(name).site for name in probes_of(check)][:1] == [site]]
+    return [check for check in checks if [probe_file(name).site for name in check.probes][:1] == [site]]
 
 
-def a_record(
-    probe: str, status: str = "ok", text: str = "", observations: Any = None, traceback: str = ""
-) -> ProbeRecord:
-    """The record of a built-in probe that ended so."""
+def a_record(probe: str, status: str = "ok", **told: Any) -> ProbeRecord:
+    """The record of a built-in probe that ended so and told this: text, traceback, printed, observations."""
     file = probe_file(probe)
     return ProbeRecord(
         id=probe,
@@ -89,7 +88,5 @@ def a_record(
         site=file.site,
         sha256=file.sha256,
         status=status,
-        text=text,
-        traceback=traceback,
-        observations=observations,
+        **told,
     )

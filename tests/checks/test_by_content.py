@@ -257,5 +257,5 @@ def test_a_first_batch_is_still_wanted():
     room = ROOM.model_copy(update={"served": ServedBatch(shape=(32, 3, 8, 8), dtype="u", device="cuda", distinct=32)})
     evidence = an_evidence(clean_room=room, measurement=None)
     discovery = evidence.discovery.model_copy(update={"first_batch": FirstBatch(status="missing")})
-    result = BATCH.observe(evidence.model_copy(update={"discovery": discovery}))
+    result = BATCH.answer(evidence.model_copy(update={"discovery": discovery}), BATCH.params_model()).result
     assert result.code == "batch.first_batch_missing"

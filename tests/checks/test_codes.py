@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from checks import codes
-from checks.api import codes_of, probes_of
+from checks.api import Check
 from checks.codes import COMMON, outcomes_of
 from checks.cuda_batch.check import CHECK as BATCH
 from checks.fair_baseline.check import Params as BaselineParams
@@ -41,7 +41,7 @@ GIVEN = {
     },
 }
 """Check → expressions that the source alone does not tell."""
-BY_NAME = {"code or f'{check}.{found.name}_missing'": set()}
+BY_NAME = {"code or f'{found.name}_missing'": set()}
 
 
 def with_outcomes(*groups):
@@ -50,7 +50,6 @@ def with_outcomes(*groups):
 
 
 HELPERS = {
-    "missing": (1, {}),
     "no_dali": (0, with_outcomes(codes.NO_DALI)),
     "not_carried": (0, with_outcomes(codes.NOT_CARRIED)),
     "no_such_graph": (0, with_outcomes(codes.NO_SUCH_GRAPH)),
@@ -76,10 +75,13 @@ def answered_by(check):
     """Code → outcomes, of all that a check's package can answer with."""
     own = Source(sorted(Path(inspect.getfile(type(check))).parent.glob("*.py")), GIVEN.get(check.id))
     files = ProbeFiles()
-    probes = with_outcomes(*(PROBES[files.load(probe_id).site] for probe_id in probes_of(check)))
-    found = {code: set(outcomes) for code, outcomes in own.made().items() if not code.startswith(WORD)}
+    probes = with_outcomes(*(PROBES[files.load(probe_id).site] for probe_id in check.probes))
+    made = {
+        code.replace(f"{WORD}.ok", f"{check.word or check.id}.ok"): outcomes for code, outcomes in own.made().items()
+    }
+    found = {code: set(outcomes) for code, outcomes in made.items() if not code.startswith(WORD)}
     for code, outcomes in own.asked(HELPERS | {"read_probe": (1, probes)}).items():
-        found.setdefault(code, set()).update(outcomes)
+        found.setdefault(code.replace(WORD, check.word or check.id), set()).update(outcomes)
     assert own.used == set(own.given), "an expression is given that is not there"
     assert own.made_otherwise() == []
     return found, own
@@ -89,7 +91,7 @@ def answered_by(check):
 def test_a_check_declares_the_codes_of_its_source(check):
     """All of them, no other, and each with the outcomes that it comes with."""
     found, own = answered_by(check)
-    declared = {code: outcomes_of(code, meaning) for code, meaning in codes_of(check).items()}
+    declared = {code: outcomes_of(code, meaning) for code, meaning in check.codes.items()}
     assert sorted(declared) == sorted(found)
     assert declared == found
     (word,) = {code.partition(".")[0] for code in declared} - {"observation"}
@@ -99,7 +101,7 @@ def test_a_check_declares_the_codes_of_its_source(check):
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
 def test_meanings_are_short(check):
     """At most twelve words after the outcome, in one line, without a full stop."""
-    for code, meaning in codes_of(check).items():
+    for code, meaning in check.codes.items():
         text = meaning.partition(": ")[2] or meaning
         assert 2 <= len(text.split()) <= 12, code
         assert "\n" not in meaning, code
@@ -134,7 +136,7 @@ def answers_of(site):
         nothing = a_discovery(pipelines=(), needs_gpu=needs_gpu)
         evidence.append(an_evidence(probes=(records[1],), discovery=nothing))
     evidence += map(ended, Ending)
-    return {read_probe(one, "look", "looks", Seen).code.removeprefix("look.") for one in evidence}
+    return {read_probe(one, "look", "looks", Seen, site).code.removeprefix("look.") for one in evidence}
 
 
 @pytest.mark.parametrize("site", ProbeSite)
@@ -147,7 +149,7 @@ def test_every_code_is_on_the_page():
     """The published page names each code of each check."""
     text = page()
     for check in CHECKS.values():
-        assert [code for code in codes_of(check) if f"`{code}`" not in text] == []
+        assert [code for code in check.codes if f"`{code}`" not in text] == []
 
 
 def test_codes_are_named_together_in_the_page_of_verdicts():
@@ -159,21 +161,20 @@ def test_codes_are_named_together_in_the_page_of_verdicts():
 def test_all_other_tests_are_watched():
     """Every built-in check, and the judging process, are looked at from the start of the tests."""
     assert len(CHECKS) >= 22
-    for check in CHECKS.values():
-        for name in ("observe", "judge"):
-            assert hasattr(getattr(type(check), name), "__wrapped__"), check.id
+    assert hasattr(Check.whole, "__wrapped__")
     assert hasattr(JudgeProcess.judge, "__wrapped__")
 
 
 def test_what_is_not_declared_is_noticed(monkeypatch):
     """A code that is left out, and one whose meaning names another outcome."""
     silent = an_evidence(discovery=a_discovery(pipelines=()))
-    code = BATCH.observe(silent).code
+    params = BATCH.params_model()
+    code = BATCH.answer(silent, params).result.code
     assert declared_codes.strangers() == []
     for meaning in (None, "error: said otherwise"):
-        other = {key: text for key, text in codes_of(BATCH).items() if key != code}
+        other = {key: text for key, text in BATCH.codes.items() if key != code}
         monkeypatch.setattr(type(BATCH), "codes", other if meaning is None else other | {code: meaning})
-        BATCH.observe(silent)
+        BATCH.answer(silent, params)
         (found,) = declared_codes.strangers()
         assert code in found
 
@@ -193,7 +194,7 @@ def judge(seen):
     if seen:
         last, text = _TABLE[seen]
         return failed(f"look.{last}", text)
-    return failed(f"look.{code}", text) or passed(f"look.{'ok' if seen else 'fine'}", "")
+    return failed(f"look.{'bad' if seen else code}", text) or passed("")
 
 def _problem(seen):
     if seen:
@@ -206,6 +207,6 @@ def _problem(seen):
         "look.on": {"failed"},
         "look.one": {"failed"},
         "look.two": {"failed"},
-        "look.ok": {"passed"},
-        "look.fine": {"passed"},
+        "look.bad": {"failed"},
+        "<word>.ok": {"passed"},
     }

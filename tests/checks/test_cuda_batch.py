@@ -157,6 +157,6 @@ def test_silent_mistakes_of_the_batch_are_advice(evidence):
 def test_an_observation_without_a_batch_is_our_fault():
     """What cannot be judged is an error, and nothing is counted."""
     observation = CHECK.observe(an_evidence()).model_copy(update={"batch": None})
-    result = CHECK.judge(observation, CHECK.params_model())
+    result = CHECK.decide(observation, CHECK.params_model())
     assert (result.outcome, result.code) == (Outcome.ERROR, "observation.invalid")
     assert "our fault; nothing is counted" in result.feedback

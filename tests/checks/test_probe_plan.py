@@ -1,7 +1,5 @@
 """Probes get the lab's parameters; those that are hidden stay out of the process of learner code."""
 
-from typing import ClassVar
-
 import pytest
 from pydantic import Field
 
@@ -24,8 +22,8 @@ class Params(Wire):
 class Asking(GoodCheck):
     """Wants one probe."""
 
-    id: ClassVar[str] = "asking"
-    probes: ClassVar[tuple[str, ...]] = ("looks",)
+    id = "asking"
+    probes = ("looks",)
     params_model = Params
 
 

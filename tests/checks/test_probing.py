@@ -2,7 +2,7 @@
 
 import pytest
 
-from checks.api import CheckResult
+from checks.api import Result
 from checks.probing import no_such_graph, read_probe
 from grader_service.model.base import Wire
 from grader_service.model.discovery import PathClaim
@@ -42,8 +42,10 @@ def a_record(**changes) -> ProbeRecord:
     return ProbeRecord(**(values | changes))
 
 
-def read(*records: ProbeRecord, **changes):
-    return read_probe(an_evidence(probes=records, **changes), "look", "looks", Seen)
+def read(*records: ProbeRecord, site=None, **changes):
+    """What the check hears, which asks for the site at which the probe ran unless told otherwise."""
+    wanted = site or (records[0].site if records else ProbeSite.GRAPH)
+    return read_probe(an_evidence(probes=records, **changes), "look", "looks", Seen, wanted)
 
 
 def test_observations_come_as_the_model_of_the_check():
@@ -69,10 +71,16 @@ def test_observations_come_as_the_model_of_the_check():
 def test_what_is_missing_has_a_reason(record, outcome, code):
     """A fault of ours is an error, a doubt is unverified, and nothing has failed that was not seen."""
     result = read(record)
-    assert isinstance(result, CheckResult)
+    assert isinstance(result, Result)
     assert (result.outcome, result.code) == (outcome, code)
     assert "nothing is counted" in result.feedback
     assert result.parts.next is not None
+
+
+def test_a_claim_is_not_taken_for_a_fact():
+    """What ran in the learner's process says nothing where a graph was asked for."""
+    result = read(a_record(site=ProbeSite.LEARNER), site=ProbeSite.GRAPH)
+    assert (result.outcome, result.code) == ("error", "look.not_observed")
 
 
 @pytest.mark.parametrize("status", ["no_graph", "graph_failed", "raised", "unreadable", "timed_out", "pod_ended"])

@@ -1,16 +1,14 @@
 """The registry refuses what breaks the contract and names the culprit."""
 
 from importlib.metadata import EntryPoint
-from typing import ClassVar
 
 import pytest
 from pydantic import BaseModel
 
-from checks.api import API_VERSION, CheckResult, passed
+from checks.api import Check, Result, passed
 from checks.registry import GROUP, Registry
 from grader_service.errors import ConfigurationError
 from grader_service.model.base import Wire
-from grader_service.model.evidence import Need
 
 
 class Nothing(Wire):
@@ -21,27 +19,26 @@ class Loose(BaseModel):
     """Allows unknown fields, which the contract forbids."""
 
 
-class GoodCheck:
+class GoodCheck(Check[Nothing, Nothing]):
     """Meets the contract."""
 
-    id: ClassVar[str] = "good"
-    version: ClassVar[str] = "1"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Good"
-    needs: ClassVar[frozenset[Need]] = frozenset()
+    id = "good"
+    version = "1.0.0"
+    title = "Good"
+    needs = frozenset()
     params_model = Nothing
     observation_model = Nothing
 
     def observe(self, evidence):
         return Nothing()
 
-    def judge(self, observation, params) -> CheckResult:
-        return passed("good.ok", "fine")
+    def judge(self, observation, params) -> Result:
+        return passed("fine")
 
 
 class OldCheck(GoodCheck):
     id = "old"
-    api_version = API_VERSION + 1
+    api_version = 2
 
 
 class LooseCheck(GoodCheck):
@@ -54,13 +51,26 @@ class AskingCheck(GoodCheck):
     second_opinion = "x" * 4001
 
 
+class VagueCheck(GoodCheck):
+    id = "vague"
+    version = "1"
+
+
+class Lacking(Check):
+    """Says little of itself."""
+
+    id, version = "lacking", "1.0.0"
+    observe, judge = GoodCheck.observe, GoodCheck.judge
+
+
 class Incomplete:
-    """Lacks most of a check."""
+    """Is no check."""
 
     id = "incomplete"
 
 
 GOOD, OLD, LOOSE, ASKING, INCOMPLETE = GoodCheck(), OldCheck(), LooseCheck(), AskingCheck(), Incomplete()
+LACKING, VAGUE = Lacking(), VagueCheck()
 
 
 def registry(*pairs):
@@ -70,7 +80,7 @@ def registry(*pairs):
 
 def test_a_check_that_meets_the_contract_loads():
     """Its version and origin are known."""
-    assert registry(("good", "GOOD")).load("good").check.version == "1"
+    assert registry(("good", "GOOD")).load("good").check.version == "1.0.0"
 
 
 @pytest.mark.parametrize(
@@ -79,8 +89,10 @@ def test_a_check_that_meets_the_contract_loads():
         ("other", "GOOD", "its id is 'good'"),
         ("old", "OLD", "check API"),
         ("loose", "LOOSE", "must forbid unknown fields"),
-        ("asking", "ASKING", "second_opinion must be a text of 1 to 4000 characters"),
-        ("incomplete", "INCOMPLETE", "lacks"),
+        ("asking", "ASKING", "second_opinion has 4001 characters; at most 4000"),
+        ("incomplete", "INCOMPLETE", "expected a function marked @check"),
+        ("lacking", "LACKING", "lacks title, params_model, observation_model"),
+        ("vague", "VAGUE", "version must be three numbers with dots, got '1'"),
         ("absent", "ABSENT", "does not load"),
     ],
 )

@@ -290,14 +290,14 @@ def test_causes_never_change_an_outcome():
     for ratios in ((1.9, 2.0, 2.1, 2.0), SLOW, NOISY):
         observation = CHECK.observe(an_evidence(measurement=a_measurement(ratios)))
         bare = observation.model_copy(update={"context": None})
-        results = [CHECK.judge(given, Params()) for given in (observation, bare)]
+        results = [CHECK.decide(given, Params()) for given in (observation, bare)]
         assert len({(result.outcome, result.code, result.score) for result in results}) == 1
 
 
 def test_observations_from_before_can_still_be_judged():
     """A stored observation without context is read and judged."""
     stored = CHECK.observe(an_evidence()).model_dump_json(exclude={"context"})
-    assert CHECK.judge(CHECK.observation_model.model_validate_json(stored), Params()).code == "ratio.ok"
+    assert CHECK.decide(CHECK.observation_model.model_validate_json(stored), Params()).code == "ratio.ok"
 
 
 NOTE = "{name}: held-out images exchanged, batch [32, 3, 96, 96]"

@@ -2,7 +2,6 @@
 
 import pytest
 
-from checks.api import names_of
 from checks.registry import Registry
 from checks.wanted_names import _BUILT_IN, ITERATOR, LOADER, wanted_names
 from grader_service.errors import JudgeFailed
@@ -92,4 +91,4 @@ def test_other_checks_say_it_themselves(tmp_path):
     with pytest.raises(JudgeFailed, match=r"'says'.*ZeroDivisionError"):
         wanted_names([step(check)], Registry(files=[bad]))
     silent = REGISTRY.load("cuda_batch")
-    assert names_of(silent.check, silent.parse_params({})) == {}
+    assert silent.check.names(silent.parse_params({})) == {}

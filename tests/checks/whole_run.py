@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from checks.api import CheckResult
+from checks.api import Result
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
 from grader_service.grading.progress import Silent
@@ -20,7 +20,7 @@ from grader_service.probe_plan import wanted_probes
 
 def run_and_judge(
     path: Path, checks: Mapping[str, Mapping[str, Any]], needs: Sequence[Need], runner: Any
-) -> tuple[Evidence, dict[str, CheckResult]]:
+) -> tuple[Evidence, dict[str, Result]]:
     """The evidence of a rehearsal, and the result of each check, given by name with its parameters."""
     asked = tuple(LabCheck(id=name, points=1, params=params) for name, params in checks.items())
     step = LabStep(id="checks", title="Checks", checks=asked)

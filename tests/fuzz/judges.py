@@ -4,7 +4,7 @@ import functools
 import json
 from typing import Any
 
-from checks.api import CheckResult, probes_of
+from checks.api import Result
 from checks.diagnosis import diagnose
 from checks.reflections.judging import judge_lists
 from checks.reflections.reasons import Side
@@ -37,7 +37,7 @@ def judges(data: bytes) -> object:
     evidence = _evidence(said, loaded)
     result = judge_one(loaded, evidence, LabCheck(id=loaded.check.id, points=1.0)).result
     json.dumps(plain(result.details), allow_nan=False)
-    assert CheckResult.model_validate(result.model_dump()) == result
+    assert Result.model_validate(result.model_dump()) == result
     result.model_dump_json()
     return result.code
 
@@ -63,7 +63,7 @@ def _evidence(said: dict[str, Any], loaded: LoadedCheck) -> Evidence:
     probes = said.get("probes") if isinstance(said.get("probes"), dict) else {}
     base["probes"] = [
         {**record, "status": said.get("status", "ok"), "observations": probes.get(record["id"])}
-        for record in (_record(probe) for probe in probes_of(loaded.check))
+        for record in (_record(probe) for probe in loaded.check.probes)
     ]
     made = Evidence.model_validate(base)
     if any(_unusable(Probed(kind="probed", status="ok", text="", observations=r.observations)) for r in made.probes):

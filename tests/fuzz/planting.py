@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from checks.api import probes_of
 from grader_service.labs.specs import lab_text
 from grader_service.model.discovery import LearnerException
 from grader_service.model.place import Place
@@ -213,7 +212,7 @@ def _said() -> Iterator[dict[str, Any]]:
     observed = {**_observed(), **VALID}
     base = an_evidence().model_dump(mode="json")
     for check_id in registry.ids():
-        probes = probes_of(registry.load(check_id).check)
+        probes = registry.load(check_id).check.probes
         yield {
             "check": check_id, "discovery": base["discovery"], "scan": base["scan"], "clean_room": base["clean_room"],
             "probes": {probe: observed[probe] for probe in probes if probe in observed},

@@ -52,3 +52,23 @@ def test_an_exception_that_cannot_be_told_is_one_all_the_same():
     answer = running.run("looks", source, None, 0.2)
     assert (answer["status"], answer["observations"]) == ("raised", None)
     assert "whose text cannot be read" in answer["text"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "printed"),
+    [
+        ("print('seen', 3); import sys; print('odd', file=sys.stderr); return {}", "seen 3\nodd\n"),
+        ("print('before'); 1 / 0", "before\n"),
+        ("print('x' * 9000 + 'the end'); return {}", "the end\n"),
+        ("print('\\udce9'); return {}", "?\n"),
+        ("return {}", ""),
+    ],
+    ids=["both streams", "raised", "long", "no UTF-8", "nothing"],
+)
+def test_what_a_probe_prints_is_kept_for_its_author(lines, printed, capsys):
+    """The last of it, whatever became of the probe; nothing comes to where the pod itself writes."""
+    answer = running.run("looks", f"def probe(context):\n    {lines}\n".encode("utf-8", "surrogatepass"), None, 5.0)
+    assert answer["printed"].endswith(printed)
+    assert bool(answer["printed"]) is bool(printed)
+    assert len(answer["printed"]) <= 4096
+    assert capsys.readouterr() == ("", "")

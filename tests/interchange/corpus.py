@@ -42,7 +42,7 @@ def composed(*outcomes, run=None):
     """
     lab = load_lab("dali-pipelines", Registry())
     results = {
-        Outcome.PASSED: passed("check.ok", "Good.", details={"staff": CANARY}),
+        Outcome.PASSED: passed("Good.", code="check.ok", details={"staff": CANARY}),
         Outcome.FAILED: failed("check.too_few", "Too few: 3, wanted 100.", score=0.5, details={"staff": CANARY}),
         Outcome.SKIPPED: not_reached(needs_gpu=run is not None and run.code == "run.needs_gpu"),
     } | {outcome: undecided(outcome, "check.open", "Not decided.", details={"staff": CANARY}) for outcome in UNDECIDED}

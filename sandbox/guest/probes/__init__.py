@@ -1,1 +1,1 @@
-"""What probes see: contexts with a stable interface, described in `docs/writing-checks.md`."""
+"""What probes see: contexts with a stable interface, described in `docs/check-contract.md`."""

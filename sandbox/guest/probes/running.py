@@ -1,5 +1,7 @@
 """Runs one probe: its source is compiled here, in the pod, and what it returns is bounded before it is sent."""
 
+import contextlib
+import io
 import json
 import linecache
 import math
@@ -41,7 +43,14 @@ class Budget:
 
 
 def run(name: str, source: bytes, context: Any, budget_s: float) -> dict[str, Any]:
-    """The fields of a `probed` message: `status`, `text`, `traceback` and, where the status is `ok`, `observations`."""
+    """The fields of a `probed` message; `observations` where the status is `ok`."""
+    printed = _Printed()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        told = _run(name, source, context, budget_s)
+    return {**told, "printed": _carried(printed.text)}
+
+
+def _run(name: str, source: bytes, context: Any, budget_s: float) -> dict[str, Any]:
 
     def out_of_time(*_: Any) -> None:
         raise ProbeTimeout
@@ -63,6 +72,17 @@ def run(name: str, source: bytes, context: Any, budget_s: float) -> dict[str, An
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
     return _observations(found)
+
+
+class _Printed(io.TextIOBase):
+    """The last characters of what a probe prints."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> int:
+        self.text = (self.text + text)[-_TEXT:]
+        return len(text)
 
 
 def _call(name: str, source: bytes, context: Any) -> Any:

@@ -16,7 +16,7 @@ LOSES = (
 def judge(wins=WINS, loses=LOSES, **params):
     """Judges two lists."""
     observation = ReflectionsObservation(where_dali_wins=tuple(wins), where_dali_loses=tuple(loses))
-    return CHECK.judge(observation, ReflectionsParams(**params))
+    return CHECK.decide(observation, ReflectionsParams(**params))
 
 
 def reasons(result, side="where_dali_wins"):

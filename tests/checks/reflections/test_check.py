@@ -3,7 +3,6 @@
 import pytest
 from pydantic import ValidationError
 
-from checks.api import CheckResult
 from checks.reflections.check import CHECK, ReflectionsObservation, ReflectionsParams
 from grader_service.model.discovery import TextList
 from grader_service.model.verdict import Outcome
@@ -31,8 +30,7 @@ def test_observe_takes_both_lists():
 )
 def test_absent_lists(changes, code, words):
     """The variable is named, with what it should hold."""
-    result = CHECK.observe(an_evidence(discovery=a_discovery(**changes)))
-    assert isinstance(result, CheckResult)
+    result = CHECK.answer(an_evidence(discovery=a_discovery(**changes)), ReflectionsParams()).result
     assert (result.outcome, result.code) == (Outcome.FAILED, code)
     assert words in result.feedback
     assert "list of strings" in result.feedback

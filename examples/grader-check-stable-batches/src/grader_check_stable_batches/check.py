@@ -1,14 +1,14 @@
 """The check `stable_batches`: every batch of an epoch has the same shape and type."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar
+from collections.abc import Sequence
+from typing import Annotated
 
-from checks.api import API_VERSION, CheckResult, failed, passed
+from checks.api import Check, Result, failed, passed
 from checks.codes import GRAPH_PROBE, common
 from checks.operator_names import fn_name, place_of
 from checks.probing import read_probe
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import Evidence, Need
+from grader_service.model.evidence import Evidence, Need, ProbeSite
 from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.verdict import Tier
 from pydantic import Field
@@ -48,7 +48,7 @@ class Observation(Wire):
     places: Annotated[tuple[Place, ...], Field(max_length=8)] = ()
 
 
-class StableBatchesCheck:
+class StableBatchesCheck(Check[Params, Observation]):
     """Judges whether every batch of an epoch has the same shape, whatever the sizes of the JPEGs are.
 
     A shape that changes makes cuDNN search for its algorithms again and torch.compile compile again.
@@ -63,13 +63,12 @@ class StableBatchesCheck:
         iterator does to the last batch.
     """
 
-    id: ClassVar[str] = "stable_batches"
-    version: ClassVar[str] = "1.0.0"
-    api_version: ClassVar[int] = API_VERSION
-    title: ClassVar[str] = "Every batch has one shape"
-    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISCOVERY})
-    probes: ClassVar[tuple[str, ...]] = ("stable_batches",)
-    codes: ClassVar[Mapping[str, str]] = common("stable_batches", GRAPH_PROBE) | {
+    id = "stable_batches"
+    version = "1.0.0"
+    title = "Every batch has one shape"
+    needs = frozenset({Need.DISCOVERY})
+    probes = ("stable_batches",)
+    codes = common("stable_batches", GRAPH_PROBE) | {
         "stable_batches.ragged": "images of one batch have different shapes",
         "stable_batches.changes": "the shape changes from batch to batch",
         "stable_batches.ok": "every batch has the same shape",
@@ -78,11 +77,13 @@ class StableBatchesCheck:
     params_model = Params
     observation_model = Observation
 
-    def observe(self, evidence: Evidence) -> Observation | CheckResult:
+    def observe(self, evidence: Evidence) -> Observation | Result:
         """Takes what the probe observed, or answers at once where it could not."""
-        return read_probe(evidence, "stable_batches", "stable_batches", Observation)
+        return read_probe(
+            evidence, "stable_batches", "stable_batches", Observation, ProbeSite.GRAPH
+        )
 
-    def judge(self, observation: Observation, params: Params) -> CheckResult:
+    def judge(self, observation: Observation, params: Params) -> Result:
         """Decides; the same observation and parameters give the same result."""
         details = observation.model_dump(mode="json") | {
             "wanted_batches": params.batches
@@ -117,7 +118,7 @@ class StableBatchesCheck:
             f"{observation.dtype} {list(shapes[0])}.",
             numbers={"batches": len(observation.batches)},
         )
-        return passed("stable_batches.ok", feedback, tier=Tier.GRAPH, details=details)
+        return passed(feedback, tier=Tier.GRAPH, details=details)
 
 
 def _another_shape(

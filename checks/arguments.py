@@ -1,0 +1,132 @@
+"""The arguments of a check: which part of the evidence each is, and what is answered where that part is not there.
+
+An author writes one of these types behind the name of an argument:
+
+    Loaders     every DataLoader of the learner's namespace (a claim)
+    Pipelines   every DALI pipeline of it (a claim)
+    Names       the names that the learner's code defined at its top level, newest first (a claim)
+    Discovery   all that the learner's process said of itself (a claim)
+    Dataset     our inventory of the learner's JPEG files (a fact)
+    Graph       the learner's DALI graph, as we read it (a fact)
+    Batch       the first batch of that graph, which we drew (a fact)
+    CleanRoom   what became of that graph in our process (a fact)
+    Measurement both sides by the host's clock (a fact)
+    Run         what the host saw of the run (a fact)
+
+or the class that a probe in the same file returns, or `Annotated[Model, FromProbe("name")]` for a probe of its own
+file. With `| None` the check is asked all the same where the part is not there.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from checks.codes import NO_DALI, NOT_CARRIED
+from checks.not_carried import no_dali, not_carried
+from checks.results import Result
+from checks.stopped import cut_short, not_reached, run_end
+from grader_service.model.base import ShortText
+from grader_service.model.discovery import Discovery, LoaderFacts, PipelineFacts
+from grader_service.model.evidence import BatchFacts, CleanRoom, Evidence, GraphFacts, Need, ProbeSite, RunRecord, Scan
+from grader_service.model.measurement import Measurement
+from grader_service.model.verdict import Tier
+
+
+@dataclass(frozen=True)
+class Taken:
+    """How an argument is taken from the evidence. Stands in an `Annotated`, beside the argument's type."""
+
+    take: Callable[[Evidence, str], object]
+    """Of the evidence and the first word of the check's codes: the value, or the check's result without it."""
+    needs: frozenset[Need] = frozenset({Need.DISCOVERY})
+    """What a run must collect for it."""
+    tier: Tier | None = None
+    """What a result that rests on it is worth, unless the check says so itself."""
+    codes: tuple[Sequence[str], ...] = field(default=())
+    """Groups of `checks.codes` with which `take` can answer."""
+
+
+@dataclass(frozen=True)
+class FromProbe:
+    """Marks an argument as what a probe of a file of its own observed, at this site."""
+
+    probe_id: str
+    site: ProbeSite = ProbeSite.GRAPH
+
+
+def _of_discovery(part: Callable[[Discovery], Sequence[object]]) -> Callable[[Evidence, str], object]:
+    """What the learner's process said; where that is nothing and the code was stopped, the check was not reached."""
+
+    def take(evidence: Evidence, _: str) -> object:
+        if evidence.discovery is None:
+            return not_reached()
+        found = part(evidence.discovery)
+        return found or cut_short(run_end(evidence.discovery)) or found
+
+    return take
+
+
+def _room(evidence: Evidence, word: str) -> CleanRoom | Result:
+    if evidence.discovery is None:
+        return not_reached()
+    if (result := no_dali(word, evidence.discovery)) is not None:
+        return result
+    return not_reached() if evidence.clean_room is None else evidence.clean_room
+
+
+def _graph(evidence: Evidence, word: str) -> GraphFacts | Result:
+    room = _room(evidence, word)
+    if isinstance(room, Result):
+        return room
+    return room.graph if room.graph is not None else not_carried(word, room)
+
+
+def _batch(evidence: Evidence, word: str) -> BatchFacts | Result:
+    room = _room(evidence, word)
+    if isinstance(room, Result):
+        return room
+    return room.batch if room.batch is not None else not_carried(word, room)
+
+
+_CLEAN_ROOM = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM})
+_CARRIED = (NO_DALI, NOT_CARRIED)
+
+Loaders = Annotated[
+    tuple[LoaderFacts, ...],
+    Field(max_length=16),
+    Taken(_of_discovery(lambda said: said.loaders), tier=Tier.CLAIMS),
+]
+"""Every DataLoader, the likeliest baseline first; `pin_memory`, `num_workers`, `batch_size` … of each."""
+Pipelines = Annotated[
+    tuple[PipelineFacts, ...],
+    Field(max_length=16),
+    Taken(_of_discovery(lambda said: said.pipelines), tier=Tier.CLAIMS),
+]
+"""Every DALI pipeline and iterator; `name`, `reader_name`, `batch_size` … of each."""
+Names = Annotated[
+    tuple[ShortText, ...],
+    Field(max_length=256),
+    Taken(_of_discovery(lambda said: said.defined), tier=Tier.CLAIMS),
+]
+"""Names at the top level of the learner's code."""
+Dataset = Scan
+"""Our inventory of the learner's files: `distinct`, `rejected`, `sizes` …"""
+Graph = Annotated[GraphFacts, Taken(_graph, _CLEAN_ROOM, Tier.GRAPH, _CARRIED)]
+"""The learner's graph: `operators` with name, device and line, `output_devices`, `augmentations` …"""
+Batch = Annotated[BatchFacts, Taken(_batch, _CLEAN_ROOM, Tier.GRAPH, _CARRIED)]
+"""The first batch of the learner's graph: `shape`, `dtype`, `layout`, `device`, `low`, `high` …"""
+Run = RunRecord
+"""What the host saw: `device`, `entry_point`, `pods`, `learner_output` …"""
+
+WHOLE: dict[type[BaseModel], Taken] = {
+    Discovery: Taken(lambda evidence, _: evidence.discovery or not_reached(), tier=Tier.CLAIMS),
+    Scan: Taken(lambda evidence, _: evidence.scan or not_reached(), frozenset({Need.DISCOVERY, Need.SCAN})),
+    CleanRoom: Taken(_room, _CLEAN_ROOM, Tier.GRAPH, (NO_DALI,)),
+    Measurement: Taken(
+        lambda evidence, _: evidence.measurement or not_reached(), frozenset({Need.DISCOVERY, Need.MEASUREMENT})
+    ),
+    RunRecord: Taken(lambda evidence, _: evidence.run),
+}
+"""Parts of the evidence that are named by their own class."""
