@@ -29,6 +29,8 @@ class Settings(BaseSettings):
     """Folder with the JPEGs that the lab hands out; learners find it as GRADER_DATA_DIR."""
     lab_image: str | None = None
     """Lab image to use in place of the one that the lab names."""
+    labs_dir: Path | None = None
+    """Folder with labs of the operator's, each as ID.toml, ID.yaml or ID.yml, beside those that are installed."""
     lab_python: str | None = None
     """Interpreter for `--sandbox process`; the grader's own when unset."""
     operator: str | None = Field(default=None, max_length=60)
@@ -187,7 +189,7 @@ class Settings(BaseSettings):
     """Values of that claim with one of which a person may read."""
 
     @field_validator(
-        "web_oidc_client_secret_file", "pod_broker", "lab_data", "review_model", "review_model_url",
+        "web_oidc_client_secret_file", "pod_broker", "lab_data", "labs_dir", "review_model", "review_model_url",
         "review_model_key_file", mode="before",
     )  # fmt: skip
     @classmethod

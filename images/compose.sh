@@ -14,6 +14,12 @@ if [ "$files" != compose.yaml ] && [ -z "${COMPOSE_FILE:-}" ]; then
     [ ! -e compose.override.yaml ] || files+=:compose.override.yaml # as compose does without the variable
     export COMPOSE_FILE=$files
 fi
+if [ -n "${GRADER_LABS_DIR:-}" ]; then
+    # Compose takes a word without a slash for a volume, and makes a folder that is not there.
+    [ -d "$GRADER_LABS_DIR" ] || { echo "GRADER_LABS_DIR is '$GRADER_LABS_DIR', which is no folder; expected one with labs, each as ID.toml, ID.yaml or ID.yml" >&2; exit 2; }
+    GRADER_LABS_DIR=$(realpath "$GRADER_LABS_DIR")
+    export GRADER_LABS_DIR
+fi
 project=${GRADER_PROJECT:-grader}
 GRADER_REDIS_USERS=$(sha256sum deploy/kubernetes/redis-start.sh | cut -c 1-12)
 export GRADER_REDIS_USERS # another one where the users of Redis have other rights: both are started anew

@@ -20,7 +20,7 @@ if [[ ! $runner_uid =~ ^[1-9][0-9]{4,8}$ ]] || ((runner_uid <= 10003)); then
     echo "GRADER_RUNNER_UID is '$runner_uid'; expected a user id above 10003 that nothing else on this host has" >&2
     exit 2
 fi
-[ "$role" = all ] || images/compose.sh config -q # what is wrong with these variables is said before anything is made
+[ "$role${GRADER_LABS_DIR:-}" = all ] || images/compose.sh config -q # what is wrong with these variables is said before anything is made
 if [ "$role" = runner ] && [ ! -s "$GRADER_SECRETS_DIR/hosts/host.key" ]; then
     cat >&2 <<END
 $GRADER_SECRETS_DIR has nothing by which the control host knows this one. There, in the folder of the repository:

@@ -8,16 +8,19 @@ from rich.text import Text
 
 from checks.registry import Registry
 from checks.wanted_names import wanted_names
+from grader_service.cli import lab_authoring
 from grader_service.cli.output import console, table_of
 from grader_service.errors import ConfigurationError, UsageError
-from grader_service.labs.catalogue import inspect_file, load_lab, parse_lab
+from grader_service.labs.catalogue import inspect_file, load_lab, named_text, parse_lab
 from grader_service.labs.documents import Form
 from grader_service.labs.shelf import installed
 from grader_service.labs.toml_text import lab_as_toml
 from grader_service.model.base import neutralise
 from grader_service.model.lab import LabCheck, LabSpec
 
-app = typer.Typer(help="Labs: list, show, validate.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Labs: list, show, make, validate, try.", no_args_is_help=True, rich_markup_mode=None)
+app.command("new")(lab_authoring.new)
+app.command("try")(lab_authoring.try_lab)
 
 
 @app.command("list")
@@ -43,7 +46,7 @@ def list_labs() -> None:
 
 @app.command("show")
 def show_lab(
-    lab_id: Annotated[str, typer.Argument(help="Id of the lab.")],
+    lab_id: Annotated[str, typer.Argument(metavar="ID|FILE", help="Id of the lab, or its file.")],
     *,
     as_toml: Annotated[bool, typer.Option("--toml", help="Print the specification as TOML.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole specification, with defaults.")] = False,
@@ -51,7 +54,8 @@ def show_lab(
     """Show a lab: what it is about, the names that a submission must define, and its steps with their checks."""
     if as_toml and as_json:
         raise UsageError("--toml and --json exclude each other")
-    text, registry = installed().text(lab_id), Registry()
+    registry = Registry()
+    text = named_text(lab_id)
     lab = parse_lab(text, f"lab {lab_id}", registry)
     if as_json:
         typer.echo(lab.model_dump_json(indent=2))

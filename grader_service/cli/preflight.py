@@ -12,13 +12,13 @@ from grader_service.cli.output import ProgressDisplay, check_targets, console, w
 from grader_service.cli.packing import PATH_HELP, one_file
 from grader_service.cli.preflight_text import EXIT_CODES, show_preflight
 from grader_service.ingest.artifact import measure
-from grader_service.labs.catalogue import load_lab
+from grader_service.labs.catalogue import named_lab
 from grader_service.settings import Settings
 
 
 def preflight(
     path: Annotated[Path, typer.Argument(help=PATH_HELP)],
-    lab: Annotated[str, typer.Option(help="Id of the lab.")] = "dali-pipelines",
+    lab: Annotated[str, typer.Option(metavar="ID|FILE", help="Id of the lab, or its file.")] = "dali-pipelines",
     sandbox: Annotated[
         SandboxChoice, typer.Option(help="process has no isolation: for code that you trust.")
     ] = SandboxChoice.DOCKER,
@@ -37,7 +37,7 @@ def preflight(
 
     check_targets({"--json": json_file}, path)
     settings, registry = Settings(), Registry()
-    spec = load_lab(lab, registry)
+    spec = named_lab(lab, registry)
     runner = opened(sandbox, spec.image, settings)
     with ExitStack() as afterwards:
         with one_file(path) as file, ProgressDisplay.beside(json_file) as progress:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from checks.api import probes_of
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
 from grader_service.errors import ConfigurationError, UsageError
@@ -20,7 +19,17 @@ from grader_service.labs.specs import lab_ids, lab_text, opened, refusal
 from grader_service.labs.wording import meant, mistakes_of, schema_of
 from grader_service.model.lab import LabSpec
 
-__all__ = ["Inspection", "inspect_file", "inspect_lab", "lab_ids", "load_lab", "load_lab_file", "parse_lab"]
+__all__ = [
+    "Inspection",
+    "inspect_file",
+    "inspect_lab",
+    "lab_ids",
+    "load_lab",
+    "load_lab_file",
+    "named_lab",
+    "named_text",
+    "parse_lab",
+]
 
 
 MOST_MISTAKES = 200
@@ -42,6 +51,34 @@ def load_lab(lab_id: str, registry: Registry) -> LabSpec:
         ConfigurationError: its specification is wrong.
     """
     return parse_lab(lab_text(lab_id), f"lab {lab_id}", registry)
+
+
+def named_lab(name: str, registry: Registry) -> LabSpec:
+    """The lab that a command line names: its id, or its file, told apart by the ending.
+
+    Raises:
+        UsageError: there is no such lab, or the file cannot be read.
+        ConfigurationError: its specification is wrong.
+    """
+    path = Path(name)
+    return load_lab_file(path, registry) if path.suffix.lower() in SUFFIXES else load_lab(name, registry)
+
+
+def named_text(name: str) -> LabText:
+    """The same lab as it is written, right or wrong.
+
+    Raises:
+        UsageError: there is no such lab, or the file cannot be read.
+        ConfigurationError: its declaration is wrong.
+    """
+    path = Path(name)
+    form = SUFFIXES.get(path.suffix.lower())
+    if form is None:
+        return lab_text(name)
+    try:
+        return LabText(None, read_at_most(path), form, path.name, str(path))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def load_lab_file(path: Path, registry: Registry) -> LabSpec:
@@ -123,8 +160,8 @@ def _on_check(
         return
     try:
         loaded = registry.load(check_id)
-        for probe_id in probes_of(loaded.check):
-            _probe_files().load(probe_id)
+        for probe_id in loaded.check.probes:
+            loaded.probe(probe_id, _probe_files())
     except ConfigurationError as error:
         yield error_at(position, "check.broken", str(error)[:1000], location)
         return

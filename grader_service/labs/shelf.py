@@ -1,10 +1,11 @@
-"""Finds the labs that are installed: those of the grader, and those of plugins, whose code is never imported.
+"""Finds the labs that can be named: those of the grader, those of an operator's folder, and those of plugins.
 
-A plugin declares a lab in the entry-point group `grader.labs`: the name is the lab's id, the value the package in which
-its file lies, as `ID.toml`, `ID.yaml` or `ID.yml`.
+In the folder a lab lies as `ID.toml`, `ID.yaml` or `ID.yml`; it is looked into whenever a lab is asked for. A plugin,
+whose code is never imported, declares a lab in the entry-point group `grader.labs`: the name is the lab's id, the value
+the package in which its file lies.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint
@@ -20,6 +21,7 @@ from grader_service.model.base import Identifier
 from grader_service.model.near import instead
 from grader_service.plugins.declared import Declared, origin
 from grader_service.plugins.located import is_package_name, package_folders
+from grader_service.settings import Settings
 
 GROUP = "grader.labs"
 _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
@@ -37,30 +39,37 @@ class LabText:
     name: str
     """Of the file, for messages."""
     origin: str
-    """Distribution and version that it came with."""
+    """Distribution and version that it came with, or the folder."""
 
 
 class Shelf:
-    """The labs that are installed. Listing reads metadata only; a file is read when its lab is asked for."""
+    """The labs that can be named. Listing reads no file; one is read when its lab is asked for."""
 
-    def __init__(self, points: Iterable[EntryPoint] | None = None) -> None:
-        """Takes the entry points of the group; those that are installed if none are given."""
-        self._own = {
-            entry.name.removesuffix(suffix): (Path(str(entry)), form)
-            for entry in files(__package__).iterdir()
-            for suffix, form in SUFFIXES.items()
-            if entry.name.endswith(suffix)
-        }
+    def __init__(self, points: Iterable[EntryPoint] | None = None, folder: Path | None = None) -> None:
+        """Reads metadata only.
+
+        Args:
+            points: the entry points of the group; those that are installed if none are given.
+            folder: of the operator; may be filled and changed later.
+        """
+        self._own = dict(_files_in(Path(str(files(__package__)))))
+        self._folder = folder
         self._declared = Declared(GROUP, points)
 
     def ids(self) -> list[str]:
-        """Every declared id, broken labs included: those of the grader first, then those of plugins."""
-        return sorted(self._own) + sorted(set(self._declared.names()) - set(self._own))
+        """Every id, broken labs included: those of the grader first, then the others.
+
+        Raises:
+            ConfigurationError: the operator's folder cannot be read.
+        """
+        others = {*self._declared.names(), *(lab_id for lab_id, _ in self._in_folder())}
+        return sorted(self._own) + sorted(others - set(self._own))
 
     def origin(self, lab_id: str) -> str:
-        """Distributions and versions that declare this lab."""
+        """Distributions and versions that declare this lab, and the folder in which it lies."""
         own = [f"grader-service {__version__}"] if lab_id in self._own else []
-        return ", ".join(own + sorted(map(origin, self._declared.of(lab_id))))
+        lying = [str(path) for known, (path, _) in self._in_folder() if known == lab_id]
+        return ", ".join(own + lying + sorted(map(origin, self._declared.of(lab_id))))
 
     def text(self, lab_id: str) -> LabText:
         """The specification of one lab as it is written.
@@ -70,27 +79,44 @@ class Shelf:
             ConfigurationError: its declaration or its file is wrong; the message names the distribution.
         """
         points = self._declared.of(lab_id)
-        if len(points) + (lab_id in self._own) > 1:
+        places = [place for known, place in (*self._own.items(), *self._in_folder()) if known == lab_id]
+        if len(points) + len(places) > 1:
             raise ConfigurationError(
-                f"lab {lab_id!r} is declared by {self.origin(lab_id)}; uninstall all of them but one"
+                f"lab {lab_id!r} is declared by {self.origin(lab_id)}; take all of them away but one"
             )
-        if lab_id in self._own:
-            path, form = self._own[lab_id]
-        elif points:
-            path, form = _file_of(points[0])
-        else:
+        if not points and not places:
             raise UsageError(f"there is no lab {lab_id!r}{instead(lab_id, self.ids(), 'labs')}")
+        path, form = places[0] if places else _file_of(points[0])
         try:
             content = read_at_most(path)
         except OSError as error:
             raise ConfigurationError(f"lab {lab_id!r} of {self.origin(lab_id)} cannot be read: {error}") from error
         return LabText(lab_id, content, form, path.name, self.origin(lab_id))
 
+    def _in_folder(self) -> list[tuple[str, tuple[Path, Form]]]:
+        if self._folder is None:
+            return []
+        try:
+            return list(_files_in(self._folder))
+        except OSError as error:
+            raise ConfigurationError(
+                f"GRADER_LABS_DIR names {self._folder}, which cannot be read: {error.strerror}; expected a folder with "
+                "labs, each as ID.toml, ID.yaml or ID.yml"
+            ) from error
+
+
+def _files_in(folder: Path) -> Iterator[tuple[str, tuple[Path, Form]]]:
+    """(id, file and form) of each lab in a folder."""
+    for path in sorted(folder.iterdir()):
+        form = SUFFIXES.get(path.suffix)
+        if form is not None:
+            yield path.stem, (path, form)
+
 
 @cache
 def installed() -> Shelf:
-    """The labs that are installed; looked up once in a process, as installing takes effect with the next one."""
-    return Shelf()
+    """The labs that can be named here; plugins are looked up once in a process, as installing takes effect later."""
+    return Shelf(folder=Settings().labs_dir)
 
 
 def read_at_most(path: Path) -> bytes:

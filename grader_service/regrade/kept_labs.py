@@ -1,4 +1,4 @@
-"""Labs as batches keep them: taken from what is installed or from a file, read again by every worker."""
+"""Labs as runs and batches keep them: taken from what is installed or a file, read again by every worker."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from grader_service.store.engine import Store
 
 @dataclass(frozen=True)
 class TakenLab:
-    """A lab that a batch will grade by."""
+    """A lab that a run or a batch will be graded by."""
 
     spec: LabSpec
     text: LabText
@@ -71,7 +71,7 @@ def labs_in_files(paths: Sequence[Path], registry: Registry) -> Mapping[str, Tak
 
 
 def kept_lab(store: Store, ref: LabRef, registry: Registry) -> LabSpec:
-    """The lab of a batch, with its checks loaded.
+    """The lab of a run or a batch, with its checks loaded.
 
     Raises:
         InfrastructureError: the document is missing or damaged.

@@ -1,4 +1,4 @@
-"""Lab documents that are kept for batches; knows no check, so that what runs submissions can use it."""
+"""Lab documents that are kept for runs and batches; knows no check, so that what runs submissions can use it."""
 
 from grader_service.labs.documents import Form
 from grader_service.labs.shelf import LabText
@@ -8,9 +8,9 @@ from grader_service.store.results import load_blob
 
 
 def kept_text(store: Store, ref: LabRef) -> LabText:
-    """A document as it was when its batch was planned.
+    """A document as it was when the run was accepted, or its batch was planned.
 
     Raises:
         InfrastructureError: it is missing or damaged.
     """
-    return LabText(None, load_blob(store, ref.sha256), Form(ref.form), f"{ref.sha256[:12]}.{ref.form}", "a batch")
+    return LabText(None, load_blob(store, ref.sha256), Form(ref.form), f"{ref.sha256[:12]}.{ref.form}", "the store")

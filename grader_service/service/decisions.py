@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from checks.api import CheckResult, failed, passed
+from checks.api import Result, failed, passed
 from checks.codes import needs_review
 from grader_service.judging import Judged
 from grader_service.model.feedback import Feedback, NextStep
@@ -43,7 +43,7 @@ def _reviewed(judged: Judged, seen: str, reviews: Reviews) -> Judged:
     return replace(judged, result=_decided(judged.result, decision), review=review)
 
 
-def _decided(result: CheckResult, decision: Decision) -> CheckResult:
+def _decided(result: Result, decision: Decision) -> Result:
     word = result.code.rpartition(".")[0]
     how = "accepted it" if decision.accepted else "did not accept it"
     feedback = Feedback(
@@ -53,5 +53,5 @@ def _decided(result: CheckResult, decision: Decision) -> CheckResult:
     )
     tier, details = result.tier, result.details
     if decision.accepted:
-        return passed(f"{word}.ok", feedback, tier=tier, details=details)
+        return passed(feedback, code=f"{word}.ok", tier=tier, details=details)
     return failed(f"{word}.not_accepted", feedback, tier=tier, details=details)

@@ -11,14 +11,14 @@ from checks.registry import Registry
 from grader_service import verdicts
 from grader_service.errors import ConfigurationError, SubmissionRejected, UsageError
 from grader_service.judging import needs_of
-from grader_service.labs.catalogue import load_lab
 from grader_service.model.base import neutralise
 from grader_service.model.evidence import ENOUGH_IMAGES, Need, RunPlan
-from grader_service.model.lab import LabSpec, threshold_of
+from grader_service.model.lab import LabRef, threshold_of
 from grader_service.model.probe import ProbeTask
 from grader_service.model.submission import Submission
 from grader_service.preflighting import images_needed, preflight_needs
 from grader_service.probe_plan import wanted_probes
+from grader_service.regrade.kept_labs import TakenLab, installed_lab
 from grader_service.service.message import (
     ArtifactMessage,
     Malformed,
@@ -35,6 +35,7 @@ from grader_service.store.away import SourceAway
 from grader_service.store.engine import Store
 from grader_service.store.events import REFUSED, record
 from grader_service.store.outbox import enqueue
+from grader_service.store.results import store_blob
 from grader_service.store.submissions import ProgressTo
 from grader_service.store.tables import PREFLIGHT, Purpose
 
@@ -56,13 +57,20 @@ class IntakeDesk:
     helpers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8, "intake-helper"))
     """Bring artifacts home side by side: most of that time is spent waiting for a disk or another host."""
     probes: ProbeFiles = field(default_factory=ProbeFiles)
-    _labs: dict[str, LabSpec] = field(default_factory=dict)
+    _kept: set[str] = field(default_factory=set)
+    """Digests of the labs whose texts this process has stored."""
 
-    def lab(self, lab_id: str) -> LabSpec:
-        """The lab, loaded once."""
-        if lab_id not in self._labs:
-            self._labs[lab_id] = load_lab(lab_id, self.registry)
-        return self._labs[lab_id]
+    def keep(self, lab: TakenLab) -> LabRef:
+        """Stores the text of a lab, by which a run is graded from now on, and says where it lies.
+
+        Raises:
+            StoreUnavailable: the database failed.
+        """
+        if lab.sha256 not in self._kept:
+            with self.store.transaction() as connection:
+                store_blob(connection, lab.sha256, lab.text.content)
+            self._kept.add(lab.sha256)
+        return LabRef(sha256=lab.sha256, form=lab.text.form.value)
 
 
 @dataclass(frozen=True)
@@ -122,6 +130,8 @@ class _Read:
 
     message: SubmissionMessage
     task_id: str | None
+    lab: TakenLab
+    """As it is now; the run is graded by it, whatever becomes of it later."""
     needs: frozenset[Need]
     probes: tuple[ProbeTask, ...]
     data: bytes | None
@@ -140,7 +150,8 @@ def _read(desk: IntakeDesk, body: object, task_id: str | None) -> _Read | Refuse
     """Validates a message; a problem of its own is a refusal."""
     try:
         message = parse_message(body)
-        steps = desk.lab(message.lab).selected(message.steps)
+        lab = installed_lab(message.lab, desk.registry)
+        steps = lab.spec.selected(message.steps)
         probes: tuple[ProbeTask, ...] = ()
         enough = ENOUGH_IMAGES
         if message.mode == PREFLIGHT:
@@ -149,7 +160,7 @@ def _read(desk: IntakeDesk, body: object, task_id: str | None) -> _Read | Refuse
             needs = needs_of(steps, desk.registry)
             probes = tuple(wanted_probes(steps, desk.registry, desk.probes))
         data, digest = _inline(message.artifact)
-        return _Read(message, task_id, needs, probes, data, digest, enough)
+        return _Read(message, task_id, lab, needs, probes, data, digest, enough)
     except ConfigurationError:
         raise  # a broken lab of ours is no fault of the message: it stays on the queue
     except (Malformed, UsageError) as error:
@@ -219,8 +230,9 @@ def _arrival(desk: IntakeDesk, read: _Read, purpose: Purpose) -> Arrival | Refus
     plan = RunPlan(
         needs=tuple(sorted(read.needs)),
         steps=message.steps,
-        threshold=threshold_of(desk.lab(message.lab)),
+        threshold=threshold_of(read.lab.spec),
         probes=tuple(task.ref for task in read.probes),
+        lab=desk.keep(read.lab),
         enough_images=read.enough_images,
     )
     reply, progress = message.reply_to, message.progress_to

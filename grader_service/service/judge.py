@@ -13,6 +13,7 @@ from grader_service.model.lab import LabRef, LabSpec
 from grader_service.model.review import Reviews
 from grader_service.model.verdict import Mode, Verdict
 from grader_service.regrade.kept_labs import kept_lab
+from grader_service.regrade.lab_texts import kept_text
 from grader_service.service.keeper import Keeper
 from grader_service.service.patience import patiently
 from grader_service.service.retry import RetryPolicy
@@ -93,10 +94,11 @@ def judge_next(desk: JudgeDesk) -> Verdict | None:
 def _verdict(desk: JudgeDesk, claim: Claim, reviews: Reviews) -> Verdict:
     submission = load_submission(desk.store, claim.submission_id)
     preflight = claim.purpose == PREFLIGHT
+    kept = RunPlan.model_validate(claim.plan).lab
     if claim.cancelled is not None:
         mode = Mode.PREFLIGHT if preflight else Mode.OFFICIAL
-        return cancelled(submission, claim.run_id, claim.cancelled, mode)
-    kept = RunPlan.model_validate(claim.plan).lab if claim.item_id is not None else None
+        text = kept_text(desk.store, kept) if kept is not None else None
+        return cancelled(submission, claim.run_id, claim.cancelled, mode, text)
     lab, stored = lab_of(desk, submission.lab, kept), evidence_of(desk, claim.run_id)
     run, document, judging = claim.run_id, stored.document, desk.judging
     if preflight:

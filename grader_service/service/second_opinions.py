@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from checks.api import CheckResult, passed, undecided
+from checks.api import Result, passed, undecided
 from grader_service.judging import Judged
 from grader_service.model.review import subject_of
 from grader_service.model.verdict import Outcome
@@ -71,7 +71,7 @@ class SecondOpinions:
             return one
         return replace(one, result=_weighed(one.result, Opinion.model_validate_json(document), self.model.name))
 
-    def _ask(self, asked: Asked, result: CheckResult, seen: str, question: str) -> str | None:
+    def _ask(self, asked: Asked, result: Result, seen: str, question: str) -> str | None:
         """The opinion that is kept from now on; None where the model gives none."""
         try:
             said = self.model.ask(question, seen)
@@ -102,7 +102,7 @@ def _digest(*told: str) -> str:
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
-def _moved(result: CheckResult, said: Opinion) -> Outcome | None:
+def _moved(result: Result, said: Opinion) -> Outcome | None:
     """What becomes of the outcome; None where it stays."""
     if said.opinion == "good" and result.outcome is Outcome.INCONCLUSIVE:
         return Outcome.PASSED
@@ -111,7 +111,7 @@ def _moved(result: CheckResult, said: Opinion) -> Outcome | None:
     return None
 
 
-def _weighed(result: CheckResult, said: Opinion, model: str) -> CheckResult:
+def _weighed(result: Result, said: Opinion, model: str) -> Result:
     moved = _moved(result, said)
     details = dict(result.details) | {
         "second_opinion": {
@@ -124,7 +124,7 @@ def _weighed(result: CheckResult, said: Opinion, model: str) -> CheckResult:
     }
     word = result.code.rpartition(".")[0]
     if moved is Outcome.PASSED:
-        return passed(f"{word}.ok", _COUNTS, tier=result.tier, details=details)
+        return passed(_COUNTS, code=f"{word}.ok", tier=result.tier, details=details)
     if moved is Outcome.INCONCLUSIVE:
         return undecided(moved, f"{word}.needs_review", _WAITS, tier=result.tier, details=details)
     return result.model_copy(update={"details": details})

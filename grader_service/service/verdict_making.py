@@ -11,6 +11,7 @@ from grader_service import verdicts
 from grader_service.errors import InfrastructureError, SubmissionRejected, UsageError
 from grader_service.judge_process import EvidenceUnreadable, JudgeProcess
 from grader_service.judging import judge as judge_here
+from grader_service.labs.shelf import LabText
 from grader_service.labs.specs import lab_text, read_lab
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec, LabStep
@@ -116,7 +117,9 @@ def _rejected(submission: Submission, lab: LabSpec, steps: Sequence[LabStep], re
     return verdicts.rejected(submission, lab, steps, reason, facts, mode, run_id=read.run_id)
 
 
-def cancelled(submission: Submission, run_id: str, why: str, mode: Mode = Mode.OFFICIAL) -> Verdict:
+def cancelled(
+    submission: Submission, run_id: str, why: str, mode: Mode = Mode.OFFICIAL, text: LabText | None = None
+) -> Verdict:
     """The verdict on a run that an operator cancelled: none on what was handed in.
 
     It needs no check, nor the lab, which may be the reason for it: one that is installed no more, or is broken.
@@ -126,6 +129,7 @@ def cancelled(submission: Submission, run_id: str, why: str, mode: Mode = Mode.O
         run_id: of the run.
         why: in the operator's words; may be empty.
         mode: of the verdict.
+        text: of the lab that the run was accepted with; the installed one if absent.
     """
     reason = SubmissionRejected(
         CANCELLED,
@@ -135,14 +139,14 @@ def cancelled(submission: Submission, run_id: str, why: str, mode: Mode = Mode.O
         "to, or ask the staff.",
     )
     facts = SandboxFacts("none", isolated=False, image=None, image_digest=None, engine=None, gpu_access=None)
-    lab, steps = _asked_for(submission)
+    lab, steps = _asked_for(submission, text)
     return verdicts.rejected(submission, lab, steps, reason, facts, mode, run_id=run_id)
 
 
-def _asked_for(submission: Submission) -> tuple[LabSpec | None, tuple[LabStep, ...]]:
+def _asked_for(submission: Submission, text: LabText | None) -> tuple[LabSpec | None, tuple[LabStep, ...]]:
     """The lab and its steps, without their checks; nothing where it, or one of them, is gone, or it is broken."""
     try:
-        lab = read_lab(lab_text(submission.lab), f"lab {submission.lab}")
+        lab = read_lab(text or lab_text(submission.lab), f"lab {submission.lab}")
         return lab, lab.selected(submission.steps)
     except UsageError:
         return None, ()

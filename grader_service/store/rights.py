@@ -50,7 +50,7 @@ JUDGE: Rights = {
     # Removes what is old enough, and everything about a learner.
     "evidence": "select, delete, update (document, removed_at, noted_at)",
     "evidence_blob": "select, insert, delete",
-    "blob": "select, delete, update (size_bytes)",
+    "blob": "select, insert, delete, update (size_bytes)",
     "event": "select, insert, delete, update (submission_id, detail)",
     "figures": "select, update (last_event, document)",
     "regrade_batch": "select, update (selection)",

@@ -20,7 +20,7 @@ from tests.factories import an_evidence
 
 OPEN = [outcome for outcome in Outcome if outcome not in {Outcome.PASSED, Outcome.FAILED}]
 RESULTS = {
-    "passed": lambda name: passed(f"{name}.ok", f"secret of {name}"),
+    "passed": lambda name: passed(f"secret of {name}", code=f"{name}.ok"),
     "failed": lambda name: failed(f"{name}.bad", f"secret of {name}", score=0.5, details={"seen": 3}),
     "not_reached": lambda _: not_reached(),
 } | {outcome.value: lambda name, o=outcome: undecided(o, f"{name}.open", f"secret of {name}") for outcome in OPEN}

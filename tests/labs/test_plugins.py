@@ -146,9 +146,7 @@ def test_two_distributions_block_each_other_and_nobody_else(site):
         "course_g", small_toml=TOML, fine_toml=TOML.replace('"small"', '"fine"')), version="2.0")  # fmt: skip
     site.install("third", {"dali-pipelines": "course_g"}, {})
     shelf = site.shelf()
-    with pytest.raises(
-        ConfigurationError, match=r"'small' is declared by first 1.0, second 2.0; uninstall all of them"
-    ):
+    with pytest.raises(ConfigurationError, match=r"'small' is declared by first 1.0, second 2.0; take all of them"):
         shelf.text("small")
     with pytest.raises(ConfigurationError, match=r"declared by grader-service .*, third 1.0"):
         shelf.text("dali-pipelines")

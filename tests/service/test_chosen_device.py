@@ -85,7 +85,8 @@ def test_one_that_shares_memory_is_refused(host, card, tmp_path):
     assert chosen("MIG-b").uuid == "MIG-b"
     host.cards = [card]
     with ExitStack() as stack:
-        device, gpu = grade._device(stack, grade.DeviceChoice.CUDA, Settings(state_dir=tmp_path, lock_dir=tmp_path))
+        settings = Settings(state_dir=tmp_path, lock_dir=tmp_path)
+        device, gpu = grade.taken_device(stack, grade.DeviceChoice.CUDA, settings)
         assert (device, gpu.uuid) == ("cuda", "MIG-b")
 
 
@@ -97,14 +98,14 @@ def test_grade_takes_a_gpu_that_no_worker_holds(host, tmp_path):
     settings = Settings(state_dir=tmp_path, lock_dir=tmp_path / "locks")
     first, *others = find_gpus(host)
     with wiring.held(settings, first), ExitStack() as stack:
-        _, gpu = grade._device(stack, grade.DeviceChoice.AUTO, settings)
+        _, gpu = grade.taken_device(stack, grade.DeviceChoice.AUTO, settings)
         assert gpu.uuid != first.uuid
         (last,) = (other for other in others if other.uuid != gpu.uuid)
         with (
             wiring.held(settings, last),
             pytest.raises(ConfigurationError, match="another grader of this host holds MIG-b"),
         ):
-            grade._device(stack, grade.DeviceChoice.AUTO, settings)
+            grade.taken_device(stack, grade.DeviceChoice.AUTO, settings)
 
 
 def test_its_name_for_engines(host):

@@ -118,6 +118,14 @@ def test_both_instances_of_redis_know_the_users():
         assert SERVICES[name]["environment"]["USERS"] == "${GRADER_REDIS_USERS:-}"
 
 
+def test_labs_of_a_folder_are_read_where_labs_are():
+    """In one place of each container; without a folder an empty volume is there."""
+    readers = {name for name, service in SERVICES.items() if service["environment"].get("GRADER_LABS_DIR") == "/labs"}
+    assert readers == {"judge", "pods", "runner", "web"}
+    for name in readers:
+        assert "${GRADER_LABS_DIR:-labs}:/labs:ro" in SERVICES[name]["volumes"]
+
+
 def test_volumes_are_used_and_declared():
     """A volume of one service only, but for artifacts, what judges share, and the signer's socket."""
     named = [
@@ -126,7 +134,7 @@ def test_volumes_are_used_and_declared():
         for volume in service.get("volumes", ())
         if re.match("[a-z]", volume)
     ]
-    assert set(named) == set(FILE["volumes"])
+    assert set(named) == set(FILE["volumes"]) - {"labs"}
     assert {name for name in named if named.count(name) > 1} == {"judge-state", "artifacts", "signer-socket"}
 
 

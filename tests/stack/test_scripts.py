@@ -194,6 +194,7 @@ def test_a_lock_folder_that_the_runner_cannot_write_to(up, tmp_path):
 @pytest.mark.parametrize(
     ("role", "given", "told"),
     [
+        ("all", {"GRADER_LABS_DIR": "/nowhere"}, "GRADER_LABS_DIR is '/nowhere', which is no folder"),
         ("runners", {}, "expected all (one host, the default), control or runner"),
         ("control", {}, "set it to the address of"),
         ("control", {"COMPOSE_FILE": "compose.yaml"}, "expected compose.control.yaml among its files"),

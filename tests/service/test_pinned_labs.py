@@ -1,0 +1,77 @@
+"""A run is graded by the text of the lab with which it was accepted, whatever becomes of the lab meanwhile."""
+
+import pytest
+
+from grader_service.labs import shelf
+from grader_service.service.intake import receive
+from grader_service.service.runner import RunEnd
+from grader_service.store.cancelling import CANCELLED, cancel
+from grader_service.store.ids import Named
+from tests.service.harness import a_message
+
+pytestmark = pytest.mark.integration
+
+LAB = """
+schema = "grader.lab/v1"
+id = "lists"
+version = "1.0.0"
+title = "Two lists"
+
+[[steps]]
+id = "reflection"
+title = "Two lists"
+
+[[steps.checks]]
+id = "reflections"
+points = 10
+params = { min_wins = 1, min_loses = 1 }
+"""
+LATER = LAB.replace("1.0.0", "2.0.0").replace("points = 10", "points = 40").replace("Two lists", "Other lists")
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    """The lab's file in the operator's folder."""
+    monkeypatch.setenv("GRADER_LABS_DIR", str(tmp_path))
+    shelf.installed.cache_clear()
+    path = tmp_path / "lists.toml"
+    path.write_text(LAB)
+    yield path
+    shelf.installed.cache_clear()
+
+
+def told(verdict):
+    """By which lab a verdict was made."""
+    return verdict.provenance.lab_version, verdict.max_score, verdict.lab_title
+
+
+def test_a_run_keeps_the_lab_that_it_was_accepted_with(bench, lab):
+    """Changed before the run, and gone before the judge; what comes in after a change is graded by it at once."""
+    bench.submit(lab="lists", steps=[])
+    lab.write_text(LATER)
+    bench.submit(lab="lists", steps=[])
+    assert bench.run_all(bench.desk()) == [RunEnd.STORED] * 2
+    lab.unlink()
+    assert sorted(told(bench.judge()) for _ in range(2)) == [
+        ("1.0.0", 10.0, "Two lists"),
+        ("2.0.0", 40.0, "Other lists"),
+    ]
+
+
+def test_what_is_cancelled_says_what_it_was(bench, lab):
+    """Its steps are those of the lab that was kept."""
+    submission_id = bench.submit(lab="lists", steps=[])
+    lab.unlink()
+    cancel(bench.store, Named(submission_id), "the wrong lab", "operator")
+    verdict = bench.judge()
+    assert (verdict.code, told(verdict)) == (CANCELLED, ("1.0.0", 10.0, "Two lists"))
+
+
+def test_a_lab_that_broke_keeps_messages_waiting_and_runs_going(bench, lab):
+    """Who mends the file finds them all."""
+    bench.submit(lab="lists", steps=[])
+    lab.write_text(LAB.replace("points = 10", "points = 0"))
+    with pytest.raises(Exception, match=r"lists\.toml:13:10: steps"):
+        receive(bench._intake, a_message(lab="lists", steps=[]), "live", None)
+    assert bench.run_all(bench.desk()) == [RunEnd.STORED]
+    assert told(bench.judge()) == ("1.0.0", 10.0, "Two lists")
