@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from checks.api import probes_of
 from checks.authoring.evidence import EvidenceBuilder
 from checks.authoring.material import Recorded, builder_for, site_of
 from checks.authoring.planted import plant
@@ -19,6 +18,8 @@ from checks.authoring.target import Target
 Group = Literal["recorded", "missing", "hostile", "generated", "hidden"]
 GENERATED = 250
 """Observations drawn from the model's own schema, and as many pieces of any JSON."""
+_OTHER_PARAMS = 60
+"""Parameters drawn from their schema."""
 _STATUSES = ("raised", "graph_failed", "no_graph", "timed_out", "pod_ended", "unreadable")
 _ENDINGS = ("exited", "timed_out", "out_of_memory", "protocol_violation", "completed")
 HOSTILE: tuple[Any, ...] = (
@@ -52,12 +53,13 @@ def all_cases(target: Target, recorded: tuple[Recorded, ...], params: Mapping[st
     yield from _missing(target, base, params)
     yield from _hostile(target, base, params)
     yield from _generated(target, base, recorded, params)
+    yield from _with_other_params(target, base, recorded, params)
 
 
 def _base(target: Target, recorded: tuple[Recorded, ...]) -> EvidenceBuilder:
     """Evidence with something from every probe: what a recorded line says, else nothing at all."""
     builder = EvidenceBuilder()
-    for probe_id in probes_of(target.loaded.check):
+    for probe_id in target.loaded.check.probes:
         said = next((line.probes[probe_id] for line in recorded if line.probes and probe_id in line.probes), {})
         builder = builder.probe(probe_id, said, site=site_of(target, probe_id).value)
     return plant(builder)
@@ -81,7 +83,7 @@ def _missing(target: Target, base: EvidenceBuilder, params: Mapping[str, Any]) -
     for path in paths(whole):
         for what, changed in (("null", with_value(whole, path, None)), ("absent", without(whole, path))):
             yield Case(f"{_dotted(path)} is {what}", "missing", "evidence", changed, params)
-    for number, probe_id in enumerate(probes_of(target.loaded.check)):
+    for number, probe_id in enumerate(target.loaded.check.probes):
         for status in _STATUSES:
             changed = with_value(whole, ("probes", number, "status"), status)
             changed = with_value(changed, ("probes", number, "observations"), None)
@@ -116,7 +118,7 @@ def _generated(
     for number, value in enumerate(values_for(schema, numbers, GENERATED)):
         yield Case(f"generated observation {number}", "generated", "observation", value, params)
     whole = base.as_json()
-    for index, probe_id in enumerate(probes_of(target.loaded.check)):
+    for index, probe_id in enumerate(target.loaded.check.probes):
         drawn = [*values_for(schema, numbers, GENERATED // 2), *(any_json(numbers) for _ in range(GENERATED // 2))]
         for number, value in enumerate(drawn):
             said = value if isinstance(value, dict) else {"value": value}
@@ -126,6 +128,21 @@ def _generated(
         if line.observation is not None:
             for name, changed in _mutations(dict(line.observation), numbers):
                 yield Case(f"{line.name}: {name}", "generated", "observation", changed, {**params, **line.params})
+
+
+def _with_other_params(
+    target: Target, base: EvidenceBuilder, recorded: tuple[Recorded, ...], params: Mapping[str, Any]
+) -> Iterator[Case]:
+    """What a lab may set, on the recorded observations, or on a run that went well."""
+    numbers = random.Random(3)  # noqa: S311 - no secret; the same cases in every process
+    schema = target.loaded.check.params_model.model_json_schema(by_alias=True)
+    if not schema.get("properties"):
+        return
+    known = [*_recorded(target, recorded, params)]
+    known = known or [Case("an official run", "recorded", "evidence", base.as_json(), params)]
+    for number, drawn in enumerate(values_for(schema, numbers, _OTHER_PARAMS)):
+        one = known[number % len(known)]
+        yield Case(f"{one.name}, params {number}: {_short(drawn)}", "generated", one.kind, one.value, drawn)
 
 
 def _mutations(value: dict[str, Any], numbers: random.Random) -> Iterator[tuple[str, Any]]:

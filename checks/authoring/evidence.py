@@ -233,6 +233,7 @@ def _discovery() -> dict[str, Any]:
         ],
         "graphs": [{"sha256": "1" * 64, "size_bytes": 4000}],
         "versions": {"torch": "2.11.0"},
+        "defined": ["dali_iter", "loader", "dataset_dir"],
     }
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from checks.api import CheckResult
+from checks.api import Result
 from grader_service.model.verdict import Outcome
 
 MAX_DETAILS = 64 << 10
@@ -12,7 +12,7 @@ MOST_WORDS = 60
 """Of what a learner reads beside the advice; more is not read."""
 
 
-def problems_of(result: CheckResult) -> list[str]:
+def problems_of(result: Result) -> list[str]:
     """What is wrong with one result; empty when nothing is. Length and form of codes are the model's to refuse."""
     problems = []
     if not result.parts.outcome.strip():
@@ -38,7 +38,7 @@ def problems_of(result: CheckResult) -> list[str]:
     return problems
 
 
-def lacks_of(result: CheckResult, *, usual: bool) -> list[str]:
+def lacks_of(result: Result, *, usual: bool) -> list[str]:
     """What a learner would miss in the feedback: something to do, and brevity where what was judged is `usual`."""
     parts = result.parts
     lacks = []

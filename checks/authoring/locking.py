@@ -4,7 +4,9 @@ import hashlib
 import json
 from typing import Any
 
-from checks.api import probes_of
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
 from checks.authoring.material import (
     LOCK_FILE,
     OBSERVATIONS_FILE,
@@ -67,7 +69,18 @@ def _compared(before: Lock, now: Lock) -> Property:
         return failed(
             _NAME,
             f"the source of a probe changed, and its version did not: {', '.join(stale)}",
-            "Raise VERSION if it could observe something else; then run `grader checks test --accept`.",
+            "Raise the probe's version if it could observe something else; then run `grader checks test --accept`.",
+        )
+    other = [
+        f"{name}: {json.dumps(default)}, now {json.dumps(now.defaults.get(name))}"
+        for name, default in before.defaults.items()
+        if now.defaults.get(name) != default
+    ]
+    if other and before.version == now.version:
+        return failed(
+            _NAME,
+            f"defaults of parameters changed, and the version is still {now.version}: {examples(other)}",
+            "Raise `version` of the check, then run `grader checks test --accept`.",
         )
     if before != now:
         what = f"{LOCK_FILE} is that of {before.version}" if before.version != now.version else _drift(before, now)
@@ -82,7 +95,7 @@ def _drift(before: Lock, now: Lock) -> str:
     return (
         f"{LOCK_FILE} does not know these recorded observations as they are: {examples(names)}"
         if names
-        else (f"{LOCK_FILE} is not that of these probes")
+        else f"{LOCK_FILE} is not that of these probes and parameters"
     )
 
 
@@ -95,19 +108,29 @@ def lock_of(target: Target, recorded: tuple[Recorded, ...], report: Report) -> L
         if one.group == "recorded"
     }
     probes = {}
-    for probe_id in probes_of(target.loaded.check):
+    for probe_id in target.loaded.check.probes:
         try:
             probe = target.probe(probe_id)
         except ConfigurationError:
             continue  # reported by another property
-        probes[probe_id] = LockedProbe(version=probe.version, sha256=probe.sha256)
+        probes[probe_id] = LockedProbe(version=probe.version, sha256=probe.lines_sha256)
     return Lock(
         check=target.loaded.check.id,
         version=target.loaded.check.version,
         digest=_digest({name: result.result for name, result in results.items()}),
         results=results,
         probes=probes,
+        defaults=_defaults(target.loaded.check.params_model),
     )
+
+
+def _defaults(params: type[BaseModel]) -> dict[str, Any]:
+    """Default of each parameter that has one, as JSON."""
+    return {
+        name: to_jsonable_python(field.get_default(call_default_factory=True, validated_data={}))
+        for name, field in params.model_fields.items()
+        if not field.is_required()
+    }
 
 
 def _accepted(target: Target, now: Lock) -> Property:

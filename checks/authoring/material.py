@@ -102,6 +102,8 @@ class Lock(Wire):
     """Of all results."""
     results: Mapping[str, LockedResult]
     probes: Mapping[str, LockedProbe] = Field(default_factory=dict)
+    defaults: Mapping[str, JsonValue] = Field(default_factory=dict)
+    """Parameter → its default."""
 
 
 def read_controls(target: Target) -> tuple[Path, Controls] | None:

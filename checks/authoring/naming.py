@@ -1,8 +1,8 @@
 """Finds the target for a check that an author's test names: the object itself, an id, or a path."""
 
-import sys
 from pathlib import Path
 
+from checks.api import Check
 from checks.authoring.target import Target, find_targets, load_target
 from grader_service.errors import ConfigurationError, UsageError
 
@@ -22,18 +22,15 @@ def target_of(check: object) -> Target:
         if len(found) != 1:
             raise UsageError(f"{check} holds {len(found)} checks; name one of them by its file or id")
         return load_target(found[0])
-    module = sys.modules.get(type(check).__module__)
-    file = getattr(module, "__file__", None)
-    check_id = str(getattr(check, "id", ""))
-    if file is None or not check_id:
+    if not isinstance(check, Check) or check.file is None:
         raise ConfigurationError(f"{check!r} is no check that a module of its own defines")
-    for parent in Path(file).resolve().parents:
+    for parent in check.file.resolve().parents:
         if (parent / "pyproject.toml").is_file():
-            wanted = f"project:{parent}:{check_id}"
+            wanted = f"project:{parent}:{check.id}"
             if wanted in find_targets(str(parent)):
                 return load_target(wanted)
             break
     try:
-        return target_of(check_id)
+        return target_of(check.id)
     except UsageError:
-        return load_target(f"file:{Path(file).resolve()}")
+        return load_target(f"file:{check.file.resolve()}")

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from checks.api import CheckResult, is_hidden
+from checks.api import Result
 from checks.authoring.evidence import EvidenceBuilder
+from checks.contract import is_hidden
 
 SEED = "5eedc0de5eedc0de5eedc0de5eedc0de"
 RUN = "canary-run-71c9f0"
@@ -46,7 +47,7 @@ def plant(builder: EvidenceBuilder) -> EvidenceBuilder:
     return builder
 
 
-def told(result: CheckResult) -> str:
+def told(result: Result) -> str:
     """Every text and number of the feedback's parts, a line each: some pages and exports show what others do not."""
     return "\n".join(_values(result.parts.model_dump(mode="json")))
 

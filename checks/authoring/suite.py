@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from checks.api import codes_of, probes_of
 from checks.authoring import locking
 from checks.authoring.limits import MOST_WORDS
 from checks.authoring.material import Controls, Recorded, read_controls, read_recorded
@@ -73,20 +72,20 @@ def loads(target: Target) -> Property:
 
 def docstring(target: Target) -> Property:
     """A judge says what it cannot see."""
-    text = type(target.loaded.check).__doc__ or ""
+    text = target.loaded.check.about
     lacking = [word for word in _PROMISES if word not in text]
     if not lacking:
         return passed("docstring", "says how points are given and what the check cannot detect")
     return advice(
         "docstring",
-        f"the class docstring lacks {' and '.join(lacking)}",
-        "Say in the docstring of the class how points are given, and what passes although it should not.",
+        f"the docstring lacks {' and '.join(lacking)}",
+        "Say in the docstring of the check how points are given, and what passes although it should not.",
     )
 
 
 def probes(target: Target) -> list[Property]:
     """Each probe that the check names is a probe."""
-    wanted = probes_of(target.loaded.check)
+    wanted = target.loaded.check.probes
     problems = []
     read = []
     for probe_id in wanted:
@@ -141,8 +140,7 @@ def answers(report: Report, group: str) -> Property:
     what = {"missing": "parts missing from the evidence", "hostile": "hostile and generated values"}[group]
     if bad:
         todo = {
-            "missing": "Answer with a CheckResult where a part is not there: see `read_probe`, `not_reached` and "
-            "`no_dali`.",
+            "missing": "Answer with a Result where a part is not there: see `read_probe`, `not_reached` and `no_dali`.",
             "hostile": "Bound every field of the observation's model (ShortText, Count, max_length), and let the model "
             f"refuse what does not fit. One case may take {CASE_LIMIT_S:g} s.",
         }[group]
@@ -170,14 +168,14 @@ def can_be_acted_on(report: Report) -> Property:
     """What did not pass says what to do, and no feedback is longer than is read."""
     bad = [(one.name, f"{one.code} {lack}") for one in report.happened for lack in one.lacks]
     if bad:
-        todo = "Give a Feedback(outcome=…, seen=…, wanted=…, next=NextStep(…)): pages and exports show each part."
+        todo = "Add next=…, and seen=… and wanted=… where they help: pages and exports show each part."
         return advice("feedback", kinds(bad), todo)
     return passed("feedback", f"what did not pass says what to do next; at most {MOST_WORDS} words")
 
 
 def declared(target: Target, report: Report) -> Property:
     """Every answer has a code that the check declares, with an outcome that its meaning names."""
-    codes = codes_of(target.loaded.check)
+    codes = target.loaded.check.codes
     if not codes:
         text = "the check does not say which codes it can answer with"
         return advice("codes", text, "Name each with its meaning in `codes`: platforms and courses rely on them.")
@@ -247,9 +245,12 @@ def _params_problem(target: Target, recorded: tuple[Recorded, ...], controls: Co
         try:
             target.loaded.parse_params(params)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            text = f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}"
-            todo = "Give every parameter a default, or set `params` at the top of controls/controls.toml."
+            text = f"{where}: {target.loaded.told(error)[0]}"
+            todo = (
+                "Give every parameter a default, or set `params` at the top of controls/controls.toml."
+                if where == "the defaults"
+                else "Change `params` there, or the check's parameters."
+            )
             return failed("parameters", text, todo)
     return None
 

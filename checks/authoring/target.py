@@ -44,7 +44,7 @@ class Target:
         Raises:
             ConfigurationError: there is none, or it is no probe.
         """
-        return self.probes.load(probe_id)
+        return self.loaded.probe(probe_id, self.probes)
 
 
 def find_targets(text: str) -> list[str]:
@@ -89,10 +89,8 @@ def load_target(target: str) -> Target:
 
 
 def source_of(loaded: LoadedCheck) -> Path:
-    """The file in which a check's class is written."""
-    module = sys.modules.get(type(loaded.check).__module__)
-    file = getattr(module, "__file__", None)
-    return Path(file) if file else Path.cwd()
+    """The file in which a check is written."""
+    return loaded.check.file or Path.cwd()
 
 
 def probe_folders(path: Path) -> tuple[Path, ...]:
@@ -103,7 +101,9 @@ def probe_folders(path: Path) -> tuple[Path, ...]:
 def _from_file(target: str, path: Path) -> Target:
     loaded = load_file(path)
     probes = ProbeFiles(folders=probe_folders(path))
-    return Target(target, str(path), loaded, probes, (path.parent,), path.parent)
+    own = path.parent / path.stem
+    folders = (own, path.parent) if own.is_dir() else (path.parent,)
+    return Target(target, str(path), loaded, probes, folders, folders[0])
 
 
 def _from_project(target: str, folder: Path, name: str) -> Target:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
-from checks.api import CheckResult
+from checks.api import Result
 from checks.authoring.cases import Case, all_cases
 from checks.authoring.limits import lacks_of, problems_of
 from checks.authoring.material import Recorded, read_recorded
@@ -50,7 +50,7 @@ class Happened(Wire):
     name: str
     group: str
     status: str
-    """`answered`, `refused` (pydantic did not take the input), `raised`, `wrong` (no CheckResult) or `slow`."""
+    """`answered`, `refused` (pydantic did not take the input), `raised`, `wrong` (no Result) or `slow`."""
     problem: str = ""
     traceback: str = ""
     """Of what the check raised."""
@@ -143,28 +143,29 @@ class _Trial:
             return Happened(name=case.name, group=case.group, status="refused", problem=problem[:500])
         before = _dumped(value, params)
         result = self._answer(value, params, again=False, closely=False)
-        if isinstance(result, CheckResult):
+        if isinstance(result, Result):
             self._seen[result.code] += 1
             closely = self._seen[result.code] <= _CLOSELY
             second = self._answer(value, params, again=True, closely=closely)
-        if not isinstance(result, CheckResult):
+        if not isinstance(result, Result):
             return _unanswered(case, result)
-        if not isinstance(second, CheckResult):
+        if not isinstance(second, Result):
             return _unanswered(case, second)
         changed = "it changed what it was given" if _dumped(value, params) != before else ""
         if _whole(result) != _whole(second):
             changed = changed or "it answered differently the second time"
         return _described(self._target, case, result, changed)
 
-    def _answer(self, value: BaseModel, params: BaseModel, *, again: bool, closely: bool) -> CheckResult | _Why:
+    def _answer(self, value: BaseModel, params: BaseModel, *, again: bool, closely: bool) -> Result | _Why:
         check = self._target.loaded.check
         watch = self._watch
         watching = watch.on(strict=again, closely=closely) if watch is not None else contextlib.nullcontext()
         signal.setitimer(signal.ITIMER_REAL, self._limit_s)
         try:
             with watching:
-                seen = check.observe(value) if isinstance(value, Evidence) else value
-                result = seen if isinstance(seen, CheckResult) else check.judge(seen, params)
+                if isinstance(value, Evidence):
+                    return check.answer(value, params).result
+                return check.decide(value, params)
         except _TooSlow:
             return _Why("slow", f"it was not done within {self._limit_s:g} s")
         except BaseException as error:  # noqa: BLE001 - whatever the author's code raises is to be reported
@@ -172,17 +173,13 @@ class _Trial:
             return _Why("raised", told.text, told.traceback)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-        answer: object = result
-        if not isinstance(answer, CheckResult):
-            return _Why("wrong", f"it answered a {type(answer).__name__}, not a CheckResult")
-        return answer
 
 
 def _unanswered(case: Case, why: _Why) -> Happened:
     return Happened(name=case.name, group=case.group, status=why.status, problem=why.problem, traceback=why.traceback)
 
 
-def _described(target: Target, case: Case, result: CheckResult, changed: str) -> Happened:
+def _described(target: Target, case: Case, result: Result, changed: str) -> Happened:
     shown = told(result)
     found = leaks(shown, target.folders)
     if case.group == "hidden":
@@ -219,7 +216,7 @@ def _dumped(*values: BaseModel) -> str:
     return "".join(value.model_dump_json() for value in values)
 
 
-def _whole(result: CheckResult) -> str:
+def _whole(result: Result) -> str:
     return json.dumps(result.model_dump(mode="json", fallback=str), sort_keys=False, ensure_ascii=True)
 
 

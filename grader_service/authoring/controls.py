@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from checks.api import CheckResult
+from checks.api import Result
 from checks.authoring.material import CONTROLS, CONTROLS_FILE, Control, read_controls
 from checks.authoring.planted import leaks, told
 from checks.authoring.report import Property, advice, examples, failed, passed, skipped
@@ -27,7 +27,7 @@ class JudgedControl:
     control: Control
     evidence: Evidence | None
     """None where the submission was rejected."""
-    result: CheckResult | None
+    result: Result | None
     problem: str
     """How it came out otherwise than expected; empty when it did not."""
     traceback: str = ""
@@ -121,9 +121,10 @@ def examine_controls(
         trace = next((judged.traceback for judged in bad if judged.traceback), "")
         return failed(name, examples([judged.problem for judged in bad]), todo, trace)
     outcomes = {case.control.outcome for case in cases}
-    text = f"{len(cases)} submissions came out as expected: " + ", ".join(
-        f"{case.name} {case.control.code}" for case in cases[:6]
-    )
+    listed = [f"{case.name} {case.control.code}" for case in cases[:6]]
+    if len(cases) > len(listed):
+        listed.append(f"and {len(cases) - len(listed)} more")
+    text = f"{len(cases)} submissions came out as expected: {', '.join(listed)}"
     if not {Outcome.PASSED, Outcome.FAILED} <= outcomes:
         return advice(name, text, "Keep at least one control that passes and one that fails.")
     return passed(name, text)
@@ -143,7 +144,7 @@ def _why(evidence: Evidence) -> str:
     return f"; {'; '.join(parts)}" if parts else ""
 
 
-def _leaked(case: ControlCase, evidence: Evidence, result: CheckResult) -> str:
+def _leaked(case: ControlCase, evidence: Evidence, result: Result) -> str:
     shown = told(result)
     if found := leaks(shown, case.target.folders):
         return found[0]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from checks.api import CheckResult
+    from checks.api import Result
     from checks.authoring.evidence import EvidenceBuilder
     from grader_service.authoring.controls import JudgedControl
     from grader_service.model.evidence import Evidence
@@ -34,10 +34,10 @@ def evidence_builder() -> "EvidenceBuilder":
 
 
 @pytest.fixture
-def judge_check() -> "Callable[..., CheckResult]":
+def judge_check() -> "Callable[..., Result]":
     """`judge_check(check, evidence, **params)`: what a check answers, in this process."""
 
-    def judge(check: object, evidence: "Evidence", **params: Any) -> "CheckResult":
+    def judge(check: object, evidence: "Evidence", **params: Any) -> "Result":
         from checks.authoring.naming import target_of  # noqa: PLC0415 - see above
         from grader_service.authoring.trying import judge_evidence  # noqa: PLC0415 - see above
 

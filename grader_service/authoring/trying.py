@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from checks.api import CheckResult
+from checks.api import Result
 from checks.authoring.target import Target
 from checks.registry import LoadedCheck, Registry
 from grader_service.errors import ConfigurationError, UsageError
@@ -58,13 +58,9 @@ def with_tried(lab: LabSpec, loaded: LoadedCheck, params: Mapping[str, Any], ste
     """
     check_id = loaded.check.id
     try:
-        loaded.parse_params(params)
-    except ValidationError as error:
-        problems = [
-            f"{'.'.join(map(str, problem['loc'])) or 'it'}: {problem['msg']}"
-            for problem in error.errors(include_url=False)[:5]
-        ]
-        raise UsageError(f"check {check_id!r} does not take these parameters: {'; '.join(problems)}") from error
+        parsed_params(loaded, params)
+    except ConfigurationError as error:
+        raise UsageError(str(error)) from error
     others = [step for step in lab.steps if not steps or step.id in steps]
     if any(check.id == check_id for step in others for check in step.checks):
         raise UsageError(
@@ -145,21 +141,26 @@ def run_submission(
     return outcome.evidence
 
 
-def judge_evidence(loaded: LoadedCheck, evidence: Evidence, params: Mapping[str, Any] | None = None) -> CheckResult:
+def judge_evidence(loaded: LoadedCheck, evidence: Evidence, params: Mapping[str, Any] | None = None) -> Result:
     """What a check answers to evidence, in this process; what the check raises is raised.
 
     Raises:
-        ConfigurationError: it does not take the parameters, or answers with something else than a result.
+        ConfigurationError: it does not take the parameters.
+    """
+    return loaded.check.answer(evidence, parsed_params(loaded, params or {})).result
+
+
+def parsed_params(loaded: LoadedCheck, params: Mapping[str, Any]) -> BaseModel:
+    """The parameters as the check takes them.
+
+    Raises:
+        ConfigurationError: it does not take them; the message says which, and what was expected.
     """
     try:
-        parsed = loaded.parse_params(params or {})
+        return loaded.parse_params(params)
     except ValidationError as error:
-        raise ConfigurationError(f"check {loaded.check.id!r} does not take these parameters: {error}") from error
-    observed = loaded.check.observe(evidence)
-    result = observed if isinstance(observed, CheckResult) else loaded.check.judge(observed, parsed)
-    if not isinstance(result, CheckResult):
-        raise ConfigurationError(f"check {loaded.check.id!r} answered {type(result).__name__}, not a CheckResult")
-    return result
+        message = f"check {loaded.check.id!r} does not take these parameters: {'; '.join(loaded.told(error))}"
+        raise ConfigurationError(message) from None
 
 
 def process_runner() -> SandboxRunner:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from checks.authoring.report import Conformance
-from checks.authoring.scaffold import ProbeChoice, create
+from checks.authoring.scaffold import ProbeChoice, create_file, create_package
 from checks.authoring.target import find_targets
 from grader_service.cli.output import ProgressDisplay, console
 
@@ -20,14 +20,23 @@ def new(
     name: Annotated[str, typer.Argument(help="Id of the check, such as batch_layout.")],
     probe: Annotated[
         ProbeChoice,
-        typer.Option(help="Where the check's probe runs: on the graph, beside the learner's code, or none."),
-    ] = ProbeChoice.GRAPH,
-    into: Annotated[Path, typer.Option(metavar="DIR", help="Folder in which the project's folder is made.")] = Path(),
+        typer.Option(help="Where the check's probe runs: none, on the graph, or beside the learner's code."),
+    ] = ProbeChoice.NONE,
+    package: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool, typer.Option("--package", help="Make an installable project: controls, a lab and a pyproject.toml too.")
+    ] = False,
+    into: Annotated[Path, typer.Option(metavar="DIR", help="Folder in which it is made.")] = Path(),
 ) -> None:
-    """Make an installable project for a new check: package, probe, controls, observations, lab and tests."""
-    folder = create(name, probe, into)
-    typer.echo(f"{folder} was made. Next:\n")
-    for line in (f"cd {folder}", "grader checks test", "pip install -e .", "pytest"):
+    """Make a new check that works at once: one file, and one with its tests."""
+    if package:
+        folder = create_package(name, probe, into)
+        made, steps = f"{folder} was made.", [f"cd {folder}", "grader checks test", "pip install -e .", "pytest"]
+    else:
+        check, test = create_file(name, probe, into)
+        made = f"{check} and {test} were made."
+        steps = [f"grader checks test {check}", f"pytest {test}", f"grader checks dev {check} SUBMISSION"]
+    typer.echo(f"{made} Next:\n")
+    for line in steps:
         typer.echo(f"  {line}")
 
 

@@ -11,11 +11,11 @@ from pydantic import ValidationError
 
 from checks.registry import LoadedCheck, Registry
 from grader_service import rubric
-from grader_service.cli import authoring
+from grader_service.cli import authoring, dev
 from grader_service.cli.output import console, table_of
 from grader_service.errors import ConfigurationError, JudgeFailed, UsageError
 from grader_service.judging import Judged
-from grader_service.labs.catalogue import load_lab
+from grader_service.labs.catalogue import named_lab
 from grader_service.model.lab import LabCheck, LabSpec, LabStep
 from grader_service.model.near import instead
 from grader_service.raising import raised
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 app.command("new")(authoring.new)
 app.command("test")(authoring.check_conformance)
+app.command("dev")(dev.dev)
 _MAX_LINE = 4 << 20
 
 
@@ -52,20 +53,20 @@ def list_checks() -> None:
 def run_check(
     check_id: Annotated[str, typer.Argument(help="Id of the check.")],
     observations: Annotated[str, typer.Option(metavar="FILE.jsonl|-", help="One JSON object per line.")],
-    lab: Annotated[str, typer.Option(help="Lab whose parameters are used.")] = "dali-pipelines",
+    lab: Annotated[str, typer.Option(metavar="ID|FILE", help="Lab whose parameters are used.")] = "dali-pipelines",
 ) -> None:
-    """Judge given observations without a run: one JSON object in, one CheckResult out per line.
+    """Judge given observations without a run: one JSON object in, one Result out per line.
 
     An observation that the check does not accept gives a line with outcome `error` and code `observation.invalid`.
     """
     registry = Registry()
-    step, check = _find(load_lab(lab, registry), check_id)
+    step, check = _find(named_lab(lab, registry), check_id)
     loaded = registry.load(check_id)
     params = loaded.parse_params(check.params)
     for number, line in enumerate(_lines(observations), 1):
         try:
             observation = loaded.check.observation_model.model_validate_json(line)
-            result = loaded.check.judge(observation, params)
+            result = loaded.check.decide(observation, params)
         except ValidationError as error:
             sys.stdout.write(json.dumps(_invalid(loaded, check, step, error)) + "\n")
             continue

@@ -20,7 +20,7 @@ from grader_service.cli.packing import PATH_HELP, one_file
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.host import Gpu, find_gpus
 from grader_service.ingest.artifact import measure
-from grader_service.labs.catalogue import load_lab
+from grader_service.labs.catalogue import named_lab
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec
 from grader_service.model.submission import Submission
@@ -74,7 +74,7 @@ def opened(sandbox: SandboxChoice, image: str, settings: Settings, gpu: Gpu | No
 
 def grade(  # noqa: PLR0917 - one parameter per option
     path: Annotated[Path, typer.Argument(help=PATH_HELP)],
-    lab: Annotated[str, typer.Option(help="Id of the lab.")] = "dali-pipelines",
+    lab: Annotated[str, typer.Option(metavar="ID|FILE", help="Id of the lab, or its file.")] = "dali-pipelines",
     device: Annotated[
         DeviceChoice, typer.Option(help="cpu is the rehearsal: complete, but not a grade.")
     ] = DeviceChoice.AUTO,
@@ -119,7 +119,7 @@ def grade(  # noqa: PLR0917 - one parameter per option
     settings = Settings()
     loaded = None if check is None else load_file(check)
     registry = Registry() if loaded is None else OneCheck(loaded)
-    spec = _with_tried(load_lab(lab, Registry()), loaded, param or [], step_ids(steps))
+    spec = _with_tried(named_lab(lab, Registry()), loaded, param or [], step_ids(steps))
     spec.selected(step_ids(steps))
     with ExitStack() as stack:
         file = stack.enter_context(one_file(path))
@@ -134,7 +134,7 @@ def grade(  # noqa: PLR0917 - one parameter per option
             size_bytes=artifact.size_bytes,
             steps=step_ids(steps),
         )
-        chosen, gpu = _device(stack, device, settings)
+        chosen, gpu = taken_device(stack, device, settings)
         runner = opened(sandbox, spec.image, settings, gpu)
         bench = Bench(
             spec,
@@ -180,7 +180,7 @@ def _with_tried(spec: LabSpec, loaded: LoadedCheck | None, param: list[str], ste
     return with_tried(spec, loaded, read_params(param), steps)
 
 
-def _device(stack: ExitStack, choice: DeviceChoice, settings: Settings) -> "tuple[Device, Gpu | None]":
+def taken_device(stack: ExitStack, choice: DeviceChoice, settings: Settings) -> "tuple[Device, Gpu | None]":
     """The first GPU that nobody holds, held until the stack ends: a worker's measurement would be spoiled, and ours."""
     from grader_service import wiring
 

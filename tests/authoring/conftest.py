@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "examples" / "grader-check-stable-batches"
+EXAMPLES = ROOT / "examples"
 PLUGIN = "grader_service.authoring.pytest_plugin"
 
 

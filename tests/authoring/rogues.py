@@ -5,7 +5,7 @@ import json
 _HEAD = """
 import datetime, os, random, time
 from typing import Annotated
-from checks.api import CheckResult, failed, passed
+from checks.api import Check, Result, failed, passed
 from grader_service.model.base import Wire
 from grader_service.model.evidence import Need
 from grader_service.model.feedback import Feedback
@@ -27,9 +27,8 @@ class Observation(Wire):
     extra: dict[str, object] = {}
 
 
-class Base:
+class Base(Check[Params, Observation]):
     version = "1.0.0"
-    api_version = 2
     title = "rogue"
     needs = frozenset({Need.DISCOVERY})
     params_model = Params
@@ -51,7 +50,7 @@ class Check(Base):
     def judge(self, observation, params):
         open("/etc/hostname").close()
         os.environ.get("HOME"), random.random(), datetime.datetime.now(), time.monotonic()
-        return passed("impure.ok", "fine")
+        return passed("fine")
 """,
     "talks": '''
 class Check(Base):
@@ -65,17 +64,17 @@ class Check(Base):
 
     def judge(self, observation, params):
         if observation.n == 7:
-            return CheckResult(outcome=Outcome.FAILED, code="talks.odd", score=1.0, parts=BLANK, details={"x": {1, 2}})
+            return Result(outcome=Outcome.FAILED, code="talks.odd", score=1.0, parts=BLANK, details={"x": {1, 2}})
         if observation.n == 2:
             return failed("talks.few", Feedback(outcome=f"few, {params.word}", numbers={"wanted": params.least}))
-        return passed("talks.ok", observation.text or "fine")
+        return passed(observation.text or "fine")
 ''',
     "shuffles": """
 class Check(Base):
     id = "shuffles"
 
     def judge(self, observation, params):
-        return passed("shuffles.ok", " ".join({"red", "green", "blue", "white", "black"}))
+        return passed(" ".join({"red", "green", "blue", "white", "black"}))
 """,
     "strays": """
 class Check(Base):
@@ -87,7 +86,7 @@ class Check(Base):
             return failed("strays.maybe", "it may be so, " * 16)
         if observation.n == 2:
             return failed("strays.surprise", "nobody knew")
-        return passed("strays.ok", "fine")
+        return passed("fine")
 """,
     "raises": """
 class Check(Base):
@@ -99,7 +98,7 @@ class Check(Base):
     def judge(self, observation, params):
         if observation.n > 100:
             return None
-        return passed("raises.ok", f"{1 / observation.n}")
+        return passed(f"{1 / observation.n}")
 """,
     "ends": """
 class Check(Base):
@@ -109,7 +108,7 @@ class Check(Base):
     def judge(self, observation, params):
         if observation.n == 2:
             os._exit(3)
-        return passed("ends.ok", "fine")
+        return passed("fine")
 """,
     "hangs": """
 class Check(Base):
@@ -121,14 +120,14 @@ class Check(Base):
                 observation.n + 1
             except Exception:
                 continue
-        return passed("hangs.ok", "fine")
+        return passed("fine")
 """,
     "broken": """
 class Check(Base):
     id = "another"
 
     def judge(self, observation, params):
-        return passed("broken.ok", "fine")
+        return passed("fine")
 """,
 }
 

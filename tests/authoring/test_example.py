@@ -1,72 +1,141 @@
-"""The example of a third party: installed from a wheel into a clean environment, tested and used by name."""
+"""The examples of third parties: installed from wheels into a clean environment, tested and used by name."""
 
+import ast
 import json
+from typing import NamedTuple
 
 import pytest
 
-from tests.authoring.conftest import EXAMPLE
+from tests.authoring.conftest import EXAMPLES
 
-PACKAGE = "src/grader_check_stable_batches"
+
+class Example(NamedTuple):
+    """A package in `examples`."""
+
+    check: str
+    wrong: str
+    """A control that fails."""
+    right: str
+    """A control that passes."""
+    code: str
+    """Of the failure."""
+    tier: str
+    said: str
+    """Words of its feedback."""
+    most_lines: int | None = None
+    """Of the check and its probe together, where it is a function."""
+
+    @property
+    def package(self):
+        """Its module."""
+        return f"grader_check_{self.check}"
+
+    @property
+    def project(self):
+        """Its folder in `examples`."""
+        return EXAMPLES / self.package.replace("_", "-")
+
+    @property
+    def source(self):
+        """The folder of its module."""
+        return self.project / "src" / self.package
+
+
+ALL = [
+    Example(
+        "stable_batches", "failing/padded.py", "passing/resized.py", "changes", "A",
+        "`fn.pad` decides on sizes last, at submission.py, line 22",
+    ),
+    Example(
+        "pinned_memory", "failing/too_few.py", "passing/usual.py", "too_few", "D",
+        "`loader` has pin_memory=True and num_workers=1", most_lines=15,
+    ),
+    Example(
+        "mean_brightness", "failing/not_scaled.py", "passing/usual.py", "other_mean", "A",
+        "Normalise with 255 times mean=(0.485, 0.456, 0.406)", most_lines=25,
+    ),
+]  # fmt: skip
+PROPERTIES = {
+    "loads", "docstring", "probes", "purity", "determinism", "missing", "hostile", "limits", "feedback", "codes",
+    "leaks", "observations", "version", "controls",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=ALL, ids=lambda one: one.check)
+def example(request):
+    """Each of them."""
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def place(clean_place, tmp_path_factory):
+def place(example, clean_place, tmp_path_factory):
     """The clean environment with the example's wheel."""
     folder = tmp_path_factory.mktemp("wheel")
-    clean_place.run(f"cp -r {EXAMPLE} {folder}/project && cd {folder}/project && hatchling build -t wheel -d {folder}")
+    build = f"cd {folder}/project && hatchling build -t wheel -d {folder}"
+    clean_place.run(f"cp -r {example.project} {folder}/project && {build}")
     clean_place.run(f"pip install {folder}/*.whl")
     yield clean_place
-    clean_place.run("rm -r venv/lib/python*/site-packages/grader_check_stable_batches*", clean_place.folder)
+    clean_place.run(f"rm -r venv/lib/python*/site-packages/{example.package}*", clean_place.folder)
 
 
-def verdict_of(place, tmp_path, control, options, code):
-    """The verdict on one of the example's controls, which exits with this code."""
+def verdict_of(place, example, tmp_path, control, sandbox, code):
+    """The verdict on one of the example's controls by the example's lab, which exits with this code."""
     file = tmp_path / "verdict.json"
-    command = f"grader grade {EXAMPLE / PACKAGE}/controls/{control} --device cpu --json {file} {options}"
-    place.run(command, ok=(code,))
+    options = f"--lab {example.check.replace('_', '-')}-lab --sandbox {sandbox} --device cpu --json {file}"
+    place.run(f"grader grade {example.source}/controls/{control} {options}", ok=(code,))
     return json.loads(file.read_text())
 
 
 @pytest.mark.slow
 @pytest.mark.integration
-def test_the_installed_check_conforms(place):
+def test_the_installed_check_conforms(place, example):
     """Every property holds for the wheel, the lock and the controls that came with it included; nothing is skipped."""
-    done = place.run("grader checks test stable_batches --json")
-    report = json.loads(done.stdout)
-    assert {one["name"]: one["status"] for one in report["properties"]} == dict.fromkeys(
-        (
-            "loads", "docstring", "probes", "purity", "determinism", "missing", "hostile", "limits", "codes",
-            "leaks", "observations", "version", "controls",
-            "feedback",
-        ),
-        "passed",
-    )  # fmt: skip
-    assert (report["passed"], report["source"]) == (True, "grader-check-stable-batches")
-    refused = place.run("grader checks test stable_batches --accept --skip-controls", ok=(2,))
+    report = json.loads(place.run(f"grader checks test {example.check} --json").stdout)
+    without = set() if example.tier == "A" else {"probes"}
+    found = {one["name"]: one["status"] for one in report["properties"]}
+    assert found == dict.fromkeys(PROPERTIES - without, "passed")
+    assert (report["passed"], report["source"]) == (True, example.project.name)
+    refused = place.run(f"grader checks test {example.check} --accept --skip-controls", ok=(2,))
     assert "is installed" in refused.stderr
 
 
 @pytest.mark.integration
-def test_its_lab_grades_in_the_process_sandbox(place, tmp_path):
+def test_its_lab_grades_in_the_process_sandbox(place, example, tmp_path):
     """A lab of the package names the check, and the verdict names package and version."""
-    verdict = verdict_of(place, tmp_path, "failing/padded.py", "--lab stable-batches-lab --sandbox process", 1)
-    assert [(check["code"], check["tier"]) for check in verdict["checks"]] == [("stable_batches.changes", "A")]
-    assert "`fn.pad` decides on sizes last, at submission.py, line 22" in verdict["feedback"]
-    assert verdict["provenance"]["check_versions"] == {"stable_batches": "1.0.0 (grader-check-stable-batches 1.0.0)"}
+    verdict = verdict_of(place, example, tmp_path, example.wrong, "process", 1)
+    code = f"{example.check}.{example.code}"
+    assert [(check["code"], check["tier"]) for check in verdict["checks"]] == [(code, example.tier)]
+    assert example.said in verdict["feedback"]
+    version, package = verdict["provenance"]["check_versions"][example.check].split(" ", 1)
+    assert version == json.loads((example.source / "conformance.lock").read_text())["version"]
+    assert package.startswith(f"({example.project.name} ")
 
 
 @pytest.mark.integration
-def test_its_lab_grades_in_the_docker_sandbox(place, tmp_path, lab_image):
+def test_its_lab_grades_in_the_docker_sandbox(place, example, tmp_path, lab_image):
     """The same lab through containers that hold nothing of the package: its probe was carried there."""
-    verdict = verdict_of(place, tmp_path, "passing/resized.py", "--lab stable-batches-lab --sandbox docker", 0)
-    assert [(check["code"], check["tier"]) for check in verdict["checks"]] == [("stable_batches.ok", "A")]
+    verdict = verdict_of(place, example, tmp_path, example.right, "docker", 0)
+    assert [(check["code"], check["tier"]) for check in verdict["checks"]] == [(f"{example.check}.ok", example.tier)]
     assert (verdict["status"], verdict["provenance"]["sandbox"]) == ("passed", "docker")
     assert verdict["provenance"]["isolated"] is True
 
 
-def test_it_is_clean_and_its_parts_agree(clean_place):
-    """The linter finds nothing with its default settings, and the versions of package and lock are one."""
-    clean_place.run("ruff check --isolated --no-cache .", EXAMPLE)
-    lock = json.loads((EXAMPLE / PACKAGE / "conformance.lock").read_text())
-    assert (lock["check"], lock["version"]) == ("stable_batches", "1.0.0")
-    assert 'version = "1.0.0"' in (EXAMPLE / "pyproject.toml").read_text()
+def test_it_is_clean_and_short(clean_place, example):
+    """The linter finds nothing, and a check that is a function has no more lines than the docs promise.
+
+    Counted is every line of the file but blank ones, imports and the module's docstring.
+    """
+    clean_place.run("ruff check --no-cache .", example.project)
+    if example.most_lines is None:
+        return
+    text = (example.source / "check.py").read_text()
+    tree = ast.parse(text)
+    left_out = {
+        line
+        for node in tree.body
+        if isinstance(node, (ast.Import, ast.ImportFrom, ast.Expr))
+        for line in range(node.lineno, node.end_lineno + 1)
+    }
+    counted = [line for number, line in enumerate(text.splitlines(), 1) if line.strip() and number not in left_out]
+    assert len(counted) <= example.most_lines
+    assert max(map(len, counted)) <= 120

@@ -1,5 +1,6 @@
 """`conformance.lock`: a changed answer under the same version is found, and `--accept` writes the new state."""
 
+import copy
 import json
 import sys
 import uuid
@@ -9,7 +10,7 @@ import pytest
 
 from checks.authoring.locking import compare
 from checks.authoring.material import LOCK_FILE, Recorded, read_lock
-from checks.authoring.scaffold import ProbeChoice, create
+from checks.authoring.scaffold import ProbeChoice, create_package
 from checks.authoring.target import find_targets, load_target
 from checks.authoring.trial import Happened, Report
 from grader_service.errors import ConfigurationError, UsageError
@@ -28,7 +29,7 @@ GOOD = {"one": "passed locked.ok 1 A", "two": "failed locked.few 0 A"}
 def target(tmp_path, monkeypatch):
     """A check of a project, whose lock lies in a folder of the test."""
     monkeypatch.setattr(sys, "path", list(sys.path))
-    folder = create(f"locked_{uuid.uuid4().hex[:8]}", ProbeChoice.GRAPH, tmp_path)
+    folder = create_package(f"locked_{uuid.uuid4().hex[:8]}", ProbeChoice.GRAPH, tmp_path)
     return load_target(find_targets(str(folder))[0])
 
 
@@ -62,8 +63,9 @@ def test_a_changed_result_needs_a_new_version(target):
     assert found.status == "failed"
     assert "the version is still 1.0.0: two: failed locked.few 0 A, now passed locked.ok 1 A" in found.text
     assert "Raise `version`" in found.todo
-    later = type("Later", (type(target.loaded.check),), {"version": "1.1.0"})
-    raised = replace(target, loaded=replace(target.loaded, check=later()))
+    later = copy.copy(target.loaded.check)
+    later.version = "1.1.0"
+    raised = replace(target, loaded=replace(target.loaded, check=later))
     found = compared(raised, results=changed)
     assert (found.status, "that of 1.0.0" in found.text) == ("failed", True)
     compared(raised, results=changed, accept=True)
@@ -89,10 +91,28 @@ def test_a_changed_probe_needs_a_new_version(target):
     probe["sha256"] = "0" * 64
     (target.kept_in / LOCK_FILE).write_text(json.dumps(lock))
     found = compared(target)
-    assert (found.status, "VERSION" in found.todo) == ("failed", True)
+    assert (found.status, "the probe's version" in found.todo) == ("failed", True)
     probe["version"] = "0.9.0"
     (target.kept_in / LOCK_FILE).write_text(json.dumps(lock))
-    assert "is not that of these probes" in compared(target).text
+    assert "is not that of these probes and parameters" in compared(target).text
+
+
+def test_a_changed_default_needs_a_new_version(target):
+    """It changes what a lab's results are that says nothing of the parameter; a new parameter does not."""
+    compared(target, accept=True)
+    path = target.kept_in / LOCK_FILE
+    lock = json.loads(path.read_text())
+    assert lock["defaults"] == {"least": 16}
+    path.write_text(json.dumps(lock | {"defaults": {"least": 8}}))
+    found = compared(target)
+    assert found.status == "failed"
+    assert "the version is still 1.0.0: least: 8, now 16" in found.text
+    path.write_text(json.dumps(lock | {"defaults": {"least": 8}, "version": "0.9.0"}))
+    assert "that of 0.9.0" in compared(target).text
+    path.write_text(json.dumps(lock | {"defaults": {}}))
+    found = compared(target)
+    assert (found.status, "parameters" in found.text) == ("failed", True)
+    assert "--accept" in found.todo
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"check": 3}'])

@@ -102,7 +102,7 @@ def test_crashes_of_the_code_are_found(reports):
     found = properties(reports, "raises")
     assert "AttributeError at raises.py, line" in found["missing"].text
     assert "(the pod ended: exited)" in found["missing"].text
-    for part in ("IndexError at raises.py", "ZeroDivisionError at raises.py", "a NoneType, not a CheckResult"):
+    for part in ("IndexError at raises.py", "ZeroDivisionError at raises.py", "a NoneType, not a Result"):
         assert part in found["hostile"].text
     assert "read_probe" in found["missing"].todo
 

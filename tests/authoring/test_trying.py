@@ -14,12 +14,12 @@ from checks.registry import Registry
 from grader_service.authoring.trying import OneCheck, judge_evidence, read_params, with_tried
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.labs.catalogue import load_lab
-from tests.authoring.conftest import EXAMPLE, PLUGIN
+from tests.authoring.conftest import EXAMPLES, PLUGIN
 from tests.command_line import invoked
 
 pytestmark = pytest.mark.integration
 
-CHECK = EXAMPLE / "src" / "grader_check_stable_batches" / "check.py"
+CHECK = EXAMPLES / "grader-check-stable-batches" / "src" / "grader_check_stable_batches" / "check.py"
 NAMES = st.from_regex(r"[a-z_]{1,8}", fullmatch=True)
 VALUES = st.integers(-(2**60), 2**60) | st.booleans() | st.text(st.characters(codec="ascii", categories=("L", "N")))
 
@@ -95,8 +95,10 @@ def test_wrong_parameters_are_named(lab):
     loaded = Registry(files=[CHECK]).load("stable_batches")
     with pytest.raises(UsageError, match=r"batches: .*valid integer"):
         with_tried(lab, loaded, {"batches": "many"}, ())
-    with pytest.raises(UsageError, match="colour"):
-        with_tried(lab, loaded, {"colour": 1}, ())
+    with pytest.raises(UsageError, match='batchs: no such parameter; did you mean "batches"'):
+        with_tried(lab, loaded, {"batchs": 1}, ())
+    with pytest.raises(UsageError, match=r"batches: .*valid integer"):
+        with_tried(lab, loaded, {"batches": True}, ())
     with pytest.raises(ConfigurationError, match="batches"):
         judge_evidence(loaded, EvidenceBuilder().build(), {"batches": 0})
 
