@@ -1,0 +1,1 @@
+"""A check for the grader: mean_brightness."""
