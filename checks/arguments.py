@@ -38,8 +38,8 @@ from grader_service.model.verdict import Tier
 class Taken:
     """How an argument is taken from the evidence. Stands in an `Annotated`, beside the argument's type."""
 
-    take: Callable[[Evidence, str], object]
-    """Of the evidence and the first word of the check's codes: the value, or the check's result without it."""
+    take: Callable[[Evidence], object]
+    """Of the evidence: the value, or the check's result without it."""
     needs: frozenset[Need] = frozenset({Need.DISCOVERY})
     """What a run must collect for it."""
     tier: Tier | None = None
@@ -56,10 +56,10 @@ class FromProbe:
     site: ProbeSite = ProbeSite.GRAPH
 
 
-def _of_discovery(part: Callable[[Discovery], Sequence[object]]) -> Callable[[Evidence, str], object]:
+def _of_discovery(part: Callable[[Discovery], Sequence[object]]) -> Callable[[Evidence], object]:
     """What the learner's process said; where that is nothing and the code was stopped, the check was not reached."""
 
-    def take(evidence: Evidence, _: str) -> object:
+    def take(evidence: Evidence) -> object:
         if evidence.discovery is None:
             return not_reached()
         found = part(evidence.discovery)
@@ -68,26 +68,26 @@ def _of_discovery(part: Callable[[Discovery], Sequence[object]]) -> Callable[[Ev
     return take
 
 
-def _room(evidence: Evidence, word: str) -> CleanRoom | Result:
+def _room(evidence: Evidence) -> CleanRoom | Result:
     if evidence.discovery is None:
         return not_reached()
-    if (result := no_dali(word, evidence.discovery)) is not None:
+    if (result := no_dali(evidence.discovery)) is not None:
         return result
     return not_reached() if evidence.clean_room is None else evidence.clean_room
 
 
-def _graph(evidence: Evidence, word: str) -> GraphFacts | Result:
-    room = _room(evidence, word)
+def _graph(evidence: Evidence) -> GraphFacts | Result:
+    room = _room(evidence)
     if isinstance(room, Result):
         return room
-    return room.graph if room.graph is not None else not_carried(word, room)
+    return room.graph if room.graph is not None else not_carried(room)
 
 
-def _batch(evidence: Evidence, word: str) -> BatchFacts | Result:
-    room = _room(evidence, word)
+def _batch(evidence: Evidence) -> BatchFacts | Result:
+    room = _room(evidence)
     if isinstance(room, Result):
         return room
-    return room.batch if room.batch is not None else not_carried(word, room)
+    return room.batch if room.batch is not None else not_carried(room)
 
 
 _CLEAN_ROOM = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM})
@@ -121,12 +121,12 @@ Run = RunRecord
 """What the host saw: `device`, `entry_point`, `pods`, `learner_output` …"""
 
 WHOLE: dict[type[BaseModel], Taken] = {
-    Discovery: Taken(lambda evidence, _: evidence.discovery or not_reached(), tier=Tier.CLAIMS),
-    Scan: Taken(lambda evidence, _: evidence.scan or not_reached(), frozenset({Need.DISCOVERY, Need.SCAN})),
+    Discovery: Taken(lambda evidence: evidence.discovery or not_reached(), tier=Tier.CLAIMS),
+    Scan: Taken(lambda evidence: evidence.scan or not_reached(), frozenset({Need.DISCOVERY, Need.SCAN})),
     CleanRoom: Taken(_room, _CLEAN_ROOM, Tier.GRAPH, (NO_DALI,)),
     Measurement: Taken(
-        lambda evidence, _: evidence.measurement or not_reached(), frozenset({Need.DISCOVERY, Need.MEASUREMENT})
+        lambda evidence: evidence.measurement or not_reached(), frozenset({Need.DISCOVERY, Need.MEASUREMENT})
     ),
-    RunRecord: Taken(lambda evidence, _: evidence.run),
+    RunRecord: Taken(lambda evidence: evidence.run),
 }
 """Parts of the evidence that are named by their own class."""

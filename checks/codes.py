@@ -35,10 +35,6 @@ GRAPH_PROBE = (
     *NO_DALI, "not_observed", "not_carried", "graph_failed", "timed_out", "pod_ended", "probe_failed",
 )  # fmt: skip
 """Of `checks.probing.read_probe` for a probe of the site `graph`."""
-NO_SUCH_GRAPH = ("no_such_graph",)
-"""Of `checks.probing.no_such_graph`."""
-NOT_RUN = ("not_run",)
-"""Of `checks.random_augmentation.check.not_run`."""
 
 
 def common(word: str, *groups: Sequence[str]) -> dict[str, str]:

@@ -3,16 +3,29 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Generic, NamedTuple, ParamSpec, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from checks.arguments import WHOLE, FromProbe, Taken
 from checks.codes import GRAPH_PROBE, LEARNER_PROBE, common
 from checks.contract import Check
-from checks.own_codes import own_codes
+from checks.own_codes import computed_codes, own_codes
 from checks.own_probe import OwnProbe
 from checks.probe_files import ProbeFile
 from checks.probing import read_probe
@@ -37,6 +50,7 @@ def check(
     version: str,
     title: str = "",
     word: str = "",
+    tier: Tier | Literal["weakest"] | None = "weakest",
     codes: Mapping[str, str] | None = None,
     names: Callable[..., Mapping[str, str]] | None = None,
     second_opinion: str = "",
@@ -50,6 +64,8 @@ def check(
         version: three numbers; raised whenever the same evidence could be judged differently, or a default changed.
         title: a few words for tables; the first line of the docstring by default.
         word: first word of its codes; the function's name by default.
+        tier: what its results are worth; by default as much as its weakest evidence, which may only be shown. None for
+            what is no proof of anything else, such as a text that a learner wrote.
         codes: meanings of codes that are computed, or other meanings than the sentences that learners read, by the last
             word of the code; a meaning begins with its outcome where that is no failure, such as `unverified: …`.
         names: a function of the same keywords: each name that a submission must define for this check, and what it
@@ -66,6 +82,7 @@ def check(
             version=version,
             title=title,
             word=word,
+            tier=tier,
             codes=codes or {},
             names=names,
             second_opinion=second_opinion,
@@ -84,6 +101,7 @@ class FunctionCheck(Check[BaseModel, BaseModel], Generic[ArgumentsP]):
         version: str,
         title: str,
         word: str,
+        tier: Tier | Literal["weakest"] | None,
         codes: Mapping[str, str],
         names: Callable[..., Mapping[str, str]] | None,
         second_opinion: str,
@@ -102,14 +120,29 @@ class FunctionCheck(Check[BaseModel, BaseModel], Generic[ArgumentsP]):
         evidence, keywords = _split(self.id, inspect.signature(function), hints)
         self._arguments = [_argument(self.id, name, hints[name], function) for name in evidence]
         self.params_model = _params_model(self.id, keywords, hints, told_arguments(self.about))
-        fields: dict[str, Any] = {name: (hints[name], ...) for name in evidence}
+        fields: dict[str, Any] = {name: hints[name] for name in evidence}
         self.observation_model = create_model(f"{self.id}_observation", __base__=Wire, **fields)
         self.needs = frozenset({Need.DISCOVERY}).union(*(one.taken.needs for one in self._arguments))
         self.probes = tuple(dict.fromkeys(one.probe_id for one in self._arguments if one.probe_id))
+        worth = [one.taken.tier for one in self._arguments if one.taken.tier is not None]
+        self._tier = min(worth, key=_WEAKEST.index, default=None) if tier == "weakest" else tier
         self.own_probes = {one.probe_id: one.own for one in self._arguments if one.own is not None}
+        self._named = {last if "." in last else f"{self.word}.{last}": meaning for last, meaning in codes.items()}
+
+    @cached_property
+    def codes(self) -> Mapping[str, str]:  # type: ignore[override]  # the base has a plain attribute
+        """As `checks.contract.Check.codes`, read from the source when somebody asks: judging needs none of it.
+
+        Raises:
+            TypeError: one of them is computed, and none is named.
+        """
+        if not self._named and (unread := computed_codes(self.function)):
+            raise TypeError(
+                f"the code of `{unread[0][:100]}` is computed; write it there, or name every code that it may be in "
+                "@check(codes={…})"
+            )
         shared = (group for one in self._arguments for group in one.taken.codes)
-        said = {last if "." in last else f"{self.word}.{last}": meaning for last, meaning in codes.items()}
-        self.codes = common(self.word, *shared) | own_codes(function, self.word) | said
+        return common(self.word, *shared) | own_codes(self.function, self.word) | self._named
 
     def __call__(self, *args: ArgumentsP.args, **kwargs: ArgumentsP.kwargs) -> Result:
         """The function itself, for tests of its author's."""
@@ -124,7 +157,7 @@ class FunctionCheck(Check[BaseModel, BaseModel], Generic[ArgumentsP]):
         """Takes each argument; answers with the first result that there is in place of one."""
         found: dict[str, object] = {}
         for one in self._arguments:
-            value = one.taken.take(evidence, self.word)
+            value = one.taken.take(evidence)
             if isinstance(value, Result) and not one.optional:
                 return value
             found[one.name] = None if isinstance(value, Result) else value
@@ -137,8 +170,7 @@ class FunctionCheck(Check[BaseModel, BaseModel], Generic[ArgumentsP]):
         result = self.whole(cast(Callable[..., Result], self.function)(**seen, **given))
         if result.tier is not None or result.outcome in _NOT_LOOKED:
             return result
-        worth = [one.taken.tier for one in self._arguments if one.taken.tier is not None]
-        return result.model_copy(update={"tier": min(worth, key=_WEAKEST.index)}) if worth else result
+        return result.model_copy(update={"tier": self._tier})
 
     def names(self, params: BaseModel) -> Mapping[str, str]:
         """What the author's own function says."""
@@ -199,7 +231,7 @@ def _argument(check_id: str, name: str, hint: Any, function: Callable[..., Any])
 
 def _observed(probe_id: str, model: type[BaseModel], site: ProbeSite) -> Taken:
     return Taken(
-        lambda evidence, word: read_probe(evidence, word, probe_id, model, site),
+        lambda evidence: read_probe(evidence, probe_id, model, site),
         tier=Tier.GRAPH if site is ProbeSite.GRAPH else Tier.CLAIMS,
         codes=(GRAPH_PROBE if site is ProbeSite.GRAPH else LEARNER_PROBE,),
     )

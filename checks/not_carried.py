@@ -45,8 +45,8 @@ _SIGNATURE = "TypeError: build_dali_iterator() "
 """How Python begins to say that a function takes other arguments."""
 NEEDS_GPU = "Grade it on a host with a GPU: a rehearsal without one cannot do this."
 _WRONG = {
-    "ragged_batch": ("ragged", "Resize or crop all images to one size before they leave the pipeline."),
-    "no_image_output": ("no_images", "Return the decoded images as one output of the pipeline."),
+    "ragged_batch": "Resize or crop all images to one size before they leave the pipeline.",
+    "no_image_output": "Return the decoded images as one output of the pipeline.",
 }
 
 
@@ -85,7 +85,7 @@ def first_words(text: str, most: int = _MOST_WORDS) -> str:
     return shown if len(shown) <= _MOST_CHARS else f"{shown[: _MOST_CHARS - 1]}…"
 
 
-def not_carried(check: str, clean_room: CleanRoom) -> Result:
+def not_carried(clean_room: CleanRoom) -> Result:
     """The result of a check that needs the graph in the clean room, when it did not get there.
 
     A graph that ran and delivered something else than a batch of images fails; everything else is `unverified`, since
@@ -94,9 +94,8 @@ def not_carried(check: str, clean_room: CleanRoom) -> Result:
     problem = clean_room.problem or "graph_failed"
     named = f" `{clean_room.pipeline}`" if clean_room.pipeline else ""
     if problem in _WRONG:
-        word, action = _WRONG[problem]
-        feedback = Feedback(outcome=first_words(clean_room.problem_text), next=NextStep(text=action))
-        return failed(f"{check}.{word}", feedback, tier=Tier.GRAPH)
+        feedback = Feedback(outcome=first_words(clean_room.problem_text), next=NextStep(text=_WRONG[problem]))
+        return failed("ragged" if problem == "ragged_batch" else "no_images", feedback, tier=Tier.GRAPH)
     details = {"problem": problem, "problem_text": clean_room.problem_text, "pipeline": clean_room.pipeline}
     needs_gpu = problem == "needs_gpu"
     if clean_room.factory_problem:
@@ -107,21 +106,21 @@ def not_carried(check: str, clean_room: CleanRoom) -> Result:
         told = Feedback(outcome=outcome, seen=reason, next=NextStep(text=action))
     return undecided(
         Outcome.UNVERIFIED,
-        f"{check}.needs_gpu" if needs_gpu else f"{check}.not_carried",
+        "needs_gpu" if needs_gpu else "not_carried",
         told,
         tier=Tier.CLAIMS,
         details=details,
     )
 
 
-def no_dali(check: str, discovery: Discovery) -> Result | None:
+def no_dali(discovery: Discovery) -> Result | None:
     """The result when the submission built no DALI pipeline at all; None when it built one."""
     if discovery.pipelines or discovery.dynamic_mode:
         return None
     if (result := cut_short(run_end(discovery))) is not None:
         return result
     return failed(
-        f"{check}.no_pipeline",
+        "no_pipeline",
         Feedback(
             outcome="No DALI pipeline was found.",
             wanted="A function with @pipeline_def, built, and an iterator around it.",

@@ -1,15 +1,16 @@
 """The codes of a check that is a function: read from the results that its source returns.
 
 Every call of `passed`, `failed`, `unverified`, `inconclusive` and `undecided` in the function, and in the functions of
-the same module that it uses, declares the code that it names. Its meaning is the sentence that the learner reads, or
-the words of the code where that sentence is computed.
+its package and of the grader's own checks that it uses, declares the code that it names. Its meaning is that of
+`checks.codes.COMMON`, or the sentence that the learner reads, or the words of the code where that sentence is computed.
 """
 
 import ast
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
 
-from checks.own_source import parsed, reached, source_of
+from checks.codes import COMMON, outcomes_of
+from checks.own_source import reached_from
 
 _MAKERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "passed": ("passed", ("feedback",)),
@@ -21,7 +22,8 @@ _MAKERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """Function → outcome of its results, empty where it is an argument, and names of the arguments by position."""
 _MODULES = ("checks.api", "checks.results", "checks.stopped")
-_LONGEST = 160
+"""What makes results; how they do it says nothing of a check."""
+_LEAST_WORDS, _MOST_WORDS = 3, 20
 
 
 def own_codes(function: Callable[..., Any], word: str) -> dict[str, str]:
@@ -34,24 +36,46 @@ def own_codes(function: Callable[..., Any], word: str) -> dict[str, str]:
     Raises:
         TypeError: its source cannot be read.
     """
-    tree = parsed(source_of(function))
-    makers = _makers(tree)
-    found: dict[str, set[str]] = {}
-    meanings: dict[str, str] = {}
-    for node in reached(tree, function.__name__).values():
+    found: dict[str, str] = {}
+    for code, (outcomes, meaning) in answers_of(function).items():
+        whole = code if "." in code else f"{word}.{code}"
+        shared = outcomes_of(code, COMMON[code]) if code in COMMON else frozenset()
+        same = code in COMMON and outcomes <= shared
+        found[whole] = COMMON[code] if same else _with_outcomes(code, outcomes | shared, meaning)
+    return found
+
+
+def answers_of(function: Callable[..., Any]) -> dict[str, tuple[set[str], str]]:
+    """Code as it is written, mostly a last word → the outcomes with which it comes, and what it means.
+
+    Raises:
+        TypeError: its source cannot be read.
+    """
+    found: dict[str, tuple[set[str], str]] = {}
+    for call, maker, texts in _calls(function):
+        for outcome, code, meaning in _said(call, *maker, texts):
+            found.setdefault(code, (set(), meaning))[0].add(outcome)
+    return found
+
+
+def computed_codes(function: Callable[..., Any]) -> list[str]:
+    """The calls that make results whose codes are not written there, as source; a check has to name these codes."""
+    return [ast.unparse(call) for call, maker, texts in _calls(function) if not list(_said(call, *maker, texts))]
+
+
+def _calls(
+    function: Callable[..., Any],
+) -> Iterator[tuple[ast.Call, tuple[str, tuple[str, ...]], Mapping[str, ast.AST]]]:
+    """Every call that makes a result, how its maker is called, and the texts of the function in which it stands."""
+    for module, node in reached_from(function, _MODULES):
+        makers = _makers(module)
         for call in ast.walk(node):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in makers:
-                said = _said(call, *makers[call.func.id])
-                if said is not None:
-                    outcome, code, meaning = said
-                    whole = code if "." in code else f"{word}.{code}"
-                    found.setdefault(whole, set()).add(outcome)
-                    meanings.setdefault(whole, meaning)
-    return {code: _with_outcomes(code, outcomes, meanings[code]) for code, outcomes in found.items()}
+                yield call, makers[call.func.id], _texts_before(node, call)
 
 
 def _with_outcomes(code: str, outcomes: set[str], meaning: str) -> str:
-    usual = "passed" if code.endswith(".ok") else "failed"
+    usual = "passed" if code == "ok" or code.endswith(".ok") else "failed"
     return meaning if outcomes == {usual} else f"{' or '.join(sorted(outcomes))}: {meaning}"
 
 
@@ -66,40 +90,73 @@ def _makers(tree: ast.Module) -> dict[str, tuple[str, tuple[str, ...]]]:
     }
 
 
-def _said(call: ast.Call, outcome: str, order: tuple[str, ...]) -> tuple[str, str, str] | None:
-    """Outcome, code and meaning of one call; None where the code or the outcome is computed."""
+def _texts_before(node: ast.AST, call: ast.Call) -> dict[str, ast.AST]:
+    """Name → what was assigned to it last before a call: the sentences that a function writes before it returns."""
+    assigned = [one for one in ast.walk(node) if isinstance(one, ast.Assign) and one.lineno <= call.lineno]
+    return {
+        name.id: value
+        for one in sorted(assigned, key=lambda one: one.lineno)
+        for target in one.targets
+        for name, value in zip(*map(_parts, (target, one.value)), strict=False)
+        if isinstance(name, ast.Name)
+    }
+
+
+def _parts(node: ast.AST) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple) else [cast(ast.expr, node)]
+
+
+def _said(
+    call: ast.Call, outcome: str, order: tuple[str, ...], texts: Mapping[str, ast.AST]
+) -> Iterator[tuple[str, str, str]]:
+    """Outcome, code and meaning of one call; nothing where the code or the outcome is computed."""
     given = dict(zip(order, call.args, strict=False)) | {one.arg: one.value for one in call.keywords}
     code = given.get("code")
     if "found" in given:
-        return _missing(given["found"], code)
-    if code is None:
-        text = "ok" if outcome == "passed" else None
-    else:
-        text = code.value if isinstance(code, ast.Constant) and isinstance(code.value, str) else None
+        yield from _missing(given["found"], code)
+        return
     if not outcome and isinstance(named := given.get("outcome"), ast.Attribute):  # Outcome.UNVERIFIED
         outcome = named.attr.lower()
-    if text is None or not outcome:
-        return None
-    return outcome, text, _meaning(given.get("feedback")) or _words(text)
+    if code is None and outcome == "passed":
+        code = ast.Constant("ok")
+    told = given.get("feedback")
+    meaning = _meaning(texts.get(told.id) if isinstance(told, ast.Name) else told)
+    for one in _codes(code) if outcome else ():
+        yield outcome, one, meaning or _words(one)
 
 
-def _missing(found: ast.AST, code: ast.AST | None) -> tuple[str, str, str] | None:
+def _codes(code: ast.AST | None) -> list[str]:
+    """What a code is, or may be: a text, or one of two by a condition."""
+    if isinstance(code, ast.IfExp):
+        return [*_codes(code.body), *_codes(code.orelse)]
+    return [code.value] if isinstance(code, ast.Constant) and isinstance(code.value, str) else []
+
+
+def _missing(found: ast.AST, code: ast.AST | None) -> Iterator[tuple[str, str, str]]:
     """Of `missing(absent(discovery, name), …)`, which names its code itself or after the name."""
     name = found.args[1] if isinstance(found, ast.Call) and len(found.args) > 1 else None
     written = str(name.value) if isinstance(name, ast.Constant) else ""
     if isinstance(code, ast.Constant):
-        return "failed", str(code.value), f"`{written}` is not defined" if written else "a name is not defined"
-    return ("failed", f"{written}_missing", f"`{written}` is not defined") if written and code is None else None
+        yield (
+            "failed",
+            str(code.value),
+            f"`{written}` is not defined" if written else "a name that it needs is not defined",
+        )
+    elif written and code is None:
+        yield "failed", f"{written}_missing", f"`{written}` is not defined"
 
 
 def _meaning(node: ast.AST | None) -> str:
-    """A sentence as it is written, with `…` for what is computed; empty where all of it is."""
+    """A sentence as it is written, with `…` for what is computed; empty where nearly all of it is."""
     if isinstance(node, ast.Call):  # Feedback(outcome=…)
         return _meaning(next((one.value for one in node.keywords if one.arg == "outcome"), None))
     text = _written(node)
-    if text.strip("… .,:") == "":
+    if "…" in text and len([word for word in text.split() if word.strip("`….,:;")]) < _LEAST_WORDS:
         return ""
-    return text.rstrip(".").replace("|", "/").replace(": ", ", ")[:_LONGEST]
+    if text[1:2].islower() or text.startswith("A "):
+        text = text[0].lower() + text[1:]
+    words = text.rstrip(".").replace("|", "/").replace(": ", ", ").split()
+    return " ".join(words[:_MOST_WORDS]) + ("" if len(words) <= _MOST_WORDS else " …")
 
 
 def _written(node: ast.AST | None) -> str:
@@ -113,4 +170,5 @@ def _written(node: ast.AST | None) -> str:
 
 
 def _words(code: str) -> str:
-    return code.rpartition(".")[2].replace("_", " ")
+    last = code.rpartition(".")[2]
+    return "what was asked for is there" if last == "ok" else last.replace("_", " ")

@@ -2,8 +2,10 @@
 
 import ast
 import linecache
+import sys
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
+from types import ModuleType
 from typing import Any
 
 Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom
@@ -16,11 +18,15 @@ def source_of(function: Callable[..., Any]) -> str:
         TypeError: the file cannot be read.
     """
     file = function.__code__.co_filename
-    linecache.checkcache(file)  # an author changes it and loads it again
-    text = "".join(linecache.getlines(file, function.__globals__))
+    text = _text_of(file, function.__globals__)
     if not text:
         raise TypeError(f"the source of {function.__name__} cannot be read from {file}; expected a Python file")
     return text
+
+
+def _text_of(file: str, namespace: dict[str, Any]) -> str:
+    linecache.checkcache(file)  # an author changes it and loads it again
+    return "".join(linecache.getlines(file, namespace))
 
 
 @lru_cache(maxsize=64)
@@ -81,3 +87,41 @@ def reached(tree: ast.Module, name: str, known: Collection[str] = ()) -> dict[st
         if current not in known:
             waiting += used(all_of_them[current])
     return found
+
+
+def reached_from(
+    function: Callable[..., Any], left_out: Collection[str] = ()
+) -> Iterator[tuple[ast.Module, Definition]]:
+    """What a function needs of its own package and of the grader's checks: each definition, with its module.
+
+    Args:
+        function: itself first.
+        left_out: names of modules that are not looked into.
+
+    Raises:
+        TypeError: its source cannot be read.
+    """
+    waiting: list[tuple[str, str]] = [(function.__module__, function.__name__)]
+    trees = {function.__module__: parsed(source_of(function))}
+    packages = {function.__module__.partition(".")[0], __name__.partition(".")[0]}
+    seen: set[tuple[str, str]] = set()
+    while waiting:
+        place = waiting.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        module, name = place
+        tree = trees.get(module) or trees.setdefault(module, _tree_of(sys.modules.get(module)))
+        node = definitions(tree).get(name)
+        if isinstance(node, ast.ImportFrom):
+            home = node.module or ""
+            if home.partition(".")[0] in packages and home not in left_out:
+                waiting += [(home, one.name) for one in node.names if name == (one.asname or one.name)]
+        elif node is not None:
+            yield tree, node
+            waiting += [(module, one) for one in used(node)]
+
+
+def _tree_of(module: ModuleType | None) -> ast.Module:
+    file = getattr(module, "__file__", None)
+    return parsed(_text_of(file, vars(module))) if file and module is not None else ast.parse("")

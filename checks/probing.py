@@ -51,19 +51,17 @@ _WITHOUT = {
 """Status of a probe → last word of the code, what is so, and what to do."""
 
 
-def read_probe(evidence: Evidence, word: str, probe_id: str, model: type[ModelT], site: ProbeSite) -> ModelT | Result:
+def read_probe(evidence: Evidence, probe_id: str, model: type[ModelT], site: ProbeSite) -> ModelT | Result:
     """The observations of one probe as a model of the check's own, or the check's answer without them.
 
     Args:
         evidence: of the run.
-        word: first part of the check's codes, such as `layout`.
         probe_id: name of the probe.
         model: what the probe returns; an observation that does not fit it is no crash of the judge.
         site: where it has to have run; a claim is never taken for a fact.
 
-    Codes of results: `run.not_reached` where the code stopped before, `<word>.no_pipeline`, `.not_carried`,
-    `.graph_failed`, `.timed_out`, `.pod_ended`, `.probe_failed` (ours or the author's at the site `graph`),
-    `.unreadable` and `.not_observed`.
+    Codes of results: `run.not_reached` where the code stopped before, `no_pipeline`, `not_carried`, `graph_failed`,
+    `timed_out`, `pod_ended`, `probe_failed` (ours or the author's at the site `graph`), `unreadable`, `not_observed`.
     """
     discovery = evidence.discovery
     if discovery is None:
@@ -73,31 +71,31 @@ def read_probe(evidence: Evidence, word: str, probe_id: str, model: type[ModelT]
         return not_reached(needs_gpu=bool(discovery.needs_gpu))  # no probe is sent where there is nothing to look at
     if record is None or record.site is not site:
         feedback = our_fault(f"The grader did not look at what this check asks for (probe {probe_id}).")
-        return undecided(Outcome.ERROR, f"{word}.not_observed", feedback)
-    if site is ProbeSite.GRAPH and (result := no_dali(word, discovery)) is not None:
+        return undecided(Outcome.ERROR, "not_observed", feedback)
+    if site is ProbeSite.GRAPH and (result := no_dali(discovery)) is not None:
         return result
     if record.status != "ok" or record.observations is None:
-        return _without(record, word)
+        return _without(record)
     try:
         return model.model_validate(dict(record.observations))
     except ValidationError as error:
         if site is ProbeSite.GRAPH:
             # Only our code and the author's ran there, so a wrong form is no doing of the learner's.
             feedback = our_fault(f"The check does not understand what its probe {probe_id} returned.")
-            return undecided(Outcome.ERROR, f"{word}.probe_failed", feedback, details={"error": str(error)[:2000]})
+            return undecided(Outcome.ERROR, "probe_failed", feedback, details={"error": str(error)[:2000]})
         return undecided(
             Outcome.UNVERIFIED,
-            f"{word}.unreadable",
+            "unreadable",
             Feedback(outcome=f"{_WITHOUT['unreadable'][1]}, so nothing is counted.", next=NextStep(text=_UNREADABLE)),
             tier=Tier.CLAIMS,
         )
 
 
-def no_such_graph(word: str, name: str | None) -> Result:
+def no_such_graph(name: str | None) -> Result:
     """The result when the pipeline that the lab names did not come."""
     return undecided(
         Outcome.UNVERIFIED,
-        f"{word}.no_such_graph",
+        "no_such_graph",
         Feedback(
             outcome=f"The grader found no DALI pipeline{f' `{name}`' if name else ''} that it can run again, so "
             "nothing is counted.",
@@ -123,19 +121,19 @@ def said(text: str) -> str:
     return f"{told[:1].upper()}{told[1:]}{'' if told.endswith(('.', '…', '!', '?')) or not told else '.'}"
 
 
-def _without(record: ProbeRecord, word: str) -> Result:
+def _without(record: ProbeRecord) -> Result:
     status = "unreadable" if record.status == "ok" else record.status  # `ok` without observations says nothing
     details = {"probe": record.id, "status": record.status, "text": record.text}
     if record.site is ProbeSite.GRAPH and status in ("raised", "unreadable"):
         feedback = our_fault("The grader's own probe failed, so this was not looked at.")
-        return undecided(Outcome.ERROR, f"{word}.probe_failed", feedback, details=details)
+        return undecided(Outcome.ERROR, "probe_failed", feedback, details=details)
     last, outcome, action = _WITHOUT[status]
     seen, place = _of_graph(record.text) if status == "graph_failed" else (said(record.text), None)
     feedback = Feedback(
         outcome=f"{outcome}, so nothing is counted.", seen=seen, next=NextStep(text=action, place=place)
     )
     # As in the clean room: what could not be observed is not known to be wrong.
-    return undecided(Outcome.UNVERIFIED, f"{word}.{last}", feedback, tier=Tier.CLAIMS, details=details)
+    return undecided(Outcome.UNVERIFIED, last, feedback, tier=Tier.CLAIMS, details=details)
 
 
 def _of_graph(text: str) -> tuple[str, Place | None]:

@@ -1,10 +1,7 @@
 """Writes the page of the built-in checks from what they say about themselves: `python -m checks.reference`."""
 
-import ast
-import inspect
 import re
 import sys
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +25,8 @@ A check answers with the codes that are named with it, or with `run.not_reached`
 stopped before there was anything to look at: [verdict.md](verdict.md#what-learners-read). `<word>.ok` is the code of
 every pass; every other code is that of a failure, unless its meaning begins with another outcome.
 """
+_ARGS = re.compile(r"\n+Args:\n(?:    .*\n?)*")
+"""The section of a docstring that the table of parameters shows."""
 _SHARED = """## Shared codes
 
 Last words of codes that mean the same in several checks. The first word is the check's own, as in its other codes.
@@ -47,8 +46,7 @@ def page() -> str:
 def section(loaded: LoadedCheck, probes: ProbeFiles) -> str:
     """One check."""
     check = loaded.check
-    lines = [f"## `{check.id}` {check.version}: {check.title}", "", check.about]
-    lines[2] = _as_list(lines[2])
+    lines = [f"## `{check.id}` {check.version}: {check.title}", "", _as_list(_ARGS.sub("", check.about))]
     parameters = _parameters(check.params_model)
     if parameters:
         lines += ["", "| parameter | default | meaning |", "| --- | --- | --- |", *parameters]
@@ -74,14 +72,14 @@ def _as_list(text: str) -> str:
 
 
 def _parameters(model: type[BaseModel]) -> list[str]:
-    described = _descriptions(model)
     rows = []
     for name, field in model.model_fields.items():
         default: Any = field.default
         if default is PydanticUndefined:
             default = field.get_default(call_default_factory=True, validated_data={}) if field.default_factory else None
         shown = "required" if field.is_required() else f"`{_plain(default)}`"
-        rows.append(f"| `{name}` | {shown} | {described.get(name, '')} |")
+        told = (field.description or "").replace("|", "\\|")
+        rows.append(f"| `{name}` | {shown} | {told} |")
     return rows
 
 
@@ -93,23 +91,6 @@ def _plain(value: Any) -> str:
     if hasattr(value, "value"):
         value = value.value
     return f'"{value}"' if isinstance(value, str) else ("none" if value is None else str(value))
-
-
-def _descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """The strings below the fields of a model, as its source has them."""
-    found: dict[str, str] = {}
-    body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
-    previous: ast.stmt | None = None
-    for node in body.body if isinstance(body, ast.ClassDef) else []:
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(previous, ast.AnnAssign)
-            and isinstance(previous.target, ast.Name)
-        ):
-            found[previous.target.id] = " ".join(str(node.value.value).split()).replace("|", "\\|")
-        previous = node
-    return found
 
 
 def _codes(check: Check[Any, Any]) -> list[str]:

@@ -1,8 +1,11 @@
 """Mistakes that raise nothing, as advice under the step that they belong to."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from checks.arguments import Taken
 from checks.diagnosis import silent_mistakes
 from grader_service.model.evidence import Evidence
 from grader_service.model.feedback import Advice
@@ -18,3 +21,14 @@ def silent_advice(evidence: Evidence, about: About) -> Iterator[Advice]:
     found = [mistake for mistake in silent_mistakes(evidence) if mistake.about == about]
     for mistake in found[:MOST_ADVICE]:
         yield Advice(code=f"advice.{mistake.id}", text=mistake.cause, next=mistake.remedy, place=mistake.place)
+
+
+def _about(about: About) -> Taken:
+    return Taken(lambda evidence: tuple(silent_advice(evidence, about)))
+
+
+_Pieces = Annotated[tuple[Advice, ...], Field(max_length=MOST_ADVICE)]
+AboutData = Annotated[_Pieces, _about("data")]
+AboutBatch = Annotated[_Pieces, _about("batch")]
+AboutRates = Annotated[_Pieces, _about("rates")]
+"""Types of a check's argument, for mistakes of one kind; never an input to the outcome."""

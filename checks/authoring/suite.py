@@ -175,7 +175,10 @@ def can_be_acted_on(report: Report) -> Property:
 
 def declared(target: Target, report: Report) -> Property:
     """Every answer has a code that the check declares, with an outcome that its meaning names."""
-    codes = target.loaded.check.codes
+    try:
+        codes = target.loaded.check.codes
+    except TypeError as error:
+        return failed("codes", str(error), "Name it; courses and platforms rely on codes.")
     if not codes:
         text = "the check does not say which codes it can answer with"
         return advice("codes", text, "Name each with its meaning in `codes`: platforms and courses rely on them.")

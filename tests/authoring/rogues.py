@@ -18,7 +18,7 @@ BLANK = Feedback(outcome=" ")
 
 class Params(Wire):
     least: int = Field(3, json_schema_extra={"hidden": True})
-    word: str = Field("x", json_schema_extra={"hidden": True})
+    word: str = Field("x", max_length=64, json_schema_extra={"hidden": True})
 
 
 class Observation(Wire):

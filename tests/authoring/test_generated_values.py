@@ -11,8 +11,8 @@ from pydantic import Field, ValidationError
 
 from checks.authoring.cases import any_json
 from checks.authoring.schema_values import values_for
-from checks.cuda_batch.check import Observation as CudaBatch
-from checks.jpeg_dataset.check import CHECK as JPEG
+from checks.cuda_batch.check import cuda_batch
+from checks.jpeg_dataset.check import jpeg_dataset
 from grader_service.model.base import ShortText, Wire
 
 
@@ -30,7 +30,10 @@ class Model(Wire):
     text: Annotated[str, Field(min_length=4, max_length=6)] = "word"
 
 
-@pytest.mark.parametrize(("model", "least"), [(Model, 0.9), (CudaBatch, 0.5), (JPEG.observation_model, 0.5)])
+@pytest.mark.parametrize(
+    ("model", "least"),
+    [(Model, 0.9), (cuda_batch.observation_model, 0.5), (jpeg_dataset.observation_model, 0.5)],
+)
 def test_most_values_are_taken(model, least):
     """Bounds, enums and nested models are kept, so that judging is reached and not only validation."""
     taken = 0

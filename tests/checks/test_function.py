@@ -91,11 +91,11 @@ def test_needs_and_probes_follow_from_the_arguments():
 def test_codes_are_those_of_its_results_and_of_its_arguments():
     """With what the learner reads as their meaning."""
     assert workers.codes == {
-        "workers.none": "No DataLoader was found",
-        "workers.few": "It has … workers",
-        "workers.ok": "It has … workers",
+        "workers.none": "no DataLoader was found",
+        "workers.few": "it has … workers",
+        "workers.ok": "it has … workers",
     }
-    assert counts.codes["count.many"] == "There are many"
+    assert counts.codes["count.many"] == "there are many"
     assert counts.codes["count.graph_failed"].startswith("unverified: ")
 
 

@@ -68,13 +68,13 @@ def test_every_result_declares_its_code():
     """With its meaning, and its outcome where that is no failure."""
     assert own_codes(several, "many") == {
         "many.unseen": "unverified: `…` could not be seen, so nothing is counted",
-        "many.noisy": "inconclusive: It is too noisy, nobody knows",
-        "many.in_parts": "failed or unverified: It is small",
+        "many.noisy": "inconclusive: it is too noisy, nobody knows",
+        "many.in_parts": "failed or unverified: it is small",
         "many.renamed": "renamed",
-        "many.ours": "error: ours",
-        "other.whole": "It has its own first word",
-        "many.ok": "ok",
-        "many.empty": "passed: Good",
+        "many.ours": "error: it is told in parts",
+        "other.whole": "it has its own first word",
+        "many.ok": "it is told in parts",
+        "many.empty": "passed: good",
     }
 
 
@@ -83,15 +83,17 @@ def test_a_name_that_is_missing_declares_its_code():
     assert own_codes(named, "named") == {
         "named.first_batch_missing": "`first_batch` is not defined",
         "named.no_batch": "`first_batch` is not defined",
-        "named.no_model": "a name is not defined",
+        "named.no_model": "a name that it needs is not defined",
     }
 
 
-@pytest.mark.parametrize("codes", [{"few": "there are too few", "none": "there is none"}])
-def test_codes_that_are_computed_are_given(codes):
-    """The others are read all the same."""
+def test_codes_that_are_computed_are_given():
+    """The others are read all the same; a check that does not name them says so."""
+    codes = {"few": "there are too few", "none": "there is none"}
     made = check(version="1.0.0", word="many", codes=codes)(computed)
-    assert made.codes == {"many.ok": "Enough", "many.few": "there are too few", "many.none": "there is none"}
+    assert made.codes == {"many.ok": "enough", "many.few": "there are too few", "many.none": "there is none"}
+    with pytest.raises(TypeError, match=r"the code of `failed\(word, 'Too few.'\)` is computed"):
+        _ = check(version="1.0.0")(computed).codes
 
 
 def test_a_meaning_may_be_said_better():

@@ -45,7 +45,7 @@ def a_record(**changes) -> ProbeRecord:
 def read(*records: ProbeRecord, site=None, **changes):
     """What the check hears, which asks for the site at which the probe ran unless told otherwise."""
     wanted = site or (records[0].site if records else ProbeSite.GRAPH)
-    return read_probe(an_evidence(probes=records, **changes), "look", "looks", Seen, wanted)
+    return read_probe(an_evidence(probes=records, **changes), "looks", Seen, wanted)
 
 
 def test_observations_come_as_the_model_of_the_check():
@@ -56,16 +56,16 @@ def test_observations_come_as_the_model_of_the_check():
 @pytest.mark.parametrize(
     ("record", "outcome", "code"),
     [
-        (a_record(status="no_graph", text="python_function"), "unverified", "look.not_carried"),
-        (a_record(status="graph_failed", text="crop too large"), "unverified", "look.graph_failed"),
-        (a_record(status="raised", text="KeyError: 1"), "error", "look.probe_failed"),
-        (a_record(status="unreadable", text="a set"), "error", "look.probe_failed"),
-        (a_record(status="timed_out", text="12 s"), "unverified", "look.timed_out"),
-        (a_record(status="pod_ended", text="oom"), "unverified", "look.pod_ended"),
-        (a_record(observations={"count": "many"}), "error", "look.probe_failed"),
-        (a_record(site=ProbeSite.LEARNER, observations={"count": "many"}), "unverified", "look.unreadable"),
-        (a_record(site=ProbeSite.LEARNER, status="raised", text="x"), "unverified", "look.probe_failed"),
-        (a_record(id="other"), "error", "look.not_observed"),
+        (a_record(status="no_graph", text="python_function"), "unverified", "not_carried"),
+        (a_record(status="graph_failed", text="crop too large"), "unverified", "graph_failed"),
+        (a_record(status="raised", text="KeyError: 1"), "error", "probe_failed"),
+        (a_record(status="unreadable", text="a set"), "error", "probe_failed"),
+        (a_record(status="timed_out", text="12 s"), "unverified", "timed_out"),
+        (a_record(status="pod_ended", text="oom"), "unverified", "pod_ended"),
+        (a_record(observations={"count": "many"}), "error", "probe_failed"),
+        (a_record(site=ProbeSite.LEARNER, observations={"count": "many"}), "unverified", "unreadable"),
+        (a_record(site=ProbeSite.LEARNER, status="raised", text="x"), "unverified", "probe_failed"),
+        (a_record(id="other"), "error", "not_observed"),
     ],
 )
 def test_what_is_missing_has_a_reason(record, outcome, code):
@@ -80,7 +80,7 @@ def test_what_is_missing_has_a_reason(record, outcome, code):
 def test_a_claim_is_not_taken_for_a_fact():
     """What ran in the learner's process says nothing where a graph was asked for."""
     result = read(a_record(site=ProbeSite.LEARNER), site=ProbeSite.GRAPH)
-    assert (result.outcome, result.code) == ("error", "look.not_observed")
+    assert (result.outcome, result.code) == ("error", "not_observed")
 
 
 @pytest.mark.parametrize("status", ["no_graph", "graph_failed", "raised", "unreadable", "timed_out", "pod_ended"])
@@ -111,8 +111,8 @@ def test_code_that_left_nothing_was_not_looked_at_by_its_own_fault():
 
 def test_a_pipeline_that_the_lab_names_is_named():
     """What to write is a line with that name."""
-    result = no_such_graph("look", "train_iter")
-    assert (result.outcome, result.code) == ("unverified", "look.no_such_graph")
+    result = no_such_graph("train_iter")
+    assert (result.outcome, result.code) == ("unverified", "no_such_graph")
     assert "`train_iter`" in result.parts.outcome
     assert result.parts.next.code.startswith("train_iter = ")
 
@@ -120,4 +120,4 @@ def test_a_pipeline_that_the_lab_names_is_named():
 def test_without_a_pipeline_that_is_the_answer():
     """A graph cannot be missing where none was built."""
     result = read(a_record(status="no_graph"), discovery=a_discovery(pipelines=()))
-    assert (result.outcome, result.code) == ("failed", "look.no_pipeline")
+    assert (result.outcome, result.code) == ("failed", "no_pipeline")

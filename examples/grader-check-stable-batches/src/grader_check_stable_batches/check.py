@@ -79,9 +79,7 @@ class StableBatchesCheck(Check[Params, Observation]):
 
     def observe(self, evidence: Evidence) -> Observation | Result:
         """Takes what the probe observed, or answers at once where it could not."""
-        return read_probe(
-            evidence, "stable_batches", "stable_batches", Observation, ProbeSite.GRAPH
-        )
+        return read_probe(evidence, "stable_batches", Observation, ProbeSite.GRAPH)
 
     def judge(self, observation: Observation, params: Params) -> Result:
         """Decides; the same observation and parameters give the same result."""
