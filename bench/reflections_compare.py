@@ -27,6 +27,7 @@ from functools import partial
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,18 +52,16 @@ from bench.reflections_train import (
     train_decision,
     train_sameness,
 )
-from checks.reflections.decision import Weighed, chosen, signals
-from checks.reflections.form.sifting import sift
-from checks.reflections.items import Item, items_of
+from checks.prose.text import words
+from checks.reflections.items import Lists, Side, items_of
+from checks.reflections.judging import chosen, scores_of, signals
 from checks.reflections.meaning.features import BITS
 from checks.reflections.meaning.model import HEADS, Model
-from checks.reflections.reasons import Side
-from checks.reflections.text import words
+from checks.reflections.sifting import sift
 
 Floats, Ints = NDArray[np.float64], NDArray[np.int64]
 Rows = csr_matrix | Floats
-Kept = Mapping[Side, Sequence[Item]]
-TABLE_SIZE, TABLE_STRENGTH, GLOVE_SIZE, FAR = 64, 1.0, 100, 6.0
+TABLE_SIZE, TABLE_STRENGTH, GLOVE_SIZE = 64, 1.0, 100
 STRENGTHS = {"ours": 30.0, "MiniLM": 10.0, "GloVe": 10.0, "distilled": 10.0, "ours+MiniLM": 30.0}
 GLOVE_ENTRY = rb'"([^"\\]+)":\[([-+0-9.,eE]+)\]'
 PASSED, REFUSED, TIMED = 0.05, 0.005, 60
@@ -85,7 +84,7 @@ class Bench(NamedTuple):
 
     lists: Sequence[Labelled]
     place: Mapping[str, int]
-    left: Sequence[Kept | None]
+    left: Sequence[Lists | None]
     folds: Sequence[tuple[Ints, Ints]]
 
 
@@ -94,8 +93,8 @@ def prepared(lists: Sequence[Labelled]) -> Bench:
     left = []
     for one in lists:
         items = items_of(one.wins, one.loses)
-        found = sift(items)
-        kept = {side: [item for item in items[side] if (side, item.number) not in found] for side in Side}
+        sift(items)
+        kept = {side: [item for item in items[side] if item.counted] for side in Side}
         left.append(kept if all(len(kept[side]) >= NEEDED[side] for side in Side) else None)
     texts = {item.read for kept in left if kept for side in Side for item in kept[side]}
     texts |= {text for text, _, _ in entries_of(lists)}
@@ -168,16 +167,12 @@ def options(bench: Bench, cache: Path | None, glove: Path | None) -> Iterator[Op
     yield Option("ours+MiniLM", lambda _: both, lambda new: hstack([matrix(new), encode(new)]), size + large)
 
 
-def signals_of(kept: Kept, bench: Bench, rows: Rows, said: Floats, used: Model) -> dict[str, float]:
+def signals_of(kept: Lists, bench: Bench, rows: Rows, said: Floats, used: Model) -> dict[str, float]:
     """Signals of lists as the check makes them, and the cosines of the option's own vectors."""
-    best = {}
-    for side, own, sign in ((Side.WINS, "win", 1), (Side.LOSES, "loss", -1)):
-        weighed = []
-        for item in kept[side]:
-            found = dict(zip(HEADS, np.clip(said[bench.place[item.read]], -FAR, FAR).tolist(), strict=True))
-            weighed.append(Weighed(item, found | {"side": sign * found["side"], "fits": found[own]}))
-        best[side] = chosen(weighed, NEEDED[side], used)
-    part = rows[[bench.place[item.item.read] for side in Side for item in best[side]]]
+    for item in chain(*kept.values()):
+        item.scores = scores_of(item, dict(zip(HEADS, said[bench.place[item.read]].tolist(), strict=True)))
+    best = {side: chosen(kept[side], NEEDED[side], used) for side in Side}
+    part = rows[[bench.place[item.read] for side in Side for item in best[side]]]
     cosines = (part @ part.T).toarray() if issparse(part) else part @ part.T
     wins, other = slice(NEEDED[Side.WINS]), slice(NEEDED[Side.WINS], None)
     np.fill_diagonal(cosines, -1)

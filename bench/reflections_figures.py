@@ -16,18 +16,16 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.reflections_lists import Labelled, read
-from checks.reflections.check import CHECK, ReflectionsObservation, ReflectionsParams
+from checks.reflections.check import reflections
 from checks.reflections.meaning.model import model
 
 OUTCOMES = ("passed", "failed", "inconclusive")
-PARAMS = ReflectionsParams()
 MANY = 10_000
 
 
 def outcome(one: Labelled) -> str:
     """What the check says of both lists."""
-    seen = ReflectionsObservation(where_dali_wins=tuple(one.wins), where_dali_loses=tuple(one.loses))
-    return CHECK.judge(seen, PARAMS).outcome.value
+    return reflections(tuple(one.wins), tuple(one.loses), ()).outcome.value
 
 
 def table(title: str, rows: Iterable[tuple[str, str]]) -> None:
@@ -49,11 +47,9 @@ def speed(lists: list[Labelled]) -> None:
     took = []
     for number in range(MANY):
         one = lists[number % len(lists)]
-        seen = ReflectionsObservation(
-            where_dali_wins=tuple(f"{text} {number}" for text in one.wins), where_dali_loses=tuple(one.loses)
-        )
+        wins, loses = tuple(f"{text} {number}" for text in one.wins), tuple(one.loses)
         started = time.process_time()
-        CHECK.judge(seen, PARAMS)
+        reflections(wins, loses, ())
         took.append(time.process_time() - started)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     took.sort()

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
-from itertools import combinations
+from itertools import chain, combinations
 from math import sqrt
 from pathlib import Path
 from zlib import crc32
@@ -29,13 +29,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.reflections_lists import Labelled
 from bench.reflections_lists import read as read_lists
-from checks.reflections.decision import chosen, signals, weigh_item
-from checks.reflections.form.sifting import sift
-from checks.reflections.items import items_of
+from checks.reflections.items import Side, items_of
+from checks.reflections.judging import chosen, scores_of, signals
 from checks.reflections.meaning import model as text_model
 from checks.reflections.meaning.features import BITS, buckets, known_units, words_said
 from checks.reflections.meaning.model import HEADS, KNOWN_BITS, Model, comparison
-from checks.reflections.reasons import Side
+from checks.reflections.sifting import sift
 
 NEEDED = {Side.WINS: 3, Side.LOSES: 2}
 FLAW_OF_KIND = {
@@ -201,12 +200,14 @@ def known_of(lists: Sequence[Labelled]) -> np.ndarray:
 def signals_of(one: Labelled, used: Model) -> tuple[dict[str, float] | None, float]:
     """Signals of lists, None where form alone decides, and the share of known words."""
     lists = items_of(one.wins, one.loses)
-    found = sift(lists)
-    left = {side: [weigh_item(item, used) for item in lists[side] if (side, item.number) not in found] for side in Side}
+    sift(lists)
+    left = {side: [item for item in items if item.counted] for side, items in lists.items()}
+    for item in chain(*left.values()):
+        item.scores = scores_of(item, used.scores(item.read))
     if any(len(left[side]) < NEEDED[side] for side in Side):
         return None, 1.0
     best = {side: chosen(left[side], NEEDED[side], used) for side in Side}
-    known = text_model.share_known([item.item.read for side in Side for item in best[side]], used)
+    known = used.share_known([item.read for items in best.values() for item in items])
     return signals(best, used), known
 
 

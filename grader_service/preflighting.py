@@ -7,9 +7,8 @@ from checks.api import Result
 from checks.listing import pipeline_named
 from checks.not_carried import no_dali, not_carried
 from checks.operator_names import fn_name
-from checks.reflections.check import ReflectionsParams
 from checks.reflections.form_only import form_of
-from checks.reflections.reasons import Side
+from checks.reflections.items import Side
 from checks.registry import Registry
 from checks.stopped import absent, missing, not_reached
 from checks.wanted_names import ITERATOR, LOADER, wanted_names
@@ -125,7 +124,7 @@ def _by_type(wanted: WantedName, discovery: Discovery) -> tuple[Presence, Feedba
         found += ["DALI's dynamic mode"] * discovery.dynamic_mode
     if found:
         return Presence.OK, Feedback(outcome=f"There is {wanted.name}.", seen=found[0])
-    none = no_dali("preflight", discovery) if wanted.name == ITERATOR else None
+    none = no_dali(discovery) if wanted.name == ITERATOR else None
     if none is not None:
         return Presence.MISSING, none.parts
     code = "train_loader = DataLoader(dataset, batch_size=32, num_workers=2)"
@@ -217,7 +216,7 @@ def _graph(room: CleanRoom, discovery: Discovery) -> GraphPart | None:
             seen=f"It decodes with {', '.join(kinds)}." if kinds else "",
         )
         return GraphPart(state=Presence.OK, told=told, pipeline=room.pipeline, carried=True)
-    told = not_carried("preflight", room).parts
+    told = not_carried(room).parts
     state = Presence.WRONG
     if room.problem == "needs_gpu":
         state = Presence.NOT_REACHED
@@ -253,9 +252,8 @@ def _answer(evidence: Evidence, check: LabCheck, registry: Registry) -> Result:
 def _lists(discovery: Discovery, check: LabCheck, registry: Registry) -> Iterator[ListPart]:
     """The form of the lists that are there."""
     lists = {Side.WINS: discovery.where_dali_wins, Side.LOSES: discovery.where_dali_loses}
-    params = registry.load(check.id).parse_params(check.params)
-    assert isinstance(params, ReflectionsParams)  # noqa: S101 - for the type checker: it is the built-in check
-    needed = {Side.WINS: params.min_wins, Side.LOSES: params.min_loses}
+    params = registry.load(check.id).parse_params(check.params).model_dump()
+    needed = {Side.WINS: int(params["min_wins"]), Side.LOSES: int(params["min_loses"])}
     for side, form in form_of(lists[Side.WINS].items, lists[Side.LOSES].items).items():
         if lists[side].status != "present":
             continue

@@ -1,33 +1,26 @@
 """The check `ddp_ranks`: in distributed training every rank reads its own shard, on its own GPU, equally long."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from checks.api import Check, Result, failed, passed, undecided
-from checks.codes import LEARNER_PROBE, common
-from checks.ddp_ranks import wording
+from checks.api import Discovery, Feedback, FromProbe, NextStep, Result, check, failed, passed, unverified
 from checks.listing import listed
-from checks.probing import read_probe
-from checks.stopped import Absent, absent, cut_short, not_reached
+from checks.not_carried import first_words
+from checks.probing import said
+from checks.stopped import cut_short, run_end
 from grader_service.model.base import Count, LongText, Seconds, ShortText, Wire
-from grader_service.model.evidence import Evidence, Need, ProbeSite
-from grader_service.model.feedback import Feedback
-from grader_service.model.verdict import Outcome, Tier
+from grader_service.model.evidence import ProbeSite
 
 _HANGS_AFTER_S = 15.0
+_READER = (
+    'fn.readers.file(file_root=dataset_dir, shard_id=rank, num_shards=world_size, pad_last_batch=True, name="Reader")'
+)
+_ITERATOR = 'DALIGenericIterator(pipe, ["data", "label"], reader_name="Reader", auto_reset=True)'
+_OWN_GPU, _DEVICE = "Build each rank's pipeline for its own GPU:", "pipe = train_pipeline(..., device_id=rank)"
+_DOING = {"definitions": "running what stands at the top level", "build": "building its iterator"}
 Number = Annotated[int, Field(ge=-(2**31), le=2**31)]
-
-
-class Params(Wire):
-    """What the lab asks for."""
-
-    factory: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,60}$")] = "build_rank_iterator"
-    """Function that builds the iterator of one rank."""
-    devices: bool = True
-    """Whether each rank has to ask for its own GPU."""
-    max_lost: Annotated[int, Field(ge=0, le=1000)] = 3
-    """Files that may be left out of an epoch, as dropping an unfinished last batch does."""
 
 
 class Reader(Wire):
@@ -62,12 +55,12 @@ class Rank(Wire):
     """Where it stood when it had to be ended."""
 
     @property
-    def files(self) -> list[int]:
-        """All files in order."""
-        return [number for batch in self.batches for number in batch]
+    def files(self) -> set[int]:
+        """All files that came."""
+        return {number for batch in self.batches for number in batch}
 
 
-class Observation(Wire):
+class Epoch(Wire):
     """What each rank read."""
 
     status: Literal["ok", "missing", "not_separable"]
@@ -77,11 +70,27 @@ class Observation(Wire):
     world_size: Annotated[int, Field(ge=1, le=64)]
     gpus: bool
     ranks: Annotated[tuple[Rank, ...], Field(max_length=64)] = ()
-    absent: Absent = Absent(name="build_rank_iterator")
-    """How the run ended; filled in by the check."""
 
 
-class DdpRanksCheck(Check[Params, Observation]):
+@check(
+    version="1.2.0",
+    title="A shard for every rank",
+    word="ranks",
+    codes={
+        "not_separable": "unverified: the function could not be run by itself",
+        "not_run": "unverified: the ranks, or their files, could not be looked at",
+        "hangs": "a rank did not come to its end",
+        "wrong_device": "a rank does not work on its own GPU",
+    },
+)
+def ddp_ranks(
+    discovery: Discovery,
+    epoch: Annotated[Epoch, FromProbe("ddp_ranks", ProbeSite.LEARNER)],
+    *,
+    factory: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,60}$")] = "build_rank_iterator",
+    devices: bool = True,
+    max_lost: Annotated[int, Field(ge=0, le=1000)] = 3,
+) -> Result:
     """Judges whether two ranks share the files between them, take equally many steps, and use a GPU each.
 
     Evidence: `build_rank_iterator` runs in two fresh processes with torchrun's environment and a process group over
@@ -94,130 +103,200 @@ class DdpRanksCheck(Check[Params, Observation]):
     Cannot detect: another order or another shard on real hosts than here, code that knows that it is looked at, files
         of batches whose labels are not the reader's. Where one GPU or none is there, device numbers are what pipelines
         and torch.cuda.set_device were given, not where anything ran.
+
+    Args:
+        factory: Function that builds the iterator of one rank.
+        devices: Whether each rank has to ask for its own GPU.
+        max_lost: Files that may be left out of an epoch, as dropping an unfinished last batch does.
     """
-
-    id = "ddp_ranks"
-    version = "1.2.0"
-    title = "A shard for every rank"
-    word = "ranks"
-    needs = frozenset({Need.DISCOVERY})
-    probes = ("ddp_ranks",)
-    codes = common("ranks", LEARNER_PROBE) | {
-        "ranks.ok": "the ranks share the files, in equally many steps",
-        "ranks.missing": "the function that builds a rank's iterator is not defined",
-        "ranks.not_separable": "unverified: the function could not be run by itself",
-        "ranks.not_run": "unverified: the ranks, or their files, could not be looked at",
-        "ranks.raised": "the function stopped with an exception",
-        "ranks.hangs": "a rank did not come to its end",
-        "ranks.endless": "a rank's iterator does not end",
-        "ranks.not_sharded": "every rank reads the same files",
-        "ranks.overlap": "the ranks have files in common",
-        "ranks.incomplete": "too many files come on no rank",
-        "ranks.unequal_steps": "the ranks take different numbers of steps",
-        "ranks.wrong_device": "a rank does not work on its own GPU",
-    }
-    params_model = Params
-    observation_model = Observation
-
-    def observe(self, evidence: Evidence) -> Observation | Result:
-        """See `checks.api.Check.observe`."""
-        discovery = evidence.discovery
-        if discovery is None:
-            return not_reached()
-        seen = read_probe(evidence, "ranks", "ddp_ranks", Observation, ProbeSite.LEARNER)
-        if isinstance(seen, Observation):
-            return seen.model_copy(update={"absent": absent(discovery, "build_rank_iterator")})
-        return seen
-
-    def judge(self, observation: Observation, params: Params) -> Result:
-        """See `checks.api.Check.judge`."""
-        if observation.status == "missing":
-            if (result := cut_short(observation.absent.run)) is not None:
-                return result
-            return failed("ranks.missing", wording.no_function(params.factory))
-        details = observation.model_dump(mode="json", exclude={"absent": True, "ranks": {"__all__": {"batches"}}})
-        if observation.status != "ok" or not observation.ranks:
-            feedback = wording.not_separable(params.factory, observation.problem or "No rank answered.")
-            return undecided(Outcome.UNVERIFIED, "ranks.not_separable", feedback, tier=Tier.CLAIMS, details=details)
-        problem = _of_runs(observation, params) or _of_files(observation, params) or _of_devices(observation, params)
-        if problem is not None:
-            reason, feedback = problem
-            if reason == "not_run":
-                return undecided(Outcome.UNVERIFIED, "ranks.not_run", feedback, tier=Tier.CLAIMS, details=details)
-            return failed(f"ranks.{reason}", feedback, tier=Tier.CLAIMS, details=details)
-        steps = observation.ranks[0].steps
-        feedback = wording.shared(len(observation.ranks), observation.files, steps, gpus=observation.gpus)
-        return passed(feedback, tier=Tier.CLAIMS, details=details)
+    if epoch.status == "missing":
+        return cut_short(run_end(discovery)) or failed(
+            "missing",
+            f"No function `{factory}` was found.",
+            wanted="It should return the DALI iterator of one rank.",
+            next="Define it at the top level:",
+            write=f"def {factory}(dataset_dir, batch_size, rank, world_size):",
+        )
+    if epoch.status != "ok" or not epoch.ranks:
+        result = unverified("not_separable", _not_separable(factory, epoch.problem or "No rank answered."))
+    else:
+        result = (
+            _of_runs(epoch, factory)
+            or _of_files(epoch, max_lost)
+            or _stuck(epoch.ranks)
+            or (_wrong_device(epoch) if devices else None)
+            or _shared(epoch)
+        )
+    details = epoch.model_dump(mode="json", exclude={"ranks": {"__all__": {"batches"}}})
+    return result.model_copy(update={"details": details})
 
 
-def _of_runs(seen: Observation, params: Params) -> tuple[str, Feedback] | None:
-    """What kept a rank from an epoch."""
-    if len(seen.ranks) != seen.world_size:
-        return "not_run", wording.too_few_ranks(len(seen.ranks), seen.world_size)
-    for rank in seen.ranks:
+def _not_separable(factory: str, problem: str) -> Feedback:
+    return Feedback(
+        outcome=f"The grader could not run `{factory}` by itself, so nothing is counted.",
+        seen=said(problem),
+        next=NextStep(text="Define it and what it uses at the top level, and pass it everything else."),
+    )
+
+
+def _of_runs(epoch: Epoch, factory: str) -> Result | None:
+    """What kept a rank from the end of its epoch."""
+    if len(epoch.ranks) != epoch.world_size:
+        return unverified(
+            "not_run",
+            f"Only {len(epoch.ranks)} of {epoch.world_size} ranks answered, so nothing is counted.",
+            next="Hand it in again.",
+            numbers={"ranks": len(epoch.ranks), "needed": epoch.world_size},
+        )
+    for rank in epoch.ranks:
         if rank.stage in ("start", "group"):
-            return "not_run", wording.not_started(rank.rank, rank.error[-500:] or "It gave no answer.")
-    for rank in seen.ranks:
+            return unverified(
+                "not_run",
+                f"The grader could not start rank {rank.rank}, so nothing is counted.",
+                seen=said(rank.error[-500:] or "It gave no answer."),
+                next="Hand it in again; if this stays so, ask for help.",
+            )
+    for rank in epoch.ranks:
         if rank.error and rank.stage == "definitions":
-            return "not_run", wording.not_separable(params.factory, rank.error)
+            return unverified("not_run", _not_separable(factory, rank.error))
         if rank.error:
-            return "raised", wording.raised(params.factory, rank.rank, rank.error, rank.line)
+            at = f" at `{first_words(rank.line, 12)}`" if rank.line else ""
+            return failed(
+                "raised",
+                f"`{factory}` stopped on rank {rank.rank}{at}.",
+                seen=said(rank.error),
+                next=f"Call it with rank={rank.rank} and world_size=2 yourself, and correct what it raises.",
+            )
         if rank.stage != "done":
-            return "hangs", wording.still_running(rank.rank, rank.stage)
+            return failed(
+                "hangs",
+                f"Rank {rank.rank} was still {_DOING.get(rank.stage, 'in its epoch')} when its time was up.",
+                next="Look for what it waits for: a collective call that not every rank makes, or a lock.",
+            )
         if not rank.ended:
-            return "endless", wording.endless(rank.rank, rank.steps, seen.batch_size, seen.files)
+            return failed(
+                "endless",
+                f"The iterator of rank {rank.rank} does not end.",
+                seen=f"It gave {rank.steps} batches of {epoch.batch_size} from {epoch.files} files, and went on.",
+                next="Give it the name of its reader:",
+                write=_ITERATOR,
+                numbers={"steps": rank.steps, "files": epoch.files},
+            )
     return None
 
 
-def _of_files(seen: Observation, params: Params) -> tuple[str, Feedback] | None:
-    """What is wrong with the files that came."""
-    sets = [set(rank.files) for rank in seen.ranks]
-    everything = set(range(seen.files))
-    if not any(sets) or any(not files <= everything for files in sets):
-        return "not_run", wording.NO_LABELS
-    shards = [(rank.rank, *_shard(rank)) for rank in seen.ranks if rank.readers]
-    if all(files == sets[0] for files in sets[1:]) and len(sets) > 1:
-        return "not_sharded", wording.not_sharded(len(sets[0]), seen.files, shards)
-    shared = sorted(set.intersection(*sets))
-    lost = sorted(everything - {number for files in sets for number in files})
+def _of_files(epoch: Epoch, max_lost: int) -> Result | None:
+    """What is wrong with the files that came, and with the steps in which they did."""
+    sets, files = [rank.files for rank in epoch.ranks], epoch.files
+    everything, read = set(range(files)), set().union(*sets)
+    if not read or not read <= everything:
+        return unverified(
+            "not_run",
+            "It could not be told which files the ranks read, so nothing is counted.",
+            seen="Their batches hold no class numbers of the grader's files.",
+            next="Return the labels of the reader beside the images.",
+        )
+    shards = [(rank.rank, rank.readers[0].shard, rank.readers[0].shards) for rank in epoch.ranks if rank.readers]
+    told = listed([f"rank {rank} reads shard {shard} of {of}" for rank, shard, of in shards])
+    told = f"{told[:1].upper()}{told[1:]}." if told else ""
+    own_shard, each = "Pass the rank to the reader:", "Each rank should read a shard of its own."
+    shared, lost = len(set.intersection(*sets)), len(everything - read)
+    if all(one == sets[0] for one in sets) and len(sets) > 1:
+        return failed(
+            "not_sharded",
+            f"Every rank reads the same {shared} of {files} files.",
+            seen=told,
+            wanted=each,
+            next=own_shard,
+            write=_READER,
+            numbers={"shared": shared, "files": files},
+        )
     if shared:
         own = len(shards) == len(sets) and all((shard, of) == (rank, len(sets)) for rank, shard, of in shards)
-        return "overlap", wording.overlap(len(shared), seen.files, shards, own_shards=own)
-    if len(lost) > params.max_lost * len(sets):
-        return "incomplete", wording.incomplete(len(lost), seen.files, shards)
-    steps = [rank.steps for rank in seen.ranks]
-    if len(set(steps)) > 1:
-        return "unequal_steps", wording.unequal_steps(steps)
+        padding = "Without pad_last_batch=True a reader fills its last batch with files of the next shard."
+        return failed(
+            "overlap",
+            f"{shared} of {files} files come on every rank.",
+            seen=padding if own else told,
+            wanted="" if own else each,
+            next="Let it repeat a file of its own shard:" if own else own_shard,
+            write=_READER,
+            numbers={"shared": shared, "files": files},
+        )
+    if lost > max_lost * len(sets):
+        return failed(
+            "incomplete",
+            f"{lost} of {files} files come on no rank.",
+            seen=told,
+            wanted="There should be as many shards as ranks, and each of them should be read.",
+            next="Take both numbers from the arguments:",
+            write=_READER,
+            numbers={"lost": lost, "files": files},
+        )
+    steps = [rank.steps for rank in epoch.ranks]
+    least, most = min(steps), max(steps)
+    if least != most:
+        return failed(
+            "unequal_steps",
+            f"One rank takes {least} steps and another one {most}.",
+            seen="In training the other one waits for ever, for gradients that do not come.",
+            next="Let the iterator take its size from the reader, with pad_last_batch=True there:",
+            write=_ITERATOR,
+            numbers={"least": least, "most": most},
+        )
     return None
 
 
-def _shard(rank: Rank) -> tuple[int, int]:
-    return rank.readers[0].shard, rank.readers[0].shards
-
-
-def _of_devices(seen: Observation, params: Params) -> tuple[str, Feedback] | None:
-    """Whether each rank asks for its own GPU and lets go of it."""
-    stuck = [rank for rank in seen.ranks if rank.leave_s is None or rank.leave_s > _HANGS_AFTER_S]
-    if stuck and stuck[0].waits_for:
-        return "hangs", wording.waits(stuck[0].rank, stuck[0].waits_for)
-    if stuck:
-        # Nothing of the learner's was there to wait for: the machine was slow, or a library did not let go.
-        lines = [line.strip() for line in stuck[0].stood.splitlines()]
-        where = ", called by ".join([line for line in lines if line.startswith("File ")][-2:])
-        return "not_run", wording.did_not_leave(stuck[0].rank, _HANGS_AFTER_S, where)
-    if not params.devices:
+def _stuck(ranks: Sequence[Rank]) -> Result | None:
+    """Whether each rank's process ends after its last batch."""
+    stuck = next((rank for rank in ranks if rank.leave_s is None or rank.leave_s > _HANGS_AFTER_S), None)
+    if stuck is None:
         return None
-    for rank in seen.ranks:
+    if stuck.waits_for:
+        named = first_words(listed(stuck.waits_for), 18)
+        return failed(
+            "hangs",
+            f"Rank {stuck.rank} did not end after its last batch: it waits for {named}.",
+            next="End what your function starts before the rank ends, or start threads and processes with daemon=True.",
+        )
+    # Nothing of the learner's was there to wait for: the machine was slow, or a library did not let go.
+    lines = [line for line in map(str.strip, stuck.stood.splitlines()) if line.startswith("File ")]
+    where = first_words(", called by ".join(lines[-2:]), 18)
+    return unverified(
+        "not_run",
+        f"Rank {stuck.rank} read its files, but its process did not end in {_HANGS_AFTER_S:.0f} s, so nothing is "
+        "counted.",
+        seen=f"None of your threads or processes kept it. It stood in {where}." if lines else "",
+        next="Hand it in again.",
+    )
+
+
+def _wrong_device(epoch: Epoch) -> Result | None:
+    """Whether each rank asks for its own GPU."""
+    for rank in epoch.ranks:
         real = rank.device.partition(":")[2]
-        wrong = seen.gpus and rank.device.startswith("cuda") and real not in ("", str(rank.rank))
+        wrong = epoch.gpus and rank.device.startswith("cuda") and real not in ("", str(rank.rank))
         numbers = sorted({number for number in rank.asked if number is not None})
         if wrong or (numbers and numbers != [rank.rank]):
-            told = f"works on {rank.device}" if wrong else f"asks for GPU {listed(numbers)}"
-            return "wrong_device", wording.wrong_device(rank.rank, told)
-    asked_nothing = all(not any(number is not None for number in rank.asked) for rank in seen.ranks)
-    if asked_nothing and not seen.gpus:
-        return "wrong_device", wording.NO_DEVICE
+            return failed(
+                "wrong_device",
+                f"Rank {rank.rank} {f'works on {rank.device}' if wrong else f'asks for GPU {listed(numbers)}'}.",
+                wanted="No two ranks should share a GPU.",
+                next=_OWN_GPU,
+                write=_DEVICE,
+                numbers={"rank": rank.rank},
+            )
+    if not epoch.gpus and all(number is None for rank in epoch.ranks for number in rank.asked):
+        nobody = "No rank names a GPU, so all of them work on the first one."
+        return failed("wrong_device", nobody, next=_OWN_GPU, write=_DEVICE)
     return None
 
 
-CHECK = DdpRanksCheck()
+def _shared(epoch: Epoch) -> Result:
+    ranks, files, steps = len(epoch.ranks), epoch.files, epoch.ranks[0].steps
+    where = "on a GPU each" if epoch.gpus else "on the CPU, as in a rehearsal"
+    return passed(
+        f"{ranks} ranks share {files} files, none of them on two ranks, in {steps} steps each.",
+        seen=f"They ran {where}; what came is what your own code says.",
+        numbers={"ranks": ranks, "files": files, "steps": steps},
+    )

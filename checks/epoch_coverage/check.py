@@ -1,38 +1,26 @@
 """The check `epoch_coverage`: does an epoch of the learner's iterator hold every file, and none of them twice?"""
 
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from checks.api import Check, Result, failed, passed, undecided
-from checks.codes import GRAPH_PROBE, LEARNER_PROBE, NO_SUCH_GRAPH, common
-from checks.epoch_coverage.iterating import Policy, Settings, epochs
-from checks.epoch_coverage.order import Order, OrderedGraph
-from checks.probing import no_such_graph, read_probe
+from checks.api import FromProbe, Result, check, failed, passed, unverified
+from checks.observations.iterating import Settings, epochs
+from checks.observations.order import Order, OrderedGraph, not_told_apart
+from checks.probing import no_such_graph
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import Evidence, Need, ProbeSite
-from grader_service.model.feedback import Feedback, NextStep
-from grader_service.model.verdict import Outcome, Tier
+from grader_service.model.evidence import ProbeSite
+from grader_service.model.verdict import Tier
 
-_WORD = "epoch"
 _EPOCHS = 2
 _POLICIES = ("FILL", "PARTIAL", "DROP")
 _NAMED = 'fn.readers.file(..., name="Reader")\nDALIGenericIterator(..., reader_name="Reader")'
 _PADDED = "fn.readers.file(..., pad_last_batch=True)"
+_PARTIAL = "last_batch_policy=LastBatchPolicy.PARTIAL"
 _ITERATOR = (
     'dali_iter = DALIGenericIterator(pipe, ["data", "label"], reader_name="Reader", auto_reset=True,\n'
-    "                                last_batch_policy=LastBatchPolicy.PARTIAL)"
+    f"                                {_PARTIAL})"
 )
-
-
-class Params(Wire):
-    """What the lab asks of an epoch."""
-
-    policy: Literal["exactly_once", "covers", "partial", "drop", "fill"] = "exactly_once"
-    """`exactly_once`: every file once, by any settings. `covers`: every file at least once, repeats allowed.
-    `partial`, `drop`, `fill`: the iterator has this policy; `partial` must also hold every file exactly once."""
-    graph: ShortText | None = None
-    """Variable of the iterator; the one that is measured if absent."""
 
 
 class Iterator(Wire):
@@ -54,14 +42,14 @@ class Claims(Wire):
     iterators: Annotated[tuple[Iterator, ...], Field(max_length=16)]
 
 
-class Observation(Wire):
-    """The reader's order, which is a fact, and the iterator's settings, which are claims."""
-
-    order: Order
-    claims: Claims
-
-
-class EpochCoverageCheck(Check[Params, Observation]):
+@check(version="1.1.0", title="Every file once per epoch", word="epoch", tier=None)  # facts and claims together
+def epoch_coverage(
+    order: Annotated[Order, FromProbe("epoch_order")],
+    claims: Annotated[Claims, FromProbe("epoch_order_claims", ProbeSite.LEARNER)],
+    *,
+    policy: Literal["exactly_once", "covers", "partial", "drop", "fill"] = "exactly_once",
+    graph: ShortText | None = None,
+) -> Result:
     """Judges whether two epochs of the learner's iterator deliver every file, and none of them twice.
 
     Evidence:
@@ -77,209 +65,124 @@ class EpochCoverageCheck(Check[Params, Observation]):
         epochs by chance once in 286 runs.
     Cannot detect: loops of the learner that stop an epoch early; iterators that are not in a variable. Of a sharded
         graph the other shards are made by the grader: see the check `shard_coverage` for what the learner wrote.
+
+    Args:
+        policy: `exactly_once`: every file once, by any settings. `covers`: every file at least once, repeats allowed.
+            `partial`, `drop`, `fill`: the iterator has this policy; `partial` must also hold every file exactly once.
+        graph: Variable of the iterator; the one that is measured if absent.
     """
-
-    id = "epoch_coverage"
-    version = "1.1.0"
-    title = "Every file once per epoch"
-    word = _WORD
-    needs = frozenset({Need.DISCOVERY})
-    probes = ("epoch_order", "epoch_order_claims")
-    codes = common(_WORD, GRAPH_PROBE, LEARNER_PROBE, NO_SUCH_GRAPH) | {
-        "epoch.ok": "the epochs hold the files that the lab wants",
-        "epoch.no_iterator": "unverified: no DALI iterator belongs to the graph",
-        "epoch.no_numbers": "unverified: it could not be seen which files came",
-        "epoch.endless": "the iterator has neither `reader_name` nor `size`",
-        "epoch.policy_unknown": "unverified: the iterator's policy could not be read",
-        "epoch.wrong_size": "the iterator's `size` is not its reader's",
-        "epoch.wrong_policy": "the iterator has another policy than wanted",
-        "epoch.drops_files": "the last, incomplete batch is dropped, and files with it",
-        "epoch.not_padded": "files are missing from an epoch, since nothing is padded",
-        "epoch.repeats": "files come twice in an epoch",
-    }
-    params_model = Params
-    observation_model = Observation
-
-    def observe(self, evidence: Evidence) -> Observation | Result:
-        """See `checks.api.Check.observe`."""
-        order = read_probe(evidence, _WORD, "epoch_order", Order, ProbeSite.GRAPH)
-        if isinstance(order, Result):
-            return order
-        claims = read_probe(evidence, _WORD, "epoch_order_claims", Claims, ProbeSite.LEARNER)
-        if isinstance(claims, Result):
-            return claims
-        return Observation(order=order, claims=claims)
-
-    def judge(self, observation: Observation, params: Params) -> Result:
-        """See `checks.api.Check.judge`."""
-        graph = observation.order.chosen(params.graph)
-        if graph is None:
-            return no_such_graph(_WORD, params.graph)
-        iterator = next((one for one in observation.claims.iterators if one.name == graph.name), None)
-        if iterator is None:
-            return undecided(
-                Outcome.UNVERIFIED,
-                f"{_WORD}.no_iterator",
-                Feedback(
-                    outcome=f"No DALI iterator was found around `{graph.name}`, so where its epochs end is not known.",
-                    next=NextStep(text="Wrap the pipeline, and keep the iterator in a variable:", code=_ITERATOR),
-                ),
-            )
-        problem = _settings_problem(graph, iterator)
-        if problem is not None:
-            return problem
-        if any(stream is None for stream in graph.streams) or not graph.streams:
-            return undecided(Outcome.UNVERIFIED, f"{_WORD}.no_numbers", graph.not_told_apart, tier=Tier.GRAPH)
-        return _judge(observation.order, graph, iterator, params)
+    ordered = order.chosen(graph)
+    if ordered is None:
+        return no_such_graph(graph)
+    name = ordered.name
+    iterator = next((one for one in claims.iterators if one.name == name), None)
+    if iterator is None:
+        none_found = f"No DALI iterator was found around `{name}`, so where its epochs end is not known."
+        action = "Wrap the pipeline, and keep the iterator in a variable:"
+        return unverified("no_iterator", none_found, next=action, write=_ITERATOR)
+    problem = _settings_problem(ordered, iterator)
+    if problem is not None:
+        return problem
+    if None in ordered.streams or not ordered.streams:
+        return not_told_apart(ordered)
+    if policy in ("partial", "drop", "fill") and policy != iterator.policy.lower():
+        wanted = f"LastBatchPolicy.{policy.upper()}"
+        wrong = f"`{name}` ends its epochs by LastBatchPolicy.{iterator.policy}; this lab wants {wanted}."
+        action, line = "Set the policy of the iterator:", f"last_batch_policy={wanted}"
+        return failed("wrong_policy", wrong, next=action, write=line)
+    came = _delivered(order, ordered, iterator)
+    if came is None:
+        return _not_whole(ordered)
+    files, delivered = came
+    counts, repeats = [len(epoch) for epoch in delivered], [len(epoch) - len(set(epoch)) for epoch in delivered]
+    # What the epoch before read ahead of an epoch counts as its own.
+    ahead = [[], *(epoch[files:] for epoch in delivered)]
+    missing = [len(set(range(files)).difference(*both)) for both in zip(delivered, ahead, strict=False)]
+    told: dict[str, Any] = {
+        "seen": f"The grader ran it on {files} numbered files in batches of {order.batch_size}: "
+        f"{' and '.join(map(str, counts))} images came in two epochs.",
+        "numbers": {"files": files, "missing": max(missing), "repeats": max(repeats)},
+        "details": {
+            "graph": name, "files": files, "batch_size": order.batch_size, "policy": iterator.policy,
+            "delivered": counts, "missing": missing, "repeats": repeats, "iterator": iterator.model_dump(mode="json"),
+        },
+    }  # fmt: skip
+    if policy == "fill" or (policy == "drop" and not any(repeats)):
+        return passed(f"`{name}` ends its epochs by LastBatchPolicy.{iterator.policy}, as this lab wants.", **told)
+    if any(missing) and policy != "drop" and not (iterator.policy == "FILL" and any(repeats)):
+        return _lacks_files(ordered, iterator, f"{max(missing)} of {files} files", told)
+    if any(repeats) and policy != "covers":
+        return _repeats_files(ordered, iterator, max(repeats), told)
+    if any(missing):
+        return passed(f"The epochs of `{name}` hold the files that this lab wants.", **told)
+    once = "" if any(repeats) else " exactly once"
+    return passed(f"Every file comes{once} in each epoch of `{name}`.", **told)
 
 
 def _settings_problem(graph: OrderedGraph, iterator: Iterator) -> Result | None:
     """What already the iterator's settings decide."""
-    by_size = iterator.size is not None and iterator.size > 0
-    if not iterator.reader_name and not by_size:
-        return failed(
-            f"{_WORD}.endless",
-            Feedback(
-                outcome=f"`{graph.name}` has neither reader_name nor size, so a loop over it never ends.",
-                next=NextStep(text="Name the reader in both places:", place=graph.place, code=_NAMED),
-            ),
-        )
+    size = iterator.size or 0
+    if not iterator.reader_name and size <= 0:
+        endless = f"`{graph.name}` has neither reader_name nor size, so a loop over it never ends."
+        return failed("endless", endless, next="Name the reader in both places:", write=_NAMED, place=graph.place)
     if iterator.policy not in _POLICIES or iterator.pipelines < 1:
-        return undecided(
-            Outcome.UNVERIFIED,
-            f"{_WORD}.policy_unknown",
-            Feedback(
-                outcome=f"What `{graph.name}` does with the last batch of an epoch could not be read.",
-                next=NextStep(text="Leave DALI's iterator classes as they are, and hand it in again."),
-            ),
-        )
-    if not iterator.reader_name and by_size and iterator.epoch_size is not None:
-        wanted = -(-iterator.epoch_size // graph.shard_count) * max(1, iterator.pipelines)
-        if iterator.size not in (wanted, iterator.epoch_size // graph.shard_count * max(1, iterator.pipelines)):
-            return failed(
-                f"{_WORD}.wrong_size",
-                Feedback(
-                    outcome=f"`{graph.name}` has size={iterator.size}, but its reader gives {wanted} images per epoch.",
-                    next=NextStep(text="Use the reader's name in place of a size:", place=graph.place, code=_NAMED),
-                    numbers={"size": iterator.size or 0, "images": wanted},
-                ),
-            )
-    return None
+        unknown = f"What `{graph.name}` does with the last batch of an epoch could not be read."
+        action = "Leave DALI's iterator classes as they are, and hand it in again."
+        return unverified("policy_unknown", unknown, next=action)
+    if iterator.reader_name or iterator.epoch_size is None:
+        return None
+    wanted = -(-iterator.epoch_size // graph.shard_count) * iterator.pipelines
+    if size in (wanted, iterator.epoch_size // graph.shard_count * iterator.pipelines):
+        return None
+    wrong = f"`{graph.name}` has size={size}, but its reader gives {wanted} images per epoch."
+    action, numbers = "Use the reader's name in place of a size:", {"size": size, "images": wanted}
+    return failed("wrong_size", wrong, next=action, write=_NAMED, place=graph.place, numbers=numbers)
 
 
-def _judge(order: Order, graph: OrderedGraph, iterator: Iterator, params: Params) -> Result:
-    policy = cast("Policy", iterator.policy)
-    settings = Settings(policy, bool(iterator.reader_name), iterator.padded)
-    if params.policy in ("partial", "drop", "fill") and params.policy != policy.lower():
-        wanted = f"LastBatchPolicy.{params.policy.upper()}"
-        return failed(
-            f"{_WORD}.wrong_policy",
-            Feedback(
-                outcome=f"`{graph.name}` ends its epochs by LastBatchPolicy.{policy}; this lab wants {wanted}.",
-                next=NextStep(text="Set the policy of the iterator:", code=f"last_batch_policy={wanted}"),
-            ),
-        )
-    files, delivered = _delivered(order, graph, settings)
-    if delivered is None:
-        return undecided(Outcome.UNVERIFIED, f"{_WORD}.no_numbers", _not_whole(graph), tier=Tier.GRAPH)
-    missing = [len(one) for one in _missing(files, delivered)]
-    repeats = [len(epoch) - len(set(epoch)) for epoch in delivered]
-    details = {
-        "graph": graph.name, "files": files, "batch_size": order.batch_size, "policy": policy,
-        "delivered": [len(epoch) for epoch in delivered], "missing": missing, "repeats": repeats,
-        "iterator": iterator.model_dump(mode="json"),
-    }  # fmt: skip
-    told = Feedback(
-        outcome=f"`{graph.name}` ends its epochs by LastBatchPolicy.{policy}, as this lab wants.",
-        seen=f"The grader ran it on {files} numbered files in batches of {order.batch_size}: "
-        f"{' and '.join(str(len(epoch)) for epoch in delivered)} images came in two epochs.",
-        numbers={"files": files, "missing": max(missing), "repeats": max(repeats)},
-    )
-    if params.policy == "fill" or (params.policy == "drop" and not any(repeats)):
-        return passed(told, details=details)
-    if any(missing) and params.policy != "drop" and not (policy == "FILL" and any(repeats)):
-        code, changes = _files_missing(graph, policy, f"{max(missing)} of {files} files")
-        return failed(code, told.model_copy(update=changes), details=details)
-    if any(repeats) and params.policy != "covers":
-        changes = _repeats(graph, policy, max(repeats))
-        return failed(f"{_WORD}.repeats", told.model_copy(update=changes), details=details)
-    once = "" if any(repeats) else " exactly once"
-    outcome = f"Every file comes{once} in each epoch of `{graph.name}`."
-    if any(missing):
-        outcome = f"The epochs of `{graph.name}` hold the files that this lab wants."
-    return passed(told.model_copy(update={"outcome": outcome}), details=details)
-
-
-def _not_whole(graph: OrderedGraph) -> Feedback:
-    """Feedback where too few batches of a graph were seen to say what an epoch holds."""
-    if graph.shard_count == 1:
-        outcome = f"Two whole epochs of `{graph.name}` could not be seen, so nothing is counted."
-        action = "Give its reader a name, and the iterator reader_name, so that an epoch ends where the reader's does:"
-        return Feedback(outcome=outcome, next=NextStep(text=action, place=graph.place, code=_NAMED))
-    return Feedback(
-        outcome=f"Not all of the {graph.shard_count} shards of `{graph.name}` could be looked at.",
-        seen=graph.stopped,
-        next=NextStep(text="Build it with four shards at most, and run each of them yourself.", place=graph.place),
-    )
-
-
-def _missing(files: int, delivered: list[list[int]]) -> list[set[int]]:
-    """Per epoch, the files that it lacks; what the epoch before read ahead of it counts as its own."""
-    missing = []
-    ahead: set[int] = set()
-    for epoch in delivered:
-        missing.append(set(range(files)) - set(epoch) - ahead)
-        ahead = set(epoch[files:])
-    return missing
-
-
-def _files_missing(graph: OrderedGraph, policy: str, lost: str) -> tuple[str, dict[str, object]]:
-    """Code, and what to say of files that an epoch lacks."""
-    if policy == "DROP":
-        outcome = f"`{graph.name}` drops the last, incomplete batch of an epoch, and {lost} with it."
-        step = NextStep(text="Keep that batch:", code="last_batch_policy=LastBatchPolicy.PARTIAL")
-        return f"{_WORD}.drops_files", {"outcome": outcome, "next": step}
-    outcome = f"An epoch of `{graph.name}` lacks {lost}, which its reader gave to the epoch before."
-    step = NextStep(text="Let the reader pad its last batch:", place=graph.place, code=_PADDED)
-    return f"{_WORD}.not_padded", {"outcome": outcome, "next": step}
-
-
-def _repeats(graph: OrderedGraph, policy: str, count: int) -> dict[str, object]:
-    """What to say of files that come more than once."""
-    padded = graph.flag("pad_last_batch")
-    lines = [] if padded else [_PADDED]
-    lines += ["last_batch_policy=LastBatchPolicy.PARTIAL"] if policy == "FILL" else []
-    return {
-        "outcome": f"Images come twice in an epoch of `{graph.name}` (LastBatchPolicy.{policy}): {count} too many.",
-        "wanted": "No file should come twice in an epoch.",
-        "next": NextStep(
-            text="Set this in the reader and in the iterator:" if len(lines) > 1 else "Set this:",
-            place=None if padded else graph.place,
-            code="\n".join(lines or [_NAMED]),
-        ),
-    }
-
-
-def _delivered(order: Order, graph: OrderedGraph, settings: Settings) -> tuple[int, list[list[int]] | None]:
+def _delivered(order: Order, graph: OrderedGraph, iterator: Iterator) -> tuple[int, list[list[int]]] | None:
     """The number of files, and per epoch the numbers that all shards together deliver; None when one is unknown."""
-    if graph.shard_count == 1:
-        stream = graph.streams[0]
-        whole = (
-            None if stream is None else epochs(stream, order.batch_size, settings, graph.reader(order.files), _EPOCHS)
-        )
-        return order.files, whole if whole is not None and len(whole) == _EPOCHS else None
-    if graph.shards is None or len(graph.shards.numbers) != graph.shard_count:
-        return order.files, None
+    files, streams = order.files, graph.streams[:1]
+    if graph.shard_count > 1:
+        if graph.shards is None or len(graph.shards.numbers) != graph.shard_count:
+            return None
+        files, streams = graph.shards.files, graph.shards.numbers
+    settings = Settings(iterator.policy, bool(iterator.reader_name), iterator.padded)
     together: list[list[int]] = [[] for _ in range(_EPOCHS)]
-    for shard, stream in enumerate(graph.shards.numbers):
-        if stream is None:
-            return graph.shards.files, None
-        own = epochs(stream, order.batch_size, settings, graph.reader(graph.shards.files, shard), _EPOCHS)
+    for shard, stream in enumerate(streams):
+        reader = graph.reader(files, shard)
+        own = [] if stream is None else epochs(stream, order.batch_size, settings, reader, _EPOCHS)
         if len(own) < _EPOCHS:
-            return graph.shards.files, None
+            return None
         for epoch, numbers in zip(together, own, strict=True):
             epoch.extend(numbers)
-    return graph.shards.files, together
+    return files, together
 
 
-CHECK = EpochCoverageCheck()
+def _not_whole(graph: OrderedGraph) -> Result:
+    """The result where too few batches of a graph were seen to say what an epoch holds."""
+    if graph.shard_count > 1:
+        out, place = f"Not all of the {graph.shard_count} shards of `{graph.name}` could be looked at.", graph.place
+        action = "Build it with four shards at most, and run each of them yourself."
+        return unverified("no_numbers", out, seen=graph.stopped, next=action, place=place, tier=Tier.GRAPH)
+    unseen = f"Two whole epochs of `{graph.name}` could not be seen, so nothing is counted."
+    action = "Give its reader a name, and the iterator reader_name, so that an epoch ends where the reader's does:"
+    return unverified("no_numbers", unseen, next=action, write=_NAMED, place=graph.place, tier=Tier.GRAPH)
+
+
+def _lacks_files(graph: OrderedGraph, iterator: Iterator, lost: str, told: dict[str, Any]) -> Result:
+    if iterator.policy == "DROP":
+        drops = f"`{graph.name}` drops the last, incomplete batch of an epoch, and {lost} with it."
+        return failed("drops_files", drops, next="Keep that batch:", write=_PARTIAL, **told)
+    lacks = f"An epoch of `{graph.name}` lacks {lost}, which its reader gave to the epoch before."
+    action = "Let the reader pad its last batch:"
+    return failed("not_padded", lacks, next=action, write=_PADDED, place=graph.place, **told)
+
+
+def _repeats_files(graph: OrderedGraph, iterator: Iterator, count: int, told: dict[str, Any]) -> Result:
+    padded = graph.flag("pad_last_batch")
+    lines = [*([] if padded else [_PADDED]), *([_PARTIAL] if iterator.policy == "FILL" else [])]
+    twice = f"Images come twice in an epoch of `{graph.name}` (LastBatchPolicy.{iterator.policy}): {count} too many."
+    wanted, place = "No file should come twice in an epoch.", None if padded else graph.place
+    action = "Set this in the reader and in the iterator:" if len(lines) > 1 else "Set this:"
+    line = "\n".join(lines or [_NAMED])
+    return failed("repeats", twice, wanted=wanted, next=action, write=line, place=place, **told)

@@ -2,40 +2,23 @@
 
 import re
 
-_STEPS: dict[str, re.Pattern[str]] = {
-    "random crop": re.compile(r"RandomResizedCrop|RandomCrop|RandomErasedCrop|RandomIoUCrop"),
-    "mirror": re.compile(r"RandomHorizontalFlip|RandomVerticalFlip"),
-    "colour": re.compile(
-        r"ColorJitter|RandomGrayscale|RandomAdjustSharpness|RandomPhotometricDistort|RandomAutocontrast"
+_STEPS = {
+    "random crop": (
+        r"RandomResizedCrop|RandomCrop|RandomErasedCrop|RandomIoUCrop",
+        ("RandomResizedCrop", "RandomCrop", "ROIRandomCrop"),
     ),
-    "policy": re.compile(r"AutoAugment|RandAugment|TrivialAugmentWide|AugMix"),
-    "turn": re.compile(r"RandomRotation|RandomAffine|RandomPerspective"),
-    "normalise": re.compile(r"Normalize"),
+    "mirror": (r"RandomHorizontalFlip|RandomVerticalFlip", ("Flip", "CoinFlip")),
+    "colour": (
+        r"ColorJitter|RandomGrayscale|RandomAdjustSharpness|RandomPhotometricDistort|RandomAutocontrast",
+        ("ColorTwist", "Brightness", "Contrast", "Hsv", "Hue", "Saturation"),
+    ),
+    "turn": (r"RandomRotation|RandomAffine|RandomPerspective", ("Rotate", "WarpAffine")),
 }
-_GRAPH_STEPS: dict[str, tuple[str, ...]] = {
-    "random crop": ("RandomResizedCrop", "RandomCrop", "ROIRandomCrop"),
-    "mirror": ("Flip", "CoinFlip"),
-    "colour": ("ColorTwist", "Brightness", "Contrast", "Hsv", "Hue", "Saturation"),
-    "turn": ("Rotate", "WarpAffine"),
-    "normalise": ("CropMirrorNormalize", "Normalize"),
-}
-_COMPARED = ("random crop", "mirror", "colour", "turn")
-"""Steps that both sides can be read for. A policy hides others, and a normalisation may be done in the "
-"training loop."""
-
-
-def steps_of_text(transform: str) -> frozenset[str]:
-    """Steps that the text of a transform names; empty where it says nothing."""
-    return frozenset(step for step, pattern in _STEPS.items() if pattern.search(transform))
-
-
-def steps_of_graph(operators: list[str]) -> frozenset[str]:
-    """Steps that operators of a DALI graph do, by their schema names."""
-    return frozenset(
-        step
-        for step, parts in _GRAPH_STEPS.items()
-        if any(operator.endswith(parts) or operator.startswith(parts) for operator in operators)
-    )
+"""Step that both sides can be read for → how a transform names it, and how DALI's operators begin or end."""
+_POLICY = re.compile(r"AutoAugment|RandAugment|TrivialAugmentWide|AugMix")
+"""Hides other steps."""
+_PLAIN = re.compile(r"Resize|ToTensor|ToImage|Normalize")
+"""Steps that tell a transform from other texts; a normalisation may be done in the training loop instead."""
 
 
 def differences(transform: str, operators: list[str]) -> tuple[list[str], list[str]]:
@@ -45,12 +28,12 @@ def differences(transform: str, operators: list[str]) -> tuple[list[str], list[s
         transform: as `torchvision.transforms.Compose` prints itself.
         operators: schema names of the graph's operators.
     """
-    if "(" not in transform:
+    theirs = [step for step, (names, _) in _STEPS.items() if re.search(names, transform)]
+    if "(" not in transform or _POLICY.search(transform) or not (theirs or _PLAIN.search(transform)):
         return [], []
-    theirs, ours = steps_of_text(transform), steps_of_graph(operators)
-    if "policy" in theirs or not theirs | {name for name in ("Resize", "ToTensor", "ToImage") if name in transform}:
-        return [], []
-    return (
-        [step for step in _COMPARED if step in theirs - ours],
-        [step for step in _COMPARED if step in ours - theirs],
-    )
+    ours = [
+        step
+        for step, (_, ends) in _STEPS.items()
+        if any(one.startswith(ends) or one.endswith(ends) for one in operators)
+    ]
+    return [step for step in theirs if step not in ours], [step for step in ours if step not in theirs]

@@ -1,52 +1,32 @@
 """The check `gpu_decode`: JPEGs are decoded on the GPU."""
 
-from checks.api import Check, Result, failed, passed, undecided
-from checks.codes import NO_DALI, NOT_CARRIED, common
-from checks.not_carried import no_dali, not_carried
+from checks.api import CleanRoom, Graph, Measurement, Result, Run, check, failed, inconclusive, passed
 from checks.operator_names import fn_name, where
-from checks.stopped import not_reached
-from grader_service.model.base import Count, LongText, ShortText, Wire
-from grader_service.model.evidence import Evidence, GraphFacts, Need, OperatorFacts
-from grader_service.model.feedback import Feedback, NextStep
-from grader_service.model.measurement import Arm, GpuUse, Measurement
-from grader_service.model.verdict import Outcome, Tier
+from grader_service.model.evidence import GraphFacts, OperatorFacts
+from grader_service.model.measurement import Arm, GpuUse
 
 _ON_GPU = ("mixed", "gpu")
 _IDLE_PERCENT = 1.0
 """Below this an engine did not move; one decoded batch in a window is more."""
 _FUSED = ("Crop", "RandomCrop", "Slice")
 _MOST_NAMED = 3
+_WINDOW = """\
+images = fn.decoders.image_random_crop(jpegs, device="mixed")
+images = fn.resize(images, size=(224, 224))"""
 
 
-class Params(Wire):
-    """What the lab asks for."""
-
-    fused: bool = False
-    """Whether the decoder has to cut out the window itself: decoders.image_random_crop, image_crop or image_slice."""
-
-
-class Seen(Wire):
-    """What NVML saw while the graph was timed."""
-
-    samples: Count
-    sm_percent: float | None = None
-    jpg_percent: float | None = None
-    flag: LongText = ""
-    """The run's own note that the GPU did not move; empty when there is none."""
-
-
-class Observation(Wire):
-    """The learner's graph, and what the host saw of the GPU."""
-
-    pipeline: ShortText
-    graph: GraphFacts
-    official: bool
-    """False in a rehearsal, which has no GPU."""
-    seen: Seen | None = None
-    """Null where nothing was timed or watched."""
-
-
-class GpuDecodeCheck(Check[Params, Observation]):
+@check(
+    version="1.1.0",
+    title="Decoding on the GPU",
+    word="decode",
+    codes={
+        "on_cpu": "every decoder of the graph runs on the CPU",
+        "some_on_cpu": "some decoders of the graph run on the CPU",
+    },
+)
+def gpu_decode(
+    graph: Graph, room: CleanRoom, run: Run, measurement: Measurement | None, *, fused: bool = False
+) -> Result:
     """Judges whether every image decoder of the learner's graph runs on the GPU.
 
     Evidence:
@@ -59,65 +39,58 @@ class GpuDecodeCheck(Check[Params, Observation]):
         `tests/builtin_claims/test_gpu_decode.py`.
     Cannot detect: which share of the images the JPEG engine took, and which a CUDA kernel or, for rare kinds of JPEG,
         the CPU: `mixed` leaves that to the decoder.
+
+    Args:
+        fused: Whether the decoder has to cut out the window itself: decoders.image_random_crop, image_crop or
+            image_slice.
     """
-
-    id = "gpu_decode"
-    version = "1.1.0"
-    title = "Decoding on the GPU"
-    word = "decode"
-    needs = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM, Need.MEASUREMENT})
-    codes = common("decode", NO_DALI, NOT_CARRIED) | {
-        "decode.ok": "every decoder of the graph runs on the GPU",
-        "decode.no_decoder": "the graph decodes no JPEG",
-        "decode.on_cpu": "every decoder of the graph runs on the CPU",
-        "decode.some_on_cpu": "some decoders of the graph run on the CPU",
-        "decode.not_fused": "no decoder cuts out the window itself",
-        "decode.gpu_idle": "inconclusive: the host saw an idle GPU while the graph ran",
-    }
-    params_model = Params
-    observation_model = Observation
-
-    def observe(self, evidence: Evidence) -> Observation | Result:
-        """See `checks.api.Check.observe`."""
-        discovery, room = evidence.discovery, evidence.clean_room
-        if discovery is None:
-            return not_reached()
-        if (result := no_dali("decode", discovery)) is not None:
-            return result
-        if room is None:
-            return not_reached()
-        if room.graph is None:
-            return not_carried("decode", room)
-        return Observation(
-            pipeline=room.pipeline,
-            graph=room.graph,
-            official=evidence.run.device == "cuda",
-            seen=_seen(evidence.measurement),
+    decoders = [operator for operator in graph.operators if is_decoder(operator.name)]
+    use, flag = _watched(measurement)
+    figures = {"samples", "sm_percent", "jpg_percent"}
+    seen = use.model_dump(include=figures) | {"flag": flag} if use is not None else None
+    details = {"decoders": [f"{decoder.name}: {decoder.device}" for decoder in decoders[:20]], "seen": seen}
+    if not decoders:
+        return failed(
+            "no_decoder",
+            f"`{room.pipeline}` decodes no JPEG.",
+            wanted="The images should be decoded on the GPU, inside the pipeline.",
+            next="Decode what the reader gives:",
+            write='images = fn.decoders.image(jpegs, device="mixed")',
+            details=details,
         )
-
-    def judge(self, observation: Observation, params: Params) -> Result:
-        """See `checks.api.Check.judge`."""
-        decoders = [operator for operator in observation.graph.operators if is_decoder(operator.name)]
-        details = {
-            "decoders": [f"{decoder.name}: {decoder.device}" for decoder in decoders[:20]],
-            "seen": observation.seen.model_dump(mode="json") if observation.seen is not None else None,
-        }
-        if not decoders:
-            return failed("decode.no_decoder", _no_decoder(observation.pipeline), tier=Tier.GRAPH, details=details)
-        on_cpu = [decoder for decoder in decoders if decoder.device not in _ON_GPU]
-        if on_cpu:
-            code = "decode.on_cpu" if len(on_cpu) == len(decoders) else "decode.some_on_cpu"
-            return failed(code, _on_cpu(on_cpu, observation.graph), tier=Tier.GRAPH, details=details)
-        if params.fused and not any(_is_fused(decoder.name) for decoder in decoders):
-            return failed("decode.not_fused", _not_fused(decoders[0]), tier=Tier.GRAPH, details=details)
-        if observation.official and observation.seen is not None and _idle(observation.seen):
-            feedback = _gpu_idle(decoders[0], observation.seen)
-            return undecided(Outcome.INCONCLUSIVE, "decode.gpu_idle", feedback, tier=Tier.GRAPH, details=details)
-        feedback = Feedback(
-            outcome=f'{_told(decoders[0])} decodes on the GPU (device="{decoders[0].device}").',
-            seen=_corroborated(observation),
+    on_cpu = [decoder for decoder in decoders if decoder.device not in _ON_GPU]
+    if on_cpu:
+        several = len(on_cpu) > 1
+        return failed(
+            "on_cpu" if len(on_cpu) == len(decoders) else "some_on_cpu",
+            f"{len(on_cpu)} decoders run on the CPU." if several else f"{_told(on_cpu[0])} runs on the CPU.",
+            seen=_more_of(on_cpu, graph),
+            next="Decode on the GPU:",
+            write=f'images = {fn_name(on_cpu[0].name)}(jpegs, device="mixed")',
+            numbers={"decoders": len(on_cpu)} if several else {},
+            details=details,
         )
-        return passed(feedback, tier=Tier.GRAPH, details=details)
+    first = decoders[0]
+    if fused and not any(decoder.name.endswith(_FUSED) for decoder in decoders):
+        return failed(
+            "not_fused",
+            f"{_told(first)} decodes whole images.",
+            wanted="The decoder should cut out the window that is used.",
+            next="Decode only a window, then resize it:",
+            write=_WINDOW,
+            details=details,
+        )
+    if run.device == "cuda" and (flag or _idle(use)):
+        busy = "" if flag or use is None else f" (its SMs {use.sm_percent:.1f} % busy)"
+        return inconclusive(
+            "gpu_idle",
+            "Your graph decodes on the GPU, but the GPU was seen idle while it ran, so nothing is counted.",
+            seen=f"The decoder is {_told(first)}; the GPU hardly worked{busy}.",
+            next="Hand it in again; if the answer stays the same, ask a person to look at it.",
+            details=details,
+        )
+    good = f'{_told(first)} decodes on the GPU (device="{first.device}").'
+    return passed(good, seen=_corroborated(use, rehearsal=run.device != "cuda"), details=details)
 
 
 def is_decoder(name: str) -> bool:
@@ -126,89 +99,39 @@ def is_decoder(name: str) -> bool:
     return plain.startswith(("decoders__Image", "ImageDecoder"))
 
 
-def _is_fused(name: str) -> bool:
-    return name.endswith(_FUSED)
-
-
 def _told(decoder: OperatorFacts) -> str:
     return f"`{fn_name(decoder.name)}`{where(decoder.file, decoder.line)}"
 
 
-def _no_decoder(pipeline: str) -> Feedback:
-    return Feedback(
-        outcome=f"`{pipeline}` decodes no JPEG.",
-        wanted="The images should be decoded on the GPU, inside the pipeline.",
-        next=NextStep(text="Decode what the reader gives:", code='images = fn.decoders.image(jpegs, device="mixed")'),
-    )
-
-
-def _on_cpu(on_cpu: list[OperatorFacts], graph: GraphFacts) -> Feedback:
-    outcome, seen = f"{_told(on_cpu[0])} runs on the CPU.", ""
+def _more_of(on_cpu: list[OperatorFacts], graph: GraphFacts) -> str:
+    """Which decoders they are, where there are several; what a copy to the GPU does not change, where there is one."""
     if len(on_cpu) > 1:
         more = f" and {len(on_cpu) - _MOST_NAMED} more" if len(on_cpu) > _MOST_NAMED else ""
-        outcome = f"{len(on_cpu)} decoders run on the CPU."
-        seen = f"They are {', '.join(map(_told, on_cpu[:_MOST_NAMED]))}{more}."
-    elif "gpu" in graph.output_devices:
-        seen = (
-            "Sending decoded pixels on by .gpu() leaves the decoding on the CPU, and copies about ten times the bytes."
-        )
-    return Feedback(
-        outcome=outcome,
-        seen=seen,
-        next=NextStep(text="Decode on the GPU:", code=f'images = {fn_name(on_cpu[0].name)}(jpegs, device="mixed")'),
-        numbers={"decoders": len(on_cpu)} if len(on_cpu) > 1 else {},
-    )
+        return f"They are {', '.join(map(_told, on_cpu[:_MOST_NAMED]))}{more}."
+    if "gpu" not in graph.output_devices:
+        return ""
+    return "Sending decoded pixels on by .gpu() leaves the decoding on the CPU, and copies about ten times the bytes."
 
 
-def _not_fused(decoder: OperatorFacts) -> Feedback:
-    return Feedback(
-        outcome=f"{_told(decoder)} decodes whole images.",
-        wanted="The decoder should cut out the window that is used.",
-        next=NextStep(
-            text="Decode only a window, then resize it:",
-            code='images = fn.decoders.image_random_crop(jpegs, device="mixed")\n'
-            "images = fn.resize(images, size=(224, 224))",
-        ),
-    )
-
-
-def _gpu_idle(decoder: OperatorFacts, seen: Seen) -> Feedback:
-    busy = "" if seen.flag or seen.sm_percent is None else f" (its SMs {seen.sm_percent:.1f} % busy)"
-    return Feedback(
-        outcome="Your graph decodes on the GPU, but the GPU was seen idle while it ran, so nothing is counted.",
-        seen=f"The decoder is {_told(decoder)}; the GPU hardly worked{busy}.",
-        next=NextStep(text="Hand it in again; if the answer stays the same, ask a person to look at it."),
-    )
-
-
-def _idle(seen: Seen) -> bool:
-    if seen.flag:
-        return True
-    return (
-        seen.samples > 0
-        and seen.sm_percent is not None
-        and seen.sm_percent < _IDLE_PERCENT
-        and (seen.jpg_percent or 0.0) < _IDLE_PERCENT
-    )
-
-
-def _corroborated(observation: Observation) -> str:
-    if not observation.official:
+def _corroborated(use: GpuUse | None, *, rehearsal: bool) -> str:
+    if rehearsal:
         return "This is told from the graph alone, since a rehearsal has no GPU to watch."
-    seen = observation.seen
-    if seen is None or seen.sm_percent is None or not seen.samples:
+    if use is None or use.sm_percent is None or not use.samples:
         return "This is told from the graph alone: the host's look at the GPU gave nothing in this run."
-    engine = f", its JPEG engine {seen.jpg_percent:.0f} %" if seen.jpg_percent is not None else ""
-    return f"While it ran, the host saw the GPU's SMs {seen.sm_percent:.0f} % busy{engine}."
+    engine = f", its JPEG engine {use.jpg_percent:.0f} %" if use.jpg_percent is not None else ""
+    return f"While it ran, the host saw the GPU's SMs {use.sm_percent:.0f} % busy{engine}."
 
 
-def _seen(measurement: Measurement | None) -> Seen | None:
-    corroboration = measurement.corroboration if measurement is not None else None
-    if corroboration is None:
-        return None
-    use = next((use for use in corroboration.uses if use.arm is Arm.DALI), None) or GpuUse(arm=Arm.DALI, samples=0)
-    flag = next((flag for flag in corroboration.flags if flag.startswith("the graph decodes on the GPU, but")), "")
-    return Seen(samples=use.samples, sm_percent=use.sm_percent, jpg_percent=use.jpg_percent, flag=flag)
+def _idle(use: GpuUse | None) -> bool:
+    if use is None or not use.samples or use.sm_percent is None:
+        return False
+    return max(use.sm_percent, use.jpg_percent or 0.0) < _IDLE_PERCENT
 
 
-CHECK = GpuDecodeCheck()
+def _watched(measurement: Measurement | None) -> tuple[GpuUse | None, str]:
+    """What NVML saw while the graph was timed, if it looked, and the run's own note that the GPU did not move."""
+    seen = measurement.corroboration if measurement is not None else None
+    if seen is None:
+        return None, ""
+    use = next((use for use in seen.uses if use.arm is Arm.DALI), GpuUse(arm=Arm.DALI, samples=0))
+    return use, next((flag for flag in seen.flags if flag.startswith("the graph decodes on the GPU, but")), "")

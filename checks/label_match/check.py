@@ -1,41 +1,28 @@
 """The check `label_match`: does every label belong to the image beside it, in a form that a loss takes?"""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from checks.api import Check, Result, failed, passed, undecided
-from checks.codes import GRAPH_PROBE, common
-from checks.epoch_coverage.order import Line
-from checks.label_match.agreement import Agreement, agreement
+from checks.api import FromProbe, Result, check, failed, inconclusive, passed, unverified
+from checks.label_match.agreement import agreement
 from checks.listing import listed
-from checks.probing import read_probe
+from checks.observations.line import Line
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.evidence import Evidence, Need, ProbeSite
-from grader_service.model.feedback import Feedback, NextStep
-from grader_service.model.verdict import Outcome, Tier
 
-_WORD = "labels"
 _CLEAN, _CHANCE = 0.98, 0.4
 """Shares of samples that fit their label: what is wanted, and more than strangers reach."""
 _MERGES = "_conditional__Merge"
 _RELATED = 0.6
 """Correlation that is wanted behind changes of colour, where an image does not show its level exactly."""
+_LEAVE = "Return the reader's labels as they are:"
 _AS_READ = "jpegs, labels = fn.readers.file(...)\n...\nreturn images, labels"
+_SHAPES = {"[N]": ((),), "[N] or [N, 1]": ((), (1,))}
+"""Of one label."""
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 Value = Annotated[float, Field(ge=-1e12, le=1e12)]
-
-
-class Params(Wire):
-    """What the lab's loss function takes."""
-
-    outputs: Literal["images_labels", "labels_images", "any"] = "images_labels"
-    """Order of the pipeline's outputs."""
-    dtype: Literal["integer", "int64", "any"] = "integer"
-    shape: Literal["[N] or [N, 1]", "[N]", "any"] = "[N] or [N, 1]"
-    device: Literal["gpu", "cpu", "any"] = "any"
-    """Where the labels come out of the graph."""
 
 
 class LabelledOutput(Wire):
@@ -66,7 +53,15 @@ class Observation(Wire):
     reader_lines: Annotated[tuple[Line, ...], Field(max_length=4)]
 
 
-class LabelMatchCheck(Check[Params, Observation]):
+@check(version="1.1.0", title="Labels beside their images", word="labels")
+def label_match(
+    seen: Annotated[Observation, FromProbe("label_match")],
+    *,
+    outputs: Literal["images_labels", "labels_images", "any"] = "images_labels",
+    dtype: Literal["integer", "int64", "any"] = "integer",
+    shape: Literal["[N] or [N, 1]", "[N]", "any"] = "[N] or [N, 1]",
+    device: Literal["gpu", "cpu", "any"] = "any",
+) -> Result:
     """Judges whether labels and images of a batch belong together, and whether the labels have a usable form.
 
     Evidence:
@@ -78,180 +73,98 @@ class LabelMatchCheck(Check[Params, Observation]):
         reached by chance with a probability below 1e-8, 98 % are needed for a pass. Behind changes of colour the
         correlation between class and brightness decides: of strangers it exceeds 0.6 with a probability below 1e-9.
     Cannot detect: labels that are right for the images and wrong for the course, such as folders in another order;
-        some wrong labels among
-        right ones in a graph that changes colours at random.
+        some wrong labels among right ones in a graph that changes colours at random.
+
+    Args:
+        outputs: Order of the pipeline's outputs.
+        device: Where the labels come out of the graph.
     """
-
-    id = "label_match"
-    version = "1.1.0"
-    title = "Labels beside their images"
-    word = _WORD
-    needs = frozenset({Need.DISCOVERY})
-    probes = ("label_match",)
-    codes = common(_WORD, GRAPH_PROBE) | {
-        "labels.ok": "labels belong to their images and have the wanted form",
-        "labels.no_images": "no output of the graph holds images",
-        "labels.missing": "no output of the graph holds one label per image",
-        "labels.not_classes": "the labels are no class numbers",
-        "labels.images_alike": "unverified: images of different classes come out alike",
-        "labels.mismatch": "most labels do not belong to the image beside them",
-        "labels.unclear": "inconclusive: changes of colour hide which label belongs where",
-        "labels.some_mismatch": "some labels do not belong to the image beside them",
-        "labels.order": "images and labels come in another order than wanted",
-        "labels.shape": "the labels have another shape than wanted",
-        "labels.dtype": "the labels have another type than wanted",
-        "labels.device": "the labels come out on another device than wanted",
-    }
-    params_model = Params
-    observation_model = Observation
-
-    def observe(self, evidence: Evidence) -> Observation | Result:
-        """See `checks.api.Check.observe`."""
-        return read_probe(evidence, _WORD, "label_match", Observation, ProbeSite.GRAPH)
-
-    def judge(self, observation: Observation, params: Params) -> Result:
-        """See `checks.api.Check.judge`."""
-        images = next((place for place, one in enumerate(observation.outputs) if len(one.shape) == 3), None)
-        labels = next(
-            (
-                place
-                for place, one in enumerate(observation.outputs)
-                if one.values and place != images and not one.means
-            ),
-            None,
-        )
-        if images is None:
-            told = Feedback(
-                outcome=f"No output of `{observation.name}` holds images, so its labels belong to nothing.",
-                next=NextStep(text="Return images and labels:", code=_AS_READ),
-            )
-            return failed(f"{_WORD}.no_images", told, tier=Tier.GRAPH)
-        if labels is None:
-            told = Feedback(
-                outcome=f"No output of `{observation.name}` holds one label per image.",
-                next=NextStep(text="Take the labels from the reader, and return them:", code=_AS_READ),
-            )
-            return failed(f"{_WORD}.missing", told, tier=Tier.GRAPH)
-        return _pairing(observation, images, labels) or _form(observation, images, labels, params)
-
-
-def _pairing(observation: Observation, images: int, labels: int) -> Result | None:
-    """What is wrong with which label stands beside which image; None when nothing is."""
-    values, means = observation.outputs[labels].values, observation.outputs[images].means
-    found = agreement(observation.levels, values, means)
-    name = observation.name
-    if found is None:
-        told = Feedback(
-            outcome=f"The labels of `{name}` are no class numbers.",
-            seen=f"The reader's were 0 to {len(observation.levels) - 1}; what came is {_shown(values)}.",
-            next=NextStep(text="Return the reader's labels as they are:", code=_AS_READ),
-        )
-        return failed(f"{_WORD}.not_classes", told, tier=Tier.GRAPH)
-    if found.images_alike:
-        told = Feedback(
-            outcome=f"All images of `{name}` have the same brightness, so which label belongs to which is not known.",
-            next=NextStep(text="Leave out what makes them equally bright, such as fn.normalize, and hand it in again."),
-        )
-        return undecided(Outcome.UNVERIFIED, f"{_WORD}.images_alike", told, tier=Tier.GRAPH)
+    places = range(len(seen.outputs))
+    images = next((place for place in places if len(seen.outputs[place].shape) == 3), None)
+    if images is None:
+        no_images = f"No output of `{seen.name}` holds images, so its labels belong to nothing."
+        return failed("no_images", no_images, next="Return images and labels:", write=_AS_READ)
+    single = (place for place in places if seen.outputs[place].values and not seen.outputs[place].means)
+    labels = next((place for place in single if place != images), None)
+    if labels is None:
+        no_labels = f"No output of `{seen.name}` holds one label per image."
+        return failed("missing", no_labels, next="Take the labels from the reader, and return them:", write=_AS_READ)
+    output = seen.outputs[labels]
+    problem = _pairing(seen, output.values, seen.outputs[images].means)
+    if problem is not None:
+        return problem
     details = {
-        "graph": name, "agreement": round(found.share, 4), "correlation": round(found.correlation, 4),
+        "graph": seen.name, "output": labels, "shape": list(output.shape), "dtype": output.dtype,
+        "device": output.device,
+    }  # fmt: skip
+    labels_first = labels < images
+    if outputs != "any" and labels_first is not (outputs == "labels_images"):
+        swapped = f"The labels of `{seen.name}` come {'before' if labels_first else 'behind'} the images."
+        line = f"return {outputs.replace('_', ', ')}"
+        return failed("order", swapped, next="Swap the two:", write=line, details=details)
+    axes = "".join(f", {length}" for length in output.shape)
+    if shape != "any" and output.shape not in _SHAPES[shape]:
+        misshapen = (
+            f"The labels of `{seen.name}` have the shape [N{axes}]; {shape} is wanted, one class number per image."
+        )
+        action, line = _LEAVE, _AS_READ
+        if output.shape == (1,):
+            action, line = "Drop the second axis:", "labels = fn.squeeze(labels, axes=[0])"
+        return failed("shape", misshapen, next=action, write=line, details=details)
+    if dtype != "any" and output.dtype.lower() not in (_INTEGERS if dtype == "integer" else (dtype,)):
+        wanted = "an integer type" if dtype == "integer" else dtype
+        mistyped = f"The labels of `{seen.name}` are {output.dtype}; {wanted} is wanted, as class numbers are."
+        action, line = "Cast them in the pipeline:", "labels = fn.cast(labels, dtype=types.INT64)"
+        return failed("dtype", mistyped, next=action, write=line, details=details)
+    where = output.device.upper()
+    if device not in ("any", output.device):
+        elsewhere = f"The labels of `{seen.name}` come out on the {where}; the {device.upper()} is wanted."
+        action, line = "Return them as the reader gives them, on the CPU:", _AS_READ
+        if device == "gpu":
+            action, line = "Copy them in the pipeline:", "return images, labels.gpu()"
+        return failed("device", elsewhere, next=action, write=line, details=details)
+    form = f"They are {output.dtype} of shape [N{axes}], on the {where}."
+    return passed(f"The labels of `{seen.name}` belong to their images.", seen=form, details=details)
+
+
+def _pairing(seen: Observation, labels: Sequence[float | None], means: Sequence[float | None]) -> Result | None:
+    """What is wrong with which label stands beside which image; None when nothing is."""
+    found = agreement(seen.levels, labels, means)
+    if found is None:
+        came = listed([f"{label:g}" for label in sorted({label for label in labels if label is not None})])
+        no_classes = f"The labels of `{seen.name}` are no class numbers."
+        said = f"The reader's were 0 to {len(seen.levels) - 1}; what came is {came or 'no finite number'}."
+        return failed("not_classes", no_classes, seen=said, next=_LEAVE, write=_AS_READ)
+    if found.images_alike:
+        alike = f"All images of `{seen.name}` have the same brightness, so which label belongs to which is not known."
+        action = "Leave out what makes them equally bright, such as fn.normalize, and hand it in again."
+        return unverified("images_alike", alike, next=action)
+    vague, fitting = bool(seen.changes_colour), round(found.share * found.samples)
+    fit = f"{fitting} of {found.samples} labels fit."
+    details = {
+        "graph": seen.name, "agreement": round(found.share, 4), "correlation": round(found.correlation, 4),
         "samples": found.samples,
     }  # fmt: skip
-    vague = bool(observation.changes_colour)
+    numbers = {} if vague else {"labels": found.samples, "fitting": fitting}
+    told: dict[str, Any] = {"numbers": numbers, "details": details}
     # An automatic augmentation inverts and equalises: without a second reader, strangers are not certain.
-    certain = _MERGES not in observation.changes_colour or observation.readers > 1
+    certain = _MERGES not in seen.changes_colour or seen.readers > 1
     if certain and (found.correlation if vague else found.share) <= _CHANCE:
-        return failed(f"{_WORD}.mismatch", _mismatch(observation, found, vague=vague), tier=Tier.GRAPH, details=details)
+        said = "An image's brightness says little about the label beside it." if vague else fit
+        action = "Return the labels of the same reader as the images, and permute neither alone:"
+        if seen.readers > 1:
+            said += f" The pipeline has {seen.readers} readers: two that shuffle do not give the same order."
+            action = "Take images and labels from one:"
+        lines = (*seen.reader_lines[1:], *seen.reader_lines)
+        place = next(filter(None, (line.place for line in lines)), None)
+        strangers = f"The labels of `{seen.name}` do not belong to the images beside them."
+        return failed("mismatch", strangers, seen=said, next=action, write=_AS_READ, place=place, **told)
     if vague and found.correlation < _RELATED:
-        told = Feedback(
-            outcome=f"`{name}` changes colours so much that whether its labels belong to their images is not known.",
-            next=NextStep(text="Leave the changes of colour out, and hand it in again; nothing is counted so far."),
-        )
-        return undecided(Outcome.INCONCLUSIVE, f"{_WORD}.unclear", told, tier=Tier.GRAPH, details=details)
+        hidden = f"`{seen.name}` changes colours so much that whether its labels belong to their images is not known."
+        action = "Leave the changes of colour out, and hand it in again; nothing is counted so far."
+        return inconclusive("unclear", hidden, next=action, **told)
     if not vague and found.share < _CLEAN:
-        told = Feedback(
-            outcome=f"Some labels of `{name}` do not belong to the image beside them.",
-            next=NextStep(text="Look for an operator that permutes labels or images alone, such as fn.permute_batch."),
-            **_counted(found),
-        )
-        return failed(f"{_WORD}.some_mismatch", told, tier=Tier.GRAPH, details=details)
+        some = f"Some labels of `{seen.name}` do not belong to the image beside them."
+        action = "Look for an operator that permutes labels or images alone, such as fn.permute_batch."
+        return failed("some_mismatch", some, seen=fit, next=action, **told)
     return None
-
-
-def _mismatch(observation: Observation, found: Agreement, *, vague: bool) -> Feedback:
-    """Feedback for labels of strangers."""
-    told = {"seen": "An image's brightness says little about the label beside it."} if vague else _counted(found)
-    action = "Return the labels of the same reader as the images, and permute neither alone:"
-    if observation.readers > 1:
-        told["seen"] += f" The pipeline has {observation.readers} readers: two that shuffle do not give the same order."
-        action = "Take images and labels from one:"
-    places = [line.place for line in (*observation.reader_lines[1:], *observation.reader_lines)]
-    return Feedback(
-        outcome=f"The labels of `{observation.name}` do not belong to the images beside them.",
-        next=NextStep(text=action, place=next(filter(None, places), None), code=_AS_READ),
-        **told,
-    )
-
-
-def _counted(found: Agreement) -> dict[str, Any]:
-    """How many labels fit, as parts of feedback."""
-    fitting = round(found.share * found.samples)
-    return {
-        "seen": f"{fitting} of {found.samples} labels fit.",
-        "numbers": {"labels": found.samples, "fitting": fitting},
-    }
-
-
-def _form(observation: Observation, images: int, labels: int, params: Params) -> Result:
-    output = observation.outputs[labels]
-    shape, name = list(output.shape), observation.name
-    details = {"graph": name, "output": labels, "shape": shape, "dtype": output.dtype, "device": output.device}
-    problem = _problem(output, params, labels_first=labels < images)
-    if problem is not None:
-        last, outcome, step = problem
-        told = Feedback(outcome=f"The labels of `{name}` {outcome}", next=step)
-        return failed(f"{_WORD}.{last}", told, tier=Tier.GRAPH, details=details)
-    told = Feedback(
-        outcome=f"The labels of `{name}` belong to their images.",
-        seen=f"They are {output.dtype} of shape [N{_sides(shape)}], on the {output.device.upper()}.",
-    )
-    return passed(told, tier=Tier.GRAPH, details=details)
-
-
-def _problem(output: LabelledOutput, params: Params, *, labels_first: bool) -> tuple[str, str, NextStep] | None:
-    """What is wrong with the form of the labels: last word of the code, the rest of a sentence, and what to do."""
-    shape = list(output.shape)
-    if params.outputs != "any" and labels_first is not (params.outputs == "labels_images"):
-        wanted = "labels, images" if params.outputs == "labels_images" else "images, labels"
-        side = "before" if labels_first else "behind"
-        return "order", f"come {side} the images.", NextStep(text="Swap the two:", code=f"return {wanted}")
-    if params.shape != "any" and not (shape == [] or (shape == [1] and params.shape != "[N]")):
-        outcome = f"have the shape [N{_sides(shape)}]; {params.shape} is wanted, one class number per image."
-        step = NextStep(text="Return the reader's labels as they are:", code=_AS_READ)
-        if shape == [1]:
-            step = NextStep(text="Drop the second axis:", code="labels = fn.squeeze(labels, axes=[0])")
-        return "shape", outcome, step
-    if params.dtype != "any" and output.dtype.lower() not in (
-        _INTEGERS if params.dtype == "integer" else (params.dtype,)
-    ):
-        wanted = "an integer type" if params.dtype == "integer" else params.dtype
-        step = NextStep(text="Cast them in the pipeline:", code="labels = fn.cast(labels, dtype=types.INT64)")
-        return "dtype", f"are {output.dtype}; {wanted} is wanted, as class numbers are.", step
-    if params.device not in ("any", output.device):
-        step = NextStep(text="Return them as the reader gives them, on the CPU:", code=_AS_READ)
-        if params.device == "gpu":
-            step = NextStep(text="Copy them in the pipeline:", code="return images, labels.gpu()")
-        return "device", f"come out on the {output.device.upper()}; the {params.device.upper()} is wanted.", step
-    return None
-
-
-def _sides(shape: list[int]) -> str:
-    return "".join(f", {side}" for side in shape)
-
-
-def _shown(values: tuple[float | None, ...]) -> str:
-    different = sorted({value for value in values if value is not None})
-    return listed([f"{value:g}" for value in different]) or "no finite number"
-
-
-CHECK = LabelMatchCheck()

@@ -5,16 +5,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from checks.api import Check, Result, failed, passed
-from checks.codes import LEARNER_PROBE, NO_DALI, common
+from checks.api import Advice, Discovery, FromProbe, Result, Severity, check, failed, passed
 from checks.listing import MOST_LISTED, listed
 from checks.not_carried import no_dali
-from checks.probing import read_probe
-from checks.stopped import not_reached
-from grader_service.model.base import Count, ShortText, Wire
-from grader_service.model.evidence import Evidence, Need, ProbeSite
-from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
-from grader_service.model.verdict import Tier
+from grader_service.model.base import Count, Details, ShortText, Wire
+from grader_service.model.evidence import ProbeSite
+from grader_service.model.feedback import MAX_SENTENCE
 
 _NOW = {
     "ops.FileReader": "fn.readers.file",
@@ -37,13 +33,6 @@ class TrainPipeline(nvidia.dali.pipeline.Pipeline):
     def define_graph(self):"""
 
 
-class Params(Wire):
-    """Which style the lab wants."""
-
-    style: Literal["modern", "legacy", "any"] = "modern"
-    """`modern`: @pipeline_def and nvidia.dali.fn only; `legacy`: at least one class with define_graph."""
-
-
 class Found(Wire):
     """Something in the learner's source."""
 
@@ -61,8 +50,8 @@ class Found(Wire):
         return f"{where}, line {self.line}" if where and self.line else where or "your code"
 
 
-class Observation(Wire):
-    """Pipelines of the submission by their style."""
+class Styles(Wire):
+    """Pipelines of the submission by their style, as the probe found them."""
 
     dali: bool
     classes: Annotated[tuple[Found, ...], Field(max_length=100)] = ()
@@ -71,7 +60,18 @@ class Observation(Wire):
     operators: Annotated[tuple[Found, ...], Field(max_length=100)] = ()
 
 
-class LegacyPipelineCheck(Check[Params, Observation]):
+@check(
+    version="1.1.0",
+    title="Style of the DALI pipelines",
+    word="style",
+    codes={"ok": "the pipelines have the wanted style, or the lab takes any"},
+)
+def legacy_pipeline(
+    discovery: Discovery,
+    seen: Annotated[Styles, FromProbe("legacy_pipeline", ProbeSite.LEARNER)],
+    *,
+    style: Literal["modern", "legacy", "any"] = "modern",
+) -> Result:
     """Judges whether pipelines are classes with `define_graph`, or functions under `@pipeline_def`.
 
     Evidence: classes and functions in the learner's namespace and in its source files, read in the learner's process
@@ -81,111 +81,75 @@ class LegacyPipelineCheck(Check[Params, Observation]):
         `tests/builtin_claims/test_legacy_pipeline.py`.
     Cannot detect: classes that a factory function makes and does not leave in the namespace, and operators that are
         reached by getattr or through an import under a star.
+
+    Args:
+        style: `modern`: @pipeline_def and nvidia.dali.fn only; `legacy`: at least one class with define_graph.
     """
-
-    id = "legacy_pipeline"
-    version = "1.1.0"
-    title = "Style of the DALI pipelines"
-    word = "style"
-    needs = frozenset({Need.DISCOVERY})
-    probes = ("legacy_pipeline",)
-    codes = common("style", LEARNER_PROBE, NO_DALI) | {
-        "style.ok": "the pipelines have the wanted style, or the lab takes any",
-        "style.no_legacy_class": "no pipeline in the old style was found",
-        "style.legacy_class": "a pipeline is a class in the old style",
-        "style.legacy_operators": "operators of the old style are used",
+    nothing = not (seen.classes or seen.definitions or seen.plain or seen.operators)
+    if nothing and (result := no_dali(discovery)) is not None:
+        return result
+    details = {
+        "classes": [f"{found.name} ({found.place})" for found in seen.classes[:20]],
+        "definitions": [f"{found.name} ({found.place})" for found in seen.definitions[:20]],
+        "plain": seen.plain,
+        "operators": [f"{found.name} ({found.place})" for found in seen.operators[:20]],
     }
-    params_model = Params
-    observation_model = Observation
-
-    def observe(self, evidence: Evidence) -> Observation | Result:
-        """See `checks.api.Check.observe`."""
-        discovery = evidence.discovery
-        if discovery is None:
-            return not_reached()
-        seen = read_probe(evidence, "style", "legacy_pipeline", Observation, ProbeSite.LEARNER)
-        if isinstance(seen, Observation) and not (seen.classes or seen.definitions or seen.plain or seen.operators):
-            return no_dali("style", discovery) or seen
-        return seen
-
-    def judge(self, observation: Observation, params: Params) -> Result:
-        """See `checks.api.Check.judge`."""
-        details = {
-            "classes": [f"{found.name} ({found.place})" for found in observation.classes[:20]],
-            "definitions": [f"{found.name} ({found.place})" for found in observation.definitions[:20]],
-            "plain": observation.plain,
-            "operators": [f"{found.name} ({found.place})" for found in observation.operators[:20]],
-        }
-        modern = bool(observation.definitions) or observation.plain > 0
-        if params.style == "legacy":
-            if observation.classes:
-                feedback = Feedback(outcome=f"DALI's old style was found, as wanted: {_named(observation.classes)}.")
-                return passed(feedback, tier=Tier.CLAIMS, details=details)
-            return failed("style.no_legacy_class", _no_class(observation), tier=Tier.CLAIMS, details=details)
-        if not modern and not observation.classes and not observation.operators:
-            return failed("style.no_pipeline", _NO_PIPELINE, tier=Tier.CLAIMS, details=details)
-        old = _old(observation)
-        if old is None:
-            return passed(_modern(observation), tier=Tier.CLAIMS, details=details)
-        if params.style == "any":
-            return passed(_either(old), tier=Tier.CLAIMS, details=details)
-        code = "legacy_class" if observation.classes else "legacy_operators"
-        return failed(f"style.{code}", old, tier=Tier.CLAIMS, details=details)
-
-
-_NO_PIPELINE = Feedback(
-    outcome="No DALI pipeline was found.", next=NextStep(text="Define one as a function:", code=_MODERN)
-)
-
-
-def _no_class(observation: Observation) -> Feedback:
-    return Feedback(
-        outcome="None of your pipelines is written in DALI's old style.",
-        seen=f"Found: {_named(observation.definitions)}." if observation.definitions else "",
-        wanted="The lab asks for a class with define_graph.",
-        next=NextStep(
-            text="Make the operators (nvidia.dali.ops) in __init__, and connect them in define_graph:", code=_OLD
-        ),
-    )
-
-
-def _old(observation: Observation) -> Feedback | None:
-    """What is in the old style, and what to write instead; None when nothing is."""
-    if observation.classes:
-        verb = "A pipeline is" if len(observation.classes) == 1 else "Pipelines are"
-        used = sorted({name for found in observation.classes for name in found.operators})
-        return Feedback(
-            outcome=f"{verb} written in DALI's old style: {_named(observation.classes)}.",
-            seen=_renamed(used),
-            next=NextStep(text="Return from a function what define_graph returns:", code=_MODERN),
-            numbers={"classes": len(observation.classes)},
+    if style == "legacy":
+        if seen.classes:
+            return passed(f"DALI's old style was found, as wanted: {_named(seen.classes)}.", details=details)
+        return failed(
+            "no_legacy_class",
+            "None of your pipelines is written in DALI's old style.",
+            seen=f"Found: {_named(seen.definitions)}." if seen.definitions else "",
+            wanted="The lab asks for a class with define_graph.",
+            next="Make the operators (nvidia.dali.ops) in __init__, and connect them in define_graph:",
+            write=_OLD,
+            details=details,
         )
-    if observation.operators:
-        return Feedback(
-            outcome=f"DALI's old style (nvidia.dali.ops) is used: {_named(observation.operators)}.",
-            seen=_renamed([found.name for found in observation.operators]),
-            next=NextStep(text="Call the functions of nvidia.dali.fn inside a pipeline function:", code=_MODERN),
-            numbers={"operators": len(observation.operators)},
-        )
-    return None
-
-
-def _modern(observation: Observation) -> Feedback:
-    if observation.definitions:
-        return Feedback(outcome=f"Your pipelines are functions under @pipeline_def: {_named(observation.definitions)}.")
-    return Feedback(outcome="None of your pipelines is written in DALI's old style.")
-
-
-def _either(old: Feedback) -> Feedback:
-    """Feedback for a pass where the lab takes any style and the old one was found."""
-    text = " ".join(filter(None, (old.outcome, old.seen)))
+    if nothing:
+        none = "No DALI pipeline was found."
+        return failed("no_pipeline", none, next="Define one as a function:", write=_MODERN, details=details)
+    old = _old(seen, details)
+    if old is None:
+        modern = "None of your pipelines is written in DALI's old style."
+        if seen.definitions:
+            modern = f"Your pipelines are functions under @pipeline_def: {_named(seen.definitions)}."
+        return passed(modern, details=details)
+    if style != "any":
+        return old
     note = Advice(
         code="advice.old_style",
         severity=Severity.NOTE,
-        text=text,
+        text=f"{old.parts.outcome} {old.parts.seen}".rstrip()[:MAX_SENTENCE],
         next="Write new pipelines as functions under @pipeline_def, with nvidia.dali.fn.",
     )
-    return Feedback(outcome="The lab takes pipelines in any style.", advice=(note,))
+    return passed("The lab takes pipelines in any style.", advice=(note,), details=details)
+
+
+def _old(seen: Styles, details: Details) -> Result | None:
+    """What is in the old style, and what to write instead; None when nothing is."""
+    if seen.classes:
+        verb = "A pipeline is" if len(seen.classes) == 1 else "Pipelines are"
+        return failed(
+            "legacy_class",
+            f"{verb} written in DALI's old style: {_named(seen.classes)}.",
+            seen=_renamed(sorted({name for found in seen.classes for name in found.operators})),
+            next="Return from a function what define_graph returns:",
+            write=_MODERN,
+            numbers={"classes": len(seen.classes)},
+            details=details,
+        )
+    if seen.operators:
+        return failed(
+            "legacy_operators",
+            f"DALI's old style (nvidia.dali.ops) is used: {_named(seen.operators)}.",
+            seen=_renamed(found.name for found in seen.operators),
+            next="Call the functions of nvidia.dali.fn inside a pipeline function:",
+            write=_MODERN,
+            numbers={"operators": len(seen.operators)},
+            details=details,
+        )
+    return None
 
 
 def _named(found: tuple[Found, ...]) -> str:
@@ -196,6 +160,3 @@ def _renamed(used: Iterable[str]) -> str:
     """New names of operators that were used, the first three that are known."""
     known = [f"{name} is now {_NOW[name]}" for name in dict.fromkeys(used) if name in _NOW]
     return f"{listed(known[:MOST_LISTED])}." if known else ""
-
-
-CHECK = LegacyPipelineCheck()

@@ -5,15 +5,14 @@ Lines are (A, B) with `output = A * x + B`, where x is the input's value divided
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from checks.output_contract.colours import LETTERS, Axis, Colours, Normaliser, middle, order, spread, width
+from checks.observations.colours import LETTERS, Axis, Colours, Normaliser, order
 
 Line = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(NamedTuple):
     """What the values of a graph say."""
 
     lines: tuple[Line, ...]
@@ -29,8 +28,8 @@ def fit(axis: Axis, colours: Colours) -> Fit | None:
     inputs = [colour[0] / 255.0 for colour in colours.inputs[: colours.greys]]
     lines: list[Line] = []
     residual = varies = 0.0
-    for channel in range(width(axis)):
-        values = [middle(axis, number, channel) for number in range(len(inputs))]
+    for channel in range(axis.width):
+        values = [axis.middle(number, channel) for number in range(len(inputs))]
         known = [value for value in values if value is not None]
         if len(known) < len(inputs) or len(inputs) < 2:
             return None
@@ -39,7 +38,7 @@ def fit(axis: Axis, colours: Colours) -> Fit | None:
         size = abs(line[0]) or math.inf
         far = max(abs(line[0] * x + line[1] - y) for x, y in zip(inputs, known, strict=True))
         residual = max(residual, 255.0 * far / size)
-        shake = max((spread(axis, number, channel) for number in range(len(axis.medians))), default=0.0)
+        shake = max((axis.spread(number, channel) for number in range(len(axis.medians))), default=0.0)
         varies = max(varies, 255.0 * shake / size)
     if len(lines) not in (1, 3):
         return None
@@ -48,8 +47,7 @@ def fit(axis: Axis, colours: Colours) -> Fit | None:
 
 def written(operator: Normaliser) -> tuple[Line, ...] | None:
     """The lines that an operator's own arguments give; None when they are not all numbers in the graph."""
-    means = _three(operator.mean)
-    deviations = _three(operator.std or operator.stddev)
+    means, deviations = _three(operator.mean), _three(operator.std or operator.stddev)
     scale, shift = (operator.scale or (1.0,))[0], (operator.shift or (0.0,))[0]
     if means is None or deviations is None or 0.0 in deviations:
         return None
@@ -73,8 +71,7 @@ def right(mean: Sequence[float], std: Sequence[float]) -> tuple[Line, ...]:
 
 def nearest(lines: Sequence[Line], mean: Sequence[float], std: Sequence[float]) -> tuple[str, float]:
     """The typical mistake whose lines are nearest, and how near they are."""
-    found = [(error(lines, wrong), code) for code, wrong in _mistakes(mean, std)]
-    distance, code = min(found)
+    distance, code = min((error(lines, wrong), code) for code, wrong in _mistakes(mean, std))
     return code, distance
 
 
@@ -119,7 +116,7 @@ def _by_input(lines: list[Line], letters: str) -> tuple[Line, ...]:
     return tuple(lines[letters.index(letter)] for letter in LETTERS)
 
 
-def _three(values: Sequence[float]) -> list[float] | None:
+def _three(values: Sequence[float]) -> Sequence[float] | None:
     if len(values) == 1:
         return [values[0]] * 3
-    return list(values) if len(values) == 3 else None
+    return values if len(values) == 3 else None

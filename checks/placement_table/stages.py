@@ -9,83 +9,64 @@ from grader_service.model.evidence import OperatorFacts
 Device = Literal["cpu", "gpu", "mixed"]
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_STAGES: dict[str, tuple[str, ...]] = {
-    "read": ("readers__", "_reader", "filereader", "externalsource"),
-    "decode": ("decoders__", "imagedecoder"),
-    "random_resized_crop": ("randomresizedcrop",),
-    "crop_mirror_normalize": ("cropmirrornormalize",),
-    "resize_crop_mirror": ("resizecropmirror", "fastresizecropmirror"),
-    "resize": ("resize", "tensorresize", "experimental__resize", "experimental__tensorresize"),
-    "crop": ("crop", "slice", "tensorsubscript", "_tensorsubscript", "roirandomcrop"),
-    "normalize": ("normalize",),
-    "flip": ("flip",),
+_OPERATORS = {
+    "read": r"(experimental__)?readers__.*|.*_reader.*|filereader|externalsource",
+    "decode": r"(experimental__)?decoders__.*|imagedecoder.*",
+    "random_resized_crop": r"randomresizedcrop",
+    "crop_mirror_normalize": r"cropmirrornormalize",
+    "resize_crop_mirror": r"(fast)?resizecropmirror",
+    "resize": r"(experimental__)?(tensor)?resize",
+    "crop": r"crop|slice|tensorsubscript|.*_tensorsubscript.*|roirandomcrop",
+    "normalize": r"normalize",
+    "flip": r"flip",
     "colour": (
-        *("colortwist", "brightness", "contrast", "brightnesscontrast", "hsv", "hue", "saturation", "equalize"),
-        *("colorspaceconversion", "lookuptable", "experimental__equalize"),
+        r"colortwist|brightness|contrast|brightnesscontrast|hsv|hue|saturation|(experimental__)?equalize"
+        r"|colorspaceconversion|lookuptable"
     ),
-    "turn": ("rotate", "warpaffine", "warpperspective", "experimental__warpperspective"),
-    "blur": ("gaussianblur", "filter", "experimental__filter", "medianblur", "experimental__medianblur", "laplacian"),
-    "erase": ("erase", "gridmask", "multipaste", "paste", "jpegcompressiondistortion", "jitter", "sphere", "water"),
+    "turn": r"rotate|warpaffine|(experimental__)?warpperspective",
+    "blur": r"gaussianblur|(experimental__)?(filter|medianblur)|laplacian",
+    "erase": r"erase|gridmask|multipaste|paste|jpegcompressiondistortion|jitter|sphere|water",
 }
-"""Beginnings (ending in `__`), inner parts (beginning with `_`) or whole names of operators, in lower case."""
-_MEANINGS: dict[str, frozenset[str]] = {
-    "read": frozenset(
-        {*("read", "reader", "readers", "reading", "load", "loader", "loading", "io", "disk", "storage", "lesen")}
+"""Stage → its operators, in lower case."""
+_STAGES = {stage: re.compile(pattern, re.DOTALL) for stage, pattern in _OPERATORS.items()}
+_SAID = {
+    "read": "read reader readers reading load loader loading io disk storage lesen",
+    "decode": (
+        "decode decoder decoders decoding decoded nvjpeg jpegdecode imdecode dekodieren imagedecoder hostdecoder "
+        "decompress decompression"
     ),
-    "decode": frozenset(
-        {
-            *("decode", "decoder", "decoders", "decoding", "decoded", "nvjpeg", "jpegdecode", "imdecode", "dekodieren"),
-            *("imagedecoder", "hostdecoder", "decompress", "decompression"),
-        }
+    "random_resized_crop": "crop cropping resize resizing rrc",
+    "crop_mirror_normalize": (
+        "normalize normalise normalization normalisation normalizing normalising norm cmn mirror mirroring crop "
+        "cropping flip flipping layout normalisierung"
     ),
-    "random_resized_crop": frozenset({"crop", "cropping", "resize", "resizing", "rrc"}),
-    "crop_mirror_normalize": frozenset(
-        {
-            *("normalize", "normalise", "normalization", "normalisation", "normalizing", "normalising", "norm", "cmn"),
-            *("mirror", "mirroring", "crop", "cropping", "flip", "flipping", "layout", "normalisierung"),
-        }
+    "resize_crop_mirror": "resize resizing crop cropping mirror flip",
+    "resize": "resize resizing rescale rescaling scale scaling",
+    "crop": "crop cropping slice",
+    "normalize": "normalize normalise normalization normalisation norm",
+    "flip": "flip flipping mirror mirroring",
+    "colour": "color colour twist jitter brightness contrast hsv hue saturation equalize colortwist colorjitter",
+    "turn": "rotate rotation rotating warp affine shear perspective",
+    "blur": "blur gaussian filter smoothing",
+    "erase": "erase erasing cutout cut mask paste",
+    # What is no stage:
+    "any work": (
+        "augment augmentation augmentations augmenting transform transforms transformation transformations preprocess "
+        "preprocessing processing"
     ),
-    "resize_crop_mirror": frozenset({"resize", "resizing", "crop", "cropping", "mirror", "flip"}),
-    "resize": frozenset({"resize", "resizing", "rescale", "rescaling", "scale", "scaling"}),
-    "crop": frozenset({"crop", "cropping", "slice"}),
-    "normalize": frozenset({"normalize", "normalise", "normalization", "normalisation", "norm"}),
-    "flip": frozenset({"flip", "flipping", "mirror", "mirroring"}),
-    "colour": frozenset(
-        {
-            *("color", "colour", "twist", "jitter", "brightness", "contrast", "hsv", "hue", "saturation", "equalize"),
-            *("colortwist", "colorjitter"),
-        }
-    ),
-    "turn": frozenset({"rotate", "rotation", "rotating", "warp", "affine", "shear", "perspective"}),
-    "blur": frozenset({"blur", "gaussian", "filter", "smoothing"}),
-    "erase": frozenset({"erase", "erasing", "cutout", "cut", "mask", "paste"}),
+    "output": "output outputs batch batches result delivery final",
+    "random": "random rng coin uniform coinflip generator",
+    "labels": "label labels target targets class classes",
+    "copy": "copy transfer cast",
 }
-_ALL_WORK = frozenset(
-    {
-        *("augment", "augmentation", "augmentations", "augmenting", "transform", "transforms", "transformation"),
-        *("transformations", "preprocess", "preprocessing", "processing"),
-    }
-)
-_OUTPUT = frozenset({"output", "outputs", "batch", "batches", "result", "delivery", "final"})
-_RANDOM = frozenset({"random", "rng", "coin", "uniform", "coinflip", "generator"})
-_LABELS = frozenset({"label", "labels", "target", "targets", "class", "classes"})
-_MAIN = ("normalize", "normalise", "normalization", "normalisation")
+"""What is meant → words for it."""
+_MEANINGS = {meaning: frozenset(words.split()) for meaning, words in _SAID.items()}
 
 
 def stage_of(operator: str) -> str | None:
     """The stage of an operator by its schema name; None for helpers such as random numbers, casts and copies."""
     name = operator.lower()
-    for stage, patterns in _STAGES.items():
-        for pattern in patterns:
-            if pattern.endswith("__") and name.startswith((pattern, f"experimental__{pattern}")):
-                return stage
-            if name == pattern or (pattern.startswith("_") and pattern in name) or _decoder(pattern, name):
-                return stage
-    return None
-
-
-def _decoder(pattern: str, name: str) -> bool:
-    return pattern == "imagedecoder" and name.startswith(pattern)
+    return next((stage for stage, pattern in _STAGES.items() if pattern.fullmatch(name)), None)
 
 
 def words_of(text: str) -> list[str]:
@@ -95,18 +76,13 @@ def words_of(text: str) -> list[str]:
 
 def device_of(texts: Iterable[str]) -> Device | None:
     """The device that a value names; both sides of a way from CPU to GPU are `mixed`. None where it names none."""
-    found = set()
-    for text in texts:
-        words = set(words_of(text))
-        if "mixed" in words:
-            return "mixed"
-        if words & {"cpu", "host"}:
-            found.add("cpu")
-        if words & {"gpu", "cuda", "nvjpeg"}:
-            found.add("gpu")
-    if len(found) > 1:
+    said = {word for text in texts for word in words_of(text)}
+    cpu, gpu = not said.isdisjoint({"cpu", "host"}), not said.isdisjoint({"gpu", "cuda", "nvjpeg"})
+    if "mixed" in said or (cpu and gpu):
         return "mixed"
-    return None if not found else ("cpu" if "cpu" in found else "gpu")
+    if cpu:
+        return "cpu"
+    return "gpu" if gpu else None
 
 
 def is_device(text: str) -> bool:
@@ -125,34 +101,26 @@ def meant(key: str, operators: Sequence[OperatorFacts]) -> tuple[list[int], str]
     joined = "".join(word for word in words if word not in {"fn", "ops", "dali", "experimental"})
     if not joined:
         return [], ""
-    exact = [
-        place
-        for place, operator in enumerate(operators)
-        if joined in _names(operator.name) or (joined.rstrip("0123456789") or joined) in _names(operator.name)
-    ]
+    spelled = {joined, joined.rstrip("0123456789") or joined}
+    exact = [place for place, operator in enumerate(operators) if spelled & _names(operator.name)]
     if exact:
         return exact, ""
     said = set(words)
-    if said & _RANDOM and not said & (_MEANINGS["crop"] | _MEANINGS["resize"]):
+    if said & _MEANINGS["random"] and not said & (_MEANINGS["crop"] | _MEANINGS["resize"]):
         return [], "helper"
-    found = _by_meaning(said, operators)
+    stages = [stage_of(operator.name) for operator in operators]
+    found = _by_meaning(said, stages, operators)
     if found:
         return found, ""
-    if said & _ALL_WORK:
-        work = [
-            place for place, operator in enumerate(operators) if stage_of(operator.name) not in (None, "read", "decode")
-        ]
-        return work, ""
-    if said & _LABELS or said & {"copy", "transfer", "cast"}:
+    if said & _MEANINGS["any work"]:
+        return [place for place, stage in enumerate(stages) if stage not in (None, "read", "decode")], ""
+    if said & (_MEANINGS["labels"] | _MEANINGS["copy"]):
         return [], "helper"
-    if said & _OUTPUT:
-        return [], "output"
-    return [], ""
+    return [], "output" if said & _MEANINGS["output"] else ""
 
 
-def _by_meaning(said: set[str], operators: Sequence[OperatorFacts]) -> list[int]:
-    stages = [stage_of(operator.name) for operator in operators]
-    hits = {stage for stage in set(stages) if stage is not None and said & _MEANINGS[stage]}
+def _by_meaning(said: set[str], stages: Sequence[str | None], operators: Sequence[OperatorFacts]) -> list[int]:
+    hits = {stage for stage in stages if stage is not None and said & _MEANINGS[stage]}
     # A plain `crop` or `resize` is that operator where the graph has one, not a fused one that also does it.
     for fused, plain in (
         ("crop_mirror_normalize", ("crop", "random_resized_crop", "resize_crop_mirror", "flip")),
@@ -165,12 +133,9 @@ def _by_meaning(said: set[str], operators: Sequence[OperatorFacts]) -> list[int]
     found = [place for place, stage in enumerate(stages) if stage in hits]
     if said & _MEANINGS["crop"] and not hits & {"crop", "random_resized_crop", "resize_crop_mirror"}:
         # A decoder that cuts while it decodes may be what is meant, and so may the crop of crop_mirror_normalize.
-        found = [place for place, operator in enumerate(operators) if _cuts_while_decoding(operator.name)] + found
+        ends = (operator.name.endswith(("Crop", "Slice")) for operator in operators)
+        return [place for place, cuts in enumerate(ends) if cuts and stages[place] == "decode"] + found
     return found
-
-
-def _cuts_while_decoding(name: str) -> bool:
-    return stage_of(name) == "decode" and name.endswith(("Crop", "Slice"))
 
 
 def _names(operator: str) -> set[str]:

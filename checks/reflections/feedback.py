@@ -1,149 +1,121 @@
 """Says to the learner what counted, what did not and why, and what is wanted, with one example.
 
-The example is recognised when it is handed in (`form.copied`).
+The example is recognised when it is handed in (`checks.prose.copied`).
 """
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 
+from checks.api import Advice, Result, Severity, failed, inconclusive, passed
 from checks.listing import listed
-from checks.reflections.form.copied import EXAMPLES
-from checks.reflections.items import Judged
-from checks.reflections.reasons import Reason, Side
-from grader_service.model.feedback import Advice, Feedback, NextStep, Severity
+from checks.prose.copied import EXAMPLES
+from checks.reflections.items import Item, Reason, Side
+from checks.reflections.judging import Judgement
 
 _QUOTED_CHARS = 64
-
 _WANTED = {
     Side.WINS: "An entry of where_dali_wins names a situation (which data, which machine) and why the GPU pays off.",
     Side.LOSES: "An entry of where_dali_loses names a situation and why DALI brings nothing there, or costs more.",
 }
-_WHY = {
-    Reason.EMPTY: "no words",
-    Reason.TOO_SHORT: "too short to describe a situation",
-    Reason.INJECTION: "addressed to the grader, which has no effect here; describe a situation",
-    Reason.UNFILLED: "a placeholder or a template that is still to be filled in",
-    Reason.QUESTION: "a question; say what you think happens",
-    Reason.KEYWORDS: "terms in a row; make a statement of them",
-    Reason.FRAGMENT: "a piece of a sentence that runs over several entries; put each situation into one entry",
-    Reason.COPIED: "the text of the lab's pages or our example; use your own words and your own situation",
-    Reason.DUPLICATE: "the same situation as an earlier entry",
-    Reason.ON_BOTH_SIDES: "in the other list, too; one situation cannot stand on both sides",
-    Reason.NONSENSE: "words that do not add up to a situation",
-    Reason.VAGUE: "too general; say which situation you mean and what makes the difference there",
-    Reason.UNTRUE: "does not fit how data is loaded and prepared; check which part does what, and where",
-    Reason.OFF_TOPIC: "not about where the time goes when data is loaded and prepared",
-    Reason.OTHER_SIDE: "what is said there belongs in the other list",
-    Reason.UNREAD: "in a language, or in words, that the automatic reading does not know",
+_CODES = {Reason.ON_BOTH_SIDES: "same_lists", Reason.OTHER_SIDE: "swapped_sides"}
+"""Of reasons that are no codes themselves; all others but those of `CAUSES` are `not_substantive`."""
+CAUSES = {
+    "injection": "An entry addresses the grader, which has no effect",
+    "copied": "Entries repeat the lab's page or our example",
+    "same_lists": "The same entries stand in both lists",
+    "duplicate": "Entries of one list describe the same situation",
+    "off_topic": "Entries are not about loading and preparing data",
+    "not_substantive": "Entries stay too general to count",
+    "swapped_sides": "The two lists look swapped",
 }
-_FINE = frozenset({Reason.COUNTED, Reason.NOT_NEEDED})
-_CODES = {
-    Reason.INJECTION: "reflections.injection",
-    Reason.COPIED: "reflections.copied",
-    Reason.ON_BOTH_SIDES: "reflections.same_lists",
-    Reason.DUPLICATE: "reflections.duplicate",
-    Reason.OFF_TOPIC: "reflections.off_topic",
-    Reason.VAGUE: "reflections.not_substantive",
-    Reason.OTHER_SIDE: "reflections.swapped_sides",
-}
-"""Of as many reasons the first one names the failure (swapped lists are swapped throughout); those that are not here go
-with `VAGUE`."""
-_CAUSES = {
-    "reflections.injection": "An entry addresses the grader, which has no effect",
-    "reflections.copied": "Entries repeat the lab's page or our example",
-    "reflections.same_lists": "The same entries stand in both lists",
-    "reflections.duplicate": "Entries of one list describe the same situation",
-    "reflections.off_topic": "Entries are not about loading and preparing data",
-    "reflections.not_substantive": "Entries stay too general to count",
-    "reflections.swapped_sides": "The two lists look swapped",
-}
-"""What a failure of a code comes from, before what is lacking."""
+"""Code of a failure → what it comes from, before what is lacking. Of as many reasons the first one names the failure,
+swapped lists the last, which are swapped throughout."""
 
 
-def code_of(judged: Sequence[Judged], needed: Mapping[Side, int]) -> str:
-    """The code of a failure: the commonest reason in the lists that fell short."""
-    short = [side for side in Side if counted(judged, side) < needed[side]]
-    reasons = Counter(item.reason for item in judged if item.side in short and item.reason not in _FINE)
-    if reasons[Reason.INJECTION]:
-        return _CODES[Reason.INJECTION]
-    if not reasons or all(
-        len([item for item in judged if item.side is side and item.reason is not Reason.EMPTY]) == counted(judged, side)
-        for side in short
-    ):
-        return "reflections.too_few"
-    codes = Counter[str]()
-    for reason, count in reasons.items():
-        codes[_CODES.get(reason, _CODES[Reason.VAGUE])] += count
-    order = list(_CODES.values())
-    return min(codes, key=lambda code: (-codes[code], order.index(code)))
-
-
-def praise(judged: Sequence[Judged]) -> Feedback:
-    """Feedback for a pass."""
-    wins, loses = counted(judged, Side.WINS), counted(judged, Side.LOSES)
-    weak = [item for item in judged if not item.counted and item.reason is not Reason.NOT_NEEDED]
-    return Feedback(
-        outcome=f"{wins} situations where DALI wins and {loses} where it loses counted.",
+def praise(found: Judgement) -> Result:
+    """A pass."""
+    wins, loses = map(_counted, found.lists.values())
+    weak = _weak(found)
+    return passed(
+        f"{wins} situations where DALI wins and {loses} where it loses counted.",
         seen="Further entries were not needed." if weak else "",
-        advice=_on_entries(weak, Severity.NOTE),
+        advice=on_entries(weak, Severity.NOTE),
         numbers={"wins": wins, "loses": loses},
+        details=found.details,
     )
 
 
-def advice(judged: Sequence[Judged], needed: Mapping[Side, int], one_texts: Collection[Side] = ()) -> Feedback:
-    """Feedback for a failure: what counted in each list, what each entry lacks, and an example.
-
-    Args:
-        judged: every entry of both lists.
-        needed: how many have to count.
-        one_texts: the lists that were one text.
-    """
-    short = [side for side in Side if counted(judged, side) < needed[side]]
-    lacking = {side: needed[side] - counted(judged, side) for side in short}
-    entries = " and ".join(f"{count} more in {side}" for side, count in lacking.items())
-    weak = [item for item in judged if item.side in short and item.reason not in _FINE]
-    code = code_of(judged, needed)
-    cause = _CAUSES.get(code)
-    action = f"{'Write them anew, or add others' if weak else 'Add entries'}: your own situations, and why."
-    if swapped := code == "reflections.swapped_sides":
-        given = {side: sum(item.side is side for item in judged) for side in Side}
-        after = {side: needed[side] - given[other] for side, other in zip(Side, reversed(Side), strict=True)}
-        short_then = [f"{count} more to {side}" for side, count in after.items() if count > 0]
-        action = (
-            f"Exchange the contents of the two lists{', and add ' + ' and '.join(short_then) if short_then else ''}."
-        )
-    return Feedback(
-        outcome=f"The lists need {entries}." if cause is None else f"{cause}: {entries} are needed.",
-        seen=" ".join(_counted(judged, side, needed[side]) for side in Side),
-        next=NextStep(text=action),
-        advice=(
-            *(_one_text(side) for side in short if side in one_texts),
-            *_on_entries(weak, Severity.WARNING),
-            *(_example(side) for side in short if not swapped),
-        ),
-        numbers={f"{side.value}_lacking": count for side, count in lacking.items()},
-    )
-
-
-def waiting(judged: Sequence[Judged]) -> Feedback:
-    """Feedback while a person has not decided yet."""
-    doubtful = [item for item in judged if item.reason not in _FINE]
-    return Feedback(
-        outcome="A person will read both lists, because the automatic reading is not certain about them.",
+def waiting(found: Judgement) -> Result:
+    """While a person has not decided yet."""
+    doubtful = _weak(found)
+    return inconclusive(
+        "needs_review",
+        "A person will read both lists, because the automatic reading is not certain about them.",
         seen="No points are lost so far.",
-        next=NextStep(text="Wait for the result: it comes again once it is decided."),
+        next="Wait for the result: it comes again once it is decided.",
         advice=(
-            *_on_entries(doubtful, Severity.NOTE, "perhaps "),
+            *on_entries(doubtful, Severity.NOTE, "perhaps "),
             *(_example(side) for side in Side if any(item.side is side for item in doubtful)),
         ),
+        details=found.details,
     )
 
 
-def _counted(judged: Sequence[Judged], side: Side, needed: int) -> str:
-    given = sum(item.side is side for item in judged)
-    return (
-        f"{side} has {given} {'entry' if given == 1 else 'entries'}; {counted(judged, side)} of {needed} needed count."
+def shortfall(found: Judgement, needed: Mapping[Side, int], one_texts: Collection[Side]) -> Result:
+    """A failure: what counted in each list, what each entry lacks, and an example."""
+    lacking = {side: needed[side] - _counted(items) for side, items in found.lists.items()}
+    lacking = {side: count for side, count in lacking.items() if count > 0}
+    weak = [item for item in _weak(found) if item.side in lacking]
+    code = _code(weak)
+    entries = " and ".join(f"{count} more in {side}" for side, count in lacking.items())
+    action = f"{'Write them anew, or add others' if weak else 'Add entries'}: your own situations, and why."
+    examples = [_example(side) for side in lacking]
+    if code == "swapped_sides":
+        after = {side: needed[side] - len(found.lists[other]) for side, other in zip(Side, reversed(Side), strict=True)}
+        adding = " and ".join(f"{count} more to {side}" for side, count in after.items() if count > 0)
+        action = f"Exchange the contents of the two lists{adding and ', and add '}{adding}."
+        examples = []
+    total = sum(needed.values())
+    return failed(
+        code,
+        f"{CAUSES[code]}: {entries} are needed." if code in CAUSES else f"The lists need {entries}.",
+        score=(total - sum(lacking.values())) / total,
+        seen=" ".join(_seen(side, items, needed[side]) for side, items in found.lists.items()),
+        next=action,
+        advice=(
+            *(_one_text(side) for side in lacking if side in one_texts),
+            *on_entries(weak, Severity.WARNING),
+            *examples,
+        ),
+        numbers={f"{side}_lacking": count for side, count in lacking.items()},
+        details=found.details,
     )
+
+
+def _code(weak: Sequence[Item]) -> str:
+    """The commonest reason in the lists that fell short names the failure; an order does so alone."""
+    reasons = {item.reason for item in weak}
+    if Reason.INJECTION in reasons:
+        return "injection"
+    if reasons <= {Reason.EMPTY}:
+        return "too_few"
+    codes = [_CODES.get(item.reason, item.reason.value) for item in weak]
+    counts = Counter(code if code in CAUSES else "not_substantive" for code in codes)
+    return max(CAUSES, key=lambda code: counts[code])
+
+
+def _counted(items: Sequence[Item]) -> int:
+    return sum(item.counted for item in items)
+
+
+def _weak(found: Judgement) -> list[Item]:
+    return [item for item in chain(*found.lists.values()) if item.reason.told]
+
+
+def _seen(side: Side, items: Sequence[Item], needed: int) -> str:
+    entries = "entry" if len(items) == 1 else "entries"
+    return f"{side} has {len(items)} {entries}; {_counted(items)} of {needed} needed count."
 
 
 def _one_text(side: Side) -> Advice:
@@ -155,44 +127,30 @@ def _one_text(side: Side) -> Advice:
 
 
 def _example(side: Side) -> Advice:
-    return Advice(
-        code="advice.example",
-        severity=Severity.NOTE,
-        text=_WANTED[side],
-        next=f"For instance: {EXAMPLES[side]}",
+    told = f"For instance: {EXAMPLES[side]}"
+    return Advice(code="advice.example", severity=Severity.NOTE, text=_WANTED[side], next=told)
+
+
+def on_entries(items: Sequence[Item], severity: Severity, perhaps: str = "") -> tuple[Advice, ...]:
+    """For each reason why entries do not count, or `perhaps` do not, all of them; the commonest first."""
+    groups: dict[Reason, list[Item]] = {}
+    for item in items:
+        groups.setdefault(item.reason, []).append(item)
+    return tuple(
+        Advice(code=f"advice.entry_{reason}", severity=severity, text=f"{_named(group)}: {perhaps}{reason.told}.")
+        for reason, group in sorted(groups.items(), key=lambda one: len(one[1]), reverse=True)
     )
 
 
-def _on_entries(items: Sequence[Judged], severity: Severity, perhaps: str = "") -> tuple[Advice, ...]:
-    """One piece of advice for each reason, with all entries that it is about, the commonest first."""
-    groups: dict[Reason, list[Judged]] = {}
-    for item in items:
-        groups.setdefault(item.reason, []).append(item)
-    return tuple(on_entries(group, severity, perhaps) for group in sorted(groups.values(), key=len, reverse=True))
-
-
-def counted(judged: Sequence[Judged], side: Side) -> int:
-    """How many entries of a list count."""
-    return sum(item.counted for item in judged if item.side is side)
-
-
-def on_entries(items: Sequence[Judged], severity: Severity, perhaps: str = "") -> Advice:
-    """Why entries do not count, or `perhaps` do not: all for the same reason."""
-    reason = items[0].reason
+def _named(items: Sequence[Item]) -> str:
+    """One entry with its first words, several by their numbers."""
     if len(items) == 1:
-        (item,) = items
-        which = f"{item.side}, entry {item.number} ({_quote(item.text)})"
-    else:
-        sides = {side: [item.number for item in items if item.side is side] for side in Side}
-        which = " and ".join(
-            f"{side}, {'entry' if len(numbers) == 1 else 'entries'} {listed(numbers)}"
-            for side, numbers in sides.items()
-            if numbers
-        )
-    text = f"{which}: {perhaps}{_WHY[reason]}."
-    return Advice(code=f"advice.entry_{reason.value}", severity=severity, text=text)
-
-
-def _quote(text: str) -> str:
-    shown = " ".join(text.split())
-    return f'"{shown[:_QUOTED_CHARS]}{"..." if len(shown) > _QUOTED_CHARS else ""}"'
+        shown = " ".join(items[0].text.split())
+        quoted = f"{shown[:_QUOTED_CHARS]}{'...' if len(shown) > _QUOTED_CHARS else ''}"
+        return f'{items[0].side}, entry {items[0].number} ("{quoted}")'
+    sides = {side: [item.number for item in items if item.side is side] for side in Side}
+    return " and ".join(
+        f"{side}, {'entry' if len(numbers) == 1 else 'entries'} {listed(numbers)}"
+        for side, numbers in sides.items()
+        if numbers
+    )

@@ -4,18 +4,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from checks.api import Check, Result, failed, passed, undecided
-from checks.codes import NO_DALI, NOT_CARRIED, common
-from checks.not_carried import first_words, no_dali
-from checks.silent_advice import silent_advice
-from checks.stopped import not_reached, run_end
-from checks.throughput_ratio import by_content, wording
-from checks.throughput_ratio.causes import likely_causes
-from checks.throughput_ratio.context import Context, context_of
+from checks.api import CleanRoom, Discovery, Result, Taken, check, failed, inconclusive, passed, undecided, unverified
+from checks.not_carried import first_words
+from checks.observations.context import Context, context_of
+from checks.silent_advice import AboutRates
+from checks.stopped import run_end
+from checks.throughput_ratio.advice import advice_on, how_timed
+from checks.throughput_ratio.by_content import not_delivered, not_run, softened
+from checks.throughput_ratio.causes import Cause, likely_causes
 from checks.throughput_ratio.gpu_decoding import unseen
-from grader_service.model.base import Wire
-from grader_service.model.evidence import Evidence, Need
-from grader_service.model.feedback import Advice, Feedback, NextStep
+from grader_service.model.evidence import Need
+from grader_service.model.feedback import Advice
 from grader_service.model.measurement import Decision, Measurement
 from grader_service.model.verdict import Outcome, Tier
 from grader_service.sequential_test import allow_for_host, replay
@@ -23,25 +22,45 @@ from grader_service.sequential_test import allow_for_host, replay
 _SHORT_EPOCH = "advice.tiny_epoch"
 _EPOCHS = frozenset({"epoch_in_queue", "no_warm_up", "workers_start"})
 """Causes that name a short epoch, too."""
+_NOTHING_COUNTED = "nothing is counted for or against you"
+_FASTER = (
+    "Decode with device='mixed', let every later operator follow on the GPU, and give the pipeline more threads and a "
+    "larger batch:"
+)
+
+_Around = Annotated[Context, Taken(lambda evidence: context_of(evidence, evidence.measurement), frozenset({Need.SCAN}))]
+"""What may explain the rates; never an input to the outcome."""
 
 
-class Params(Wire):
-    """Threshold of the lab."""
-
-    threshold: Annotated[float, Field(gt=0)] = 1.1
-
-
-class Observation(Wire):
-    """Every block that was timed."""
-
-    measurement: Measurement
-    context: Context | None = None
-    """What may explain the rates; never an input to the outcome."""
-    silent: Annotated[tuple[Advice, ...], Field(max_length=64)] = ()
-    """Mistakes in the learner's own measurement that raised nothing; never an input either."""
-
-
-class ThroughputRatioCheck(Check[Params, Observation]):
+@check(
+    version="1.7.1",
+    title="Throughput of DALI against PyTorch",
+    word="ratio",
+    tier=Tier.GRAPH,
+    codes={
+        "ok": "DALI is faster than the threshold asks",
+        "too_low": "DALI is not faster than the threshold asks",
+        "independent": "the images do not depend on the files",
+        "unlike": "the images differ from what the whole files give",
+        "unclear": "inconclusive: images do not depend on their own files as they should",
+        "not_examined": "inconclusive: what the graph does could not be told",
+        "replayed": "images came again instead of being decoded",
+        "partial_decode": "images were decoded at reduced resolution",
+        "rendered": "images were not decoded from the files",
+        "small_area": "inconclusive or unverified: much less of each file was decoded or shown than usual",
+        "stale": "unverified: most images had been given to the code before",
+        "wrong_content": "unverified: the images were not recognised as those given",
+    },
+)
+def throughput_ratio(
+    room: CleanRoom,
+    discovery: Discovery,
+    measurement: Measurement | None,
+    context: _Around,
+    silent: AboutRates,
+    *,
+    threshold: Annotated[float, Field(gt=0)] = 1.1,
+) -> Result:
     """Judges whether the learner's DALI pipeline delivers more than 1.1 times the images of its PyTorch baseline.
 
     Evidence:
@@ -56,143 +75,122 @@ class ThroughputRatioCheck(Check[Params, Observation]):
         error budget of the test); see `grader_service.sequential_test` and `bench/decision.py`.
     Cannot detect: a pipeline that is fast on our images and slow on the learner's own.
     """
-
-    id = "throughput_ratio"
-    version = "1.7.1"
-    title = "Throughput of DALI against PyTorch"
-    word = "ratio"
-    needs = frozenset({Need.DISCOVERY, Need.SCAN, Need.CLEAN_ROOM, Need.MEASUREMENT})
-    codes = common("ratio", NO_DALI, NOT_CARRIED) | {
-        "ratio.ok": "DALI is faster than the threshold asks",
-        "ratio.too_low": "DALI is not faster than the threshold asks",
-        "ratio.inconclusive": "inconclusive: the measurement does not allow a decision",
-        "ratio.host_cannot_show_effect": "inconclusive: nobody could pass on this machine",
-        "ratio.host_unsteady": "inconclusive: the machine was not steady enough to time anything",
-        "ratio.dali_stopped": "unverified: the DALI code stopped while it was timed",
-        "ratio.not_measured": "error: the throughput was not measured",
-        "ratio.independent": "the images do not depend on the files",
-        "ratio.unlike": "the images differ from what the whole files give",
-        "ratio.unclear": "inconclusive: images do not depend on their own files as they should",
-        "ratio.not_examined": "inconclusive: what the graph does could not be told",
-        "ratio.replayed": "images came again instead of being decoded",
-        "ratio.partial_decode": "images were decoded at reduced resolution",
-        "ratio.rendered": "images were not decoded from the files",
-        "ratio.small_area": "inconclusive or unverified: much less of each file was decoded or shown than usual",
-        "ratio.stale": "unverified: most images had been given to the code before",
-        "ratio.not_seen": "unverified: the GPU was not seen to decode",
-        "ratio.wrong_content": "unverified: the images were not recognised as those given",
-    }
-    params_model = Params
-    observation_model = Observation
-
-    def observe(self, evidence: Evidence) -> Observation | Result:
-        """See `checks.api.Check.observe`."""
-        discovery, room = evidence.discovery, evidence.clean_room
-        if discovery is None:
-            return not_reached()
-        if (result := no_dali("ratio", discovery)) is not None:
-            return result
-        if room is None:
-            return not_reached()
-        ended = run_end(discovery)
-        if room.problem is not None and (result := by_content.not_run(room, evidence.measurement, ended)) is not None:
-            return result
-        if evidence.measurement is None:
-            return undecided(Outcome.ERROR, "ratio.not_measured", "The throughput was not measured; this is our fault.")
-        return Observation(
-            measurement=evidence.measurement,
-            context=context_of(evidence, evidence.measurement),
-            silent=tuple(silent_advice(evidence, "rates")),
-        )
-
-    def judge(self, observation: Observation, params: Params) -> Result:
-        """See `checks.api.Check.judge`."""
-        measurement = observation.measurement
-        tier = Tier(measurement.tier)
-        if (result := by_content.not_delivered(measurement)) is not None:
-            return result
-        decision = _decision(measurement, params.threshold)
-        if measurement.unsteady is not None and not _reached_a_look(decision, measurement):
-            return undecided(
-                Outcome.INCONCLUSIVE,
-                "ratio.host_unsteady",
-                wording.unsteady_host(measurement.unsteady),
-                tier=tier,
-                details=_for_staff(measurement),
-            )
-        if decision is None:
-            return undecided(
-                Outcome.UNVERIFIED,
-                "ratio.dali_stopped",
-                Feedback(
-                    outcome="Your DALI code ran in the grader, and stopped while it was timed.",
-                    seen=first_words(measurement.problem or "No reason was given."),
-                    next=NextStep(
-                        text="Run it over a folder of other JPEGs for several epochs, and see where it stops."
-                    ),
-                ),
-                tier=Tier.CLAIMS,
-                details={"blocks": len(measurement.blocks)},
-            )
-        causes = likely_causes(measurement, decision, observation.context)
-        details = {
-            "decision": decision.model_dump(mode="json"),
-            "causes": [cause._asdict() for cause in causes],
-            "silent": [one.code for one in observation.silent],
-            **_for_staff(measurement),
-        }
-        epochs_told = not _EPOCHS.isdisjoint(cause.code for cause in causes)
-        silent = [one for one in observation.silent if not (epochs_told and one.code == _SHORT_EPOCH)]
-        advice = [
-            *wording.advice_on(measurement, causes, passed=decision.outcome == "passed"),
-            *silent,
-            *wording.how_timed(measurement),
-        ]
-        if decision.outcome == "passed":
-            if tier is not Tier.GRAPH and (doubt := unseen(measurement, decision)) is not None:
-                told = doubt.model_copy(update={"advice": wording.how_timed(measurement)})
-                return undecided(Outcome.UNVERIFIED, "ratio.not_seen", told, tier=tier, details=details)
-            return passed(wording.fast_enough(measurement, decision, advice), tier=tier, details=details)
-        if decision.outcome == "failed":
-            if (softer := by_content.softened(measurement, decision)) is not None:
-                told = softer.model_copy(update={"advice": wording.how_timed(measurement)})
-                return undecided(Outcome.INCONCLUSIVE, "ratio.inconclusive", told, tier=tier, details=details)
-            first = next((cause for cause in causes if cause.about == "graph"), None)
-            rest = [one for one in advice if first is None or one.code != f"advice.{first.code}"]
-            told = wording.too_slow(measurement, decision, first, rest)
-            return failed("ratio.too_low", told, tier=tier, details=details)
-        if decision.reason is not None and measurement.host is not None:
-            told = wording.weak_host(measurement, decision, measurement.host)
-            return undecided(Outcome.INCONCLUSIVE, f"ratio.{decision.reason}", told, tier=tier, details=details)
-        told = wording.not_decided(measurement, decision, advice)
-        return undecided(Outcome.INCONCLUSIVE, "ratio.inconclusive", told, tier=tier, details=details)
-
-
-def _decision(measurement: Measurement, threshold: float) -> Decision | None:
-    """The sequential test over the stored blocks, as it ran or as it would have run, and what the host could show."""
+    if room.problem is not None and (result := not_run(room, measurement, run_end(discovery))) is not None:
+        return result
+    if measurement is None:
+        return undecided(Outcome.ERROR, "not_measured", "The throughput was not measured; this is our fault.")
+    if (result := not_delivered(measurement)) is not None:
+        return result
+    # The sequential test over the stored blocks, as it ran or as it would have run, and what the host could show.
     ratios = [block.log_ratio for block in measurement.blocks if block.spoiled is None]
     decision = replay(ratios, measurement.plan, threshold, attempt=measurement.attempt)
-    return None if decision is None else allow_for_host(decision, measurement.host, measurement.plan)
+    if decision is not None:
+        decision = allow_for_host(decision, measurement.host, measurement.plan)
+    tier, details = Tier(measurement.tier), _for_staff(measurement)
+    # What is made of fewer blocks than the test wanted is no answer.
+    looks = measurement.plan.stops(measurement.attempt)
+    answered = decision is not None and decision.outcome != "inconclusive" and decision.blocks_used in looks
+    if measurement.unsteady is not None and not answered:
+        return inconclusive(
+            "host_unsteady",
+            f"The machine that graded you was too busy to time anything, so {_NOTHING_COUNTED}.",
+            seen=f"{measurement.unsteady[:1].upper()}{measurement.unsteady[1:]}.",
+            next="Hand it in again.",
+            tier=tier,
+            details=details,
+        )
+    if decision is None:
+        return unverified(
+            "dali_stopped",
+            "Your DALI code ran in the grader, and stopped while it was timed.",
+            seen=first_words(measurement.problem or "No reason was given."),
+            next="Run it over a folder of other JPEGs for several epochs, and see where it stops.",
+            tier=Tier.CLAIMS,
+            details={"blocks": len(measurement.blocks)},
+        )
+    causes = likely_causes(measurement, decision, context)
+    details |= {
+        "decision": decision.model_dump(mode="json"),
+        "causes": [cause._asdict() for cause in causes],
+        "silent": [one.code for one in silent],
+    }
+    epoch_told = not _EPOCHS.isdisjoint(cause.code for cause in causes)
+    beside = [one for one in silent if not (epoch_told and one.code == _SHORT_EPOCH)]
+    result = _decided(measurement, decision, causes, beside)
+    return result.model_copy(update={"tier": tier, "details": details})
 
 
-def _reached_a_look(decision: Decision | None, measurement: Measurement) -> bool:
-    """Whether the test itself answered; what is made of fewer blocks than it wanted is no answer."""
-    return (
-        decision is not None
-        and decision.outcome != "inconclusive"
-        and decision.blocks_used in measurement.plan.stops(measurement.attempt)
+def _decided(measurement: Measurement, decision: Decision, causes: list[Cause], silent: list[Advice]) -> Result:
+    """What follows from the decision of the test, with what may explain it."""
+    delivered = f"DALI delivered {decision.ratio:.2f} times the images of the baseline"
+    interval, needed = decision.interval, decision.threshold
+    blocks = (
+        f"{interval.confidence:.0%} interval {interval.low:.2f} to {interval.high:.2f}, from {decision.blocks_used} "
+        f"blocks on {measurement.images} JPEGs that your code had never seen."
+    )
+    ratio = {"ratio": decision.ratio, "needed": needed}
+    rates = {f"{arm.arm.value}_images_per_s": arm.images_per_s for arm in measurement.arms if arm.images_per_s}
+    numbers = {**ratio, "low": interval.low, "high": interval.high, "blocks": decision.blocks_used, **rates}
+    own_code = how_timed(measurement)
+    advice = (*advice_on(measurement, causes, passed=decision.outcome == "passed"), *silent, *own_code)
+    if decision.outcome == "passed":
+        if measurement.tier != "A" and (doubt := unseen(measurement)) is not None:
+            return unverified(
+                "not_seen",
+                f"Your own DALI code delivered {decision.ratio:.2f} times the images of the baseline, and it cannot be "
+                "told whether DALI decoded them.",
+                seen=doubt[0],
+                next=doubt[1],
+                advice=own_code,
+                numbers=ratio,
+            )
+        return passed(f"{delivered}, above the {needed:g} that is needed.", seen=blocks, advice=advice, numbers=numbers)
+    if decision.outcome == "failed":
+        if (doubt := softened(measurement, decision)) is not None:
+            return inconclusive(
+                "inconclusive",
+                "The ratio is too low, but what was counted beside the work could have made the difference, so "
+                f"{_NOTHING_COUNTED}.",
+                seen=doubt[0],
+                next=doubt[1],
+                advice=own_code,
+                numbers=ratio,
+            )
+        slow = next((cause for cause in causes if cause.about == "graph"), None)
+        return failed(
+            "too_low",
+            f"{delivered}; more than {needed:g} is needed.",
+            seen=f"{blocks} {slow.text}" if slow is not None else blocks,
+            next=slow.action if slow is not None else _FASTER,
+            write='images = fn.decoders.image(jpegs, device="mixed")' if slow is None else "",
+            advice=tuple(one for one in advice if slow is None or one.code != f"advice.{slow.code}"),
+            numbers=numbers,
+        )
+    if decision.reason is not None and measurement.host is not None:
+        return inconclusive(
+            "host_cannot_show_effect",
+            f"The machine that graded you cannot show the effect, so {_NOTHING_COUNTED}.",
+            seen="With the same job our own DALI graph delivered only "
+            f"{measurement.host.ratio:.2f} times the images of our own PyTorch loader there. {delivered}.",
+            next="Hand it in again: it may be graded on a machine that can show more.",
+            numbers=numbers,
+        )
+    side = "on both sides of"
+    if not interval.low <= needed <= interval.high:
+        where = "above" if interval.low > needed else "below"
+        side = f"{where} it, but too unsure for a grade to rest on them, against"
+    return inconclusive(
+        "inconclusive",
+        f"The measurement does not allow a decision, so {_NOTHING_COUNTED}.",
+        seen=f"{delivered}, and the blocks lie {side} the {needed:g} that is needed.",
+        next="Hand it in again, or make the difference larger.",
+        advice=advice,
+        numbers=numbers,
     )
 
 
 def _for_staff(measurement: Measurement) -> dict[str, object]:
-    """Contradictions and discarded blocks; empty when there are none."""
-    details: dict[str, object] = {}
-    if measurement.corroboration is not None and measurement.corroboration.flags:
-        details["flags"] = list(measurement.corroboration.flags)
+    """Contradictions and discarded blocks, where there are any."""
+    flags = list(measurement.corroboration.flags) if measurement.corroboration is not None else []
     discarded = {f"block {block.index + 1}": block.spoiled for block in measurement.blocks if block.spoiled is not None}
-    if discarded:
-        details["discarded"] = discarded
-    return details
-
-
-CHECK = ThroughputRatioCheck()
+    return {name: found for name, found in (("flags", flags), ("discarded", discarded)) if found}

@@ -1,48 +1,24 @@
 """The check `training_loop`: batches from DALI drive a PyTorch training loop that learns."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from checks.api import Check, Result, failed, passed, undecided
-from checks.codes import LEARNER_PROBE, common
-from checks.probing import read_probe
-from checks.stopped import Absent, absent, cut_short, not_reached
-from checks.training_loop import wording
+from checks.api import Advice, Discovery, FromProbe, Result, check, failed, inconclusive, passed
+from checks.stopped import cut_short, run_end
 from checks.training_loop.trend import Trend, trend_of
 from grader_service.model.base import Count, ShortText, Wire
-from grader_service.model.evidence import Evidence, Need, ProbeSite
-from grader_service.model.feedback import Feedback
-from grader_service.model.verdict import Outcome, Tier
+from grader_service.model.evidence import ProbeSite
 
 _LARGEST = 1e300
 """Losses beyond it count as not finite: sums of them would not be."""
 _UNTRAINED = 3
 """In-place writes that initialising a parameter takes at most; see the probe."""
+_STEP = "optimizer.zero_grad()\nloss.backward()\noptimizer.step()"
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,60}(\.[A-Za-z0-9_]{1,60})?$")]
 Shape = Annotated[tuple[Count, ...], Field(max_length=16)]
-
-
-class Params(Wire):
-    """What the lab asks for."""
-
-    losses: Annotated[tuple[Name, ...], Field(max_length=16)] = ()
-    """Variables to look for, `history.loss` for a key of a dict; the usual names if empty."""
-    min_steps: Annotated[int, Field(ge=3, le=100_000)] = 10
-    """Fewest losses."""
-    margin: Annotated[float, Field(ge=0, lt=1)] = 0.02
-    """Share by which the median of the last third has to lie below that of the first."""
-    significance: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
-    """Highest p-value of the Mann-Kendall test."""
-    falling: bool = True
-    """Whether the losses have to fall."""
-    model: Literal["required", "if_there"] = "if_there"
-    """Whether a torch.nn.Module has to be in the namespace."""
-    tensors: Literal["required", "advised"] = "advised"
-    """Whether tensors named labels, outputs and images have to be right; a later cell may have used the names again."""
-    train_mode: Literal["required", "advised"] = "advised"
-    """Whether the model has to be in train mode at the end; many evaluate it last."""
 
 
 class Losses(Wire):
@@ -77,6 +53,12 @@ class ModelFacts(Wire):
     uncounted: bool = False
     """A fused optimizer may have written the parameters without its being counted."""
 
+    @property
+    def untrained(self) -> bool:
+        """Whether no parameter was written more often than its initialisation takes."""
+        counted = self.updates > _UNTRAINED or self.optimizer_steps
+        return not counted and not (self.uncounted and self.with_gradient)
+
 
 class Step(Wire):
     """What one step on the grader's random batch came to."""
@@ -92,7 +74,7 @@ class Step(Wire):
 Tensors = Annotated[tuple[TensorFacts, ...], Field(max_length=16)]
 
 
-class Observation(Wire):
+class Left(Wire):
     """What the training loop left behind."""
 
     losses: Losses | None = None
@@ -101,11 +83,34 @@ class Observation(Wire):
     images: Tensors = ()
     model: ModelFacts | None = None
     step: Step | None = None
-    absent: Absent = Absent(name="losses")
-    """How the run ended; filled in by the check."""
 
 
-class TrainingLoopCheck(Check[Params, Observation]):
+@check(
+    version="1.1.0",
+    title="DALI in a training loop",
+    word="training",
+    codes={
+        "ok": "losses are there and fall as wanted; the model works",
+        "too_few_steps": "there are fewer losses than wanted",
+        "not_falling": "the losses do not fall",
+        "labels_shape": "labels have another shape than [N]",
+        "labels_dtype": "labels are not int64",
+        "outputs_shape": "the model's outputs are not [N, classes]",
+    },
+)
+def training_loop(
+    discovery: Discovery,
+    left: Annotated[Left, FromProbe("training_loop", ProbeSite.LEARNER)],
+    *,
+    losses: Annotated[tuple[Name, ...], Field(max_length=16)] = (),
+    min_steps: Annotated[int, Field(ge=3, le=100_000)] = 10,
+    margin: Annotated[float, Field(ge=0, lt=1)] = 0.02,
+    significance: Annotated[float, Field(gt=0, lt=0.5)] = 0.05,
+    falling: bool = True,
+    model: Literal["required", "if_there"] = "if_there",
+    tensors: Literal["required", "advised"] = "advised",
+    train_mode: Literal["required", "advised"] = "advised",
+) -> Result:
     """Judges whether a training loop ran, on labels of the right form, with a model that learned.
 
     Evidence:
@@ -125,146 +130,215 @@ class TrainingLoopCheck(Check[Params, Observation]):
         and 0.6 % are too noisy to tell.
     Cannot detect: losses that were invented, training on other data than the lab's, a loop inside a function that
         leaves nothing but its losses (its labels are not looked at then).
+
+    Args:
+        losses: Variables to look for, `history.loss` for a key of a dict; the usual names if empty.
+        min_steps: Fewest losses.
+        margin: Share by which the median of the last third has to lie below that of the first.
+        significance: Highest p-value of the Mann-Kendall test.
+        falling: Whether the losses have to fall.
+        model: Whether a torch.nn.Module has to be in the namespace.
+        tensors: Whether tensors named labels, outputs and images have to be right; a later cell may have used the names
+            again.
+        train_mode: Whether the model has to be in train mode at the end; many evaluate it last.
     """
-
-    id = "training_loop"
-    version = "1.1.0"
-    title = "DALI in a training loop"
-    word = "training"
-    needs = frozenset({Need.DISCOVERY})
-    probes = ("training_loop",)
-    codes = common("training", LEARNER_PROBE) | {
-        "training.ok": "losses are there and fall as wanted; the model works",
-        "training.no_losses": "no losses were found",
-        "training.too_few_steps": "there are fewer losses than wanted",
-        "training.not_finite": "losses are not finite",
-        "training.not_falling": "the losses do not fall",
-        "training.too_noisy": "inconclusive: the losses are too noisy to tell whether they fall",
-        "training.labels_shape": "labels have another shape than [N]",
-        "training.labels_dtype": "labels are not int64",
-        "training.two_devices": "images and model lie on different devices",
-        "training.outputs_shape": "the model's outputs are not [N, classes]",
-        "training.no_model": "no model was found",
-        "training.not_trained": "the model's parameters were never updated",
-        "training.eval_mode": "the model is in eval mode",
-        "training.step_not_finite": "one step gives a loss that is not finite",
-        "training.no_gradients": "one step gives no finite gradients",
-    }
-    params_model = Params
-    observation_model = Observation
-
-    def observe(self, evidence: Evidence) -> Observation | Result:
-        """See `checks.api.Check.observe`."""
-        discovery = evidence.discovery
-        if discovery is None:
-            return not_reached()
-        seen = read_probe(evidence, "training", "training_loop", Observation, ProbeSite.LEARNER)
-        if isinstance(seen, Observation):
-            return seen.model_copy(update={"absent": absent(discovery, "losses")})
-        return seen
-
-    def judge(self, observation: Observation, params: Params) -> Result:
-        """See `checks.api.Check.judge`."""
-        losses, model, step = observation.losses, observation.model, observation.step
-        too_few = losses is None or losses.count < params.min_steps
-        if too_few and (result := cut_short(observation.absent.run)) is not None:
-            return result
-        if losses is None:
-            return failed("training.no_losses", wording.no_losses(params.losses), tier=Tier.CLAIMS)
-        values = [value for value in losses.values if value is not None and abs(value) <= _LARGEST]
-        trend = trend_of(values) if len(values) >= 3 else None
-        details = {
-            "losses": {"name": losses.name, "count": losses.count, "trend": trend._asdict() if trend else None},
-            "model": model.model_dump(mode="json") if model else None,
-            "step": step.model_dump(mode="json") if step else None,
-        }
-        fell = trend is not None and trend.falls(params.margin, params.significance)
-        tensors = _of_tensors(observation)
-        problem = _of_losses(observation, losses, values, trend, params) or _of_model(observation, params)
-        if problem is None and params.tensors == "required":
-            problem = tensors
-        if problem is not None:
-            code, feedback = problem
-            return failed(f"training.{code}", feedback, tier=Tier.CLAIMS, details=details)
-        if params.falling and not fell and trend is not None:
-            feedback = wording.too_noisy(losses.name, trend)
-            return undecided(Outcome.INCONCLUSIVE, "training.too_noisy", feedback, tier=Tier.CLAIMS, details=details)
-        advice = [wording.tensor_advice(*tensors)] if tensors is not None else []
-        if model is not None and model.training is False:
-            advice.append(wording.eval_advice(model.name))
-        feedback = wording.learned(
-            losses.name,
-            losses.count,
-            trend,
-            model.name if model is not None else "",
-            advice,
-            fell=fell,
-            stepped=step is not None and step.done,
+    kept = left.losses
+    if (kept is None or kept.count < min_steps) and (not_reached := cut_short(run_end(discovery))) is not None:
+        return not_reached
+    if kept is None:
+        return _no_losses(losses[0] if losses else "")
+    values = [value for value in kept.values if value is not None and abs(value) <= _LARGEST]
+    trend = trend_of(values) if len(values) >= 3 else None
+    fell = trend is not None and trend.falls(margin, significance)
+    count = kept.count if len(kept.values) >= 3 else len(kept.values)
+    if count < min_steps:
+        result = failed(
+            "too_few_steps",
+            f"`{kept.name}` holds {count} losses.",
+            wanted=f"At least {min_steps} are wanted.",
+            next="Train for more steps.",
+            numbers={"losses": count, "needed": min_steps},
         )
-        return passed(feedback, tier=Tier.CLAIMS, details=details)
+    elif trend is None or len(values) < len(kept.values):
+        lost, of = len(kept.values) - len(values), len(kept.values)
+        result = failed(
+            "not_finite",
+            f"`{kept.name}` holds losses that are not finite.",
+            seen=f"{lost} of {of} are NaN, infinite, or as good as that.",
+            next="Check that mean and std of the normalisation are in the units of the pixels (0 to 255), then lower "
+            "the learning rate.",
+            numbers={"not_finite": lost, "losses": of},
+        )
+    else:
+        doubted, of_tensors = falling and not fell, _of_tensors(left)
+        result = (
+            (_not_falling(kept.name, trend, margin, left.model) if doubted else None)
+            or _of_model(left, required=model == "required", train_mode=train_mode == "required")
+            or (of_tensors if tensors == "required" else None)
+            or (_too_noisy(kept.name, trend) if doubted else None)
+            or _learned(left, kept, trend, of_tensors, fell=fell)
+        )
+    details = {
+        "losses": {"name": kept.name, "count": kept.count, "trend": trend._asdict() if trend else None},
+        "model": left.model.model_dump(mode="json") if left.model else None,
+        "step": left.step.model_dump(mode="json") if left.step else None,
+    }
+    return result.model_copy(update={"details": details})
 
 
-def _of_losses(
-    observation: Observation, losses: Losses, values: list[float], trend: Trend | None, params: Params
-) -> tuple[str, Feedback] | None:
-    count = losses.count if len(losses.values) >= 3 else len(losses.values)
-    if count < params.min_steps:
-        return "too_few_steps", wording.too_few(losses.name, count, params.min_steps)
-    lost = len(losses.values) - len(values)
-    if lost or trend is None:
-        return "not_finite", wording.not_finite(losses.name, lost, len(losses.values))
-    if params.falling and not trend.falls(params.margin, params.significance):
-        model = observation.model
-        untrained = model.name if model is not None and _is_untrained(model) else ""
-        if untrained or not trend.is_hidden(params.margin):
-            return "not_falling", wording.not_falling(losses.name, trend, params.margin, untrained)
-    return None
+def _no_losses(name: str) -> Result:
+    """`name` is what the lab asks for first, if it asks for some."""
+    return failed(
+        "no_losses",
+        f"No list of losses was found{f' under the name `{name}`' if name else ''}.",
+        wanted="One number for each step or epoch is wanted.",
+        next="Keep the loss in each step:",
+        write=f"{_list(name or 'losses')}.append(loss.item())",
+    )
 
 
-def _of_tensors(observation: Observation) -> tuple[str, Feedback] | None:
-    """What is wrong with the tensors that are there; one good one under any name is enough."""
-    labels = observation.labels
-    if labels and not any(len(label.shape) == 1 for label in labels):
-        return "labels_shape", wording.labels_shape(labels[0].name, labels[0].shape)
-    if labels and not any(label.dtype == "int64" and len(label.shape) == 1 for label in labels):
-        label = next(label for label in labels if len(label.shape) == 1)
-        return "labels_dtype", wording.labels_dtype(label.name, label.dtype)
-    model = observation.model
-    images = [image for image in observation.images if len(image.shape) == 4]
-    if model and model.device and images and all(_kind(image.device) != _kind(model.device) for image in images):
-        return "two_devices", wording.two_devices(images[0].name, images[0].device, model.name, model.device)
-    outputs = observation.outputs
-    if outputs and all(len(output.shape) > 2 for output in outputs):
-        return "outputs_shape", wording.outputs_shape(f"`{outputs[0].name}` has the shape", outputs[0].shape)
-    return None
+def _not_falling(name: str, trend: Trend, margin: float, model: ModelFacts | None) -> Result | None:
+    """For losses that do not fall as wanted; None where noise may hide that they do."""
+    seen, wanted = _medians(trend), f"A clear fall by more than {100 * margin:g} % is wanted."
+    numbers = {"first": trend.first, "last": trend.last}
+    if model is not None and model.untrained:
+        what, action = f"does not fall as wanted, and `{model.name}` was never updated", "Step for each batch:"
+        said = f"`{name}` {what}."
+        return failed("not_falling", said, seen=seen, wanted=wanted, next=action, write=_STEP, numbers=numbers)
+    if trend.is_hidden(margin):
+        return None
+    share = (trend.first - trend.last) / abs(trend.first) if trend.first else float(trend.first > trend.last)
+    what = "goes up and down, and does not clearly fall" if share > margin else f"falls by {100 * share:.2f} % only"
+    return failed(
+        "not_falling",
+        f"`{name}` {what if share > 0 else 'does not fall'}.",
+        seen=seen,
+        wanted=wanted,
+        next="Check that optimizer.step() runs for each batch, that labels belong to their images, and the learning "
+        "rate; or train longer.",
+        numbers=numbers,
+    )
 
 
-def _of_model(observation: Observation, params: Params) -> tuple[str, Feedback] | None:
-    model, step = observation.model, observation.step
+def _too_noisy(name: str, trend: Trend) -> Result:
+    return inconclusive(
+        "too_noisy",
+        f"`{name}` is too noisy to tell whether it falls, so nothing is counted.",
+        seen=f"Over the whole run it changes by something between {trend.low:+.3g} and {trend.high:+.3g} (90 % "
+        f"confidence), from {trend.first:.4g} at its beginning.",
+        next="Train for more steps, use larger batches, or keep the mean of each epoch:",
+        write=f"{_list(name)}.append(sum(epoch) / len(epoch))",
+        numbers={"first": trend.first, "low": trend.low, "high": trend.high},
+    )
+
+
+def _of_model(left: Left, *, required: bool, train_mode: bool) -> Result | None:
+    """What is wrong with the model, and with the step that the grader made with it."""
+    model, step = left.model, left.step
+    if model is None and required:
+        action = "Keep the model that you trained in a variable, such as `model`."
+        return failed("no_model", "No torch.nn.Module was found.", next=action)
     if model is None:
-        return ("no_model", wording.NO_MODEL) if params.model == "required" else None
-    if _is_untrained(model):
-        return "not_trained", wording.not_trained(model.name)
-    if params.train_mode == "required" and model.training is False:
-        return "eval_mode", wording.eval_mode(model.name)
-    if step is not None and step.done:
-        if len(step.outputs) != 2 or step.outputs[0] != step.batch:
-            return "outputs_shape", wording.outputs_shape(f"On {step.batch} images `{model.name}` gives", step.outputs)
-        if step.loss is None:
-            return "step_not_finite", wording.step_not_finite(model.name)
-        if not step.gradients:
-            return "no_gradients", wording.no_gradients(model.name)
+        return None
+    if model.untrained:
+        return failed(
+            "not_trained",
+            f"`{model.name}` was never updated: its parameters are as they were made.",
+            next="Give its parameters to the optimizer, and step for each batch:",
+            write=f"optimizer = torch.optim.SGD({model.name}.parameters(), lr=0.01)\n{_STEP}",
+        )
+    if train_mode and model.training is False:
+        wanted = "The lab wants it in train mode at the end."
+        said, line = f"`{model.name}` is in eval mode.", f"{model.name}.train()"
+        return failed("eval_mode", said, wanted=wanted, next="Switch it:", write=line)
+    if step is None or not step.done:
+        return None
+    if len(step.outputs) != 2 or step.outputs[0] != step.batch:
+        return _no_classes(f"On {step.batch} images `{model.name}` gives", step.outputs)
+    if step.loss is None:
+        return failed(
+            "step_not_finite",
+            f"One step of `{model.name}` on random images gives a loss that is not finite.",
+            next="Look in its layers for a division by 0, a logarithm of 0, or weights that grew very large.",
+        )
+    if not step.gradients:
+        return failed(
+            "no_gradients",
+            f"One step of `{model.name}` on random images gives no finite gradients, so it cannot learn.",
+            next="Look for .detach(), torch.no_grad() or .item() between its parameters and its outputs.",
+        )
     return None
 
 
-def _is_untrained(model: ModelFacts) -> bool:
-    """Whether no parameter was written more often than its initialisation takes."""
-    counted = model.updates > _UNTRAINED or model.optimizer_steps
-    return not counted and not (model.uncounted and model.with_gradient)
+def _of_tensors(left: Left) -> Result | None:
+    """What is wrong with the tensors that are there; one good one under any name is enough."""
+    vectors = [label for label in left.labels if len(label.shape) == 1]
+    if left.labels and not vectors:
+        name, shape = left.labels[0].name, left.labels[0].shape
+        return failed(
+            "labels_shape",
+            f"`{name}` has the shape {list(shape[:6])}.",
+            wanted="A loss over classes wants [N]; DALI gives [N, 1].",
+            next="Take the last dimension off:",
+            write=f'{name} = batch[0]["label"].squeeze(-1).long()',
+        )
+    if vectors and all(label.dtype != "int64" for label in vectors):
+        name, dtype = vectors[0].name, vectors[0].dtype
+        wanted, line = "A loss over classes wants int64.", f"{name} = {name}.long()"
+        return failed("labels_dtype", f"`{name}` is {dtype}.", wanted=wanted, next="Convert it:", write=line)
+    model, images = left.model, [image for image in left.images if len(image.shape) == 4]
+    here = model.device.partition(":")[0] if model is not None else ""
+    if model is not None and here and images and all(image.device.partition(":")[0] != here for image in images):
+        return failed(
+            "two_devices",
+            f"`{images[0].name}` lies on {images[0].device}, and `{model.name}` on {model.device}.",
+            next="Move the model to the images:",
+            write=f"{model.name} = {model.name}.to({images[0].name}.device)",
+        )
+    if left.outputs and all(len(output.shape) > 2 for output in left.outputs):
+        return _no_classes(f"`{left.outputs[0].name}` has the shape", left.outputs[0].shape)
+    return None
 
 
-def _kind(device: str) -> str:
-    return device.partition(":")[0]
+def _no_classes(what: str, shape: Sequence[int]) -> Result:
+    """For outputs that are no classes; `what` gives them, such as `` `outputs` has the shape``."""
+    return failed(
+        "outputs_shape",
+        f"{what} {list(shape[:6])}.",
+        wanted="A classifier gives [N, classes].",
+        next="End the model with one value for each class:",
+        write="nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes)",
+    )
 
 
-CHECK = TrainingLoopCheck()
+def _learned(left: Left, losses: Losses, trend: Trend, of_tensors: Result | None, *, fell: bool) -> Result:
+    """A pass, with what is wrong with the tensors as advice: their names may have been used again later."""
+    model, advice = left.model, []
+    if of_tensors is not None and (action := of_tensors.parts.next) is not None:
+        text = f"{of_tensors.parts.outcome} {of_tensors.parts.wanted}".strip()
+        to_do = f"{action.text} {action.code}, unless you used the name for something else later."
+        advice.append(Advice(code=f"advice.{of_tensors.code}", text=text, next=to_do))
+    if model is not None and model.training is False:
+        text, to_do = f"`{model.name}` is in eval mode now.", f"Call {model.name}.train() before you train again."
+        advice.append(Advice(code="advice.eval_mode", text=text, next=to_do))
+    looked = "No model was found, so only the losses were looked at."
+    if model is not None:
+        looked = f"`{model.name}` was updated; a step of the grader's own was not possible."
+        if left.step is not None and left.step.done:
+            looked = f"`{model.name}` was updated, and one step on the grader's random images worked."
+    return passed(
+        f"`{losses.name}` holds {losses.count} losses{', and they fall' if fell else ''}.",
+        seen=f"{_medians(trend)} {looked} This is what your own code says.",
+        advice=tuple(advice),
+        numbers={"losses": losses.count, "first": trend.first, "last": trend.last},
+    )
+
+
+def _list(name: str) -> str:
+    """How the learner writes a list of losses: `history.loss` is a key of a dict."""
+    name, _, key = name.partition(".")
+    return f'{name}["{key}"]' if key else name
+
+
+def _medians(trend: Trend) -> str:
+    return f"The median of the first third is {trend.first:.4g}, of the last third {trend.last:.4g}."

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checks.acceptance_metric.check import CHECK, Observation, Params
+from checks.acceptance_metric.check import acceptance_metric
 from checks.probes.acceptance_metric import probe
 from grader_service.model.verdict import Outcome
 from sandbox.guest.learner import coerce
@@ -16,6 +16,7 @@ from tests.checks.figures import figures
 from tests.checks.judged import judged
 from tests.factories import a_discovery
 
+CHECK = acceptance_metric
 GOOD = [
     "images/sec at fixed batch size 256 on the same JPEGs, after one warm-up epoch; accept DALI if it is "
     "at least 1.3x.",
@@ -83,7 +84,7 @@ BAD = [
 def judge(value, **params):
     """What the check says about a metric, of which it has what the probe reads."""
     context = SimpleNamespace(params={}, names={"acceptance_metric": value}, text=coerce.text)
-    return CHECK.decide(Observation.model_validate(probe(context)), Params(**params))
+    return judged(CHECK, evidence_with("acceptance_metric", observations=probe(context)), **params)
 
 
 def test_the_figures_of_the_docstring_are_counted_here():

@@ -2,13 +2,15 @@
 
 import pytest
 
-from checks.dali_proxy.check import CHECK
+from checks.dali_proxy.check import dali_proxy
 from grader_service.model.verdict import Outcome, Tier
+from tests.builtin_claims.conftest import evidence_with
 from tests.builtin_claims.jpegs import START
 from tests.checks.brief import assert_brief
 from tests.checks.judged import judged
 from tests.factories import a_discovery
 
+CHECK = dali_proxy
 PIPELINE = """
 from nvidia.dali.plugin.pytorch.experimental import proxy as dali_proxy
 
@@ -104,9 +106,8 @@ def test_the_workers_of_a_loader_are_seen_however_the_code_ended(evidence):
 
 def test_labels_of_another_order_are_seen(evidence):
     """Labels that are not those of the sampler's indices fail."""
-    whole = evidence["in order"]
-    seen = CHECK.observe(whole)
-    batch = seen.batch.model_copy(update={"labels": tuple(1 - label for label in seen.batch.labels)})
-    result = CHECK.decide(seen.model_copy(update={"batch": batch}), CHECK.params_model())
+    seen = dict(evidence["in order"].probe("dali_proxy").observations)
+    seen["batch"] = seen["batch"] | {"labels": [1 - label for label in seen["batch"]["labels"]]}
+    result = judged(CHECK, evidence_with("dali_proxy", observations=seen))
     assert result.code == "proxy.order"
     assert_brief(result)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from checks.ddp_ranks.check import CHECK
+from checks.ddp_ranks.check import ddp_ranks
 from grader_service.model.verdict import Outcome, Tier
 from tests.builtin_claims.conftest import evidence_with
 from tests.builtin_claims.rank_functions import BAD, GOOD, RECORDED
@@ -13,6 +13,7 @@ from tests.checks.brief import assert_brief
 from tests.checks.judged import judged
 from tests.factories import a_discovery
 
+CHECK = ddp_ranks
 RUNS = json.loads(RECORDED.read_text(encoding="utf-8"))
 
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checks.fair_baseline.check import CHECK, Observation, Params
+from checks.fair_baseline.check import fair_baseline
+from checks.observations.context import Context
 from grader_service.model.feedback import Severity
 from grader_service.model.measurement import Arm, ArmReport
 from grader_service.model.verdict import Outcome, Tier
@@ -21,6 +22,7 @@ from tests.factories import (
     an_evidence,
 )
 
+CHECK = fair_baseline
 CROP = "Compose(\n    RandomResizedCrop(size=(224, 224))\n    RandomHorizontalFlip(p=0.5)\n    ToTensor()\n)"
 CENTER = "Compose(\n    Resize(size=256)\n    CenterCrop(size=(224, 224))\n    ToTensor()\n)"
 AUGMENTING = graph("readers__File@cpu", "decoders__ImageRandomCrop@mixed", "Resize@gpu", "random__CoinFlip@cpu")
@@ -133,6 +135,7 @@ def test_any_loader_gets_an_answer(transform, workers, shape, names, rule):
     """No claim makes the judge fail."""
     loader = a_loader(transform=transform, num_workers=workers)
     facts = a_graph(operators=tuple({"name": name, "device": "gpu"} for name in names))
-    seen = Observation(loader=loader, loader_shape=shape, graph=facts, batch=a_batch(), cores=4)
-    result = CHECK.decide(seen, Params(transforms=rule, geometry=rule))
+    sides = Context(loader_shape=shape, graph=facts, batch=a_batch())
+    seen = CHECK.observation_model(loader=loader, sides=sides, allotted=4)
+    result = CHECK.decide(seen, CHECK.params_model(transforms=rule, geometry=rule))
     assert result.code.startswith("baseline.")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checks.gpu_decode.check import CHECK, Observation, Params, Seen, is_decoder
+from checks.gpu_decode.check import gpu_decode, is_decoder
 from grader_service.model.evidence import CleanRoom
 from grader_service.model.measurement import Arm, Corroboration, GpuUse
 from grader_service.model.verdict import Outcome, Tier
@@ -12,6 +12,7 @@ from tests.builtin_claims.test_placement_table import graph
 from tests.checks.judged import judged
 from tests.factories import a_clean_room, a_discovery, a_graph, a_measurement, a_run, an_evidence
 
+CHECK = gpu_decode
 BUSY = {"samples": 40, "sm_percent": 35.0, "jpg_percent": 20.0}
 IDLE = {"samples": 40, "sm_percent": 0.0, "jpg_percent": 0.0}
 
@@ -118,6 +119,6 @@ def test_what_could_not_be_carried_is_not_judged():
 def test_any_operator_gets_an_answer(name, device, official):
     """A name that is no decoder never passes."""
     facts = a_graph(operators=({"name": name, "device": device},))
-    observation = Observation(pipeline="p", graph=facts, official=official, seen=Seen(samples=3, sm_percent=50.0))
-    result = CHECK.decide(observation, Params())
+    half_busy = watched(samples=3, sm_percent=50.0)
+    result = judged(CHECK, evidence_of(facts, half_busy, device="cuda" if official else "cpu"))
     assert (result.outcome is Outcome.PASSED) == (is_decoder(facts.operators[0].name) and device in ("mixed", "gpu"))

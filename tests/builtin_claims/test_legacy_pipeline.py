@@ -2,13 +2,14 @@
 
 import pytest
 
-from checks.legacy_pipeline.check import CHECK
+from checks.legacy_pipeline.check import legacy_pipeline
 from grader_service.model.verdict import Outcome, Tier
 from tests.checks.brief import assert_brief
 from tests.checks.figures import figures
 from tests.checks.judged import judged
 from tests.factories import a_discovery
 
+CHECK = legacy_pipeline
 IMPORTS = "from nvidia.dali import fn, ops, pipeline_def, types\nfrom nvidia.dali.pipeline import Pipeline\n"
 OLD = """
 class SimplePipeline(Pipeline):

@@ -2,13 +2,15 @@
 
 import pytest
 
-from checks.placement_table.check import CHECK, Observation, Params, Stated
+from checks.placement_table.check import placement_table
 from grader_service.model.evidence import CleanRoom, OperatorFacts
 from grader_service.model.verdict import Outcome
 from tests.builtin_claims.conftest import evidence_with
 from tests.checks.brief import assert_brief
 from tests.checks.judged import judged
 from tests.factories import a_clean_room, a_discovery, a_graph
+
+CHECK = placement_table
 
 
 def graph(*operators: str):
@@ -79,9 +81,10 @@ BAD = [
 
 def judge(facts, table, **params):
     """What the check says about a table and a graph."""
-    rows = tuple((key, tuple(value) if isinstance(value, list) else (value,)) for key, value in table.items())
-    stated = Stated(status="present", rows=rows)
-    return CHECK.decide(Observation(pipeline="dali_iter", stated=stated, graph=facts), Params(**params))
+    rows = [[key, value if isinstance(value, list) else [value]] for key, value in table.items()]
+    stated = {"status": "present", "shown": "", "rows": rows}
+    evidence = evidence_with("placement_table", observations=stated, clean_room=a_clean_room(graph=facts))
+    return judged(CHECK, evidence, **params)
 
 
 @pytest.mark.parametrize(("facts", "table"), GOOD)

@@ -2,12 +2,13 @@
 
 import pytest
 
-from checks.same_data.check import CHECK
+from checks.same_data.check import same_data
 from grader_service.model.verdict import Outcome, Tier
 from tests.builtin_claims.jpegs import READER, START
 from tests.checks.judged import judged
 from tests.factories import a_discovery, an_evidence
 
+CHECK = same_data
 FOLDER = "train_loader = DataLoader(ImageFolder(dataset_dir, transform), batch_size=8)\n"
 DALI = READER + 'dali_iter = DALIGenericIterator(pipeline(dict(ARGS)), ["data", "label"], reader_name="Reader")\n'
 PATHS = "import glob\npaths = sorted(glob.glob(dataset_dir + '/*/*.jpg'))\n"

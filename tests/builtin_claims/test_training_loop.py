@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checks.training_loop.check import CHECK
+from checks.training_loop.check import training_loop
 from checks.training_loop.trend import trend_of
 from grader_service.model.verdict import Outcome, Tier
 from tests.builtin_claims.conftest import evidence_with
@@ -14,6 +14,7 @@ from tests.checks.brief import assert_brief
 from tests.checks.judged import judged
 from tests.factories import a_discovery
 
+CHECK = training_loop
 START = """
 import torch
 from torch import nn
@@ -178,7 +179,7 @@ def test_noise_rarely_falls_and_learning_rarely_does_not():
         found = trend_of(values)
         falling += found.falls(0.02, 0.05)
         unseen += not found.falls(0.02, 0.05) and found.is_hidden(0.02)
-    text = " ".join((type(CHECK).__doc__ or "").split())
+    text = " ".join(CHECK.about.split())
     assert "of pure noise (of 3 to 71 % of the losses) " in text
     assert f"{noise / 20:.1f} % pass as falling and {unclear / 20:.1f} % are too noisy to tell" in text
     assert f"2,000 noisy falling ones {(2000 - falling) / 20:.1f} % do not pass" in text

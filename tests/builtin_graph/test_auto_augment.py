@@ -1,6 +1,6 @@
 """`auto_augment`: DALI's automatic augmentations by what they put into a graph and what they do."""
 
-from checks.auto_augment.check import CHECK
+from checks.auto_augment.check import auto_augment
 from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import CONDITIONS, CROP, FLIP, JITTER, NORMALISE, RESIZE, TRIVIAL, Control, Controls
 from tests.builtin_graph.graphs import bare
@@ -21,7 +21,7 @@ SMALL = ("trivial_augment.apply_trivial_augment([augmentations.brightness, augme
          "augmentations.contrast], images)")  # fmt: skip
 NOTHING = "rand_augment.apply_rand_augment([augmentations.rotate, augmentations.shear_x], images, n=1, m=0)"
 CONTROLS = Controls(
-    CHECK,
+    auto_augment,
     "auto_augment",
     [
         Control("trivial", augmented(TRIVIAL_WIDE), "ok", {"policy": "trivial_augment"}),
@@ -47,8 +47,8 @@ CONTROLS = Controls(
 
 def test_operators_that_dali_builds(workshop):
     """The numbers in the docstring are those of the installed DALI."""
-    trivial = workshop.judge(augmented(TRIVIAL_WIDE), CHECK).details
-    random = workshop.judge(augmented(RAND), CHECK).details
+    trivial = workshop.judge(augmented(TRIVIAL_WIDE), auto_augment).details
+    random = workshop.judge(augmented(RAND), auto_augment).details
     assert trivial["operators"] == 178
     assert 300 <= random["operators"] <= 350
     assert trivial["trivial_augment.py"] >= 1

@@ -1,6 +1,6 @@
 """`epoch_coverage`: what the last batch of an epoch holds decides whether every file comes exactly once."""
 
-from checks.epoch_coverage.check import CHECK
+from checks.epoch_coverage.check import epoch_coverage
 from grader_service.model.verdict import Outcome
 from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import CONDITIONS, CROP, FLIP, NORMALISE, RESIZE, TRIVIAL, Control, Controls
@@ -21,7 +21,7 @@ def policy(name, more=BY_NAME):
 
 
 CONTROLS = Controls(
-    CHECK,
+    epoch_coverage,
     "epoch",
     [
         Control("partial and padded", iterator(RESIZE, NORMALISE, reader=PADDED), "ok"),
@@ -60,7 +60,7 @@ CONTROLS = Controls(
 
 def test_feedback_counts_images(workshop):
     """The learner hears how many images an epoch had, and what to set."""
-    result = workshop.judge(iterator(RESIZE, FLIP, iterate=BY_NAME), CHECK)
+    result = workshop.judge(iterator(RESIZE, FLIP, iterate=BY_NAME), epoch_coverage)
     assert "13 numbered files in batches of 4: 16 and " in result.parts.seen
     assert result.parts.numbers["files"] == 13
     assert result.parts.next is not None

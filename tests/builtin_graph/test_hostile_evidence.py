@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from checks.api import Result
-from checks.output_contract.check import CHECK as OUTPUT_CONTRACT
-from checks.shard_coverage.check import CHECK as SHARD_COVERAGE
+from checks.output_contract.check import output_contract
+from checks.shard_coverage.check import shard_coverage
 from grader_service.model.discovery import LearnerException
 from grader_service.model.verdict import Outcome
 from tests.builtin_graph.controls import CROP, FLIP, NORMALISE
@@ -138,12 +138,12 @@ def test_a_submission_that_stopped_early_is_told_once():
     """Without a pipeline because the code stopped, the check was not reached: the run says why."""
     stopped = a_discovery(pipelines=(), ran="raised", exception=LearnerException(type="ValueError", message="no data"))
     evidence = evidence_of({"constant_colours": {"status": "no_graph", "text": "none"}}, [])
-    result = judged(OUTPUT_CONTRACT, evidence.model_copy(update={"discovery": stopped}))
+    result = judged(output_contract, evidence.model_copy(update={"discovery": stopped}))
     assert (result.outcome, result.code, result.score) == (Outcome.SKIPPED, "run.not_reached", 0.0)
     assert "ValueError" not in result.feedback
 
 
 def test_the_images_of_the_source_above_are_judged(real):
     """The observations that the tests of this file change are those of a whole submission."""
-    assert answered(OUTPUT_CONTRACT, real).code == "output.ok"
-    assert answered(SHARD_COVERAGE, real).code == "shards.ok"
+    assert answered(output_contract, real).code == "output.ok"
+    assert answered(shard_coverage, real).code == "shards.ok"

@@ -2,7 +2,7 @@
 
 import itertools
 
-from checks.epoch_coverage.iterating import Reader, Settings, epochs
+from checks.observations.iterating import Reader, Settings, epochs
 
 BATCH = 4
 EPOCHS = 3

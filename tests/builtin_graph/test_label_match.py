@@ -3,7 +3,7 @@
 import pytest
 
 from checks.label_match.agreement import agreement
-from checks.label_match.check import CHECK
+from checks.label_match.check import label_match
 from grader_service.model.verdict import Outcome
 from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import CONDITIONS, CROP, NORMALISE, RESIZE, TRIVIAL, USUAL, Control, Controls
@@ -13,7 +13,7 @@ OTHER = 'other, strangers = fn.readers.file(file_root=dataset_dir, random_shuffl
 SVHN = "from nvidia.dali.auto_aug import auto_augment\nimages = auto_augment.auto_augment(images, 'svhn')"
 PERMUTED = "images, fn.permute_batch(labels, indices=fn.batch_permutation())"
 CONTROLS = Controls(
-    CHECK,
+    label_match,
     "labels",
     [
         *USUAL,
@@ -71,7 +71,7 @@ def test_a_shift_of_some_labels_is_found():
 
 def test_two_readers_are_named(workshop):
     """The feedback says that two readers shuffle apart, and where they stand."""
-    result = workshop.judge(bare(RESIZE, OTHER, returned="images, strangers.gpu()"), CHECK)
+    result = workshop.judge(bare(RESIZE, OTHER, returned="images, strangers.gpu()"), label_match)
     assert "2 readers" in result.parts.seen
     assert result.parts.next is not None
     assert result.parts.next.place is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from checks.normalisation.check import CHECK
+from checks.normalisation.check import normalisation
 from checks.normalisation.fit import error, nearest, right
 from grader_service.model.verdict import Outcome
 from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
@@ -18,7 +18,7 @@ def cmn(arguments):
 
 
 CONTROLS = Controls(
-    CHECK,
+    normalisation,
     "normalisation",
     [
         *USUAL,
@@ -66,7 +66,7 @@ CONTROLS = Controls(
 
 def test_feedback_names_the_line_and_both_statistics(workshop):
     """The learner hears what was measured, what was wanted, and where the operator stands."""
-    result = workshop.judge(bare(RESIZE, cmn(f", mean={M01}, std={S01}")), CHECK)
+    result = workshop.judge(bare(RESIZE, cmn(f", mean={M01}, std={S01}")), normalisation)
     assert "crop_mirror_normalize in submission" in result.feedback
     assert "[0.485, 0.456, 0.406]" in result.feedback
     assert "255" in result.feedback

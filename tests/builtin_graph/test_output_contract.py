@@ -1,6 +1,6 @@
 """`output_contract` on graphs of learners, run by DALI: forms that fit, and forms that do not."""
 
-from checks.output_contract.check import CHECK
+from checks.output_contract.check import output_contract
 from grader_service.model.verdict import Outcome
 from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import CROP, NORMALISE, RESIZE, USUAL, Control, Controls
@@ -9,7 +9,7 @@ from tests.builtin_graph.graphs import bare
 FLOAT = "images = fn.cast(images, dtype=types.FLOAT)"
 TWO = bare(RESIZE, NORMALISE) + bare(RESIZE, name="val")
 CONTROLS = Controls(
-    CHECK,
+    output_contract,
     "output",
     [
         *USUAL,

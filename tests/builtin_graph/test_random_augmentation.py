@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from checks.random_augmentation.check import CHECK
-from checks.random_augmentation.samples import binomial_p
+from checks.observations.augmentation import binomial_p
+from checks.random_augmentation.check import random_augmentation
 from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import (
     CONDITIONS,
@@ -36,7 +36,7 @@ BATCHWISE = ("one = fn.permute_batch(fn.random.uniform(range=(0, 1)), indices=[0
              "images = fn.crop(images, crop=(200, 200), crop_pos_x=one)")  # fmt: skip
 VALIDATION = bare(RESIZE, NORMALISE, name="val", reader="")
 CONTROLS = Controls(
-    CHECK,
+    random_augmentation,
     "augmentation",
     [
         Control("the lab's own pipeline", bare(RESIZE, CROP, FLIP), "ok"),
@@ -84,7 +84,7 @@ CONTROLS = Controls(
 )
 def test_the_reason_for_constant_images_is_said(workshop, source, words):
     """A number that was drawn once and a coin without a choice are told apart."""
-    assert words in workshop.judge(source, CHECK).feedback
+    assert words in workshop.judge(source, random_augmentation).feedback
 
 
 def test_binomial_p():

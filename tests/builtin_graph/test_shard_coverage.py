@@ -1,6 +1,6 @@
 """`shard_coverage`: what the learner wrote about shards, and what the shards then read."""
 
-from checks.shard_coverage.check import CHECK
+from checks.shard_coverage.check import shard_coverage
 from grader_service.model.verdict import Outcome
 from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import CROP, FLIP, RESIZE, Control, Controls
@@ -23,7 +23,7 @@ TWO = ("0, 2", "1, 2")
 PLAIN = SHARDED.replace(", pad_last_batch=True", "")
 PARTIAL = 'reader_name="Reader", last_batch_policy=LastBatchPolicy.PARTIAL'
 CONTROLS = Controls(
-    CHECK,
+    shard_coverage,
     "shards",
     [
         Control("one pipeline per rank", ranks(TWO), "ok"),
@@ -61,5 +61,5 @@ CONTROLS = Controls(
 
 def test_what_the_grader_set_is_said(workshop):
     """A pass of one pipeline does not claim that the learner wrote the other shards."""
-    result = workshop.judge(ranks(("1, 2",)), CHECK, pipelines="one")
+    result = workshop.judge(ranks(("1, 2",)), shard_coverage, pipelines="one")
     assert "You built shard 1; the grader set shard_id for the others." in result.feedback

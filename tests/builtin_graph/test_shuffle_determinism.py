@@ -2,8 +2,9 @@
 
 import pytest
 
-from checks.epoch_coverage.order import Line, Order
-from checks.shuffle_determinism.check import CHECK
+from checks.observations.line import Line
+from checks.observations.order import Order
+from checks.shuffle_determinism.check import shuffle_determinism
 from grader_service.model.verdict import Outcome
 from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import NORMALISE, RESIZE, Control, Controls
@@ -24,7 +25,7 @@ def listed():
 train_pipe = listed()
 """
 CONTROLS = Controls(
-    CHECK,
+    shuffle_determinism,
     "shuffle",
     [
         Control("shuffled", bare(RESIZE, NORMALISE), "ok"),
@@ -59,18 +60,26 @@ CONTROLS = Controls(
 
 def test_the_same_shuffled_order_in_both_epochs_fails(workshop):
     """No reader of DALI does it; a graph that starts again after every epoch would."""
-    observation = workshop.evidence(bare(RESIZE), CHECK).probe("epoch_order").observations
+    observation = workshop.evidence(bare(RESIZE), shuffle_determinism).probe("epoch_order").observations
     (graph,) = observation["graphs"]
     once = [5, 2, 9, 0, 12, 3, 7, 11, 1, 8, 4, 10, 6] * 4
     streams = [[once[start : start + 4] for start in range(0, 40, 4)]] * 2
     forged = observation | {"graphs": [graph | {"streams": streams}]}
-    assert judged_alone(CHECK, forged).code == "shuffle.same_each_epoch"
+    assert judged_alone(shuffle_determinism, forged).code == "shuffle.same_each_epoch"
+
+
+def test_a_shard_of_very_many_is_not_counted_through(workshop):
+    """The number of shards is the learner's own, and costs the judge neither time nor memory."""
+    observation = workshop.evidence(bare(RESIZE), shuffle_determinism).probe("epoch_order").observations
+    (graph,) = observation["graphs"]
+    many = observation | {"graphs": [graph | {"readers": [{"random_shuffle": True, "num_shards": 2**62}]}]}
+    assert judged_alone(shuffle_determinism, many).code == "shuffle.same_each_epoch"
 
 
 def test_observation_holds_what_the_probe_says(workshop):
     """The reader's arguments arrive as the learner wrote them."""
     source = bare(RESIZE, reader=PADDED + ", shard_id=1, num_shards=2")
-    order = Order.model_validate(workshop.evidence(source, CHECK).probe("epoch_order").observations)
+    order = Order.model_validate(workshop.evidence(source, shuffle_determinism).probe("epoch_order").observations)
     graph = order.graphs[0]
     assert (graph.shard_count, graph.number("shard_id", 0)) == (2, 1)
     assert graph.flag("pad_last_batch")
@@ -100,8 +109,8 @@ def test_a_line_is_a_place_of_a_module_or_a_cell(file, line, where):
 def test_a_validation_pipeline_that_was_not_seen_is_not_called_unshuffled(workshop):
     """Only what came says whether it is shuffled."""
     source = bare(RESIZE) + bare(RESIZE, name="val", reader="")
-    observation = workshop.evidence(source, CHECK).probe("epoch_order").observations
-    assert "`val_pipe` does not shuffle." in judged_alone(CHECK, observation).feedback
+    observation = workshop.evidence(source, shuffle_determinism).probe("epoch_order").observations
+    assert "`val_pipe` does not shuffle." in judged_alone(shuffle_determinism, observation).feedback
     train, val = sorted(observation["graphs"], key=lambda graph: graph["name"])
     unseen = observation | {"graphs": [train, val | {"streams": [None]}]}
-    assert "val_pipe" not in judged_alone(CHECK, unseen).feedback
+    assert "val_pipe" not in judged_alone(shuffle_determinism, unseen).feedback

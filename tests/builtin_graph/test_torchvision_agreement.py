@@ -1,6 +1,6 @@
 """`torchvision_agreement`: validation graphs beside torchvision's transforms, and the usual ways to differ."""
 
-from checks.torchvision_agreement.check import CHECK
+from checks.torchvision_agreement.check import torchvision_agreement
 from grader_service.model.verdict import Outcome
 from tests.builtin_graph.control_tests import test_control, test_figures_in_the_docstring  # noqa: F401 - of CONTROLS
 from tests.builtin_graph.controls import CONDITIONS, CROP, FLIP, NORMALISE, TRIVIAL, Control, Controls
@@ -22,7 +22,7 @@ def shorter(arguments=""):
 
 GOOD = shorter()
 CONTROLS = Controls(
-    CHECK,
+    torchvision_agreement,
     "agreement",
     [
         Control("resize_shorter and a crop while normalising", GOOD, "ok"),
@@ -85,7 +85,7 @@ def compared(errors, fitted=()):
         "graph": "val_pipe", "carried": 1, "candidates": [], "shape": [3, 224, 224], "errors": errors,
         "fitted": dict(fitted), "operators": places,
     }  # fmt: skip
-    return judged_alone(CHECK, observation)
+    return judged_alone(torchvision_agreement, observation)
 
 
 def test_values_that_differ_as_well_are_advice():

@@ -4,9 +4,9 @@ from functools import partial
 
 import pytest
 
-from checks.cuda_batch.check import CHECK as BATCH
+from checks.cuda_batch.check import cuda_batch
 from checks.throughput_ratio import by_content
-from checks.throughput_ratio.check import CHECK
+from checks.throughput_ratio.check import throughput_ratio
 from grader_service.grading.acceptance import Observed, judge
 from grader_service.grading.work_parity import standard_work
 from grader_service.model.discovery import FirstBatch
@@ -32,7 +32,7 @@ a_proof = partial(ContentProof, delivered=400, identified=400, distinct=400, aud
 
 def without_graph(measurement):
     """The check's result on a submission whose graph was refused."""
-    return judged(CHECK, an_evidence(clean_room=ROOM, measurement=measurement))
+    return judged(throughput_ratio, an_evidence(clean_room=ROOM, measurement=measurement))
 
 
 def watched(tier="B", others=0.0, samples=14, **dali):
@@ -102,14 +102,14 @@ def test_a_content_problem_never_passes(problem, outcome, code):
 def tried_out(measurement, problem=None, note=""):
     """The check's result on a graph of which this was seen."""
     seen = GraphProof(samples=48, alike=48, own=48, standard_area=0.43, standard_low=0.89, problem=problem, note=note)
-    return judged(CHECK, an_evidence(measurement=measurement.model_copy(update={"graph": seen})))
+    return judged(throughput_ratio, an_evidence(measurement=measurement.model_copy(update={"graph": seen})))
 
 
 @pytest.mark.parametrize("problem", ["not_audited", *(problem for problem, _, _ in CONTENT)])
 def test_an_earlier_doubt_of_a_graphs_pixels_fails_nobody(problem):
     """Tier A: what old evidence held against pixels is held against nobody, and passes nobody either."""
     evidence = an_evidence(measurement=a_measurement(content=a_proof(problem=problem)))
-    result = judged(CHECK, evidence)
+    result = judged(throughput_ratio, evidence)
     assert (result.outcome, result.code, result.tier) == ("inconclusive", "ratio.not_examined", "A")
     assert "earlier version of the grader" in result.feedback
     assert "build_dali_iterator" not in result.feedback
@@ -214,7 +214,7 @@ def test_a_factory_that_does_not_work_is_told_first():
     problem = "`build_dali_iterator` did not work on other images: TypeError: build_dali_iterator() takes 1 argument"
     room = ROOM.model_copy(update={"factory_problem": problem})
     evidence = an_evidence(clean_room=room, measurement=a_measurement(tier="B", blocks=(), decision=None))
-    for check in (BATCH, CHECK):
+    for check in (cuda_batch, throughput_ratio):
         told = judged(check, evidence).parts
         assert "neither your DALI pipeline" in told.outcome
         assert (told.seen, told.next.code) == (problem, "def build_dali_iterator(dataset_dir, batch_size):")
@@ -225,15 +225,15 @@ def test_another_way_is_shown_to_who_came_to_the_end():
     tried = (REFUSED, TierRefused(tier="B", problem="no_factory", text="No function."))
     whole = an_evidence(clean_room=ROOM, measurement=a_measurement(tier="B", refused=tried, blocks=(), decision=None))
     cut = whole.model_copy(update={"discovery": whole.discovery.model_copy(update={"ran": "raised"})})
-    assert "Another way is" in judged(CHECK, whole).feedback
-    assert "Another way is" not in judged(CHECK, cut).feedback
+    assert "Another way is" in judged(throughput_ratio, whole).feedback
+    assert "Another way is" not in judged(throughput_ratio, cut).feedback
 
 
 def served(**changes):
     """The result of `cuda_batch` on a batch that learner code served."""
     values = {"shape": (32, 3, 224, 224), "dtype": "float32", "device": "cuda", "distinct": 32}
     room = ROOM.model_copy(update={"served": ServedBatch(**(values | changes))})
-    return judged(BATCH, an_evidence(clean_room=room, measurement=None))
+    return judged(cuda_batch, an_evidence(clean_room=room, measurement=None))
 
 
 @pytest.mark.parametrize(
@@ -257,5 +257,5 @@ def test_a_first_batch_is_still_wanted():
     room = ROOM.model_copy(update={"served": ServedBatch(shape=(32, 3, 8, 8), dtype="u", device="cuda", distinct=32)})
     evidence = an_evidence(clean_room=room, measurement=None)
     discovery = evidence.discovery.model_copy(update={"first_batch": FirstBatch(status="missing")})
-    result = BATCH.answer(evidence.model_copy(update={"discovery": discovery}), BATCH.params_model()).result
+    result = cuda_batch.answer(evidence.model_copy(update={"discovery": discovery}), cuda_batch.params_model()).result
     assert result.code == "batch.first_batch_missing"

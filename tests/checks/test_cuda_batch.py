@@ -4,14 +4,14 @@ from functools import partial
 
 import pytest
 
-from checks.cuda_batch.check import CHECK
+from checks.cuda_batch.check import cuda_batch
 from grader_service.model.discovery import FirstBatch
 from grader_service.model.evidence import CleanRoom, ServedBatch
 from grader_service.model.verdict import Outcome, Tier
 from tests.checks.judged import judged
 from tests.factories import a_batch, a_clean_room, a_discovery, a_graph, a_pipeline, a_run, an_evidence
 
-judge = partial(judged, CHECK)
+judge = partial(judged, cuda_batch)
 
 
 def with_batch(**changes):
@@ -154,9 +154,11 @@ def test_silent_mistakes_of_the_batch_are_advice(evidence):
     assert [one.code for one in told.parts.advice] == told.details["advice"] == ["advice.iterator_without_end"]
 
 
-def test_an_observation_without_a_batch_is_our_fault():
-    """What cannot be judged is an error, and nothing is counted."""
-    observation = CHECK.observe(an_evidence()).model_copy(update={"batch": None})
-    result = CHECK.decide(observation, CHECK.params_model())
-    assert (result.outcome, result.code) == (Outcome.ERROR, "observation.invalid")
-    assert "our fault; nothing is counted" in result.feedback
+@pytest.mark.parametrize("lacking", ["batch", "graph"])
+def test_a_room_without_a_batch_accuses_nobody(lacking):
+    """What cannot be judged has no score, also where the clean room does not say what was wrong."""
+    observation = cuda_batch.observe(an_evidence())
+    room = observation.room.model_copy(update={lacking: None})
+    result = cuda_batch.decide(observation.model_copy(update={"room": room}), cuda_batch.params_model())
+    assert (result.outcome, result.code, result.score) == (Outcome.UNVERIFIED, "batch.not_carried", None)
+    assert judge(an_evidence(clean_room=room)) == result

@@ -4,14 +4,14 @@ from functools import partial
 
 import pytest
 
-from checks.jpeg_dataset.check import CHECK
+from checks.jpeg_dataset.check import jpeg_dataset
 from grader_service.model.discovery import Claim, PathClaim
 from grader_service.model.evidence import RejectedExample, Scan
 from grader_service.model.verdict import Outcome
 from tests.checks.judged import judged
 from tests.factories import a_discovery, a_scan, an_evidence
 
-judge = partial(judged, CHECK)
+judge = partial(judged, jpeg_dataset)
 
 
 def test_a_full_data_set_passes():

@@ -2,22 +2,22 @@
 
 import pytest
 
-from checks.cuda_batch.check import CHECK as BATCH
-from checks.jpeg_dataset.check import CHECK as JPEG
-from checks.reflections.check import CHECK as REFLECTIONS
-from checks.throughput_ratio.check import CHECK as RATIO
+from checks.cuda_batch.check import cuda_batch
+from checks.jpeg_dataset.check import jpeg_dataset
+from checks.reflections.check import reflections
+from checks.throughput_ratio.check import throughput_ratio
 from grader_service.model.discovery import Claim, FirstBatch, LearnerException, NameFacts, PathClaim, TextList
 from grader_service.model.evidence import Ending
 from tests.checks.judged import judged
 from tests.factories import a_discovery, an_evidence, ended
 
-CHECKS = {"jpeg": JPEG, "batch": BATCH, "ratio": RATIO, "reflections": REFLECTIONS}
+CHECKS = {"jpeg": jpeg_dataset, "batch": cuda_batch, "ratio": throughput_ratio, "reflections": reflections}
 CASES = {
-    "folder": (JPEG, {"dataset_dir": PathClaim(status="missing")}),
-    "rate": (JPEG, {"pytorch_throughput": Claim(status="missing")}),
-    "batch": (BATCH, {"first_batch": FirstBatch(status="missing")}),
-    "pipeline": (RATIO, {"pipelines": ()}),
-    "list": (REFLECTIONS, {"where_dali_wins": TextList(status="missing")}),
+    "folder": (jpeg_dataset, {"dataset_dir": PathClaim(status="missing")}),
+    "rate": (jpeg_dataset, {"pytorch_throughput": Claim(status="missing")}),
+    "batch": (cuda_batch, {"first_batch": FirstBatch(status="missing")}),
+    "pipeline": (throughput_ratio, {"pipelines": ()}),
+    "list": (reflections, {"where_dali_wins": TextList(status="missing")}),
 }
 
 
@@ -62,19 +62,19 @@ def test_no_evidence_is_never_a_pass(check, ending):
     [
         (
             {"dataset_dir": PathClaim(status="missing")},
-            JPEG,
+            jpeg_dataset,
             [NameFacts(name="data_root", kind="folder", count=128)],
             "dataset_dir = data_root",
         ),
         (
             {"first_batch": FirstBatch(status="missing")},
-            BATCH,
+            cuda_batch,
             [NameFacts(name="batch0", kind="batch", count=32), NameFacts(name="loss", kind="number")],
             "first_batch = batch0",
         ),
         (
             {"where_dali_wins": TextList(status="missing")},
-            REFLECTIONS,
+            reflections,
             [NameFacts(name="dali_wins", kind="texts", count=3), NameFacts(name="classes", kind="texts", count=10)],
             "where_dali_wins = dali_wins",
         ),
@@ -92,9 +92,9 @@ def test_what_is_unlike_is_not_guessed():
     lists = a_discovery(
         where_dali_wins=TextList(status="missing"), names=(NameFacts(name="classes", kind="texts", count=10),)
     )
-    assert judged(REFLECTIONS, an_evidence(discovery=lists)).parts.seen == ""
+    assert judged(reflections, an_evidence(discovery=lists)).parts.seen == ""
     folders = a_discovery(
         dataset_dir=PathClaim(status="missing"),
         names=(NameFacts(name="train", kind="folder", count=99), NameFacts(name="val", kind="folder", count=9)),
     )
-    assert judged(JPEG, an_evidence(discovery=folders)).parts.seen == ""
+    assert judged(jpeg_dataset, an_evidence(discovery=folders)).parts.seen == ""

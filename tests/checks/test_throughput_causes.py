@@ -1,13 +1,14 @@
 """Why rates and claims differ: each cause needs its own fact, and none of them decides anything."""
 
+import json
 from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
+from checks.observations.context import Context, context_of
 from checks.throughput_ratio.causes import likely_causes
-from checks.throughput_ratio.check import CHECK, Params
-from checks.throughput_ratio.context import Context, context_of
+from checks.throughput_ratio.check import throughput_ratio
 from grader_service.grading import baselines
 from grader_service.grading.arms import LearnerArm, LoaderReady
 from grader_service.grading.baselines import own_loader
@@ -19,7 +20,7 @@ from grader_service.model.measurement import Arm, ArmReport, ClaimBesideMeasurem
 from tests.checks.judged import judged
 from tests.factories import a_batch, a_discovery, a_graph, a_loader, a_measurement, a_pipeline, a_scan, an_evidence
 
-judge = partial(judged, CHECK)
+judge = partial(judged, throughput_ratio)
 SLOW = (0.8, 0.82, 0.79, 0.81)
 NOISY = (1.0, 1.25, 1.05, 1.2, 1.1, 1.15, 1.02, 1.22, 1.08, 1.18, 1.0, 1.2)
 
@@ -81,7 +82,7 @@ def test_a_good_submission_has_no_cause():
 
 def test_without_anything_else_only_arms_speak():
     """Evidence without loader, graph and scan gives no cause about them, whatever the claims say."""
-    assert codes(None, ratios=SLOW, claims=claims(dali=1e9, pytorch=1e9)) == []
+    assert codes(Context(), ratios=SLOW, claims=claims(dali=1e9, pytorch=1e9)) == []
 
 
 CACHED = ("reader file_root replaced by 160 held-out images", "decoder cache of decode removed")
@@ -288,16 +289,17 @@ def test_a_loader_over_numbers_is_advice_first_of_all(ratios):
 def test_causes_never_change_an_outcome():
     """With and without context the same blocks have the same outcome and code."""
     for ratios in ((1.9, 2.0, 2.1, 2.0), SLOW, NOISY):
-        observation = CHECK.observe(an_evidence(measurement=a_measurement(ratios)))
-        bare = observation.model_copy(update={"context": None})
-        results = [CHECK.decide(given, Params()) for given in (observation, bare)]
+        observation = throughput_ratio.observe(an_evidence(measurement=a_measurement(ratios)))
+        bare = observation.model_copy(update={"context": Context()})
+        results = [throughput_ratio.decide(given, throughput_ratio.params_model()) for given in (observation, bare)]
         assert len({(result.outcome, result.code, result.score) for result in results}) == 1
 
 
 def test_observations_from_before_can_still_be_judged():
-    """A stored observation without context is read and judged."""
-    stored = CHECK.observe(an_evidence()).model_dump_json(exclude={"context"})
-    assert CHECK.decide(CHECK.observation_model.model_validate_json(stored), Params()).code == "ratio.ok"
+    """A stored observation in which nothing is said of the context is read and judged."""
+    stored = throughput_ratio.observe(an_evidence()).model_dump(mode="json") | {"context": {}}
+    observation = throughput_ratio.observation_model.model_validate_json(json.dumps(stored))
+    assert throughput_ratio.decide(observation, throughput_ratio.params_model()).code == "ratio.ok"
 
 
 NOTE = "{name}: held-out images exchanged, batch [32, 3, 96, 96]"

@@ -2,7 +2,7 @@
 
 import math
 
-from checks.throughput_ratio.check import CHECK
+from checks.throughput_ratio.check import throughput_ratio
 from grader_service.model.measurement import Corroboration, HostBlock, HostEffect
 from grader_service.model.verdict import Outcome
 from grader_service.sequential_test import decide
@@ -15,7 +15,7 @@ UNSTEADY = "12 of 13 blocks were discarded: the GPU's clocks were held down: hea
 
 
 def judge(measurement, threshold=1.1):
-    return judged(CHECK, an_evidence(measurement=measurement), threshold=threshold)
+    return judged(throughput_ratio, an_evidence(measurement=measurement), threshold=threshold)
 
 
 def a_host(ratio):

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from checks.throughput_ratio.check import CHECK
+from checks.throughput_ratio.check import throughput_ratio
 from grader_service.model.discovery import Claim
 from grader_service.model.evidence import CleanRoom
 from grader_service.model.measurement import ClaimBesideMeasurement
@@ -13,7 +13,7 @@ from tests.checks.judged import judged
 from tests.checks.test_throughput_causes import NOISY, SLOW, arms
 from tests.factories import a_discovery, a_measurement, an_evidence
 
-judge = partial(judged, CHECK)
+judge = partial(judged, throughput_ratio)
 
 
 def test_a_clear_ratio_passes():

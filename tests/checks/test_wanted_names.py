@@ -68,15 +68,18 @@ def test_every_built_in_check_is_in_the_table():
 
 
 SAYS = """
-from collections.abc import Mapping
-from checks.cuda_batch.check import CudaBatchCheck
+from checks.api import Check
+from checks.cuda_batch.check import cuda_batch
 
-class Check(CudaBatchCheck):
-    id = "says"
+class Says(Check):
+    id, version, title = "says", "1.0.0", "Says"
+    params_model, observation_model = cuda_batch.params_model, cuda_batch.observation_model
+    observe, judge = cuda_batch.observe, cuda_batch.judge
+
     def names(self, params):
         return {answer}
 
-CHECK = Check()
+CHECK = Says()
 """
 
 

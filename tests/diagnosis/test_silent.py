@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from checks.diagnosis import silent_mistakes
 from checks.diagnosis.rows import MAX_TEXT, silent_rows
 from checks.diagnosis.silent import endless_iterator
+from checks.observations.context import context_of
 from checks.throughput_ratio.causes import Cause, likely_causes
-from checks.throughput_ratio.context import context_of
 from grader_service.model.discovery import FirstBatch
 from grader_service.model.evidence import ImageSize
 from tests.checks.test_throughput_causes import claims as claims_of

@@ -6,8 +6,8 @@ from typing import Any
 
 from checks.api import Result
 from checks.diagnosis import diagnose
+from checks.reflections.items import Side
 from checks.reflections.judging import judge_lists
-from checks.reflections.reasons import Side
 from checks.registry import LoadedCheck
 from grader_service.grading.probing import Probed, _unusable
 from grader_service.judging import judge_one
@@ -47,7 +47,7 @@ def reflections(data: bytes) -> object:
     text = data.decode("utf-8", "replace")[:8192]
     wins, _, loses = text.partition("\n\n")
     found = judge_lists(tuple(wins.split("\n")[:64]), tuple(loses.split("\n")[:64]), {Side.WINS: 3, Side.LOSES: 2})
-    return [item.reason for item in found.judged]
+    return [item.reason for items in found.lists.values() for item in items]
 
 
 def diagnosis(data: bytes) -> object:

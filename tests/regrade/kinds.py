@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from checks.reflections.check import CHECK as REFLECTIONS
+from checks.reflections.check import reflections
 from grader_service.model.evidence import Ending, Evidence, ImageSize, OperatorFacts, PodRecord, PodRole
 from grader_service.model.measurement import (
     Arm,
@@ -197,11 +197,4 @@ def _reflections() -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Lists that people wrote and that the check accepts."""
     rows = map(json.loads, _LABELLED.read_text(encoding="utf-8").splitlines())
     written = ((tuple(row["where_dali_wins"]), tuple(row["where_dali_loses"])) for row in rows)
-    return [
-        (wins, loses)
-        for wins, loses in written
-        if REFLECTIONS.judge(
-            REFLECTIONS.observation_model(where_dali_wins=wins, where_dali_loses=loses), REFLECTIONS.params_model()
-        ).outcome
-        is Outcome.PASSED
-    ]
+    return [(wins, loses) for wins, loses in written if reflections(wins, loses, ()).outcome is Outcome.PASSED]

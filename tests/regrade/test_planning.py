@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from checks.reflections.check import CHECK as REFLECTIONS
+from checks.reflections.check import reflections
 from checks.registry import Registry
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.model.evidence import Need, ProbeRef, ProbeSite, RunPlan
@@ -297,7 +297,7 @@ def of_ratio(*outcomes):
         pytest.param(Selection(checks={"throughput_ratio": UNPROVEN}), of_ratio(*UNPROVEN), id="outcomes"),
         pytest.param(Selection(check_versions={"reflections": "0.0.1"}), lambda one: False, id="version"),
         pytest.param(
-            Selection(check_versions={"reflections": ("0.0.1", REFLECTIONS.version)}),
+            Selection(check_versions={"reflections": ("0.0.1", reflections.version)}),
             lambda one: bool(one.checks),
             id="versions",
         ),

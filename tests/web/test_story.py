@@ -2,7 +2,7 @@
 
 import pytest
 
-from checks.reflections.check import CHECK as REFLECTIONS
+from checks.reflections.check import reflections
 from grader_service.model.regrade import BatchState
 from grader_service.regrade.bulk import judge_chunk
 from grader_service.store import regrade_apply, regrade_states, regrades
@@ -274,7 +274,7 @@ def test_every_condition_of_the_form_reaches_the_batch(quick_store):
             submissions="\r\n".join(ids[:20]) + f", {ids[20]}",
             statuses=["passed", "failed"],
             checks="throughput_ratio, reflections=passed\r\nreflections=failed",
-            check_versions=f"reflections=1.0.0, reflections={REFLECTIONS.version}",
+            check_versions=f"reflections=1.0.0, reflections={reflections.version}",
             received_from="2020-01-01T00:00",
             received_before="2100-01-01T00:00",
             latest_only="1",
@@ -290,7 +290,7 @@ def test_every_condition_of_the_form_reaches_the_batch(quick_store):
         assert chosen.submissions == tuple(ids[:21])
         assert chosen.statuses == ("passed", "failed")
         assert dict(chosen.checks) == {"throughput_ratio": (), "reflections": ("passed", "failed")}
-        assert dict(chosen.check_versions) == {"reflections": ("1.0.0", REFLECTIONS.version)}
+        assert dict(chosen.check_versions) == {"reflections": ("1.0.0", reflections.version)}
         assert (chosen.received_from, chosen.received_before) == (1577836800.0, 4102444800.0)
         assert chosen.latest_only
         assert (batch.level, batch.repeats, batch.gpu_budget_s) == ("judge", 2, 5400.0)

@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from checks.reflections.text import clean, is_unspaced, words
+from checks.prose.text import clean, is_unspaced, words
 
 BITS = 15
 """Each feature falls into one of 2**BITS buckets."""

@@ -5,19 +5,18 @@ is docs/reflections.md. Scores are log-odds: 0 is even.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from math import fsum, sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from checks.prose.text import length, sentences
 from checks.reflections.meaning.features import BITS, buckets, known_units, words_said
-from checks.reflections.text import length, sentences
 
 HEADS = ("side", "win", "loss", "untrue", "vague", "off_topic", "keywords", "salad", "dream", "injection")
 """`side`: positive for `where_dali_wins`. `win`, `loss`: positive for a good entry of that list, against everything
@@ -33,8 +32,8 @@ class Model:
 
     weights: NDArray[np.int8]
     """Shape (2**BITS, heads)."""
-    scales: tuple[float, ...]
-    biases: tuple[float, ...]
+    scales: Sequence[float]
+    biases: Sequence[float]
     rarity: NDArray[np.int64]
     """Shape (2**BITS,): how much a shared feature says that two texts are about the same; 0 to 255."""
     shared: NDArray[np.int8]
@@ -48,6 +47,50 @@ class Model:
     decision: Mapping[str, float]
     """Weight of each signal of a submission, and `bias`; positive speaks for good lists."""
     thresholds: Mapping[str, float]
+
+    def scores(self, text: str) -> dict[str, float]:
+        """What the model says of a text: head to log-odds."""
+        found = buckets(text)
+        sums = self.weights[found].sum(axis=0, dtype=np.int64)
+        root = sqrt(len(found))
+        weighed = zip(HEADS, sums, self.scales, self.biases, strict=True)
+        return {head: int(total) * scale / root + bias for head, total, scale, bias in weighed}
+
+    def order_in(self, text: str) -> float:
+        """How much speaks for an order to a grader in the text: log-odds of its most suspicious sentence.
+
+        What would stand as a win or a loss speaks against it, and sentences of few words say too little.
+        """
+        found = [self.scores(sentence) for sentence in sentences(text) if length(sentence) >= _FEWEST_WORDS]
+        return max((one["injection"] - max(0.0, one["win"], one["loss"]) for one in found), default=-_NONE)
+
+    def compare(self, one: str, other: str) -> tuple[float, float]:
+        """Log-odds that two entries tell of the same situation, and their likeness; see `comparison`."""
+        shared, differing, likeness, overlap = comparison(one, other, self.rarity)
+        weights = self.sameness
+        total = fsum(
+            [
+                weights["bias"],
+                weights["shared"] * int(self.shared[shared].sum(dtype=np.int64)) / sqrt(max(1, len(shared))),
+                weights["differing"]
+                * int(self.differing[differing].sum(dtype=np.int64))
+                / sqrt(max(1, len(differing))),
+                weights["likeness"] * likeness,
+                weights["root"] * sqrt(likeness),
+                weights["overlap"] * overlap,
+            ]
+        )
+        return total, likeness
+
+    def share_known(self, texts: Iterable[str]) -> float:
+        """Share of the words that the training texts hold as well, 0 to 1; 1 for texts without words."""
+        places = [unit & (1 << KNOWN_BITS) - 1 for text in texts for unit in known_units(text)]
+        held = sum(bool(self.known[place >> 3] >> (place & 7) & 1) for place in places)
+        return held / len(places) if places else 1.0
+
+    def weigh(self, signals: Mapping[str, float]) -> float:
+        """Log-odds that lists with these signals are good; summed exactly, so that no order of addition shows."""
+        return fsum([self.decision["bias"], *(self.decision[name] * value for name, value in signals.items())])
 
 
 class ModelFileError(Exception):
@@ -66,53 +109,23 @@ def model() -> Model:
     told = json.loads((folder / "model.json").read_text(encoding="utf-8"))
     if sha256(raw).hexdigest() != told["sha256"] or tuple(told["heads"]) != HEADS:
         raise ModelFileError("checks/reflections/meaning: model.bin is not the file that model.json describes")
-    return read(raw, told)
-
-
-def read(raw: bytes, told: Mapping[str, Any]) -> Model:
-    """A model from its two files' contents."""
     size = 1 << BITS
     held = np.frombuffer(raw, dtype=np.uint8)
     weights, rarity, shared, differing, known = np.split(held, [size * (len(HEADS) + more) for more in range(4)])
     return Model(
         weights=weights.view(np.int8).reshape(len(HEADS), size).T.copy(),
-        scales=tuple(told["scales"]),
-        biases=tuple(told["biases"]),
         rarity=rarity.astype(np.int64),
         shared=shared.view(np.int8),
         differing=differing.view(np.int8),
-        sameness=told["sameness"],
         known=known,
-        decision=told["decision"],
-        thresholds=told["thresholds"],
+        **{name: told[name] for name in ("scales", "biases", "sameness", "decision", "thresholds")},
     )
-
-
-def scores(text: str, weighed_by: Model | None = None) -> dict[str, float]:
-    """What the model says of a text: head to log-odds."""
-    used = weighed_by or model()
-    found = buckets(text)
-    sums = used.weights[found].sum(axis=0, dtype=np.int64)
-    root = sqrt(len(found))
-    return {
-        head: int(total) * scale / root + bias
-        for head, total, scale, bias in zip(HEADS, sums, used.scales, used.biases, strict=True)
-    }
-
-
-def order_in(text: str) -> float:
-    """How much speaks for an order to a grader in the text: log-odds of its most suspicious sentence.
-
-    What would stand as a win or a loss speaks against it, and sentences of few words say too little.
-    """
-    found = [scores(sentence) for sentence in sentences(text) if length(sentence) >= _FEWEST_WORDS]
-    return max((one["injection"] - max(0.0, one["win"], one["loss"]) for one in found), default=-_NONE)
 
 
 def comparison(
     one: str, other: str, rarity: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], float, float]:
-    """Features that two texts share, those that one of them holds, and how alike they are.
+    """Features that two texts share, those that one of them holds, their likeness and their overlap.
 
     The likeness (0 to 1) counts shared features, rare ones more; the overlap (0 to 1) is their share of the shorter
     text.
@@ -127,36 +140,3 @@ def comparison(
 
 def _square_of(values: NDArray[np.int64]) -> int:
     return int(values @ values)
-
-
-def compare(one: str, other: str, weighed_by: Model | None = None) -> tuple[float, float]:
-    """Log-odds that two entries tell of the same situation, and how much they share (0 to 1, rare words count more)."""
-    used = weighed_by or model()
-    shared, differing, likeness, overlap = comparison(one, other, used.rarity)
-    weights = used.sameness
-    total = fsum(
-        [
-            weights["bias"],
-            weights["shared"] * int(used.shared[shared].sum(dtype=np.int64)) / sqrt(max(1, len(shared))),
-            weights["differing"] * int(used.differing[differing].sum(dtype=np.int64)) / sqrt(max(1, len(differing))),
-            weights["likeness"] * likeness,
-            weights["root"] * sqrt(likeness),
-            weights["overlap"] * overlap,
-        ]
-    )
-    return total, likeness
-
-
-def share_known(texts: Sequence[str], weighed_by: Model | None = None) -> float:
-    """Share of the words that the training texts hold as well, 0 to 1; 1 for texts without words."""
-    used = weighed_by or model()
-    units = [unit for text in texts for unit in known_units(text)]
-    mask = (1 << KNOWN_BITS) - 1
-    held = sum(bool(used.known[(unit & mask) >> 3] >> (unit & 7) & 1) for unit in units)
-    return held / len(units) if units else 1.0
-
-
-def weigh(signals: Mapping[str, float], weighed_by: Model | None = None) -> float:
-    """Log-odds that lists with these signals are good; summed exactly, so that no order of addition shows."""
-    used = weighed_by or model()
-    return fsum([used.decision["bias"], *(used.decision[name] * value for name, value in signals.items())])

@@ -1,6 +1,6 @@
 """Lists that tests share."""
 
-from checks.reflections.check import CHECK, ReflectionsObservation, ReflectionsParams
+from checks.reflections.check import reflections
 
 WINS = (
     "A folder of 12 MP photos on a host with four cores: decoding keeps the GPU waiting.",
@@ -15,8 +15,10 @@ LOSES = (
 
 def judge(wins=WINS, loses=LOSES, **params):
     """Judges two lists."""
-    observation = ReflectionsObservation(where_dali_wins=tuple(wins), where_dali_loses=tuple(loses))
-    return CHECK.decide(observation, ReflectionsParams(**params))
+    observation = reflections.observation_model(
+        where_dali_wins=tuple(wins), where_dali_loses=tuple(loses), one_texts=()
+    )
+    return reflections.decide(observation, reflections.params_model(**params))
 
 
 def reasons(result, side="where_dali_wins"):

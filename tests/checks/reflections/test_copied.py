@@ -2,8 +2,8 @@
 
 import pytest
 
-from checks.reflections.form.copied import EXAMPLES, fingerprints, is_copied, runs
-from checks.reflections.form.fingerprint import fingerprint, main
+from bench.reflections_fingerprints import fingerprint, main
+from checks.prose.copied import EXAMPLES, fingerprints, is_copied, runs
 
 PAGE = (
     "Seven grey herons stood beside the slow canal while the ferry carried crates of copper wire to the northern quay. "

@@ -2,8 +2,8 @@
 
 import pytest
 
-from checks.reflections.form.copied import EXAMPLES
-from checks.reflections.reasons import Side
+from checks.prose.copied import EXAMPLES
+from checks.reflections.items import Side
 from tests.checks.reflections.lists import LOSES, WINS, judge
 
 

@@ -2,21 +2,23 @@
 
 import pytest
 
-from checks.reflections.form.cut import pieces_of_a_sentence
-from checks.reflections.form.injection import is_for_machines
-from checks.reflections.form.keywords import is_keywords
-from checks.reflections.form.question import is_question
-from checks.reflections.form.repeated import same_words
-from checks.reflections.form.sifting import doubts, sift
-from checks.reflections.form.unfilled import is_unfilled
-from checks.reflections.items import items_of
-from checks.reflections.reasons import Reason, Side
+from checks.prose.form import is_for_machines, is_keywords, is_question, is_unfilled, pieces_of_a_sentence, same_words
+from checks.reflections.items import Reason, Side, items_of
+from checks.reflections.sifting import doubt, sift
 from tests.checks.reflections.lists import LOSES, WINS
+
+
+def dropped(wins, loses, by=sift):
+    """List and number of the entries that do not count, to the reason and the entry that each repeats."""
+    lists = items_of(wins, loses)
+    by(lists)
+    every = [item for items in lists.values() for item in items]
+    return {(item.side, item.number): (item.reason, item.twin) for item in every if not item.counted}
 
 
 def first_reason(text):
     """Why an entry at the head of a good list does not count."""
-    return sift(items_of([text, *WINS], LOSES)).get((Side.WINS, 1), (None, None))[0]
+    return dropped([text, *WINS], LOSES).get((Side.WINS, 1), (None, None))[0]
 
 
 @pytest.mark.parametrize("text", ["", " \t\n", "\u200b\u200d\ufeff", "\u3164\u3164", "🚀🚀", "..."])
@@ -132,8 +134,8 @@ def test_keywords(text, keywords):
 def test_one_list_of_terms_may_stand():
     """Only lists that show it repeatedly go to a person for it."""
     terms = "DALI, GPU, JPEG, nvJPEG, decode"
-    assert doubts(items_of([terms, *WINS], LOSES)) == {}
-    assert set(doubts(items_of([terms, f"{terms}, cores", *WINS], LOSES)).values()) == {(Reason.KEYWORDS, None)}
+    assert dropped([terms, *WINS], LOSES, by=doubt) == {}
+    assert set(dropped([terms, f"{terms}, cores", *WINS], LOSES, by=doubt).values()) == {(Reason.KEYWORDS, None)}
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,7 @@ def test_the_same_words(other, same):
 
 def test_repeated_entries_name_the_first():
     """In one list as duplicates, across both as standing on both sides."""
-    found = sift(items_of([*WINS, f"Again: {WINS[1]}"], [LOSES[0], f"No: {WINS[0]}", LOSES[1]]))
+    found = dropped([*WINS, f"Again: {WINS[1]}"], [LOSES[0], f"No: {WINS[0]}", LOSES[1]])
     assert found == {(Side.WINS, 4): (Reason.DUPLICATE, 2), (Side.LOSES, 2): (Reason.ON_BOTH_SIDES, 1)}
 
 
@@ -167,8 +169,8 @@ def test_a_sentence_over_several_entries():
 def test_numbers_tell_lists_apart():
     """5 ms or 900 ms may be the difference between a win and a loss; within a list they are the same again."""
     quick, slow = (f"A model that needs {ms} ms for a batch of JPEG photos" for ms in (5, 900))
-    assert sift(items_of([quick], [slow])) == {}
-    assert sift(items_of([quick, slow], [])) == {(Side.WINS, 2): (Reason.DUPLICATE, 1)}
+    assert dropped([quick], [slow]) == {}
+    assert dropped([quick, slow], []) == {(Side.WINS, 2): (Reason.DUPLICATE, 1)}
 
 
 def test_notes_are_no_sentence():

@@ -1,7 +1,7 @@
 """The form of both lists, without what they mean."""
 
 from checks.reflections.form_only import form_of
-from checks.reflections.reasons import Side
+from checks.reflections.items import Side
 from grader_service.model.feedback import Severity
 from tests.factories import LOSES, WINS
 

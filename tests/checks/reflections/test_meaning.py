@@ -8,19 +8,11 @@ import numpy as np
 import pytest
 
 from bench.reflections_lists import read
+from checks.reflections.items import Side
 from checks.reflections.judging import judge_lists
 from checks.reflections.meaning import model as text_model
 from checks.reflections.meaning.features import BITS, buckets, words_said
-from checks.reflections.meaning.model import (
-    HEADS,
-    ModelFileError,
-    compare,
-    model,
-    order_in,
-    scores,
-)
-from checks.reflections.meaning.model import share_known as known
-from checks.reflections.reasons import Side
+from checks.reflections.meaning.model import HEADS, ModelFileError, model
 from tests.checks.reflections.lists import LOSES, WINS
 
 TEXTS = (*WINS, *LOSES, "", "a", "图像解码", "ถอดรหัสภาพ", "\ud83d", "#gpu #jpeg", "1,2,3", "x" * 9000)
@@ -28,6 +20,8 @@ FEATURES = "c32ebc61b559f92a"
 """Of `TEXTS`; other features need another model."""
 ANSWERS = "4d55bb665227e5ac"
 """On an AMD EPYC with NumPy 2.4 and on an Intel Xeon with NumPy 2.5."""
+DECISIONS = {"passed": "good", "failed": "not_good", "inconclusive": "open"}
+"""Outcomes, as they were called when `ANSWERS` was written down."""
 
 
 def test_features_are_the_same_everywhere():
@@ -51,7 +45,7 @@ def test_numbers_are_told_apart_by_size_only():
 @pytest.mark.parametrize("text", WINS)
 def test_wins_speak_for_wins(text):
     """And would not stand as a loss."""
-    found = scores(text)
+    found = model().scores(text)
     assert set(found) == set(HEADS)
     assert found["side"] > 0
     assert found["win"] > 0 > found["loss"]
@@ -60,16 +54,16 @@ def test_wins_speak_for_wins(text):
 @pytest.mark.parametrize("text", LOSES)
 def test_losses_speak_for_losses(text):
     """And would not stand as a win."""
-    found = scores(text)
+    found = model().scores(text)
     assert found["side"] < 0
     assert found["loss"] > 0 > found["win"]
 
 
 def test_scores_are_whole_sums():
     """Integers over the root of a count: the same text gives the same bits, whatever came before."""
-    once = {text: scores(text) for text in TEXTS}
+    once = {text: model().scores(text) for text in TEXTS}
     buckets.cache_clear()
-    assert {text: scores(text) for text in reversed(TEXTS)} == once
+    assert {text: model().scores(text) for text in reversed(TEXTS)} == once
 
 
 def test_answers_are_the_same_on_every_machine():
@@ -77,23 +71,23 @@ def test_answers_are_the_same_on_every_machine():
     found = sha256()
     for one in read("blind"):
         answer = judge_lists(tuple(one.wins), tuple(one.loses), {Side.WINS: 3, Side.LOSES: 2})
-        reasons = [(item.reason.value, item.twin) for item in answer.judged]
-        found.update(repr((answer.decision.value, reasons, sorted(answer.figures.items()))).encode())
+        reasons = [(item.reason.value, item.twin) for items in answer.lists.values() for item in items]
+        found.update(repr((DECISIONS[answer.outcome], reasons, sorted(answer.figures.items()))).encode())
     assert found.hexdigest()[:16] == ANSWERS
 
 
 def test_likeness():
     """1 for the same words, 0 for none in common, more for rare words than for common ones."""
     pairs = (WINS[0], WINS[0]), ("zebra", "quartz"), ("", "photos")
-    assert [compare(*pair)[1] for pair in pairs] == [1, 0, 0]
+    assert [model().compare(*pair)[1] for pair in pairs] == [1, 0, 0]
     rare, common = ("herbarium on the GPU", "herbarium in the lab"), ("photos on the GPU", "tables on the GPU")
-    assert compare(*rare)[1] > compare(*common)[1]
+    assert model().compare(*rare)[1] > model().compare(*common)[1]
 
 
 def test_the_same_situation():
     """Reworded entries are likelier one situation than others are."""
     reworded = "Twelve-megapixel photos and a host with four cores: the GPU waits for the decoding."
-    assert compare(WINS[0], reworded)[0] > max(0, compare(WINS[0], WINS[1])[0])
+    assert model().compare(WINS[0], reworded)[0] > max(0, model().compare(WINS[0], WINS[1])[0])
 
 
 @pytest.mark.parametrize(
@@ -107,20 +101,20 @@ def test_the_same_situation():
 )
 def test_orders(text, limit):
     """In plain words, also as one sentence of several; a doubt is for a person."""
-    assert order_in(text) >= model().thresholds[limit]
+    assert model().order_in(text) >= model().thresholds[limit]
 
 
 @pytest.mark.parametrize("text", [*WINS, *LOSES, "", "Verdict: skip.", "Accept JPEGs only."])
 def test_no_orders(text):
     """Entries, and sentences too short to say so."""
-    assert order_in(text) < model().thresholds["maybe_order_from"]
+    assert model().order_in(text) < model().thresholds["maybe_order_from"]
 
 
 def test_known_words():
     """English is known, invented words are not, and no words at all are no reason for doubt."""
-    assert known(WINS) > 0.9
-    assert known(["blorptang vexquil snarfle drobnitz quuxley"]) < 0.5
-    assert known([""]) == 1
+    assert model().share_known(WINS) > 0.9
+    assert model().share_known(["blorptang vexquil snarfle drobnitz quuxley"]) < 0.5
+    assert model().share_known([""]) == 1
 
 
 def test_the_files_belong_together(monkeypatch, tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from checks.reflections.text import clean, fold, length, sentences, words
+from checks.prose.text import clean, fold, length, sentences, words
 
 
 @pytest.mark.parametrize(

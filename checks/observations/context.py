@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Sequence
 
 from grader_service.model.base import Count, Shape, ShortText, Wire
 from grader_service.model.discovery import LoaderFacts
@@ -34,37 +33,28 @@ class Context(Wire):
         return math.ceil(self.dataset_images / batch_size) if batch_size else 0
 
 
-def context_of(evidence: Evidence, measurement: Measurement) -> Context:
+def context_of(evidence: Evidence, measurement: Measurement | None) -> Context:
     """Collects what the causes look at from the evidence of a run."""
     discovery, scan, room = evidence.discovery, evidence.scan, evidence.clean_room
+    loaders, pipelines = (discovery.loaders, discovery.pipelines) if discovery is not None else ((), ())
+    graph, batch, carried = (room.graph, room.batch, room.pipeline) if room is not None else (None, None, "")
     name, shape = _timed_loader(measurement)
-    loader = _chosen(discovery.loaders, name) if discovery is not None else None
+    loader = next((one for one in loaders if one.name == name), loaders[0] if len(loaders) == 1 else None)
     images = scan.distinct if scan is not None and scan.problem is None else 0
-    graph = room.graph if room is not None else None
-    carried = room.pipeline if room is not None else ""
-    pipelines = [pipeline for pipeline in discovery.pipelines if pipeline.name == carried] if discovery else []
     return Context(
         dataset_images=images or (loader.dataset_length or 0 if loader is not None else 0),
         loader=loader,
         loader_shape=shape,
         graph=graph,
-        batch=room.batch if room is not None else None,
+        batch=batch,
         dali_batch_size=graph.declared_batch_size if graph is not None else 0,
-        last_batch=pipelines[0].last_batch if pipelines else "",
+        last_batch=next((one.last_batch for one in pipelines if one.name == carried), ""),
     )
 
 
-def _timed_loader(measurement: Measurement) -> tuple[str, tuple[int, ...] | None]:
-    for arm in measurement.arms:
+def _timed_loader(measurement: Measurement | None) -> tuple[str, tuple[int, ...] | None]:
+    for arm in measurement.arms if measurement is not None else ():
         for note in arm.notes if arm.arm is Arm.LEARNER else ():
-            found = _LOADER_NOTE.match(note)
-            if found is not None:
+            if (found := _LOADER_NOTE.match(note)) is not None:
                 return found["name"], tuple(int(side[:12]) for side in found["shape"].split(", "))[:16]
     return "", None
-
-
-def _chosen(loaders: Sequence[LoaderFacts], name: str) -> LoaderFacts | None:
-    named = [loader for loader in loaders if loader.name == name]
-    if named:
-        return named[0]
-    return loaders[0] if len(loaders) == 1 else None

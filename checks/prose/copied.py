@@ -1,8 +1,8 @@
 """Recognises text taken from the lab's own pages, by fingerprints only, and our own examples.
 
 `fingerprints.txt` holds 32-bit hashes of all runs of four words of those pages, made by
-`checks.reflections.form.fingerprint`; the pages themselves are not here. An entry is copied when most of its words lie
-in such runs, so that a few changed words do not hide it. Translated copies are not recognised.
+`bench/reflections_fingerprints.py`; the pages themselves are not here. An entry is copied when most of its words lie in
+such runs, so that a few changed words do not hide it. Translated copies are not recognised.
 """
 
 import re
@@ -11,17 +11,16 @@ from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 
-from checks.reflections.reasons import Side
-from checks.reflections.text import clean, fold, length
+from checks.prose.text import clean, fold, length
 
 RUN = 4
 """Words of one hashed run."""
 EXAMPLES = {
-    Side.WINS: (
+    "where_dali_wins": (
         "Herbarium sheets scanned as 40 MP JPEGs on a workstation with six cores: unpacking one sheet takes the CPU "
         "longer than the whole training step, so the card waits for pictures."
     ),
-    Side.LOSES: (
+    "where_dali_loses": (
         "Chess games stored as arrays of moves: there is nothing to unpack, the loader hands over integers, and the "
         "network alone sets the pace."
     ),

@@ -6,10 +6,14 @@ from typing import Annotated
 
 from pydantic import Field
 
+from checks.not_carried import first_words
+from checks.results import Result, unverified
 from grader_service.model.base import ShortText, Wire
+from grader_service.model.verdict import Tier
 
 Number = Annotated[float, Field(ge=-1e12, le=1e12)]
-Dimension = Annotated[int, Field(ge=0, le=2**31)]
+_Slices = Annotated[tuple[Number | None, ...], Field(max_length=4)]
+_Arguments = Annotated[tuple[Number, ...], Field(max_length=4)]
 SAME = 0.75
 """Least share of a slice that has its middle value, in a picture of one colour; mixed channels reach two thirds."""
 CLEAR = 4.0
@@ -26,17 +30,35 @@ class Axis(Wire):
 
     axis: Annotated[int, Field(ge=0, le=2)]
     medians: Annotated[
-        tuple[
-            Annotated[
-                tuple[Annotated[tuple[Number | None, ...], Field(max_length=4)], ...], Field(min_length=1, max_length=8)
-            ],
-            ...,
-        ],
-        Field(max_length=64),
+        tuple[Annotated[tuple[_Slices, ...], Field(min_length=1, max_length=8)], ...], Field(max_length=64)
     ]
     """Per colour and repeat, the middle value of each slice; null where it is not finite."""
     shares: Annotated[tuple[Annotated[float, Field(ge=0, le=1)] | None, ...], Field(max_length=64)]
     """Per colour, the share of a slice that is near its middle value; of the repeat where it is largest."""
+
+    @property
+    def width(self) -> int:
+        """Number of slices."""
+        return min((len(repeat) for colour in self.medians for repeat in colour), default=0)
+
+    def values(self, colour: int, channel: int) -> list[float | None]:
+        """Of one slice, for each repeat of a colour."""
+        repeats = self.medians[colour] if colour < len(self.medians) else ()
+        return [repeat[channel] for repeat in repeats if channel < len(repeat)]
+
+    def finite(self, colour: int, channel: int) -> list[float]:
+        """Those of them that are finite."""
+        return [value for value in self.values(colour, channel) if value is not None]
+
+    def middle(self, colour: int, channel: int) -> float | None:
+        """The middle value of one slice over all repeats of a colour; None where a value was not finite."""
+        known = self.finite(colour, channel)
+        return statistics.median(known) if known and None not in self.values(colour, channel) else None
+
+    def spread(self, colour: int, channel: int) -> float:
+        """Difference between the repeats of one colour."""
+        known = self.finite(colour, channel)
+        return max(known) - min(known) if known else 0.0
 
 
 class Halves(Wire):
@@ -59,10 +81,15 @@ class Output(Wire):
     """One output of a graph."""
 
     dtype: ShortText
-    shape: Annotated[tuple[Dimension, ...], Field(max_length=16)]
+    shape: Annotated[tuple[Annotated[int, Field(ge=0, le=2**31)], ...], Field(max_length=16)]
     """Of one sample, without the batch."""
     layout: ShortText
     device: ShortText
+
+    @property
+    def form(self) -> str:
+        """Type and sides of one image, as feedback shows them."""
+        return f"{self.dtype} {list(self.shape)}"
 
 
 class Normaliser(Wire):
@@ -72,11 +99,11 @@ class Normaliser(Wire):
     line: int | None
     file: ShortText
     wired: bool
-    mean: Annotated[tuple[Number, ...], Field(max_length=4)]
-    std: Annotated[tuple[Number, ...], Field(max_length=4)]
-    stddev: Annotated[tuple[Number, ...], Field(max_length=4)]
-    scale: Annotated[tuple[Number, ...], Field(max_length=4)]
-    shift: Annotated[tuple[Number, ...], Field(max_length=4)]
+    mean: _Arguments
+    std: _Arguments
+    stddev: _Arguments
+    scale: _Arguments
+    shift: _Arguments
 
 
 class ColouredGraph(Wire):
@@ -88,6 +115,11 @@ class ColouredGraph(Wire):
     problem: Annotated[str, Field(max_length=600)]
     outputs: Annotated[tuple[Output, ...], Field(max_length=64)]
     images: Annotated[tuple[Image, ...], Field(max_length=64)]
+
+    @property
+    def image(self) -> Image | None:
+        """The first that belongs to an output; None where no output holds images."""
+        return next((image for image in self.images if image.output < len(self.outputs)), None)
 
 
 class Colours(Wire):
@@ -105,6 +137,22 @@ class Colours(Wire):
         return next((graph for graph in self.graphs if graph.name == name), None)
 
 
+def stopped(graph: ColouredGraph) -> Result:
+    """The result where a graph stopped before its images could be looked at."""
+    return unverified(
+        "graph_failed",
+        f"`{graph.name}` stopped on the grader's images, so nothing is counted.",
+        seen=first_words(graph.problem),
+        next="Run it on other JPEGs, and check that no crop is larger than an image.",
+        tier=Tier.CLAIMS,
+    )
+
+
+def decoded(channels: str) -> str:
+    """The line that decodes to this order of channels."""
+    return f'images = fn.decoders.image(jpegs, device="mixed", output_type=types.{channels})'
+
+
 def channel_axis(image: Image, greys: int) -> Axis | None:
     """The axis whose slices each have one value in most pictures of one colour; None when there is none.
 
@@ -115,28 +163,7 @@ def channel_axis(image: Image, greys: int) -> Axis | None:
         coloured = axis.shares[greys:]
         if 2 * sum(share is not None and share >= SAME for share in coloured) > len(coloured):
             whole.append(axis)
-    return max(whole, key=lambda axis: (width(axis) == 3, width(axis)), default=None)
-
-
-def width(axis: Axis) -> int:
-    """Number of slices."""
-    return min((len(repeat) for colour in axis.medians for repeat in colour), default=0)
-
-
-def middle(axis: Axis, colour: int, channel: int) -> float | None:
-    """The middle value of one slice over all repeats of a colour; None where a value was not finite."""
-    if colour >= len(axis.medians):
-        return None
-    values = [repeat[channel] for repeat in axis.medians[colour] if channel < len(repeat)]
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known and len(known) == len(values) else None
-
-
-def spread(axis: Axis, colour: int, channel: int) -> float:
-    """Difference between the repeats of one colour."""
-    values = [repeat[channel] for repeat in axis.medians[colour] if channel < len(repeat)]
-    known = [value for value in values if value is not None]
-    return max(known) - min(known) if known else 0.0
+    return max(whole, key=lambda axis: (axis.width == 3, axis.width), default=None)
 
 
 def order(axis: Axis, colours: Colours) -> str:
@@ -144,28 +171,25 @@ def order(axis: Axis, colours: Colours) -> str:
 
     `?` when no channel is that of one colour, and `~` when colours vary from sample to sample too much to say.
     """
-    if width(axis) != 3:
-        return "grey" if width(axis) == 1 else "?"
-    answers = _responses(axis, colours.greys)
-    if _alike(answers):
-        return "grey"
+    if axis.width != 3:
+        return "grey" if axis.width == 1 else "?"
+    answers = [_answer(axis, channel, colours.greys) for channel in range(3)]
+    largest = max(map(max, answers))
+    columns = zip(*answers, strict=True)
+    if largest > 0 and all(max(column) - min(column) <= 0.1 * largest for column in columns):
+        return "grey"  # all channels answer to every colour in the same way
     varies = any(
-        spread(axis, number, channel) > STEADY * max(map(max, answers))
-        for number in range(len(axis.medians))
-        for channel in range(3)
+        axis.spread(number, channel) > STEADY * largest for number in range(len(axis.medians)) for channel in range(3)
     )
     letters = "".join(_related(axis, colours, channel) if varies else _clear(answers[channel]) for channel in range(3))
     return letters if len(set(letters)) == len(letters) == 3 else "~" if varies else "?"
 
 
-def _responses(axis: Axis, greys: int) -> list[list[float]]:
-    """Per channel, how far red, green and blue move its value away from that of black."""
-    found = []
-    for channel in range(3):
-        black = middle(axis, 0, channel)
-        pure = [middle(axis, greys + colour, channel) for colour in range(3)]
-        found.append([0.0 if value is None or black is None else abs(value - black) for value in pure])
-    return found
+def _answer(axis: Axis, channel: int, greys: int) -> list[float]:
+    """How far red, green and blue move the value of a channel away from that of black."""
+    black = axis.middle(0, channel)
+    pure = [axis.middle(greys + colour, channel) for colour in range(3)]
+    return [0.0 if value is None or black is None else abs(value - black) for value in pure]
 
 
 def _clear(answer: Sequence[float]) -> str:
@@ -176,14 +200,10 @@ def _clear(answer: Sequence[float]) -> str:
 
 def _related(axis: Axis, colours: Colours, channel: int) -> str:
     """The colour that a channel follows in most samples, where a graph changes colours at random."""
-    values, inputs = [], []
-    for colour, wanted in zip(axis.medians[colours.greys :], colours.inputs[colours.greys :], strict=False):
-        for repeat in colour:
-            value = repeat[channel] if channel < len(repeat) else None
-            if value is not None:
-                values.append(value)
-                inputs.append(wanted)
-    related = [_correlation(values, [wanted[place] for wanted in inputs]) for place in range(3)]
+    numbers = range(colours.greys, len(colours.inputs))
+    pairs = [(value, colours.inputs[number]) for number in numbers for value in axis.finite(number, channel)]
+    values = [value for value, _ in pairs]
+    related = [_correlation(values, [wanted[place] for _, wanted in pairs]) for place in range(3)]
     first, second = sorted(related, reverse=True)[:2]
     return LETTERS[related.index(first)] if first >= RELATED and first - second >= RELATED_BY else ""
 
@@ -193,10 +213,3 @@ def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
         return statistics.correlation(xs, ys)
     except (statistics.StatisticsError, OverflowError):  # too few values, or all the same
         return 0.0
-
-
-def _alike(answers: Sequence[Sequence[float]]) -> bool:
-    """Whether all channels answer to every colour in the same way."""
-    largest = max(map(max, answers))
-    columns = zip(*answers, strict=True)
-    return largest > 0 and all(max(column) - min(column) <= 0.1 * largest for column in columns)

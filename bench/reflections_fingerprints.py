@@ -1,13 +1,15 @@
-"""Makes `fingerprints.txt` anew.
+"""Makes `checks/prose/fingerprints.txt` anew, by which the check `reflections` recognises the lab's pages.
 
-`python -m checks.reflections.form.fingerprint PAGE.txt ... > checks/reflections/form/fingerprints.txt`
+`python bench/reflections_fingerprints.py PAGE.txt ... > checks/prose/fingerprints.txt`
 """
 
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from checks.reflections.form.copied import RUN, runs
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from checks.prose.copied import RUN, runs
 
 _PER_LINE = 12
 

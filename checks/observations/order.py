@@ -5,30 +5,19 @@ from typing import Annotated
 
 from pydantic import Field
 
-from checks.epoch_coverage.iterating import Reader
 from checks.not_carried import first_words
-from checks.operator_names import place_of
+from checks.observations.iterating import Reader
+from checks.observations.line import Line
+from checks.results import Result, unverified
 from grader_service.model.base import ShortText, Wire
-from grader_service.model.feedback import Feedback, NextStep
 from grader_service.model.place import Place
+from grader_service.model.verdict import Tier
 
 Number = Annotated[int, Field(ge=0, lt=64)]
 Stream = Annotated[
     tuple[Annotated[tuple[Number, ...], Field(min_length=1, max_length=16)], ...], Field(min_length=1, max_length=64)
 ]
 """Per batch, the numbers of its images."""
-
-
-class Line(Wire):
-    """Where a reader stands in the learner's source."""
-
-    file: ShortText
-    line: int | None
-
-    @property
-    def place(self) -> Place | None:
-        """The line for feedback; None where the graph does not say it."""
-        return place_of(self.file, self.line)
 
 
 class Shards(Wire):
@@ -69,6 +58,11 @@ class OrderedGraph(Wire):
         return max(1, self.number("num_shards", 1))
 
     @property
+    def shard_id(self) -> int:
+        """As the learner wrote it; 0 where it is left out."""
+        return self.number("shard_id", 0)
+
+    @property
     def is_for_validation(self) -> bool:
         """Whether its variable says so."""
         return any(word in self.name.lower() for word in ("val", "eval", "test"))
@@ -83,20 +77,10 @@ class OrderedGraph(Wire):
         """What stopped it, as a sentence for feedback; empty where nothing did."""
         return f"{first_words(self.problem).rstrip('.')}." if self.problem else ""
 
-    @property
-    def not_told_apart(self) -> Feedback:
-        """Feedback where the images that came do not say which files they are."""
-        return Feedback(
-            outcome=f"Which files `{self.name}` delivers is not known: its images and labels do not tell them apart.",
-            seen=self.stopped,
-            next=NextStep(text="Return the reader's labels from the pipeline:", code="return images, labels"),
-        )
-
     def reader(self, files: int, shard: int | None = None) -> Reader:
         """The reader as DALI's iterator sees it, on so many files."""
-        count = self.shard_count
-        number = self.number("shard_id", 0) if shard is None else shard
-        return Reader(files, count, number, self.flag("pad_last_batch"), self.flag("stick_to_shard"))
+        number = self.shard_id if shard is None else shard
+        return Reader(files, self.shard_count, number, self.flag("pad_last_batch"), self.flag("stick_to_shard"))
 
 
 class Order(Wire):
@@ -113,3 +97,21 @@ class Order(Wire):
     def chosen(self, name: str | None) -> OrderedGraph | None:
         """The graph that the lab names, else the best candidate."""
         return next((graph for graph in self.usable() if name in (None, graph.name)), None)
+
+    def training(self, name: str | None) -> OrderedGraph | None:
+        """The graph that the lab names, else the best candidate that is not for validation."""
+        if name is not None:
+            return self.chosen(name)
+        return next((graph for graph in self.usable() if not graph.is_for_validation), self.chosen(None))
+
+
+def not_told_apart(graph: OrderedGraph) -> Result:
+    """The result where the images that came do not say which files they are."""
+    return unverified(
+        "no_numbers",
+        f"Which files `{graph.name}` delivers is not known: its images and labels do not tell them apart.",
+        seen=graph.stopped,
+        next="Return the reader's labels from the pipeline:",
+        write="return images, labels",
+        tier=Tier.GRAPH,
+    )

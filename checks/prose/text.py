@@ -48,14 +48,10 @@ _LONGEST_GROWTH = 2
 @lru_cache(maxsize=512)  # the items of one submission, which several readers ask for
 def clean(text: str) -> str:
     """One form of the same text: compatible, lower-case, visible characters only; hardly longer than it was."""
-    return normalise(text)[: _LONGEST_GROWTH * len(text)]
-
-
-def normalise(text: str) -> str:
-    """The same, with characters that stand for several written out in full."""
+    longest = _LONGEST_GROWTH * len(text)
     text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     text = unicodedata.normalize("NFC", _INVISIBLE.sub("", text.casefold())).translate(_DIGITS)
-    return _TWO_ALPHABETS.sub(_unmix, text) if _FOREIGN.search(text) else text
+    return (_TWO_ALPHABETS.sub(_unmix, text) if _FOREIGN.search(text) else text)[:longest]
 
 
 def fold(text: str) -> str:
