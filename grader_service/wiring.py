@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 
 from grader_service.errors import ConfigurationError, GraderError
 from grader_service.host import Gpu, driver_gpus, find_gpus
-from grader_service.labs.specs import lab_ids, lab_text, read_lab
+from grader_service.labs.specs import grader_lab, lab_ids, lab_text, read_lab
 from grader_service.model.lab import LabSpec
 from grader_service.queue.address import redis_url, result_url
 from grader_service.service.device_lock import Hold, hold_device
@@ -243,8 +243,7 @@ def open_sandbox(settings: Settings, gpu: Gpu | None) -> "SandboxRunner":
     # Imported by those who run submissions: whoever asks the database should not wait for Docker and NumPy.
     from grader_service.sandboxes import open_runner  # noqa: PLC0415
 
-    image = read_lab(lab_text(lab_ids()[0]), "lab").image
-    return open_runner(settings.sandbox, image, settings, gpu)
+    return open_runner(settings.sandbox, grader_lab().image, settings, gpu)
 
 
 def open_pod_broker(settings: Settings) -> "PodBroker":

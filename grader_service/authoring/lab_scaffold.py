@@ -7,6 +7,7 @@ from string import Template
 from pydantic import TypeAdapter, ValidationError
 
 from grader_service.errors import UsageError
+from grader_service.labs.documents import SUFFIXES
 from grader_service.labs.shelf import installed
 from grader_service.model.base import Identifier
 
@@ -34,6 +35,10 @@ def create_lab(name: str, into: Path) -> tuple[Path, Path]:
         raise UsageError(
             f"{name!r} cannot be the id of a lab: expected 1 to 128 of A-Z a-z 0-9 . _ : -, such as image-decoding"
         ) from None
+    if name.startswith((".", "-")) or name.endswith(tuple(SUFFIXES)):
+        raise UsageError(
+            f"{name!r} would be no name for a lab's file: begin with a letter or a digit, without an ending"
+        )
     if name in installed().ids():
         raise UsageError(f"there is a lab {name!r} already, from {installed().origin(name)}; choose another name")
     lab, folder = into / f"{name}.toml", into / name

@@ -1,6 +1,6 @@
 """Grades example submissions by a lab before a course does: what passes where, and whether that was meant."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -8,9 +8,12 @@ from grader_service.authoring.lab_scaffold import FAILING, PASSING
 from grader_service.errors import UsageError
 from grader_service.grading.flow import Graded
 from grader_service.model.base import Frozen
+from grader_service.model.lab import LabSpec
 from grader_service.model.verdict import Outcome, Status, Verdict
 
-_ENDINGS = (".py", ".ipynb", ".zip", ".tar", ".tar.gz")
+_ENDINGS = (".py", ".ipynb", ".zip", ".tar", ".tar.gz", ".tgz")
+_TOOLS = ("__pycache__", "__MACOSX", "venv", "node_modules")
+"""Folders in which no submission lies; nor does one in a folder or a file whose name begins with a dot."""
 
 
 class Cell(Frozen):
@@ -30,6 +33,8 @@ class Row(Frozen):
     expected: Literal["passed", "failed"] | None
     """By the folder in which it lies; null where that says nothing."""
     status: Status
+    code: str
+    """Of the verdict."""
     cells: tuple[Cell, ...]
 
     @property
@@ -46,16 +51,21 @@ def submissions_in(folder: Path) -> list[Path]:
     """
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}; expected one with submissions in {PASSING}/ and {FAILING}/")
-    found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name.endswith(_ENDINGS))
+    found = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and path.name.lower().endswith(_ENDINGS) and not any(map(_left_out, _below(path, folder)))
+    )
     if not found:
         raise UsageError(f"{folder} holds no submission; expected files that end in {', '.join(_ENDINGS)}")
     return found
 
 
-def tried(folder: Path, submissions: Sequence[Path], grade: Callable[[Path], Graded]) -> Iterator[Row]:
+def tried(lab: LabSpec, folder: Path, submissions: Sequence[Path], grade: Callable[[Path], Graded]) -> Iterator[Row]:
     """Grades one after the other.
 
     Args:
+        lab: by which.
         folder: in which they lie.
         submissions: of it.
         grade: grades one file.
@@ -63,20 +73,33 @@ def tried(folder: Path, submissions: Sequence[Path], grade: Callable[[Path], Gra
     Raises:
         InfrastructureError: a grading failed through us.
     """
+    advice = {(step.id, check.id) for step in lab.steps for check in step.checks if check.optional}
     for path in submissions:
         graded = grade(path)
         if graded.failure is not None:
             raise graded.failure
-        yield _row(path.relative_to(folder), graded.verdict)
+        yield _row(path, folder, graded.verdict, advice)
 
 
-def _row(path: Path, verdict: Verdict) -> Row:
+def _below(path: Path, folder: Path) -> tuple[str, ...]:
+    return path.relative_to(folder).parts
+
+
+def _left_out(part: str) -> bool:
+    return part.startswith(".") or part in _TOOLS
+
+
+def _row(path: Path, folder: Path, verdict: Verdict, advice: Collection[tuple[str, str]]) -> Row:
+    parents = (folder.resolve().name, *_below(path, folder)[:-1])
     expected: Literal["passed", "failed"] | None = None
-    if PASSING in path.parts[:-1]:
+    if PASSING in parents:
         expected = "passed"
-    elif FAILING in path.parts[:-1]:
+    elif FAILING in parents:
         expected = "failed"
-    reasons = {check.step: check.code for check in reversed(verdict.checks) if check.outcome is not Outcome.PASSED}
+    # The first of a step that did not pass, one that the lab requires before one that only advises.
+    wrong = [check for check in verdict.checks if check.outcome is not Outcome.PASSED]
+    wrong.sort(key=lambda one: (one.step, one.id) in advice)
+    reasons = {check.step: check.code for check in reversed(wrong)}
     cells = tuple(
         Cell(
             step=step.id,
@@ -85,4 +108,5 @@ def _row(path: Path, verdict: Verdict) -> Row:
         )
         for step in verdict.steps
     )
-    return Row(submission=path.as_posix(), expected=expected, status=verdict.status, cells=cells)
+    name = path.relative_to(folder).as_posix()
+    return Row(submission=name, expected=expected, status=verdict.status, code=verdict.code, cells=cells)

@@ -54,7 +54,7 @@ def try_lab(
 ) -> None:
     """Grade example submissions by a lab before a course does, and show which step each passes.
 
-    Exit codes: 0 all came out as their folders say, 1 one did not, 2 usage, 3 our fault.
+    Exit codes: 0 all came out as their folders say, or no folder says anything, 1 one did not, 2 usage, 3 our fault.
     """
     from grader_service.authoring.lab_trial import submissions_in, tried
     from grader_service.grading.flow import Bench
@@ -84,7 +84,7 @@ def try_lab(
             with ProgressDisplay(quiet=not error_console().is_terminal) as progress:
                 return grade_submission(submission, artifact, bench, progress)
 
-        for number, row in enumerate(tried(on, submissions, grade), 1):
+        for number, row in enumerate(tried(spec, on, submissions, grade), 1):
             rows.append(row)
             if as_json:
                 sys.stdout.write(row.model_dump_json() + "\n")
@@ -104,10 +104,16 @@ def _show(rows: "list[Row]") -> None:
     for row in rows:
         cells = {cell.step: f"{_MARKS.get(cell.outcome, '?')} {cell.code}".strip() for cell in row.cells}
         expected = {None: "–", True: "yes", False: f"NO: should be {row.expected}"}[row.right]
-        table.add_row(
-            *map(Text, (row.submission, *(cells.get(step, "") for step in steps), row.status.value, expected))
-        )
+        table.add_row(*map(Text, (row.submission, *(cells.get(step, "") for step in steps), _verdict(row), expected)))
     console().print(table)
     wrong = sum(row.right is False for row in rows)
     told = sum(row.right is not None for row in rows)
-    console().print(f"{told - wrong} of {told} came out as expected.", markup=False)
+    if told:
+        console().print(f"{told - wrong} of {told} came out as expected.", markup=False)
+    else:
+        console().print("Nothing was expected: put submissions into passing/ and failing/.", markup=False)
+
+
+def _verdict(row: "Row") -> str:
+    """With its code where no step was graded."""
+    return row.status.value if row.cells else f"{row.status.value} {row.code}"

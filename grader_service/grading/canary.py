@@ -9,7 +9,7 @@ from grader_service.grading.progress import Silent
 from grader_service.grading.run import execute
 from grader_service.host import Gpu
 from grader_service.ingest.artifact import measure
-from grader_service.labs.specs import lab_ids, lab_text, read_lab
+from grader_service.labs.specs import grader_lab
 from grader_service.model.evidence import Evidence, Need
 from sandbox.api import SandboxRunner
 from sandbox.run_folder import OwnedFolder
@@ -68,7 +68,7 @@ def grade_canary(runner: SandboxRunner, device: Device, gpu: Gpu | None, state_d
     Raises:
         InfrastructureError: something went wrong, or what came is not as expected.
     """
-    lab = read_lab(lab_text(lab_ids()[0]), "lab")
+    lab = grader_lab()
     lab = lab.model_copy(update={"limits": lab.limits.model_copy(update={"learner_timeout_s": _MOST_S})})
     run_id = f"canary-{secrets.token_hex(8)}"
     folder = OwnedFolder(state_dir, run_id)

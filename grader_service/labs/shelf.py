@@ -5,6 +5,7 @@ whose code is never imported, declares a lab in the entry-point group `grader.la
 the package in which its file lies.
 """
 
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +27,8 @@ from grader_service.settings import Settings
 GROUP = "grader.labs"
 _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
 _SUFFIX_NAMES = ", ".join(SUFFIXES)
+_SETTLED_S = 1.0
+"""A file of the folder that is younger may still be written; one that is not there may be about to come back."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Shelf:
     def origin(self, lab_id: str) -> str:
         """Distributions and versions that declare this lab, and the folder in which it lies."""
         own = [f"grader-service {__version__}"] if lab_id in self._own else []
-        lying = [str(path) for known, (path, _) in self._in_folder() if known == lab_id]
+        lying = [str(path) for path, _ in self._places(lab_id) if path.parent == self._folder]
         return ", ".join(own + lying + sorted(map(origin, self._declared.of(lab_id))))
 
     def text(self, lab_id: str) -> LabText:
@@ -79,7 +82,10 @@ class Shelf:
             ConfigurationError: its declaration or its file is wrong; the message names the distribution.
         """
         points = self._declared.of(lab_id)
-        places = [place for known, place in (*self._own.items(), *self._in_folder()) if known == lab_id]
+        places = self._places(lab_id)
+        if not points and not places and self._folder is not None:
+            time.sleep(_SETTLED_S)  # `git checkout` and editors take a file away before they write it anew
+            places = self._places(lab_id)
         if len(points) + len(places) > 1:
             raise ConfigurationError(
                 f"lab {lab_id!r} is declared by {self.origin(lab_id)}; take all of them away but one"
@@ -88,10 +94,25 @@ class Shelf:
             raise UsageError(f"there is no lab {lab_id!r}{instead(lab_id, self.ids(), 'labs')}")
         path, form = places[0] if places else _file_of(points[0])
         try:
-            content = read_at_most(path)
+            content = read_at_most(path) if path.parent != self._folder else _settled(path)
         except OSError as error:
             raise ConfigurationError(f"lab {lab_id!r} of {self.origin(lab_id)} cannot be read: {error}") from error
         return LabText(lab_id, content, form, path.name, self.origin(lab_id))
+
+    def grader_text(self) -> LabText:
+        """The first of the grader's own labs, whatever lies in the folder: for what any lab would do for."""
+        lab_id, (path, form) = next(iter(self._own.items()))
+        return LabText(lab_id, read_at_most(path), form, path.name, f"grader-service {__version__}")
+
+    def _places(self, lab_id: str) -> list[tuple[Path, Form]]:
+        """Files of this lab. A folder that is away takes no lab away that lies elsewhere."""
+        own = [self._own[lab_id]] if lab_id in self._own else []
+        try:
+            return own + [place for known, place in self._in_folder() if known == lab_id]
+        except ConfigurationError:
+            if not own and not self._declared.of(lab_id):
+                raise
+            return own
 
     def _in_folder(self) -> list[tuple[str, tuple[Path, Form]]]:
         if self._folder is None:
@@ -109,7 +130,7 @@ def _files_in(folder: Path) -> Iterator[tuple[str, tuple[Path, Form]]]:
     """(id, file and form) of each lab in a folder."""
     for path in sorted(folder.iterdir()):
         form = SUFFIXES.get(path.suffix)
-        if form is not None:
+        if form is not None and not path.name.startswith("."):  # such as the copies that editors and archives leave
             yield path.stem, (path, form)
 
 
@@ -129,6 +150,23 @@ def read_at_most(path: Path) -> bytes:
         raise OSError(f"{path} is no regular file")
     with path.open("rb") as stream:
         return stream.read(MAX_BYTES + 1)
+
+
+def _settled(path: Path) -> bytes:
+    """The content of a file that nobody writes at this moment: half of a lab may be a valid lab.
+
+    Raises:
+        OSError: it cannot be read, or changes all the time.
+    """
+    for _ in range(5):
+        before = path.stat()
+        age = time.time() - before.st_mtime
+        if 0 <= age < _SETTLED_S:
+            time.sleep(_SETTLED_S - age)
+        content, after = read_at_most(path), path.stat()
+        if (before.st_mtime_ns, before.st_size, before.st_ino) == (after.st_mtime_ns, after.st_size, after.st_ino):
+            return content
+    raise OSError(f"{path} changed while it was read")
 
 
 def _file_of(point: EntryPoint) -> tuple[Path, Form]:

@@ -29,6 +29,11 @@ def lab_text(lab_id: str) -> LabText:
     return installed().text(lab_id)
 
 
+def grader_lab() -> LabSpec:
+    """The first of the grader's own labs, for what any lab would do for: its image, and a run that looks at a GPU."""
+    return read_lab(installed().grader_text(), "lab")
+
+
 @lru_cache(maxsize=64)
 def read_lab(text: LabText | str, name: str) -> LabSpec:
     """Parses one specification, once for the same text; its checks are not looked at. Text without a file is TOML.

@@ -19,7 +19,6 @@ from grader_service.gpu.monitor import GpuMonitor
 from grader_service.gpu.nvml import NvmlGpu
 from grader_service.gpu.steward import Steward
 from grader_service.host import Gpu
-from grader_service.labs.specs import lab_ids
 from grader_service.queue.app import PREFLIGHT_QUEUES, RUN_QUEUES, make_app
 from grader_service.queue.chores import announce_waiting, common_chores
 from grader_service.queue.hands import Hands
@@ -65,7 +64,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         labs_left = wiring.labs_left_to_others(gpu)
         queues = PREFLIGHT_QUEUES if settings.preflights_only else RUN_QUEUES
         # Nor does a run that failed elsewhere wait for this worker, which would not take it.
-        labs_passed_on = tuple(lab_ids()) if settings.preflights_only else tuple(labs_left)
+        labs_passed_on = (workers.EVERY_LAB,) if settings.preflights_only else tuple(labs_left)
         identity = workers.Identity(workers.RUN, socket.gethostname(), device, labs_passed_on)
         # Until its first look: one that fails at its start, again and again, is missed.
         workers.say(store, identity, ("it has not come up yet; where it does not, its log says why",))

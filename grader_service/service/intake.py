@@ -1,10 +1,13 @@
 """Takes messages in: reads, admits, stores the artifact, accepts; answers at once what cannot be graded."""
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
+
+import structlog
 
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
@@ -39,6 +42,9 @@ from grader_service.store.results import store_blob
 from grader_service.store.submissions import ProgressTo
 from grader_service.store.tables import PREFLIGHT, Purpose
 
+log = structlog.get_logger(__name__)
+_STORE_AGAIN_S = 60.0
+"""A lab's text goes with the last run that needs it."""
 ChosenT = TypeVar("ChosenT")
 OtherT = TypeVar("OtherT")
 NewT = TypeVar("NewT")
@@ -57,8 +63,8 @@ class IntakeDesk:
     helpers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8, "intake-helper"))
     """Bring artifacts home side by side: most of that time is spent waiting for a disk or another host."""
     probes: ProbeFiles = field(default_factory=ProbeFiles)
-    _kept: set[str] = field(default_factory=set)
-    """Digests of the labs whose texts this process has stored."""
+    _kept: dict[str, float] = field(default_factory=dict)
+    """Digests of the labs whose texts this process has stored, and when it did so last, by `time.monotonic`."""
 
     def keep(self, lab: TakenLab) -> LabRef:
         """Stores the text of a lab, by which a run is graded from now on, and says where it lies.
@@ -66,10 +72,11 @@ class IntakeDesk:
         Raises:
             StoreUnavailable: the database failed.
         """
-        if lab.sha256 not in self._kept:
+        now = time.monotonic()
+        if now - self._kept.get(lab.sha256, -_STORE_AGAIN_S) >= _STORE_AGAIN_S:
             with self.store.transaction() as connection:
                 store_blob(connection, lab.sha256, lab.text.content)
-            self._kept.add(lab.sha256)
+            self._kept[lab.sha256] = now
         return LabRef(sha256=lab.sha256, form=lab.text.form.value)
 
 
@@ -78,7 +85,7 @@ class Taken:
     """What became of a message."""
 
     kind: str
-    """`accepted`, `repeated`, `refused`, or `away`: its artifact's source is, and it should come again later."""
+    """`accepted`, `repeated`, `refused`, or `away`: its artifact's source is, or its lab does not load; later again."""
     run_id: str | None = None
 
 
@@ -107,8 +114,8 @@ def receive_all(desk: IntakeDesk, messages: Sequence[tuple[object, str | None]],
     Raises:
         InfrastructureError: as above; all of the messages should come again, those that were taken are known by then.
     """
-    read = [_read(desk, body, task_id) for body, task_id in messages]
-    admitted = _replaced(read, _Read, lambda some: _admitted(desk, some))
+    read: list[_Read | Refused | Taken] = [_read(desk, body, task_id) for body, task_id in messages]
+    admitted: list[_Read | Refused | Taken] = _replaced(read, _Read, lambda some: _admitted(desk, some))
     arrivals: list[Arrival | Refused | Taken] = _replaced(
         admitted, _Read, lambda some: _brought_home(desk, some, purpose)
     )
@@ -146,8 +153,8 @@ class _Read:
         return Wanted(self.message.submission_id, content, self.message.learner)
 
 
-def _read(desk: IntakeDesk, body: object, task_id: str | None) -> _Read | Refused:
-    """Validates a message; a problem of its own is a refusal."""
+def _read(desk: IntakeDesk, body: object, task_id: str | None) -> _Read | Refused | Taken:
+    """Validates a message; a problem of its own is a refusal, and a broken lab of ours none: it comes again later."""
     try:
         message = parse_message(body)
         lab = installed_lab(message.lab, desk.registry)
@@ -161,8 +168,9 @@ def _read(desk: IntakeDesk, body: object, task_id: str | None) -> _Read | Refuse
             probes = tuple(wanted_probes(steps, desk.registry, desk.probes))
         data, digest = _inline(message.artifact)
         return _Read(message, task_id, lab, needs, probes, data, digest, enough)
-    except ConfigurationError:
-        raise  # a broken lab of ours is no fault of the message: it stays on the queue
+    except ConfigurationError as error:
+        log.warning("lab_does_not_load", task_id=task_id, error=str(error)[:300])
+        return Taken("away")
     except (Malformed, UsageError) as error:
         return Refused("message.malformed", f"The message cannot be graded: {error}")
     except SubmissionRejected as rejection:

@@ -8,6 +8,7 @@ from checks.registry import Registry
 from grader_service.errors import GraderError, InfrastructureError, JudgeFailed
 from grader_service.judge_process import JudgeProcess
 from grader_service.labs.catalogue import load_lab
+from grader_service.labs.shelf import LabText
 from grader_service.model.evidence import RunPlan
 from grader_service.model.lab import LabRef, LabSpec
 from grader_service.model.review import Reviews
@@ -97,8 +98,7 @@ def _verdict(desk: JudgeDesk, claim: Claim, reviews: Reviews) -> Verdict:
     kept = RunPlan.model_validate(claim.plan).lab
     if claim.cancelled is not None:
         mode = Mode.PREFLIGHT if preflight else Mode.OFFICIAL
-        text = kept_text(desk.store, kept) if kept is not None else None
-        return cancelled(submission, claim.run_id, claim.cancelled, mode, text)
+        return cancelled(submission, claim.run_id, claim.cancelled, mode, _text_of(desk, kept))
     lab, stored = lab_of(desk, submission.lab, kept), evidence_of(desk, claim.run_id)
     run, document, judging = claim.run_id, stored.document, desk.judging
     if preflight:
@@ -106,6 +106,16 @@ def _verdict(desk: JudgeDesk, claim: Claim, reviews: Reviews) -> Verdict:
     return verdict_on(
         submission, lab, run, stored.kind, document, desk.registry, judging, reviews, opinions=desk.opinions
     )
+
+
+def _text_of(desk: JudgeDesk, kept: LabRef | None) -> LabText | None:
+    """The lab's text, where it is there: a run is cancelled without it, too."""
+    try:
+        return kept_text(desk.store, kept) if kept is not None else None
+    except StoreUnavailable:
+        raise
+    except InfrastructureError:
+        return None
 
 
 def lab_of(desk: JudgeDesk, lab: str, kept: LabRef | None) -> LabSpec:

@@ -9,7 +9,16 @@ from grader_service.store.clock import db_now
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.retention_tables import EvidenceBlobRow
 from grader_service.store.review_tables import ReviewCaseRow, ReviewDecisionRow, SecondOpinionRow
-from grader_service.store.tables import BlobRow, EvidenceRow, OutboxRow, RunRow, SubmissionRow, VerdictRow, WaiterRow
+from grader_service.store.tables import (
+    ENDED,
+    BlobRow,
+    EvidenceRow,
+    OutboxRow,
+    RunRow,
+    SubmissionRow,
+    VerdictRow,
+    WaiterRow,
+)
 
 
 def hold_blobs(connection: Connection, runs: ColumnElement[bool]) -> None:
@@ -71,7 +80,11 @@ def _release_blobs(connection: Connection, run_ids: Sequence[str]) -> int:
             select(EvidenceBlobRow.run_id).where(EvidenceBlobRow.sha256 == digest).exists(),
             # Lab documents of batches are kept among them.
             select(RegradeBatchRow.batch_id).where(cast(RegradeBatchRow.labs, String).contains(digest)).exists(),
+            # And those of runs: a graph of a learner's may have the very bytes.
+            select(RunRow.run_id)
+            .where(RunRow.state.not_in(ENDED), cast(RunRow.plan, String).contains(digest))
+            .exists(),
         )
-        gone = delete(BlobRow).where(BlobRow.sha256 == digest, ~needed[0], ~needed[1])
+        gone = delete(BlobRow).where(BlobRow.sha256 == digest, *(~one for one in needed))
         removed += connection.execute(gone).rowcount
     return removed

@@ -60,4 +60,5 @@ def measured_twins(store: Store, claim: Claim, *, days: float) -> list[str]:
 
 
 def _asked(plan: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in plan.items() if name != "attempt"}
+    # Not the text of the lab: each run is judged by its own, and what it asks of the run stands beside it.
+    return {name: value for name, value in plan.items() if name not in {"attempt", "lab"}}

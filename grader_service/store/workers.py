@@ -33,6 +33,10 @@ class Failing(TypedDict):
     """Of the last one."""
 
 
+EVERY_LAB = "*"
+"""In place of an id: a worker that takes no graded run at all, of no lab."""
+
+
 @dataclass(frozen=True)
 class Identity:
     """Who speaks. One that takes the place of another has its name: a device's runner, a host's judge."""
@@ -190,6 +194,7 @@ def tried_here(host: str, device: str) -> ColumnElement[bool]:
             submission.submission_id == run.submission_id,
             # Each lab stands between spaces, which no id has in it.
             func.replace(worker.labs_left, " " + submission.lab + " ", "") == worker.labs_left,
+            func.replace(worker.labs_left, f" {EVERY_LAB} ", "") == worker.labs_left,
         )
         .correlate(table_of(RunRow))
     )

@@ -1,16 +1,62 @@
 """Labs without a package: of a file, and of an operator's folder, which is read again whenever a lab is asked for."""
 
 import re
+import threading
 
 import pytest
 
 from checks.registry import Registry
 from grader_service.errors import ConfigurationError, UsageError
+from grader_service.labs import shelf as shelves
 from grader_service.labs.catalogue import named_lab, named_text
 from grader_service.labs.shelf import Shelf
 from grader_service.labs.specs import read_lab
 from tests.command_line import invoked
 from tests.labs.texts import TOML, YAML
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """Files count as written after a short while."""
+    monkeypatch.setattr(shelves, "_SETTLED_S", 0.2)
+
+
+def later(work):
+    """Does it in the midst of the others' waiting."""
+    timer = threading.Timer(0.1, work)
+    timer.start()
+    return timer
+
+
+def test_a_file_that_is_being_written_is_waited_for(tmp_path):
+    """Half of a lab may be a valid lab; and one that is replaced is not there for a moment."""
+    shelf, path = Shelf(points=(), folder=tmp_path), tmp_path / "small.toml"
+    path.write_text(TOML[: len(TOML) // 2])
+    writing = later(lambda: path.write_text(TOML))
+    assert shelf.text("small").content == TOML.encode()
+    writing.join()
+    path.unlink()
+    writing = later(lambda: path.write_text(TOML))
+    assert shelf.text("small").content == TOML.encode()
+    writing.join()
+
+
+def test_what_lies_elsewhere_does_not_need_the_folder(tmp_path):
+    """Nor is any lab needed from it, to open a sandbox or to look at a GPU."""
+    away = Shelf(points=(), folder=tmp_path / "none")
+    assert away.text("dali-pipelines").id == "dali-pipelines"
+    with pytest.raises(ConfigurationError, match="GRADER_LABS_DIR"):
+        away.text("small")
+    for lab_id in away._own:
+        (tmp_path / f"{lab_id}.toml").write_text(TOML)
+    assert read_lab(Shelf(points=(), folder=tmp_path).grader_text(), "lab").image
+
+
+def test_hidden_files_are_no_labs(tmp_path):
+    """Editors and archives leave them beside the real ones."""
+    for name in ("._small.toml", ".#small.toml"):
+        (tmp_path / name).write_text(TOML)
+    assert Shelf(points=(), folder=tmp_path).ids() == ["dali-classification-training", "dali-pipelines"]
 
 
 def test_a_folder_is_read_as_it_is_now(tmp_path):
@@ -83,11 +129,18 @@ def test_a_new_lab_can_be_tried_at_once(tmp_path, monkeypatch):
     assert ["failing/few_images.py", "✗", "jpeg.too_few", "✓", "failed", "yes"] in lines
     assert ["passing/complete.py", "✓", "✓", "passed", "yes"] in lines
     assert lines[-1][:3] == ["2", "of", "2"]
+    for name in (".venv/passing/setup.py", "__MACOSX/passing/._a.py"):
+        (tmp_path / "image-decoding" / name).parent.mkdir(parents=True)
+        (tmp_path / "image-decoding" / name).write_text("raise SystemExit(1)")
+    alone = (*words[:4], "image-decoding/failing", *words[5:])
+    assert "1 of 1 came out as expected" in invoked(*alone, COLUMNS="200").stdout
     (tmp_path / "image-decoding/failing/few_images.py").rename(tmp_path / "image-decoding/passing/few_images.py")
     (tmp_path / "image-decoding/passing/complete.py").rename(tmp_path / "image-decoding/complete.py")
     found = [line for line in invoked(*words, "--json", status=1).stdout.splitlines() if line.startswith("{")]
     assert ['"expected":null' in line for line in found] == [True, False]
     assert '"expected":"passed","status":"failed"' in found[1]
+    (tmp_path / "image-decoding/passing/few_images.py").unlink()
+    assert "Nothing was expected: put submissions into passing/" in invoked(*words, COLUMNS="200").stdout
 
 
 @pytest.mark.parametrize(
@@ -95,6 +148,8 @@ def test_a_new_lab_can_be_tried_at_once(tmp_path, monkeypatch):
     [
         (("new", "a b"), "cannot be the id of a lab"),
         (("new", "../up"), "cannot be the id of a lab"),
+        (("new", ".hidden"), "would be no name for a lab's file"),
+        (("new", "x.toml"), "would be no name for a lab's file"),
         (("new", "dali-pipelines"), "there is a lab 'dali-pipelines' already, from grader-service"),
         (("new", "there"), "is there already; nothing was written"),
         (("try", "there.toml", "--on", "nowhere"), "there is no folder nowhere"),

@@ -49,6 +49,10 @@ def leave_the_lab(store):
     runner(store, THERE, labs_left=("another", "dali-pipelines"))
 
 
+def take_preflights_only(store):
+    runner(store, THERE, labs_left=(workers.EVERY_LAB,))
+
+
 def age(store):
     with store.transaction() as connection:
         gone = WorkerRow.device_id == "GPU-2"
@@ -60,6 +64,7 @@ def age(store):
     [
         pytest.param(lambda store: runner(store, THERE, "run space: no space left"), id="is not ready"),
         pytest.param(leave_the_lab, id="is not fit for the lab"),
+        pytest.param(take_preflights_only, id="takes preflights only"),
         pytest.param(lambda store: devices.set_state(store, "GPU-2", devices.DRAINING, None, "ann"), id="is drained"),
         pytest.param(lambda store: workers.forget(store, Identity(workers.RUN, "b", "GPU-2")), id="has ended"),
         pytest.param(age, id="is silent"),
