@@ -1,14 +1,16 @@
 """The source of a function's module, as a tree: what its codes and its probe are read from."""
 
+import __future__
+
 import ast
+import dis
 import linecache
 import sys
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
-from types import ModuleType
+from importlib.util import resolve_name
+from types import CodeType, ModuleType
 from typing import Any
-
-Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom
 
 
 def source_of(function: Callable[..., Any]) -> str:
@@ -35,40 +37,68 @@ def parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
 
-def definitions(tree: ast.Module) -> dict[str, Definition]:
-    """Name → what defines it at the top level of a module."""
-    found: dict[str, Definition] = {}
+@lru_cache(maxsize=64)
+def definitions(tree: ast.Module) -> dict[str, list[ast.stmt]]:
+    """Name → the statements of a module's top level that bind or change it, in their order."""
+    found: dict[str, list[ast.stmt]] = {}
     for node in tree.body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            found[node.name] = node
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            for alias in node.names:
-                found[alias.asname or alias.name.partition(".")[0]] = node
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                found |= {one.id: node for one in ast.walk(target) if isinstance(one, ast.Name)}
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found[node.target.id] = node
+        for name in dict.fromkeys([*_steps(_code(node), _BINDS), *_changed(node)]):
+            found.setdefault(name, []).append(node)
     return found
 
 
-def used(node: ast.AST) -> Iterator[str]:
-    """Names that code reads when it runs; annotations and decorators are not run."""
-    if isinstance(node, ast.Name):
-        yield node.id
-    skipped = ("annotation", "returns", "decorator_list") if isinstance(node, _TYPED) else ()
-    for name, value in ast.iter_fields(node):
-        if name in skipped:
-            continue
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST):
-                yield from used(child)
+def used(node: ast.stmt) -> dict[str, None]:
+    """Names that a statement of the top level, and the code inside it, takes from its module, in their order.
+
+    Local names are none, as Python itself sees it; annotations are not run.
+    """
+    return dict.fromkeys(_used(_code(node)))
 
 
-_TYPED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.AnnAssign)
+def named(node: ast.stmt) -> set[str]:
+    """Names of its module that a statement of the top level reads, binds or deletes."""
+    return set(_steps(_code(node), _BINDS)).union(used(node))
 
 
-def reached(tree: ast.Module, name: str, known: Collection[str] = ()) -> dict[str, Definition]:
+_READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS", "STORE_GLOBAL", "DELETE_GLOBAL")
+_BINDS = ("STORE_NAME", "STORE_GLOBAL", "DELETE_NAME", "DELETE_GLOBAL")
+
+
+def _code(node: ast.stmt) -> CodeType:
+    flags = __future__.annotations.compiler_flag
+    code: CodeType = compile(ast.Module([node], []), "<part>", "exec", flags, dont_inherit=True, optimize=0)
+    return code
+
+
+def _steps(code: CodeType, kinds: Collection[str]) -> Iterator[str]:
+    return (step.argval for step in dis.get_instructions(code) if step.opname in kinds)
+
+
+def _used(code: CodeType) -> Iterator[str]:
+    own: set[str] = set()  # a class reads by one instruction what it bound and what its module has
+    for step in dis.get_instructions(code):
+        if step.opname == "STORE_NAME":
+            own.add(step.argval)
+        elif step.opname in _READS and step.argval not in own:
+            yield step.argval
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _used(inner)
+
+
+def _changed(node: ast.stmt) -> Iterator[str]:
+    """Names to whose parts it assigns: `name[0] = …`, `name.part += …`."""
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    for part in (part for target in targets if isinstance(target, ast.AST) for part in ast.walk(target)):
+        if isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.ctx, ast.Store):
+            whole: ast.expr = part
+            while isinstance(whole, (ast.Attribute, ast.Subscript, ast.Call)):
+                whole = whole.func if isinstance(whole, ast.Call) else whole.value
+            if isinstance(whole, ast.Name):
+                yield whole.id
+
+
+def reached(tree: ast.Module, name: str, known: Collection[str] = ()) -> dict[str, list[ast.stmt]]:
     """What a definition of the module needs of the same module, itself first.
 
     Args:
@@ -77,7 +107,7 @@ def reached(tree: ast.Module, name: str, known: Collection[str] = ()) -> dict[st
         known: names that are listed, and whose own needs are not.
     """
     all_of_them = definitions(tree)
-    found: dict[str, Definition] = {}
+    found: dict[str, list[ast.stmt]] = {}
     waiting = [name]
     while waiting:
         current = waiting.pop()
@@ -85,13 +115,11 @@ def reached(tree: ast.Module, name: str, known: Collection[str] = ()) -> dict[st
             continue
         found[current] = all_of_them[current]
         if current not in known:
-            waiting += used(all_of_them[current])
+            waiting += [one for node in found[current] for one in used(node)]
     return found
 
 
-def reached_from(
-    function: Callable[..., Any], left_out: Collection[str] = ()
-) -> Iterator[tuple[ast.Module, Definition]]:
+def reached_from(function: Callable[..., Any], left_out: Collection[str] = ()) -> Iterator[tuple[ast.Module, ast.stmt]]:
     """What a function needs of its own package and of the grader's checks: each definition, with its module.
 
     Args:
@@ -112,14 +140,22 @@ def reached_from(
         seen.add(place)
         module, name = place
         tree = trees.get(module) or trees.setdefault(module, _tree_of(sys.modules.get(module)))
-        node = definitions(tree).get(name)
-        if isinstance(node, ast.ImportFrom):
-            home = node.module or ""
-            if home.partition(".")[0] in packages and home not in left_out:
-                waiting += [(home, one.name) for one in node.names if name == (one.asname or one.name)]
-        elif node is not None:
-            yield tree, node
-            waiting += [(module, one) for one in used(node)]
+        for node in definitions(tree).get(name, []):
+            if isinstance(node, ast.ImportFrom):
+                home = _home(node, module)
+                if home.partition(".")[0] in packages and home not in left_out:
+                    waiting += [(home, one.name) for one in node.names if name == (one.asname or one.name)]
+            else:
+                yield tree, node
+                waiting += [(module, one) for one in used(node)]
+
+
+def _home(node: ast.ImportFrom, module: str) -> str:
+    """The module from which one of that name imports."""
+    package = getattr(sys.modules.get(module), "__package__", None)
+    if not node.level or not package:
+        return node.module or ""
+    return resolve_name("." * node.level + (node.module or ""), package)
 
 
 def _tree_of(module: ModuleType | None) -> ast.Module:

@@ -48,8 +48,13 @@ class ProbeFile:
 
     @property
     def lines_sha256(self) -> str:
-        """Of the lines that are not blank: the same for a probe that only moved in its file."""
-        return hashlib.sha256(b"\n".join(line for line in self.source.splitlines() if line.strip())).hexdigest()
+        """Of the lines that are not blank, or within a text: the same for a probe that only moved in its file."""
+        nodes = list(ast.walk(ast.parse(self.source)))  # not their dump, whose form differs between versions of Python
+        described = [one.value for one in nodes if isinstance(one, ast.Expr)]  # docstrings, which do nothing
+        texts = [one for one in nodes if isinstance(one, (ast.Constant, ast.JoinedStr)) and one not in described]
+        within = {number for one in texts for number in range(one.lineno, one.end_lineno or one.lineno)}
+        lines = enumerate(self.source.splitlines())
+        return hashlib.sha256(b"\n".join(line for at, line in lines if at in within or line.strip())).hexdigest()
 
 
 class ProbeFiles:

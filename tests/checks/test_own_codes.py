@@ -1,5 +1,7 @@
 """Codes of a check that is a function, as its source returns them."""
 
+import importlib
+
 import pytest
 
 from checks.api import (
@@ -102,3 +104,41 @@ def test_a_meaning_may_be_said_better():
     assert made.codes["many.in_parts"] == "it is small"
     assert made.codes["other.whole"] == "whole"
     assert made.codes["many.noisy"].startswith("inconclusive: ")
+
+
+def test_functions_of_its_package_are_followed(tmp_path, monkeypatch):
+    """Imported by where they are, above and beside the check, or by their whole name."""
+    package = tmp_path / "of_codes"
+    (package / "deep").mkdir(parents=True)
+    for folder in (package, package / "deep"):
+        (folder / "__init__.py").touch()
+    for name, folder in (("above", package), ("beside", package / "deep"), ("whole", package)):
+        text = f'from checks.api import failed\ndef {name}():\n    return failed("{name}", "It is {name} of it all.")\n'
+        (folder / f"{name}.py").write_text(text)
+    (package / "deep" / "check.py").write_text(
+        "from checks.api import Loaders, Result, passed\n"
+        "from of_codes.whole import whole\n"
+        "from ..above import above\n"
+        "from .beside import beside as renamed\n"
+        "def judges(loaders: Loaders) -> Result:\n"
+        "    named = whole()\n"
+        "    return above() or renamed() or named or passed('Good.')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    judges = importlib.import_module("of_codes.deep.check").judges
+    assert set(own_codes(judges, "its")) == {"its.above", "its.beside", "its.whole", "its.ok"}
+
+
+def _noisy() -> Result:
+    return failed("noisy", "It is noisy.")
+
+
+def shadows(loaders: Loaders) -> Result:
+    """A local name is no function of the module."""
+    _noisy = len(loaders)
+    return passed("Good.", numbers={"loaders": _noisy})
+
+
+def test_a_local_name_brings_no_code():
+    """Of the function of that name."""
+    assert set(own_codes(shadows, "its")) == {"its.ok"}
