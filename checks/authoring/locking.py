@@ -33,8 +33,6 @@ def compare(target: Target, recorded: tuple[Recorded, ...], report: Report, *, a
     now = lock_of(target, recorded, report)
     if accept:
         return _accepted(target, now)
-    if not recorded and not now.probes:
-        return skipped(_NAME, "without recorded observations no change can be seen", f"Write {OBSERVATIONS_FILE}.")
     try:
         before = read_lock(target)
     except ConfigurationError as error:
@@ -85,7 +83,8 @@ def _compared(before: Lock, now: Lock) -> Property:
     if before != now:
         what = f"{LOCK_FILE} is that of {before.version}" if before.version != now.version else _drift(before, now)
         return failed(_NAME, what, "Run `grader checks test --accept`, and keep the file with your change.")
-    return passed(_NAME, f"{now.version}: {len(now.results)} recorded results and {len(now.probes)} probes as locked")
+    counted = f"{len(now.results)} recorded results, {len(now.probes)} probes and {len(now.defaults)} defaults"
+    return passed(_NAME, f"{now.version}: {counted} as locked")
 
 
 def _drift(before: Lock, now: Lock) -> str:
@@ -138,7 +137,11 @@ def _accepted(target: Target, now: Lock) -> Property:
         raise UsageError(f"{target.name} is installed; give --accept the folder in which its source is kept")
     beside = target.material(LOCK_FILE) or target.material(OBSERVATIONS_FILE)
     path = (beside.parent if beside is not None else target.kept_in) / LOCK_FILE
-    path.write_text(json.dumps(now.model_dump(mode="json"), indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(now.model_dump(mode="json"), indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error}") from error
     return passed(_NAME, f"{now.version} with {len(now.results)} recorded results was written to {path}")
 
 

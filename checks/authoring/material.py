@@ -34,7 +34,7 @@ class Expected(Wire):
 class Control(Wire):
     """A submission whose result is known."""
 
-    file: Annotated[str, Field(pattern=r"^[\w.-]+(/[\w.-]+)*\.(py|ipynb|zip|tar|tar\.gz)$")]
+    file: Annotated[str, Field(pattern=r"^[\w.-]+(/[\w.-]+)*\.(py|ipynb|zip|tar|tar\.gz|tgz)$")]
     """Path below the folder `controls`."""
     outcome: Outcome
     code: Code
@@ -116,15 +116,24 @@ def read_controls(target: Target) -> tuple[Path, Controls] | None:
     if folder is None or not (folder / CONTROLS_FILE).is_file():
         return None
     path = folder / CONTROLS_FILE
-    try:
-        data = tomllib.loads(_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{path} is not valid TOML: {error}") from error
-    controls = _parsed(Controls, data, str(path))
+    controls = parse_controls(_text(path), str(path))
     gone = [control.file for control in controls.control if not (folder / control.file).is_file()]
     if gone:
         raise ConfigurationError(f"{path} names {', '.join(gone)}, and no such file is there")
     return folder, controls
+
+
+def parse_controls(text: str, where: str) -> Controls:
+    """What stands in a `controls.toml`.
+
+    Raises:
+        ConfigurationError: it is wrong; the message begins with `where`.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{where} is not valid TOML: {error}") from error
+    return _parsed(Controls, data, where)
 
 
 def read_recorded(target: Target) -> tuple[Recorded, ...]:

@@ -1,9 +1,10 @@
 """Finds the target for a check that an author's test names: the object itself, an id, or a path."""
 
+import contextlib
 from pathlib import Path
 
 from checks.api import Check
-from checks.authoring.target import Target, find_targets, load_target
+from checks.authoring.target import Target, find_targets, load_target, project_of, source_of
 from grader_service.errors import ConfigurationError, UsageError
 
 
@@ -24,13 +25,13 @@ def target_of(check: object) -> Target:
         return load_target(found[0])
     if not isinstance(check, Check) or check.file is None:
         raise ConfigurationError(f"{check!r} is no check that a module of its own defines")
-    for parent in check.file.resolve().parents:
-        if (parent / "pyproject.toml").is_file():
-            wanted = f"project:{parent}:{check.id}"
-            if wanted in find_targets(str(parent)):
-                return load_target(wanted)
-            break
-    try:
-        return target_of(check.id)
-    except UsageError:
-        return load_target(f"file:{check.file.resolve()}")
+    file = check.file.resolve()
+    project = project_of(file)
+    named = [f"id:{check.id}"] if project is None else [f"project:{project}:{check.id}", f"id:{check.id}"]
+    for text in named:
+        with contextlib.suppress(ConfigurationError):
+            # Another check may have the same id: that of the file is meant.
+            target = load_target(text)
+            if source_of(target.loaded).resolve() == file:
+                return target
+    return load_target(f"file:{file}")

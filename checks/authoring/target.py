@@ -10,12 +10,16 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, PydanticUserError, create_model
+from pydantic_core import to_json
+
 from checks.probe_files import GROUP as PROBES
 from checks.probe_files import ProbeFile, ProbeFiles
 from checks.registry import GROUP, LoadedCheck, Registry, contract_problems, load_file
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.model.near import instead
 
+_SAYABLE = "what a lab can say in TOML: numbers, text, booleans, lists, tables and enumerations of these"
 _POINT = re.compile(r"[\w.]+:[\w.]+")
 
 
@@ -77,6 +81,13 @@ def load_target(target: str) -> Target:
     Raises:
         ConfigurationError: it does not load or breaks the contract of checks.
     """
+    found = _found(target)
+    if problem := _unsayable(found.loaded.check.params_model):
+        raise ConfigurationError(f"check {found.name}: {problem}")
+    return found
+
+
+def _found(target: str) -> Target:
     kind, _, rest = target.partition(":")
     if kind == "file":
         return _from_file(target, Path(rest))
@@ -85,7 +96,52 @@ def load_target(target: str) -> Target:
         return _from_project(target, Path(folder), name)
     loaded = Registry().load(rest)
     source = source_of(loaded)
-    return Target(target, rest, loaded, ProbeFiles(), _beside(source, source.parent), _kept_in(source))
+    return Target(target, rest, loaded, ProbeFiles(), _beside(source, home_of(source)), _kept_in(source))
+
+
+def load_anew(file: Path) -> Target:
+    """Loads a check's file as it is now: by its project, so that it may import from its package; else alone.
+
+    Raises:
+        ConfigurationError: as `load_target`.
+    """
+    file = file.resolve()
+    folder = project_of(file)
+    declared = {} if folder is None else _declared_in(folder, file)
+    if len(declared) != 1:
+        return load_target(f"file:{file}")
+    ((name, module),) = declared.items()
+    package = module.rpartition(".")[0] or module
+    for known in [one for one in sys.modules if one == package or one.startswith(f"{package}.")]:
+        del sys.modules[known]
+    importlib.invalidate_caches()
+    # Compiled files are as old as the second in which they were written: a save within it would not be seen.
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        return load_target(f"project:{folder}:{name}")
+    finally:
+        sys.dont_write_bytecode = before
+
+
+def project_of(file: Path) -> Path | None:
+    """The folder of the project above a file."""
+    return next((folder for folder in file.parents if (folder / "pyproject.toml").is_file()), None)
+
+
+def _declared_in(folder: Path, file: Path) -> dict[str, str]:
+    """Name → module of the checks of a project that are declared in this file."""
+    modules = {name: value.partition(":")[0] for name, value in _declared(folder).items()}
+    inside = [folder / "src", folder]
+    return {
+        name: module
+        for name, module in modules.items()
+        if file in [root / f"{module.replace('.', '/')}.py" for root in inside]
+    }
+
+
+def home_of(source: Path) -> Path:
+    """Where the material of a check's file lies: beside a `check.py`, else in a folder of the file's name."""
+    return source.parent if source.name in ("check.py", "__init__.py") else source.parent / source.stem
 
 
 def source_of(loaded: LoadedCheck) -> Path:
@@ -101,9 +157,8 @@ def probe_folders(path: Path) -> tuple[Path, ...]:
 def _from_file(target: str, path: Path) -> Target:
     loaded = load_file(path)
     probes = ProbeFiles(folders=probe_folders(path))
-    own = path.parent / path.stem
-    folders = (own, path.parent) if own.is_dir() else (path.parent,)
-    return Target(target, str(path), loaded, probes, folders, folders[0])
+    home = home_of(path)
+    return Target(target, str(path), loaded, probes, (home,), home)
 
 
 def _from_project(target: str, folder: Path, name: str) -> Target:
@@ -111,7 +166,7 @@ def _from_project(target: str, folder: Path, name: str) -> Target:
     if not _POINT.fullmatch(value):
         raise ConfigurationError(f"entry point {name!r} is {value!r}; expected something like my_package.check:CHECK")
     roots = [str(root) for root in (folder / "src", folder) if root.is_dir()]
-    sys.path[:0] = roots
+    sys.path[:] = [*roots, *(path for path in sys.path if path not in roots)]
     whose = f"check {name!r} of the project {folder}"
     try:
         module_name, _, attribute = value.partition(":")
@@ -131,7 +186,21 @@ def _from_project(target: str, folder: Path, name: str) -> Target:
     own = [EntryPoint(probe, module, PROBES) for probe, module in _points(folder, PROBES).items()]
     installed = [point for point in entry_points(group=PROBES) if point.name not in {mine.name for mine in own}]
     probes = ProbeFiles([*own, *installed])
-    return Target(target, f"{name} in {folder}", loaded, probes, (source.parent, folder), source.parent)
+    return Target(target, f"{name} in {folder}", loaded, probes, (home_of(source), folder), home_of(source))
+
+
+def _unsayable(params: type[BaseModel]) -> str:
+    """Which parameter no lab can set or no record can hold, and what is expected; empty where there is none."""
+    for name, field in params.model_fields.items():
+        alone: dict[str, Any] = {name: (field.annotation, field)}
+        try:
+            if not field.is_required():
+                to_json(field.get_default(call_default_factory=True, validated_data={}))
+            create_model(name, __config__=params.model_config, **alone).model_json_schema()
+        except (PydanticUserError, ValueError) as error:
+            why = str(error).partition("\n")[0]
+            return f"parameter `{name}`, of the type {field.annotation}: {why}; expected {_SAYABLE}"
+    return ""
 
 
 def _declared(folder: Path) -> dict[str, str]:
@@ -155,7 +224,7 @@ def _pyproject(folder: Path) -> Mapping[str, Any]:
 
 def _beside(source: Path, folder: Path) -> tuple[Path, ...]:
     """The folder of an installed check, and that of its project where it is installed in place."""
-    project = next((parent for parent in source.parents if (parent / "pyproject.toml").is_file()), None)
+    project = project_of(source)
     return (folder,) if project is None else (folder, project)
 
 
@@ -164,4 +233,4 @@ def _kept_in(source: Path) -> Path | None:
     root = source.parent
     while (root / "__init__.py").is_file():
         root = root.parent
-    return None if any(root.glob("*.dist-info")) else source.parent
+    return None if any(root.glob("*.dist-info")) else home_of(source)

@@ -181,7 +181,7 @@ def _unanswered(case: Case, why: _Why) -> Happened:
 
 def _described(target: Target, case: Case, result: Result, changed: str) -> Happened:
     shown = told(result)
-    found = leaks(shown, target.folders)
+    found = leaks(shown, (*target.folders, source_of(target.loaded).parent))
     if case.group == "hidden":
         name, _, mark = case.name.partition(":")[0].partition("=")
         found += [f"the hidden parameter {name}"] if shows(shown, mark) else []

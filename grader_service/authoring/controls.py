@@ -9,7 +9,7 @@ from checks.api import Result
 from checks.authoring.material import CONTROLS, CONTROLS_FILE, Control, read_controls
 from checks.authoring.planted import leaks, told
 from checks.authoring.report import Property, advice, examples, failed, passed, skipped
-from checks.authoring.target import Target
+from checks.authoring.target import Target, source_of
 from grader_service.authoring.trying import judge_evidence, run_submission
 from grader_service.errors import ConfigurationError, SubmissionRejected
 from grader_service.grading.crew import Device
@@ -73,7 +73,7 @@ def judge_control(case: ControlCase, *, device: Device = "cpu", runner: SandboxR
         result = judge_evidence(case.target.loaded, evidence, case.params)
     except ConfigurationError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever the author's code raises is to be told
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the author's code raises is to be told
         told = raised(error, ours=2)
         return JudgedControl(control, evidence, None, f"{control.file}: the check raised {told.text}", told.traceback)
     problem = ""
@@ -106,7 +106,7 @@ def examine_controls(
     if not cases:
         return skipped(
             name,
-            f"there is no {CONTROLS}/{CONTROLS_FILE} beside the check",
+            f"there is no {target.folders[0] / CONTROLS / CONTROLS_FILE}",
             "Keep one submission that passes and one that fails, with the codes that they give.",
         )
     progress = progress or Silent()
@@ -146,7 +146,7 @@ def _why(evidence: Evidence) -> str:
 
 def _leaked(case: ControlCase, evidence: Evidence, result: Result) -> str:
     shown = told(result)
-    if found := leaks(shown, case.target.folders):
+    if found := leaks(shown, (*case.target.folders, source_of(case.target.loaded).parent)):
         return found[0]
     for what, mark in (("the seed", evidence.run.seed), ("the run's id", evidence.run.run_id)):
         if mark in shown:

@@ -1,5 +1,6 @@
 """An author's inner loop: one run of a submission is kept, and judged again whenever the check's file changes."""
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -11,9 +12,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from checks.api import Result
-from checks.authoring.target import Target, load_target
+from checks.authoring.target import Target, load_anew
+from grader_service.authoring.recording import record_control
 from grader_service.authoring.trying import parsed_params, run_submission
-from grader_service.errors import ConfigurationError
+from grader_service.errors import ConfigurationError, UsageError
 from grader_service.grading.progress import Progress
 from grader_service.model.evidence import Evidence, Need
 from grader_service.raising import Raised, raised
@@ -61,6 +63,8 @@ class _Kept:
     needs: frozenset[Need]
     probes: Mapping[str, tuple[str, str]]
     """Id → digest of its source, and the parameters where it reads them."""
+    submission: str
+    """Digest of the file, as it was before the run."""
 
 
 class DevLoop:
@@ -95,6 +99,19 @@ class DevLoop:
         """The next look runs the submission anew."""
         self._kept = None
 
+    def keep(self, looked: Looked) -> Path:
+        """Records the submission and the result as a control of the check; returns the control's file.
+
+        Raises:
+            UsageError: there is no result, the submission is not what was run, or see `record_control`.
+        """
+        if looked.target is None or looked.result is None or self._kept is None:
+            raise UsageError("there is no result to keep")
+        content = _content(self._submission)
+        if hashlib.sha256(content).hexdigest() != self._kept.submission:
+            raise UsageError(f"{self._submission} is not what was run; press r to run it as it is now, then c")
+        return record_control(looked.target, self._submission.name, content, self.params, looked.result)
+
     def look(self) -> Looked:
         """Loads the file as it is now and judges; runs the submission first where the kept evidence does not do.
 
@@ -106,7 +123,7 @@ class DevLoop:
         ran_s = None
         target, evidence = None, None
         try:
-            target = load_target(f"file:{self._file}")
+            target = load_anew(self._file)
             check = target.loaded.check
             params = parsed_params(target.loaded, self.params)
             probes = _probes(target, params)
@@ -121,8 +138,8 @@ class DevLoop:
             seconds = time.monotonic() - started - (ran_s or 0.0)
             why = raised(error.__cause__, self._file).traceback if error.__cause__ is not None else ""
             return Looked(seconds, ran_s, target, evidence, problem=Raised(str(error), why))
-        except Exception as error:
-            if target is None or evidence is None:
+        except (Exception, SystemExit) as error:
+            if evidence is None and not isinstance(error, SystemExit):
                 raise  # of a run, and not the author's
             seconds = time.monotonic() - started - (ran_s or 0.0)
             return Looked(seconds, ran_s, target, evidence, problem=raised(error))
@@ -146,9 +163,17 @@ class DevLoop:
         return kept is not None and target.loaded.check.needs <= kept.needs and probes.items() <= kept.probes.items()
 
     def _run(self, target: Target, probes: Mapping[str, tuple[str, str]]) -> _Kept:
+        digest = hashlib.sha256(_content(self._submission)).hexdigest()
         with self._progress() as progress:
             evidence = run_submission(target, self._submission, self.params, runner=self._runner, progress=progress)
-        return _Kept(evidence, target.loaded.check.needs, probes)
+        return _Kept(evidence, target.loaded.check.needs, probes, digest)
+
+
+def _content(submission: Path) -> bytes:
+    try:
+        return submission.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{submission} cannot be read: {error}") from error
 
 
 def _probes(target: Target, params: BaseModel) -> dict[str, tuple[str, str]]:

@@ -60,12 +60,11 @@ def dev(
         _show(looked, file)
         raise typer.Exit(0 if looked.problem is None else 1)
     with contextlib.suppress(KeyboardInterrupt), _keys() as pressed:
-        _follow(loop, pressed, file, submission)
+        _follow(loop, pressed, file)
 
 
-def _follow(loop: "DevLoop", pressed: "_Pressed", file: Path, submission: Path) -> None:
+def _follow(loop: "DevLoop", pressed: "_Pressed", file: Path) -> None:
     from grader_service.authoring.dev_loop import POLL_S  # noqa: PLC0415 - see above
-    from grader_service.authoring.recording import record_control  # noqa: PLC0415 - see above
 
     while True:
         written = loop.written()
@@ -80,8 +79,11 @@ def _follow(loop: "DevLoop", pressed: "_Pressed", file: Path, submission: Path) 
                 loop.forget()
                 break
             if key == "c" and looked.result is not None:
-                kept = record_control(file, submission, loop.params, looked.result)
-                error_console().print(f"kept as {kept}: {looked.result.code}", markup=False, soft_wrap=True)
+                try:
+                    told = f"kept as {loop.keep(looked)}: {looked.result.code}"
+                except UsageError as error:
+                    told = f"not kept: {error}"
+                error_console().print(told, markup=False, soft_wrap=True)
 
 
 class _Pressed:

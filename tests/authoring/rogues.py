@@ -153,5 +153,8 @@ def write_project(folder):
 
 
 def record(folder, lines=RECORDED):
-    """Puts recorded observations beside the checks."""
-    (folder / "rogues" / "observations.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    """Puts recorded observations into the folder of each check."""
+    for path in (folder / "rogues").glob("[a-z]*.py"):
+        home = path.with_suffix("")
+        home.mkdir()
+        (home / "observations.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))

@@ -33,7 +33,7 @@ def reports(tmp_path_factory):
             continue  # three times the limit of a case
         found[name] = conform(text, controls=False, accept=name == "impure")
     sys.path[:] = path
-    assert not (folder / "rogues" / "conformance.lock").exists()
+    assert not [*folder.rglob("conformance.lock")]
     return found
 
 
@@ -153,7 +153,8 @@ def test_a_folder_without_a_check_is_a_usage_error(tmp_path):
 def test_wrong_material_is_named_with_its_line(tmp_path, line, message):
     """An author's file that cannot be read is no property of the check."""
     folder = write_project(tmp_path / "project")
-    (folder / "rogues" / "observations.jsonl").write_text(line + "\n")
+    (folder / "rogues" / "shuffles").mkdir()
+    (folder / "rogues" / "shuffles" / "observations.jsonl").write_text(line + "\n")
     target = load_target(f"file:{folder}/rogues/shuffles.py")
     with pytest.raises(ConfigurationError, match=r"observations\.jsonl, line 1") as caught:
         read_recorded(target)
