@@ -14,24 +14,24 @@ An author writes one of these types behind the name of an argument:
     Run         what the host saw of the run (a fact)
 
 or the class that a probe in the same file returns, or `Annotated[Model, FromProbe("name")]` for a probe of its own
-file. With `| None` the check is asked all the same where the part is not there.
+file. With `| None` the check is asked all the same where the part is not there, unless that is an error of ours.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from checks.codes import NO_DALI, NOT_CARRIED
+from checks.codes import DATASET, MEASUREMENT, NO_DALI, NOT_CARRIED
 from checks.not_carried import no_dali, not_carried
-from checks.results import Result
-from checks.stopped import cut_short, not_reached, run_end
+from checks.results import Result, our_fault, undecided, unverified
+from checks.stopped import absent, cut_short, missing, not_reached, run_end
 from grader_service.model.base import ShortText
 from grader_service.model.discovery import Discovery, LoaderFacts, PipelineFacts
 from grader_service.model.evidence import BatchFacts, CleanRoom, Evidence, GraphFacts, Need, ProbeSite, RunRecord, Scan
 from grader_service.model.measurement import Measurement
-from grader_service.model.verdict import Tier
+from grader_service.model.verdict import Outcome, Tier
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,16 @@ class Taken:
     """Of the evidence: the value, or the check's result without it."""
     needs: frozenset[Need] = frozenset({Need.DISCOVERY})
     """What a run must collect for it."""
-    tier: Tier | None = None
-    """What a result that rests on it is worth, unless the check says so itself."""
+    tier: Tier | Callable[[Any], Tier] | None = None
+    """What a result that rests on it is worth, or how that is told from the value; the check may say so itself."""
     codes: tuple[Sequence[str], ...] = field(default=())
     """Groups of `checks.codes` with which `take` can answer."""
+    may_lack: bool = False
+    """Whether `| None` stands for errors, too: `take` has no other answer where a run lacks what it need not have."""
+
+    def worth(self, value: object) -> Tier | None:
+        """What a result that rests on this value is worth."""
+        return self.tier(value) if callable(self.tier) else self.tier
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,45 @@ def _room(evidence: Evidence) -> CleanRoom | Result:
         return not_reached()
     if (result := no_dali(evidence.discovery)) is not None:
         return result
-    return not_reached() if evidence.clean_room is None else evidence.clean_room
+    return evidence.clean_room or cut_short(run_end(evidence.discovery)) or not_reached()
+
+
+def _worth_of_room(room: CleanRoom) -> Tier:
+    """Of a graph that did not run, what the learner's own code delivered instead is left."""
+    if room.problem is None:
+        return Tier.GRAPH
+    return Tier(room.served.tier) if room.served is not None else Tier.CLAIMS
+
+
+def _dataset(evidence: Evidence) -> Scan | Result:
+    if evidence.scan is not None:
+        return evidence.scan
+    said = evidence.discovery
+    if said is None:
+        return not_reached()
+    if (result := cut_short(run_end(said))) is not None:
+        return result
+    folder = "the folder with your JPEG files"
+    if said.dataset_dir.status == "missing":
+        return missing(absent(said, "dataset_dir"), folder)
+    return unverified(
+        "not_scanned",
+        "No folder could be searched for JPEG files, so nothing is counted.",
+        seen=f"`dataset_dir` holds {said.dataset_dir.shown}." if said.dataset_dir.shown else "",
+        next=f"Set `dataset_dir` to {folder}, as a string or Path.",
+        tier=Tier.CLAIMS,
+    )
+
+
+def _measurement(evidence: Evidence) -> Measurement | Result:
+    if evidence.measurement is not None:
+        return evidence.measurement
+    room = _room(evidence)
+    if isinstance(room, Result):
+        return room
+    if room.problem is not None:
+        return not_carried(room)
+    return undecided(Outcome.ERROR, "not_measured", our_fault("The grader measured nothing."))
 
 
 def _graph(evidence: Evidence) -> GraphFacts | Result:
@@ -122,10 +166,14 @@ Run = RunRecord
 
 WHOLE: dict[type[BaseModel], Taken] = {
     Discovery: Taken(lambda evidence: evidence.discovery or not_reached(), tier=Tier.CLAIMS),
-    Scan: Taken(lambda evidence: evidence.scan or not_reached(), frozenset({Need.DISCOVERY, Need.SCAN})),
-    CleanRoom: Taken(_room, _CLEAN_ROOM, Tier.GRAPH, (NO_DALI,)),
+    Scan: Taken(_dataset, frozenset({Need.DISCOVERY, Need.SCAN}), codes=(DATASET,)),
+    CleanRoom: Taken(_room, _CLEAN_ROOM, _worth_of_room, (NO_DALI,)),
     Measurement: Taken(
-        lambda evidence: evidence.measurement or not_reached(), frozenset({Need.DISCOVERY, Need.MEASUREMENT})
+        _measurement,
+        frozenset({Need.DISCOVERY, Need.MEASUREMENT}),
+        lambda measurement: Tier(measurement.tier),
+        (*_CARRIED, MEASUREMENT),
+        may_lack=True,
     ),
     RunRecord: Taken(lambda evidence: evidence.run),
 }

@@ -6,6 +6,12 @@ outcome where that is no failure, such as `unverified: …`; `<check>.ok` is the
 
 from collections.abc import Mapping, Sequence
 
+from pydantic import TypeAdapter, ValidationError
+
+from grader_service.model.base import Code
+
+_CODE: TypeAdapter[str] = TypeAdapter(Code)
+
 COMMON: Mapping[str, str] = {
     "timed_out": "unverified: a probe was not done in time",
     "needs_gpu": "unverified: a rehearsal without a GPU cannot do what the code does",
@@ -20,6 +26,9 @@ COMMON: Mapping[str, str] = {
     "unreadable": "unverified: what a probe read in the process has no usable form",
     "probe_failed": "error or unverified: a probe failed, by our fault or by the learner's objects",
     "not_observed": "error: the run lacks what a probe should have observed",
+    "not_measured": "error: the run lacks a measurement",
+    "not_scanned": "unverified: `dataset_dir` is no folder that could be searched for images",
+    "dataset_dir_missing": "`dataset_dir` is not defined",
 }
 """Last word of a code → what it means."""
 
@@ -27,6 +36,10 @@ NO_DALI = ("no_pipeline",)
 """Of `checks.not_carried.no_dali`."""
 NOT_CARRIED = ("not_carried", "ragged", "no_images", "needs_gpu")
 """Of `checks.not_carried.not_carried`."""
+DATASET = ("dataset_dir_missing", "not_scanned")
+"""Of a check that asks for our inventory of the learner's images."""
+MEASUREMENT = ("not_measured",)
+"""Of a check that asks for a measurement, beside `NO_DALI` and `NOT_CARRIED`."""
 LEARNER_PROBE = (
     "not_observed", "not_carried", "graph_failed", "timed_out", "pod_ended", "probe_failed", "unreadable",
 )  # fmt: skip
@@ -40,6 +53,18 @@ GRAPH_PROBE = (
 def common(word: str, *groups: Sequence[str]) -> dict[str, str]:
     """Codes of these groups under the first word of a check's codes, each with its meaning."""
     return {f"{word}.{last}": COMMON[last] for group in groups for last in group}
+
+
+def code_problem(code: object) -> str:
+    """Why no verdict can carry a code; empty where it can."""
+    try:
+        _CODE.validate_python(code)
+    except ValidationError:
+        return (
+            f"the code {code!r:.200} cannot stand in a verdict; expected <word>.<reason> of a-z, 0-9 and _, beginning "
+            "with a letter, at most 80 characters in all"
+        )
+    return ""
 
 
 def needs_review(outcome: str, code: str) -> bool:

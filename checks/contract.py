@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from checks.probe_files import ProbeFile
 from checks.results import Result
+from grader_service.model.base import first_problem
 from grader_service.model.evidence import Evidence, Need
 
 API_VERSION = 1
@@ -106,12 +107,19 @@ class Check(ABC, Generic[ParamsT, ObservationT]):
         return self.whole(self.judge(observation, params))
 
     def whole(self, result: Result) -> Result:
-        """A result of this check with its whole code, where it has the last word alone."""
+        """A result of this check with its whole code, where it has the last word alone.
+
+        Raises:
+            TypeError: it is no result, or none that a verdict can carry.
+        """
         if not isinstance(result, Result):
             raise TypeError(f"it answered a {type(result).__name__}, not a Result")
-        if "." in result.code:
-            return result
-        return result.model_copy(update={"code": f"{self.word or self.id}.{result.code}"})
+        code = str(result.code)
+        whole = code if "." in code else f"{self.word or self.id}.{code}"
+        try:
+            return Result(**{**dict(result), "code": whole})  # a copy would be taken as it is, whatever it holds
+        except ValidationError as error:
+            raise TypeError(f"it answered {whole[:200]!r}, no result for a verdict: {first_problem(error)}") from error
 
     @abstractmethod
     def observe(self, evidence: Evidence) -> ObservationT | Result:

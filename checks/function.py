@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import UnionType
@@ -23,7 +23,7 @@ from typing import (
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from checks.arguments import WHOLE, FromProbe, Taken
-from checks.codes import GRAPH_PROBE, LEARNER_PROBE, common
+from checks.codes import COMMON, GRAPH_PROBE, LEARNER_PROBE, code_problem, common, outcomes_of
 from checks.contract import Check
 from checks.own_codes import computed_codes, own_codes
 from checks.own_probe import OwnProbe
@@ -64,8 +64,9 @@ def check(
         version: three numbers; raised whenever the same evidence could be judged differently, or a default changed.
         title: a few words for tables; the first line of the docstring by default.
         word: first word of its codes; the function's name by default.
-        tier: what its results are worth; by default as much as its weakest evidence, which may only be shown. None for
-            what is no proof of anything else, such as a text that a learner wrote.
+        tier: what its results are worth; by default as much as its weakest evidence, as it came, which may only be
+            shown: without an argument that may be None they are claims. None for what is no proof of anything else,
+            such as a text that a learner wrote.
         codes: meanings of codes that are computed, or other meanings than the sentences that learners read, by the last
             word of the code; a meaning begins with its outcome where that is no failure, such as `unverified: …`.
         names: a function of the same keywords: each name that a submission must define for this check, and what it
@@ -124,8 +125,7 @@ class FunctionCheck(Check[BaseModel, BaseModel], Generic[ArgumentsP]):
         self.observation_model = create_model(f"{self.id}_observation", __base__=Wire, **fields)
         self.needs = frozenset({Need.DISCOVERY}).union(*(one.taken.needs for one in self._arguments))
         self.probes = tuple(dict.fromkeys(one.probe_id for one in self._arguments if one.probe_id))
-        worth = [one.taken.tier for one in self._arguments if one.taken.tier is not None]
-        self._tier = min(worth, key=_WEAKEST.index, default=None) if tier == "weakest" else tier
+        self._tier = tier
         self.own_probes = {one.probe_id: one.own for one in self._arguments if one.own is not None}
         self._named = {last if "." in last else f"{self.word}.{last}": meaning for last, meaning in codes.items()}
 
@@ -134,15 +134,18 @@ class FunctionCheck(Check[BaseModel, BaseModel], Generic[ArgumentsP]):
         """As `checks.contract.Check.codes`, read from the source when somebody asks: judging needs none of it.
 
         Raises:
-            TypeError: one of them is computed, and none is named.
+            TypeError: one of them is computed, and none is named; or no verdict can carry it.
         """
         if not self._named and (unread := computed_codes(self.function)):
             raise TypeError(
                 f"the code of `{unread[0][:100]}` is computed; write it there, or name every code that it may be in "
                 "@check(codes={…})"
             )
-        shared = (group for one in self._arguments for group in one.taken.codes)
-        return common(self.word, *shared) | own_codes(self.function, self.word) | self._named
+        shared = (one.answers(group) for one in self._arguments for group in one.taken.codes)
+        found = common(self.word, *shared) | own_codes(self.function, self.word) | self._named
+        if problems := list(filter(None, map(code_problem, found))):
+            raise TypeError(problems[0])
+        return found
 
     def __call__(self, *args: ArgumentsP.args, **kwargs: ArgumentsP.kwargs) -> Result:
         """The function itself, for tests of its author's."""
@@ -154,11 +157,15 @@ class FunctionCheck(Check[BaseModel, BaseModel], Generic[ArgumentsP]):
         return Path(self.function.__code__.co_filename)
 
     def observe(self, evidence: Evidence) -> BaseModel | Result:
-        """Takes each argument; answers with the first result that there is in place of one."""
+        """Takes each argument; answers with the first result that there is in place of one.
+
+        None stands for what the learner's run lacks, never for an error of ours, which the check would judge as if it
+        were the learner's.
+        """
         found: dict[str, object] = {}
         for one in self._arguments:
             value = one.taken.take(evidence)
-            if isinstance(value, Result) and not one.optional:
+            if isinstance(value, Result) and not one.is_none_for(value.outcome):
                 return value
             found[one.name] = None if isinstance(value, Result) else value
         return self.observation_model(**found)
@@ -170,7 +177,11 @@ class FunctionCheck(Check[BaseModel, BaseModel], Generic[ArgumentsP]):
         result = self.whole(cast(Callable[..., Result], self.function)(**seen, **given))
         if result.tier is not None or result.outcome in _NOT_LOOKED:
             return result
-        return result.model_copy(update={"tier": self._tier})
+        return result.model_copy(update={"tier": self._weakest(seen) if self._tier == "weakest" else self._tier})
+
+    def _weakest(self, seen: Mapping[str, object]) -> Tier | None:
+        worth = [one.worth(seen[one.name]) for one in self._arguments]
+        return min((tier for tier in worth if tier is not None), key=_WEAKEST.index, default=None)
 
     def names(self, params: BaseModel) -> Mapping[str, str]:
         """What the author's own function says."""
@@ -207,10 +218,28 @@ class _Argument(NamedTuple):
     probe_id: str = ""
     own: ProbeFile | None = None
 
+    def is_none_for(self, outcome: Outcome | str) -> bool:
+        """Whether the check is asked without it where a result of this outcome is in its place."""
+        return self.optional and (outcome != Outcome.ERROR or self.taken.may_lack)
+
+    def answers(self, group: Sequence[str]) -> list[str]:
+        """Codes of a group that are answered in place of the check."""
+        return [last for last in group if not all(map(self.is_none_for, outcomes_of(last, COMMON[last])))]
+
+    def worth(self, value: object) -> Tier | None:
+        """Of this value for a result. What is not there proves nothing: the learner may have seen to that."""
+        return Tier.CLAIMS if self.optional and value is None else self.taken.worth(value)
+
 
 def _argument(check_id: str, name: str, hint: Any, function: Callable[..., Any]) -> _Argument:
-    optional = get_origin(hint) in (Union, UnionType) and type(None) in get_args(hint)
-    bare = next(one for one in get_args(hint) if one is not type(None)) if optional else hint
+    either = get_args(hint) if get_origin(hint) in (Union, UnionType) else ()
+    optional = type(None) in either
+    bare, *others = [one for one in either if one is not type(None)] or [hint]
+    if others:
+        raise TypeError(
+            f"check {check_id}: the argument {name} may be one of {len(others) + 1} kinds of evidence; expected one "
+            "kind, with `| None` where it may be missing: make an argument of each"
+        )
     kind, *marks = get_args(bare) if get_origin(bare) is Annotated else (bare,)
     for mark in marks:
         if isinstance(mark, Taken):
@@ -219,10 +248,19 @@ def _argument(check_id: str, name: str, hint: Any, function: Callable[..., Any])
             return _Argument(name, _observed(mark.probe_id, kind, mark.site), optional, mark.probe_id)
     if kind in WHOLE:
         return _Argument(name, WHOLE[kind], optional)
-    for value in function.__globals__.values():
-        if isinstance(value, OwnProbe) and value.returns is kind:
-            taken = _observed(value.file.id, kind, value.file.site)
-            return _Argument(name, taken, optional, value.file.id, value.file)
+    probes = {
+        value.file.id: value.file
+        for value in function.__globals__.values()
+        if isinstance(value, OwnProbe) and value.returns is kind
+    }
+    if len(probes) > 1:
+        raise TypeError(
+            f"check {check_id}: the argument {name} may come from {' or '.join(probes)}, which all return "
+            f"{kind.__name__}; expected one probe for each class: let each return a class of its own"
+        )
+    if probes:
+        file = next(iter(probes.values()))
+        return _Argument(name, _observed(file.id, kind, file.site), optional, file.id, file)
     raise TypeError(
         f"check {check_id}: the argument {name} has the type {getattr(kind, '__name__', kind)}, which is no evidence; "
         "expected one of checks.arguments, or what a probe returns that stands above the check"

@@ -4,6 +4,7 @@ import hashlib
 import re
 import runpy
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -12,16 +13,25 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
+from checks.codes import code_problem
 from checks.contract import API_VERSION, Check
 from checks.function import FunctionCheck
 from checks.probe_files import ProbeFile, ProbeFiles
 from grader_service.errors import ConfigurationError
+from grader_service.model.base import IDENTIFIER
 from grader_service.model.near import instead
 from grader_service.plugins.declared import Declared, origin
 from grader_service.raising import raised
 
 GROUP = "grader.checks"
 _SAID = ("id", "version", "title", "params_model", "observation_model")
+_KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    **dict.fromkeys(("id", "title", "about", "word", "second_opinion"), (str, "a text")),
+    "needs": (AbstractSet, "a set of Need"),
+    "probes": ((tuple, list), "a tuple of names"),
+    "own_probes": (Mapping, "a dict of probes by their names"),
+}
+"""Members of a check, what they must be, and how that is said."""
 _VERSION = re.compile(r"\d+\.\d+\.\d+", re.ASCII)
 _LONGEST_QUESTION = 4000
 
@@ -139,7 +149,7 @@ def load_file(path: Path) -> LoadedCheck:
         raise ConfigurationError(f"check file {path} does not run: {raised(error, path).text}") from error
     if isinstance(found, str):
         raise ConfigurationError(f"check file {path} {found}")
-    problems = contract_problems(found.id, found)
+    problems = contract_problems(getattr(found, "id", ""), found)
     if problems:
         raise ConfigurationError(f"check file {path} breaks the contract: {'; '.join(problems)}")
     return LoadedCheck(found, f"file {path.name}", digest[:12])
@@ -168,9 +178,19 @@ def contract_problems(check_id: str, check: object) -> list[str]:
     missing = [name for name in _SAID if not hasattr(check, name)]
     if missing:
         return [f"{_kind(check)} lacks {', '.join(missing)}"]
-    problems = []
+    problems = [
+        f"{name} must be {told}, got {getattr(check, name)!r:.80}"
+        for name, (kind, told) in _KINDS.items()
+        if not isinstance(getattr(check, name), kind)
+    ]
+    if problems:
+        return problems
     if check.id != check_id:
         problems.append(f"its id is {check.id!r}, the entry point's name is {check_id!r}")
+    if not IDENTIFIER.fullmatch(check.id):
+        problems.append(f"its id {check.id!r:.200} is none; expected 1 to 128 characters of A-Z, a-z, 0-9 and ._:-")
+    elif problem := code_problem(f"{check.word or check.id}.ok"):
+        problems.append(f"{problem}; give the function another name, or say @check(word=…)")
     problems += _version_problems(check.api_version)
     if not _VERSION.fullmatch(str(check.version)):
         problems.append(f"version must be three numbers with dots, got {check.version!r}")

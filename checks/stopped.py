@@ -12,6 +12,8 @@ from grader_service.model.verdict import NOT_REACHED, Outcome
 RunEnd = Literal["completed", "ended", "needs_gpu"]
 """`ended`: the code stopped before its last line. `needs_gpu`: it did because a rehearsal has no GPU."""
 
+_LONGEST_NAME = 200
+
 
 class Absent(Wire):
     """A name that is missing, and why that may be."""
@@ -23,8 +25,8 @@ class Absent(Wire):
 
 
 def absent(discovery: Discovery, name: str) -> Absent:
-    """What is known about a name that is missing."""
-    return Absent(name=name, run=run_end(discovery), near=nearest(discovery, name))
+    """What is known about a name that is missing; of one that a lab made longer than is shown, the beginning."""
+    return Absent(name=name[:_LONGEST_NAME], run=run_end(discovery), near=nearest(discovery, name))
 
 
 def run_end(discovery: Discovery) -> RunEnd:

@@ -1,5 +1,6 @@
 """Makes a new check from templates; nothing that is there already is overwritten."""
 
+import builtins
 import keyword
 import re
 import sys
@@ -9,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from checks import api
 from checks.registry import Registry
 from grader_service.errors import UsageError
 
@@ -103,8 +105,11 @@ def _refuse_name(name: str) -> None:
             f"{name!r} cannot be the id of a check: expected lower-case words with underscores, such as batch_layout, "
             f"at most {_LONGEST} characters"
         )
-    if keyword.iskeyword(name) or name in sys.stdlib_module_names:
+    if keyword.iskeyword(name) or name in sys.stdlib_module_names or name in dir(builtins):
         raise UsageError(f"{name!r} is a word of Python's own; choose another one, such as {name}_layout")
+    # A function of that name would hide what the same file uses.
+    if name in api.__all__ or any(f"\ndef {name}(" in _template(f"check_{one.value}.py") for one in ProbeChoice):
+        raise UsageError(f"{name!r} is used by the file of a check; choose another name, such as {name}_layout")
     taken = Registry()
     if name in taken.ids():
         raise UsageError(f"a check {name!r} is installed already, from {taken.origin(name)}; choose another name")

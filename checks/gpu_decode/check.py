@@ -4,6 +4,7 @@ from checks.api import CleanRoom, Graph, Measurement, Result, Run, check, failed
 from checks.operator_names import fn_name, where
 from grader_service.model.evidence import GraphFacts, OperatorFacts
 from grader_service.model.measurement import Arm, GpuUse
+from grader_service.model.verdict import Tier
 
 _ON_GPU = ("mixed", "gpu")
 _IDLE_PERCENT = 1.0
@@ -19,6 +20,7 @@ images = fn.resize(images, size=(224, 224))"""
     version="1.1.0",
     title="Decoding on the GPU",
     word="decode",
+    tier=Tier.GRAPH,  # the graph is always there; the measurement only stands beside it
     codes={
         "on_cpu": "every decoder of the graph runs on the CPU",
         "some_on_cpu": "some decoders of the graph run on the CPU",

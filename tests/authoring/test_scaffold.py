@@ -10,7 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from checks.authoring.scaffold import ProbeChoice, create_file, create_package
+from checks.registry import load_file
 from grader_service.errors import UsageError
+from grader_service.model.evidence import ProbeRecord
+from tests.checks.judged import judged
+from tests.factories import a_discovery, an_evidence
 
 
 @pytest.mark.slow
@@ -119,15 +123,46 @@ def test_what_is_there_stays(tmp_path, there):
 
 
 @pytest.mark.parametrize(
-    "name", ["jpeg_dataset", "class", "time", "Layout", "2fast", "a__b", "a-b", "", "x" * 41, "../up"]
+    "name",
+    [
+        "jpeg_dataset",
+        "failed",
+        "undecided",
+        "resetting",
+        "max",
+        "class",
+        "time",
+        "Layout",
+        "2fast",
+        "a__b",
+        "a-b",
+        "",
+        "x" * 41,
+        "../up",
+    ],
 )
 def test_unusable_names_are_refused(tmp_path, name):
-    """Names of installed checks, of Python's own, and of another form; nothing is written."""
+    """Those of installed checks, of Python, of what a check's file uses, and of another form; nothing is written."""
     with pytest.raises(UsageError, match=re.escape(repr(name))):
         create_package(name, ProbeChoice.GRAPH, tmp_path)
     with pytest.raises(UsageError, match=re.escape(repr(name))):
         create_file(name, ProbeChoice.GRAPH, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("needs_gpu", "score"), [("", 0.0), ("Found no NVIDIA driver", None)])
+def test_a_new_check_leaves_open_what_only_lacks_a_gpu(tmp_path, needs_gpu, score):
+    """A rehearsal of code that stopped takes no points."""
+    made, _ = create_file("first_try", ProbeChoice.LEARNER, tmp_path)
+    loaded = load_file(made)
+    probe = loaded.check.own_probes["resetting"]
+    record = ProbeRecord(
+        id="resetting", version=probe.version, site=probe.site, sha256=probe.sha256, status="ok",
+        observations={"names": [], "by_hand": []},
+    )  # fmt: skip
+    evidence = an_evidence(discovery=a_discovery(ran="raised", needs_gpu=needs_gpu), probes=(record,))
+    result = judged(loaded.check, evidence)
+    assert (result.code, result.score) == ("run.not_reached", score)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

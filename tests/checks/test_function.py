@@ -66,6 +66,12 @@ def counts(seen: Seen, batch: Batch, measurement: Measurement | None, *, most: i
     return passed(f"{batch.shape} {measurement is None}")
 
 
+@check(version="1.0.0")
+def a_check_with_a_name_of_several_words(loaders: Loaders) -> Result:
+    """Has long codes."""
+    return passed(f"{loaders}") if loaders else failed("a_reason_that_would_be_fine_behind_a_shorter_word", "None.")
+
+
 def answer(one, evidence, **params):
     """As the grader asks."""
     return one.answer(evidence, LoadedCheck(one, "tests", "1").parse_params(params)).result
@@ -97,6 +103,13 @@ def test_codes_are_those_of_its_results_and_of_its_arguments():
     }
     assert counts.codes["count.many"] == "there are many"
     assert counts.codes["count.graph_failed"].startswith("unverified: ")
+
+
+def test_a_code_that_no_verdict_can_carry_is_told_before_it_is_answered():
+    """The suite asks for all codes; the first word counts."""
+
+    with pytest.raises(TypeError, match=r"behind_a_shorter_word' cannot stand in a verdict; expected .* at most 80"):
+        assert a_check_with_a_name_of_several_words.codes
 
 
 def test_it_judges_what_came():
@@ -168,7 +181,7 @@ def test_the_dataset_is_our_inventory():
 
     assert answer(many, an_evidence()).outcome is Outcome.PASSED
     assert many.needs == {Need.DISCOVERY, Need.SCAN}
-    assert answer(many, an_evidence(scan=None)).code == NOT_REACHED
+    assert answer(many, an_evidence(scan=None)).code == "many.not_scanned"
 
 
 def test_observations_are_stored_and_read_again():
@@ -222,6 +235,28 @@ def test_an_installed_probe_is_named():
     assert (shared.probes, dict(shared.own_probes)) == (("order",), {})
 
 
+def _two_kinds(either: Loaders | Graph | None) -> Result:
+    """One of them would be taken silently."""
+
+
+class Twice(Observation):
+    count: int
+
+
+@probe(version="1.0.0")
+def once(context: GraphProbe) -> Twice:
+    return Twice(count=1)
+
+
+@probe(version="1.0.0")
+def again(context: GraphProbe) -> Twice:
+    return Twice(count=2)
+
+
+def _two_probes(seen: Twice) -> Result:
+    """Nobody knows which is meant."""
+
+
 def _untyped(loaders) -> Result:
     """No type."""
 
@@ -254,6 +289,8 @@ def _bad_default(loaders: Loaders, *, least: Annotated[int, Field(ge=1)] = 0) ->
         (_no_result, "expects `-> Result`"),
         (_defaulted, "is neither evidence"),
         (_all_of_them, "is neither evidence"),
+        (_two_kinds, "the argument either may be one of 2 kinds of evidence; expected one kind"),
+        (_two_probes, "may come from once or again, which all return Twice; expected one probe for each class"),
         (_bad_default, "a default is not what its type allows: least"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from checks.api import absent, missing
 from checks.cuda_batch.check import cuda_batch
 from checks.jpeg_dataset.check import jpeg_dataset
 from checks.reflections.check import reflections
@@ -98,3 +99,9 @@ def test_what_is_unlike_is_not_guessed():
         names=(NameFacts(name="train", kind="folder", count=99), NameFacts(name="val", kind="folder", count=9)),
     )
     assert judged(jpeg_dataset, an_evidence(discovery=folders)).parts.seen == ""
+
+
+def test_a_name_that_a_lab_made_too_long_is_cut():
+    """It is a parameter of many checks; nothing raises."""
+    result = missing(absent(a_discovery(), "model" * 100), "your network", code="missing")
+    assert (result.outcome, result.code) == ("failed", "missing")

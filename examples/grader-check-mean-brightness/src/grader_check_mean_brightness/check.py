@@ -27,7 +27,7 @@ def greys(context: GraphProbe) -> Greys:
 def mean_brightness(greys: Greys, *, mean: Mean = IMAGENET[0], std: Std = IMAGENET[1], within: float = 0.05) -> Result:
     """Grey images leave the DALI graph as the lab's `mean` and `std` make them, within a tolerance.
 
-    Points: all or nothing. Cannot detect: channels in another order."""
+    Points: all or nothing. Cannot detect: channels in another order; which of several outputs the learner uses."""
     wanted = sorted(round((128 / 255 - m) / s, 3) for m, s in zip(mean, std, strict=True))
     right = [all(abs(a - b) <= within for a, b in zip(row, wanted, strict=True)) for row in greys.rows]
     if not right:
