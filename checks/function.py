@@ -174,8 +174,9 @@ class FunctionCheck(Check[BaseModel, BaseModel], Generic[ArgumentsP]):
         """Calls the function."""
         seen = {name: getattr(observation, name) for name in self.observation_model.model_fields}
         given = {name: getattr(params, name) for name in self.params_model.model_fields}
-        result = self.whole(cast(Callable[..., Result], self.function)(**seen, **given))
-        if result.tier is not None or result.outcome in _NOT_LOOKED:
+        result = cast(Callable[..., Result], self.function)(**seen, **given)
+        # `decide` says what is wrong with something else.
+        if not isinstance(result, Result) or result.tier is not None or result.outcome in _NOT_LOOKED:
             return result
         return result.model_copy(update={"tier": self._weakest(seen) if self._tier == "weakest" else self._tier})
 
