@@ -109,29 +109,20 @@ def _dataset(evidence: Evidence) -> Scan | Result:
     )
 
 
-def _measurement(evidence: Evidence) -> Measurement | Result:
-    if evidence.measurement is not None:
-        return evidence.measurement
-    room = _room(evidence)
-    if isinstance(room, Result):
-        return room
+def _of_room(part: Callable[[CleanRoom], object]) -> Callable[[Evidence], object]:
+    """What the clean room found; where there is none, why."""
+
+    def take(evidence: Evidence) -> object:
+        room = _room(evidence)
+        return room if isinstance(room, Result) else part(room)
+
+    return take
+
+
+def _not_measured(room: CleanRoom) -> Result:
     if room.problem is not None:
         return not_carried(room)
     return undecided(Outcome.ERROR, "not_measured", our_fault("The grader measured nothing."))
-
-
-def _graph(evidence: Evidence) -> GraphFacts | Result:
-    room = _room(evidence)
-    if isinstance(room, Result):
-        return room
-    return room.graph if room.graph is not None else not_carried(room)
-
-
-def _batch(evidence: Evidence) -> BatchFacts | Result:
-    room = _room(evidence)
-    if isinstance(room, Result):
-        return room
-    return room.batch if room.batch is not None else not_carried(room)
 
 
 _CLEAN_ROOM = frozenset({Need.DISCOVERY, Need.CLEAN_ROOM})
@@ -157,9 +148,13 @@ Names = Annotated[
 """Names at the top level of the learner's code."""
 Dataset = Scan
 """Our inventory of the learner's files: `distinct`, `rejected`, `sizes` …"""
-Graph = Annotated[GraphFacts, Taken(_graph, _CLEAN_ROOM, Tier.GRAPH, _CARRIED)]
+Graph = Annotated[
+    GraphFacts, Taken(_of_room(lambda room: room.graph or not_carried(room)), _CLEAN_ROOM, Tier.GRAPH, _CARRIED)
+]
 """The learner's graph: `operators` with name, device and line, `output_devices`, `augmentations` …"""
-Batch = Annotated[BatchFacts, Taken(_batch, _CLEAN_ROOM, Tier.GRAPH, _CARRIED)]
+Batch = Annotated[
+    BatchFacts, Taken(_of_room(lambda room: room.batch or not_carried(room)), _CLEAN_ROOM, Tier.GRAPH, _CARRIED)
+]
 """The first batch of the learner's graph: `shape`, `dtype`, `layout`, `device`, `low`, `high` …"""
 Run = RunRecord
 """What the host saw: `device`, `entry_point`, `pods`, `learner_output` …"""
@@ -169,7 +164,7 @@ WHOLE: dict[type[BaseModel], Taken] = {
     Scan: Taken(_dataset, frozenset({Need.DISCOVERY, Need.SCAN}), codes=(DATASET,)),
     CleanRoom: Taken(_room, _CLEAN_ROOM, _worth_of_room, (NO_DALI,)),
     Measurement: Taken(
-        _measurement,
+        lambda evidence: evidence.measurement or _of_room(_not_measured)(evidence),
         frozenset({Need.DISCOVERY, Need.MEASUREMENT}),
         lambda measurement: Tier(measurement.tier),
         (*_CARRIED, MEASUREMENT),

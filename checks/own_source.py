@@ -57,7 +57,8 @@ def used(node: ast.stmt) -> dict[str, None]:
 
 def named(node: ast.stmt) -> set[str]:
     """Names of its module that a statement of the top level reads, binds or deletes."""
-    return set(_steps(_code(node), _BINDS)).union(used(node))
+    code = _code(node)
+    return set(_steps(code, _BINDS)).union(_used(code))
 
 
 _READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS", "STORE_GLOBAL", "DELETE_GLOBAL")

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from checks.diagnosis import message
 from checks.not_carried import first_words, no_dali
-from checks.results import Result, undecided
+from checks.results import Result, our_fault, undecided
 from checks.stopped import not_reached
 from grader_service.model.discovery import LearnerException
 from grader_service.model.evidence import Evidence, ProbeRecord, ProbeSite
@@ -105,13 +105,6 @@ def no_such_graph(name: str | None) -> Result:
             ),
         ),
         tier=Tier.CLAIMS,
-    )
-
-
-def our_fault(outcome: str) -> Feedback:
-    """Feedback for an error of ours, after one sentence on what it is."""
-    return Feedback(
-        outcome=outcome, seen="This is our fault; nothing is counted.", next=NextStep(text="Hand it in again.")
     )
 
 
