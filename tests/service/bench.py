@@ -1,8 +1,10 @@
 """Intake, runs and judging in this process, step by step: for faults that need no worker processes."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
+from docker.errors import APIError
 from sqlalchemy import select
 
 from checks.registry import Registry
@@ -20,7 +22,7 @@ from sandbox.api import SandboxRunner
 from sandbox.docker_options import STATE_LABEL
 from sandbox.process_runner import ProcessRunner
 from tests.factories import OpenGate
-from tests.service.harness import QUICK, a_message
+from tests.service.harness import AT_WORK, QUICK, a_message
 
 
 class Bench:
@@ -84,6 +86,16 @@ def containers_of(engine: Any, state_dir: Path) -> list[Any]:
     """Containers that belong to a state folder, in any state."""
     mine = {"label": f"{STATE_LABEL}={state_dir.resolve()}"}
     return engine.containers.list(all=True, filters=mine, ignore_removed=True)
+
+
+def pods_at_work(engine: Any, state_dir: Path) -> list[Any]:
+    """Containers in which the code of a learner, of `harness.SLOW`, has begun: before that, no failure is counted."""
+    found = []
+    for one in containers_of(engine, state_dir):
+        with contextlib.suppress(APIError):  # it does not run yet, or no more
+            if AT_WORK in str(one.top(ps_args="-eo pid,comm")["Processes"]):
+                found.append(one)
+    return found
 
 
 def volumes_of(engine: Any, state_dir: Path) -> list[Any]:

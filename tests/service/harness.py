@@ -31,7 +31,9 @@ from tests.waiting import PATIENCE, wait_for
 GRADER = str(Path(sys.executable).with_name("grader"))
 QUICK = lists()
 """A submission whose step `reflection` passes, in about a second of run time."""
-SLOW = f"import time\ntime.sleep({{seconds}})\n{QUICK}"
+AT_WORK = "learner-at-work"
+"""Name of the process of a learner, while its code sleeps."""
+SLOW = f"import time\nopen('/proc/self/comm', 'w').write('{AT_WORK}')\ntime.sleep({{seconds}})\n{QUICK}"
 _GATED = """
 import os, time
 open({begun!r}, "w").close()

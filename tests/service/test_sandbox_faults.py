@@ -16,7 +16,7 @@ from sandbox.docker_runner import DockerRunner
 from sandbox.process_runner import ProcessRunner
 from tests.conftest import missing
 from tests.sandbox.pod_broker import anew, grader_pods
-from tests.service.bench import containers_of, nothing_left
+from tests.service.bench import containers_of, nothing_left, pods_at_work
 from tests.service.harness import SLOW
 from tests.waiting import wait_for
 
@@ -29,7 +29,7 @@ def test_an_engine_that_goes_away_and_comes_back(docker_service, proxy, engine):
     service.environment["DOCKER_HOST"] = proxy.url
     _, worker = service.both()
     submission_id, _ = service.post(service.message(source=SLOW.format(seconds=2)))
-    wait_for(lambda: [c for c in containers_of(engine, service.state_dir) if c.status == "running"], 30)
+    wait_for(lambda: pods_at_work(engine, service.state_dir), 30)
     proxy.fail(".*", "drop")
     wait_for(lambda: "failed_by_us" in service.events(submission_id), 40)
     assert service.verdicts(submission_id) == []
@@ -70,7 +70,7 @@ def test_a_pod_broker_that_is_killed_during_a_run(docker_service, lab_image, eng
     with grader_pods(pods, lab_image) as broker:
         _, worker = service.both()
         submission_id, _ = service.post(service.message(source=SLOW.format(seconds=2)))
-        wait_for(lambda: [c for c in containers_of(engine, pods) if c.status == "running"], 30)
+        wait_for(lambda: pods_at_work(engine, pods), 30)
         broker.kill()
         wait_for(lambda: "failed_by_us" in service.events(submission_id), 40)
         assert service.verdicts(submission_id) == []

@@ -8,7 +8,7 @@ import time
 import psutil
 import pytest
 
-from tests.service.bench import containers_of, nothing_left
+from tests.service.bench import containers_of, nothing_left, pods_at_work
 from tests.service.harness import QUICK, SLOW
 from tests.waiting import wait_for
 
@@ -34,9 +34,8 @@ def at_work(service, engine, seconds, **environment):
     service.environment |= environment
     _, worker = service.both()
     submission_id, _ = service.post(service.message(source=SLOW.format(seconds=seconds)))
-    service.await_state(submission_id, "running")
-    running = wait_for(lambda: [c.id for c in containers_of(engine, service.state_dir) if c.status == "running"], 30)
-    return worker, submission_id, running[0]
+    (pod,) = wait_for(lambda: pods_at_work(engine, service.state_dir), 30)
+    return worker, submission_id, pod.id
 
 
 def gone(service, engine, container_id):
