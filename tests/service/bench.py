@@ -88,10 +88,15 @@ def containers_of(engine: Any, state_dir: Path) -> list[Any]:
     return engine.containers.list(all=True, filters=mine, ignore_removed=True)
 
 
+def learners_pods(engine: Any, state_dir: Path) -> list[Any]:
+    """Those of them in which learner code runs, or will."""
+    return [one for one in containers_of(engine, state_dir) if one.name.endswith("-learner")]
+
+
 def pods_at_work(engine: Any, state_dir: Path) -> list[Any]:
-    """Containers in which the code of a learner, of `harness.SLOW`, has begun: before that, no failure is counted."""
+    """Those in which the code of a learner, of `harness.SLOW`, has begun: before that, no failure is counted."""
     found = []
-    for one in containers_of(engine, state_dir):
+    for one in learners_pods(engine, state_dir):
         with contextlib.suppress(APIError):  # it does not run yet, or no more
             if AT_WORK in str(one.top(ps_args="-eo pid,comm")["Processes"]):
                 found.append(one)

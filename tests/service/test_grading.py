@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.service.bench import containers_of, nothing_left
+from tests.service.bench import containers_of, learners_pods, nothing_left
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
@@ -15,9 +15,7 @@ def test_a_worker_that_prepares_runs(docker_service, engine):
     runner = service.runner(GRADER_WARM_RUNS="1")
     service.post(service.message("s:cold"))
     cold = service.one_verdict("s:cold")
-    learners = wait_for(
-        lambda: [one for one in containers_of(engine, service.state_dir) if one.name.endswith("-learner")], 30
-    )
+    learners = wait_for(lambda: learners_pods(engine, service.state_dir), 30)
     service.post(service.message("s:warm"))
     warm = service.one_verdict("s:warm")
     assert warm["provenance"]["timings_s"]["start"] < cold["provenance"]["timings_s"]["start"]

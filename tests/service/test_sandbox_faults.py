@@ -28,7 +28,7 @@ def test_an_engine_that_goes_away_and_comes_back(docker_service, proxy, engine):
     service = docker_service
     service.environment["DOCKER_HOST"] = proxy.url
     _, worker = service.both()
-    submission_id, _ = service.post(service.message(source=SLOW.format(seconds=2)))
+    submission_id, _ = service.post(service.message(source=SLOW.format(seconds=4)))
     wait_for(lambda: pods_at_work(engine, service.state_dir), 30)
     proxy.fail(".*", "drop")
     wait_for(lambda: "failed_by_us" in service.events(submission_id), 40)
@@ -69,7 +69,7 @@ def test_a_pod_broker_that_is_killed_during_a_run(docker_service, lab_image, eng
     }  # fmt: skip
     with grader_pods(pods, lab_image) as broker:
         _, worker = service.both()
-        submission_id, _ = service.post(service.message(source=SLOW.format(seconds=2)))
+        submission_id, _ = service.post(service.message(source=SLOW.format(seconds=4)))
         wait_for(lambda: pods_at_work(engine, pods), 30)
         broker.kill()
         wait_for(lambda: "failed_by_us" in service.events(submission_id), 40)

@@ -54,7 +54,7 @@ def graded_again(service, engine, submission_id):
 def test_a_killed_child_costs_a_try_of_ours_and_no_more(docker_service, engine):
     """(C1) Its container is reaped by the worker that is still there, and the run is executed again."""
     service = docker_service
-    worker, submission_id, container_id = at_work(service, engine, 2, GRADER_LEASE_S="4")
+    worker, submission_id, container_id = at_work(service, engine, 4, GRADER_LEASE_S="4")
     os.kill(worker.child(), signal.SIGKILL)
     wait_for(lambda: gone(service, engine, container_id), 15)
     graded_again(service, engine, submission_id)
@@ -65,7 +65,7 @@ def test_a_killed_child_costs_a_try_of_ours_and_no_more(docker_service, engine):
 def test_a_killed_worker_is_replaced_on_its_device(docker_service, engine, warned):
     """(C2, C5, E2') The next worker gets the device, removes the dead one's container, and executes the run."""
     service = docker_service
-    worker, submission_id, container_id = at_work(service, engine, 3, GRADER_LEASE_S="4")
+    worker, submission_id, container_id = at_work(service, engine, 5, GRADER_LEASE_S="4")
     child = worker.child()
     if warned:
         worker.send(signal.SIGTERM)
@@ -80,7 +80,7 @@ def test_a_killed_worker_is_replaced_on_its_device(docker_service, engine, warne
 def test_a_worker_that_is_told_to_stop_returns_a_long_run(docker_service, engine):
     """(C4) Within its patience plus 5 s, with nothing left behind, at no cost; another worker takes it at once."""
     service = docker_service
-    worker, submission_id, _ = at_work(service, engine, 4, GRADER_SOFT_SHUTDOWN_S="1")
+    worker, submission_id, _ = at_work(service, engine, 6, GRADER_SOFT_SHUTDOWN_S="1")
     asked = time.monotonic()
     assert worker.end(signal.SIGTERM) == 0
     assert time.monotonic() - asked < 4 * (1 + 5), "a busy machine is given a multiple"
@@ -96,7 +96,7 @@ def test_a_worker_that_is_told_to_stop_returns_a_long_run(docker_service, engine
 def test_a_child_that_hangs_is_ended_with_its_container(docker_service, engine):
     """(C6) Beyond the hard limit: the stopped child is killed and replaced, and its container goes."""
     service = docker_service
-    worker, submission_id, container_id = at_work(service, engine, 1, GRADER_LEASE_S="3", GRADER_RUN_LIMIT_S="15")
+    worker, submission_id, container_id = at_work(service, engine, 2, GRADER_LEASE_S="3", GRADER_RUN_LIMIT_S="15")
     child = worker.child()
     os.kill(child, signal.SIGSTOP)
     wait_for(lambda: not psutil.pid_exists(child), 60)
