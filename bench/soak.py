@@ -7,7 +7,7 @@ platform posts in bursts, posts some messages twice, and posts again only what t
 five seconds; some of it fails once as our own failures do, some is rejected, and three submissions kill whoever runs
 them, each time. Meanwhile one fault after another, each kind once before any comes again: SIGKILL, SIGTERM and SIGSTOP
 of workers and of their children; either Redis, or both, killed or out of memory; a session of PostgreSQL killed, which
-ends all of them; hints deleted; and a full disk, for each of: the services' state and artifacts, PostgreSQL, either
+ends all of them; wake-ups deleted; and a full disk, for each of: the services' state and artifacts, PostgreSQL, either
 Redis. In the middle the database is away for a tenth of the time. Nobody lends a hand: what ends is started again, as a
 supervisor does, and that is all. It mounts four small file systems to fill them, and so runs as root.
 

@@ -155,7 +155,7 @@ class Nemesis:
             "fill the memory of the broker": lambda: self._fill_redis(redis),
             "fill the memory of the Redis of the answers": lambda: self._fill_redis(results),
             "crash PostgreSQL": self._crash_postgres,
-            "delete all hints": self._delete_hints,
+            "delete all wake-ups": self._delete_wake_ups,
             **{f"fill the disk of {name}": lambda disk=disk: self._fill_disk(disk) for name, disk in disks.items()},
         }
 
@@ -234,7 +234,7 @@ class Nemesis:
             if server.process.poll() is not None:
                 server.start()
 
-    def _delete_hints(self) -> None:
+    def _delete_wake_ups(self) -> None:
         with contextlib.suppress(Exception):
             client = self._made.redis.client()
             for key in client.keys("grader.*"):

@@ -159,7 +159,7 @@ class Settings(BaseSettings):
     soft_shutdown_s: float = Field(default=30.0, ge=0.0)
     """How long a worker that is told to stop may finish what it has in hand."""
     sweep_s: float = Field(default=5.0, gt=0.0)
-    """Time between two looks for lost hints, expired leases and undelivered answers."""
+    """Time between two looks for lost wake-ups, expired leases and undelivered answers."""
     intake_threads: int = Field(default=4, ge=1, le=64)
     metrics_port: int = Field(default=9464, ge=1, le=65535)
     web_host: str = "127.0.0.1"

@@ -189,7 +189,7 @@ def keeping(settings: Settings) -> "Keeping":
 
 def retry_policy(settings: Settings) -> RetryPolicy:
     """How often our own failures are tried again."""
-    return RetryPolicy(settings.max_attempts, delay_s=settings.retry_delay_s, hint_s=4 * settings.sweep_s)
+    return RetryPolicy(settings.max_attempts, delay_s=settings.retry_delay_s, announce_again_s=4 * settings.sweep_s)
 
 
 def chosen_gpu(settings: Settings) -> Gpu | None:

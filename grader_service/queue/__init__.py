@@ -1,1 +1,1 @@
-"""Celery and Redis: the only place that knows them. Messages are hints; the SQL row is the truth."""
+"""Celery and Redis: the only place that knows them. Messages are wake-ups; the SQL row is the truth."""

@@ -17,7 +17,7 @@ _SILENT_S = 10
 
 
 def make_app(settings: Settings) -> Celery:
-    """What workers hear hints by: one message in hand, acknowledged when its work is done. It keeps no results."""
+    """What wakes workers up: one message in hand, acknowledged when its work is done. It keeps no results."""
     app = _app(redis_url(settings))
     app.conf.update(
         broker_connection_retry_on_startup=True,
@@ -58,7 +58,7 @@ def make_answers_app(settings: Settings) -> Celery:
 def _app(broker: str, **options: Any) -> Celery:
     app = Celery("grader", broker=broker, **options)
     transport = {
-        # A message here is a hint: delivered late it finds work to do, delivered twice it finds none.
+        # A message here is a wake-up: delivered late it finds work to do, delivered twice it finds none.
         "visibility_timeout": _VISIBILITY_S,
         "queue_order_strategy": "priority",
         "unacked_restore_interval": 10,

@@ -2,8 +2,8 @@
 
 from celery import Celery
 
-from grader_service.queue.hints import announce, holding
 from grader_service.queue.letters import Post
+from grader_service.queue.wake_ups import announce, holding
 from grader_service.service.expiring import Expiry
 from grader_service.service.readiness import BROKER, RESULTS, Readiness
 from grader_service.service.retry import RetryPolicy
@@ -15,27 +15,27 @@ _BATCH = 200
 
 
 def announce_waiting(store: Store, app: Celery, *, silent_s: float | None = None, limit: int = _BATCH) -> int:
-    """Sends hints for runs that wait without one; returns how many.
+    """Sends wake-ups for runs that wait without one; returns how many.
 
     Args:
-        silent_s: also for runs that wait this long after their hint while their queue is empty: the hint, or who took
-            it, is gone.
+        silent_s: also for runs that still wait this long after their wake-up while their queue is empty: it, or who
+            took it, is gone.
     """
     still_there = holding(app) if silent_s is not None else []
     if still_there is None:
         return 0
-    hints = to_announce(store, silent_s=silent_s, limit=limit, holding=still_there)
-    for sent, hint in enumerate(hints):
-        if not announce(app, hint):
-            not_announced(store, [hint.run_id for hint in hints[sent:]])
+    due = to_announce(store, silent_s=silent_s, limit=limit, holding=still_there)
+    for sent, wake_up in enumerate(due):
+        if not announce(app, wake_up):
+            not_announced(store, [wake_up.run_id for wake_up in due[sent:]])
             return sent
-    return len(hints)
+    return len(due)
 
 
 def common_chores(
     store: Store, app: Celery, retry: RetryPolicy, lease_s: float, readiness: Readiness
 ) -> list[tuple[str, Chore]]:
-    """Expired leases and lost hints.
+    """Expired leases and lost wake-ups.
 
     Args:
         store: where runs wait.
@@ -50,7 +50,7 @@ def common_chores(
     )
     return [
         ("expire_leases", expiry.look),
-        ("announce", _with(BROKER, readiness, lambda: announce_waiting(store, app, silent_s=retry.hint_s))),
+        ("announce", _with(BROKER, readiness, lambda: announce_waiting(store, app, silent_s=retry.announce_again_s))),
     ]
 
 

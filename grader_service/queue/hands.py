@@ -28,7 +28,7 @@ class Hands:
 
     @property
     def taken(self) -> int:
-        """Hints that the children have taken so far."""
+        """Wake-ups that the children have taken so far."""
         return sum(self._taken)
 
     def open(self) -> None:

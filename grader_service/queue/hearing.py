@@ -1,4 +1,4 @@
-"""Notices a worker that takes no hints any more although some wait, and ends it, so that its supervisor starts another.
+"""Ends a worker that takes no wake-ups any more although some wait, so that its supervisor starts another.
 
 A consumer that lost its broker in an unlucky moment can stay connected and read nothing, without an error that anyone
 would see. Nothing is lost meanwhile, but nothing moves either.
@@ -22,9 +22,9 @@ class Hearing:
     """A chore of the parent's sweeper.
 
     Args:
-        waiting: the hints that lie in this worker's queues, None when the broker does not answer.
-        hands: of the children; with nothing in hand they would take a hint within a second.
-        silent_s: how long hints may lie there beside idle children.
+        waiting: the wake-ups that lie in this worker's queues, None when the broker does not answer.
+        hands: of the children; with nothing in hand they would take a wake-up within a second.
+        silent_s: how long wake-ups may lie there beside idle children.
     """
 
     def __init__(self, waiting: Callable[[], int | None], hands: Hands, silent_s: float) -> None:
@@ -38,10 +38,10 @@ class Hearing:
         """Whether this worker was ended for it."""
 
     def look(self, *, taking: bool = True) -> None:
-        """Looks once; ends this process softly when hints have been lying there for too long.
+        """Looks once; ends this process softly when wake-ups have been lying there for too long.
 
         Args:
-            taking: whether the worker wants hints at all just now.
+            taking: whether the worker wants wake-ups at all just now.
         """
         taken = self._hands.taken
         if not (taking and self._hands.idle and taken == self._taken and self._waiting()):
@@ -51,5 +51,5 @@ class Hearing:
         silent_s = time.monotonic() - self._since
         if self._looks >= _LOOKS and silent_s >= self._silent_s and not self.lost:
             self.lost = True
-            log.error("hints_not_taken", silent_s=round(silent_s, 1), remedy="this worker ends; start another")
+            log.error("wake_ups_not_taken", silent_s=round(silent_s, 1), remedy="this worker ends; start another")
             os.kill(os.getpid(), signal.SIGTERM)

@@ -22,13 +22,13 @@ from grader_service.queue.chores import announce_waiting, common_chores, judges_
 from grader_service.queue.envelope import Envelope, Unreadable
 from grader_service.queue.hands import Hands
 from grader_service.queue.hearing import Hearing
-from grader_service.queue.hints import lying, plenty
 from grader_service.queue.intake_loop import IntakeLoop, Purpose
 from grader_service.queue.letters import Post
 from grader_service.queue.process import Companion, serve
 from grader_service.queue.progress import ProgressRelay
 from grader_service.queue.redis_check import fullness, require_answer, require_safe
 from grader_service.queue.tasks import register_judge
+from grader_service.queue.wake_ups import lying, plenty
 from grader_service.service import collecting, pulse
 from grader_service.service.collecting import Collector
 from grader_service.service.intake import IntakeDesk, purpose_of, receive_all, refuse_unreadable
@@ -137,7 +137,7 @@ def _post(settings: Settings, store: Store) -> Post:
 
 
 class Child:
-    """The work of one hint, in the pool's child; what it needs is opened there, on the first one."""
+    """The work of one wake-up, in the pool's child; what it needs is opened there, on the first one."""
 
     def __init__(self, settings: Settings, owner: str) -> None:
         self._settings = settings

@@ -79,7 +79,7 @@ def serve(app: Celery, queues: Sequence[str], *, name: str, hands: Hands, compan
 
 
 def use_queues(consumer: Any, queues: Sequence[str], *, wanted: bool) -> None:
-    """Starts or stops taking hints, from any thread; a device in quarantine should leave them to others."""
+    """Starts or stops taking wake-ups, from any thread; a device in quarantine should leave them to others."""
     change: Callable[[str], None] = consumer.add_task_queue if wanted else consumer.cancel_task_queue
     for queue in queues:
         consumer.call_soon(change, queue)

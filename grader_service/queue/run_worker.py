@@ -23,10 +23,10 @@ from grader_service.queue.app import PREFLIGHT_QUEUES, RUN_QUEUES, make_app
 from grader_service.queue.chores import announce_waiting, common_chores
 from grader_service.queue.hands import Hands
 from grader_service.queue.hearing import Hearing
-from grader_service.queue.hints import lying
 from grader_service.queue.process import serve, use_queues
 from grader_service.queue.redis_check import require_answer, require_safe
 from grader_service.queue.tasks import register_run
+from grader_service.queue.wake_ups import lying
 from grader_service.service import pulse
 from grader_service.service.gate import DeviceGate
 from grader_service.service.readiness import BROKER, Probe, Readiness, database_probe, device_probe
@@ -133,7 +133,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
 
 
 class Child:
-    """The work of one hint, and what a GPU wants beside, in the pool's child; what it needs is opened there."""
+    """The work of one wake-up, and what a GPU wants beside, in the pool's child; what it needs is opened there."""
 
     def __init__(
         self, settings: Settings, app: Celery, gpu: Gpu | None, device: str, owner: str, word: HostWord
@@ -150,16 +150,16 @@ class Child:
         self._keeping: ReferenceKeeping
         self._without_labs: tuple[str, ...] = ()
 
-    def __call__(self, hinted: str) -> RunEnd:
+    def __call__(self, woken_for: str) -> RunEnd:
         """Executes the run that should come next, if there is one.
 
         Args:
-            hinted: the run that the hint names.
+            woken_for: the run that the wake-up names.
         """
-        return self._opened().run_next(lambda end: self._ended(end, hinted))
+        return self._opened().run_next(lambda end: self._ended(end, woken_for))
 
     def begin(self, **_: Any) -> None:
-        """Opens what a GPU needs without waiting for a hint, which comes to none in quarantine; returns at once.
+        """Opens what a GPU needs without waiting for a wake-up, which comes to none in quarantine; returns at once.
 
         Celery calls it as each child begins, and ends a child that takes seconds for it.
         """
@@ -186,10 +186,10 @@ class Child:
                 self._pid = os.getpid()
             return self._keeping
 
-    def _ended(self, end: RunEnd, hinted: str) -> None:
-        left = end is RunEnd.NOTHING and (self._without_labs or leases.failed_here(self._store, hinted, self._owner))
+    def _ended(self, end: RunEnd, woken_for: str) -> None:
+        left = end is RunEnd.NOTHING and (self._without_labs or leases.failed_here(self._store, woken_for, self._owner))
         if left or end in (RunEnd.CLOSED, RunEnd.GIVEN_BACK):
-            not_announced(self._store, [hinted])  # for a worker that may take it
+            not_announced(self._store, [woken_for])  # for a worker that may take it
         if end in (RunEnd.STORED, RunEnd.FAILED):
             # What this run held back (its learner's next submission, its own judging) should not wait for the sweeper.
             announce_waiting(self._store, self._app, limit=2)
@@ -202,7 +202,7 @@ class Child:
 
 
 class Attention:
-    """Takes hints only while the device may be used and its host is fit."""
+    """Takes wake-ups only while the device may be used and its host is fit."""
 
     def __init__(self, gate: DeviceGate, queues: Sequence[str], word: HostWord) -> None:
         self._gate = gate
@@ -218,7 +218,7 @@ class Attention:
         if ready != self.taking and self._worker is not None:
             use_queues(self._worker, self._queues, wanted=ready)
             self.taking = ready
-            log.warning("taking_hints" if ready else "leaving_hints_to_others")
+            log.warning("taking_wake_ups" if ready else "leaving_wake_ups_to_others")
 
     def _ready(self, sender: Any, **_: Any) -> None:
         self._worker = sender

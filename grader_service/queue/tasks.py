@@ -1,4 +1,4 @@
-"""The tasks between our own workers. Each is a hint that something waits; what, the store decides."""
+"""The tasks between our own workers. Each is a wake-up that something waits; what, the store decides."""
 
 from collections.abc import Callable
 

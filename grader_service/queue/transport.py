@@ -15,7 +15,7 @@ class QoS(redis.QoS):  # type: ignore[misc]
     """Forgets a message that was acknowledged, whether Redis heard of it or not.
 
     Kombu keeps the place of a message whose acknowledgement Redis refused (away, or loading its data after a restart),
-    Celery goes on, and a worker that has one place takes nothing any more. A hint that comes again finds nothing to do.
+    Celery goes on, and a worker that has one place takes nothing any more. A wake-up may come twice.
     """
 
     def ack(self, delivery_tag: str) -> None:
@@ -43,7 +43,7 @@ class _RunsOut(Lock):
 
 
 class Channel(redis.Channel):  # type: ignore[misc]
-    """Drops what cannot be read: on our own queues it is no hint, and hints may be lost."""
+    """Drops what cannot be read: on our own queues it is no wake-up, and wake-ups may be lost."""
 
     QoS = QoS
 
@@ -54,7 +54,7 @@ class Channel(redis.Channel):  # type: ignore[misc]
         try:
             return super()._brpop_read(**options)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            log.error("unreadable_hint", error=f"{type(error).__name__}: {str(error)[:200]}")  # noqa: TRY400
+            log.error("unreadable_wake_up", error=f"{type(error).__name__}: {str(error)[:200]}")  # noqa: TRY400
             raise Empty from None
 
 

@@ -9,5 +9,5 @@ class RetryPolicy:
 
     max_attempts: int = 3
     delay_s: float = 10.0
-    hint_s: float = 20.0
-    """A run that waits this long with no hint on its queue is announced again."""
+    announce_again_s: float = 20.0
+    """A run that waits this long with no wake-up on its queue is announced again."""

@@ -1,4 +1,4 @@
-"""Looks round at intervals: expired leases, lost hints, undelivered answers. Any number may run at once."""
+"""Looks round at intervals: expired leases, lost wake-ups, undelivered answers. Any number may run at once."""
 
 import threading
 import time

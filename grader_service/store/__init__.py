@@ -1,1 +1,1 @@
-"""The SQL store: the truth about every submission, run, piece of evidence and verdict. Redis only carries hints."""
+"""The SQL store: the truth about every submission, run, piece of evidence and verdict. Redis only carries wake-ups."""

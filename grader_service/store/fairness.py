@@ -164,7 +164,7 @@ def charge(connection: Connection, run_id: str) -> None:
 
 
 def stand_behind(connection: Connection, run_id: str, fence: int, *, served: bool) -> None:
-    """A run is taken off its device: what else waits of its learner may be claimed, and needs a hint anew.
+    """A run is taken off its device: what else waits of its learner may be claimed, and needs a wake-up anew.
 
     Called before the run's own row changes. Who claims a waiting run of this learner at that instant has its row and
     waits for ours once ours has changed; had we not asked for the waiting rows before, each would wait for the other.

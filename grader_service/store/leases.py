@@ -118,7 +118,7 @@ def claim(
                 return found
             if connection.execute(one_waits, values).first() is None:
                 return None
-        # The row is locked and was skipped. Who came for it on its only hint must not leave while it is announced.
+        # The row is locked and was skipped. Who came for it on its only wake-up must not leave while it is announced.
         time.sleep(_LOCKED_S)
     return None
 

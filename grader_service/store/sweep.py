@@ -1,4 +1,4 @@
-"""Finds what fell out of everybody's hands: expired leases, and runs whose hint was lost."""
+"""Finds what fell out of everybody's hands: expired leases, and runs whose wake-up was lost."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _BATCH = 500
 
 
 @dataclass(frozen=True)
-class Hint:
+class WakeUp:
     """A run that waits and should be announced on the queue."""
 
     run_id: str
@@ -83,13 +83,13 @@ def expire_leases(store: Store, *, max_attempts: int, delay_s: float) -> int:
 
 def to_announce(
     store: Store, *, silent_s: float | None, limit: int = _BATCH, holding: Collection[tuple[Stage, str]] = ()
-) -> list[Hint]:
-    """Waiting runs that are due and need a hint; marks them as announced, so that nobody else announces them too.
+) -> list[WakeUp]:
+    """Waiting runs that are due and need a wake-up; marks them as announced, so that nobody else announces them too.
 
     Args:
         silent_s: a run that was announced this long ago needs one again; None: only runs that never had one.
-        holding: stages and purposes whose queue holds hints still. They lead to every waiting run, so none is repeated:
-            a long backlog must not fill the broker.
+        holding: stages and purposes whose queue still holds wake-ups. Those lead to every waiting run, so none is sent
+            again: a long backlog must not fill the broker.
     """
     needed: ColumnElement[bool] = RunRow.published_at.is_(None)
     if silent_s is not None:
@@ -109,10 +109,10 @@ def to_announce(
             connection.execute(
                 update(RunRow).where(RunRow.run_id.in_([row.run_id for row in rows])).values(published_at=db_now())
             )
-    return [Hint(row.run_id, _WAITING[row.state], row.purpose) for row in rows]
+    return [WakeUp(row.run_id, _WAITING[row.state], row.purpose) for row in rows]
 
 
 def not_announced(store: Store, run_ids: Collection[str]) -> None:
-    """Hints for these runs were not sent after all, or not heard: the next look should send them."""
+    """Wake-ups for these runs were not sent after all, or not heard: the next look should send them."""
     with store.transaction() as connection:
         connection.execute(update(RunRow).where(RunRow.run_id.in_(run_ids)).values(published_at=None))

@@ -24,7 +24,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 
 class RunState(StrEnum):
-    """Where a run is; the row says it, the queue only hints."""
+    """Where a run is; the row says it, the queue only wakes a worker up."""
 
     RUN_QUEUED = "run_queued"
     RUNNING = "running"
@@ -134,7 +134,7 @@ class RunRow(Base):
     started_at: Mapped[float | None]
     finished_at: Mapped[float | None]
     published_at: Mapped[float | None]
-    """When a hint for it was last put on the queue."""
+    """When a wake-up for it was last put on the queue."""
     item_id: Mapped[int | None] = mapped_column(ForeignKey("regrade_item.id"))
     """The item of a re-grade that this run serves: its verdict stays aside until the batch is applied."""
     turn: Mapped[float] = mapped_column(server_default="0")

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from grader_service.queue.app import JUDGE_QUEUES, RUN_QUEUES, make_app
-from grader_service.queue.hints import announce
 from grader_service.queue.tasks import register_judge, register_run
+from grader_service.queue.wake_ups import announce
 from grader_service.settings import Settings
 from grader_service.store import workers
-from grader_service.store.sweep import Hint
+from grader_service.store.sweep import WakeUp
 from tests.services.stream_proxy import StreamProxy, before_postgres
 from tests.waiting import wait_for
 
@@ -110,10 +110,10 @@ def test_a_worker_stops_although_the_database_is_away(service, database):
     assert (run["attempts"], run["fence"]) == (1, 3)
 
 
-def test_a_hint_that_cannot_be_acknowledged_keeps_no_place(redis, tmp_path):
+def test_a_wake_up_that_cannot_be_acknowledged_keeps_no_place(redis, tmp_path):
     """(C12) Redis is gone when the work in hand ends: the only place is free again, or the worker would be deaf."""
     app = make_app(Settings(redis_url=redis.url, state_dir=tmp_path))
-    assert announce(app, Hint("a-run", "run", "live"))
+    assert announce(app, WakeUp("a-run", "run", "live"))
     with app.connection_for_read() as connection:
         channel = connection.default_channel
         channel.basic_qos(0, 1, False)
@@ -128,7 +128,7 @@ def test_a_hint_that_cannot_be_acknowledged_keeps_no_place(redis, tmp_path):
         redis.start()
 
 
-def test_a_worker_that_takes_no_hints_ends_itself(service):
+def test_a_worker_that_takes_no_wake_ups_ends_itself(service):
     """(C12) Whatever made it deaf: it ends with a failure, which its supervisor sees, and another one goes on."""
     service.judge()
     deaf = service.start(str(Path(__file__).with_name("deaf_worker.py")), program=sys.executable)
@@ -136,7 +136,7 @@ def test_a_worker_that_takes_no_hints_ends_itself(service):
     service.one_verdict(first)
     later, _ = service.post()
     assert deaf.process.wait(40) == 1
-    assert deaf.said("hints_not_taken")
+    assert deaf.said("wake_ups_not_taken")
     assert workers.RUN in {one.role for one in workers.workers(service.store)}  # missed, where nobody starts another
     assert service.state(later) == "run_queued"
     service.runner()
@@ -147,10 +147,10 @@ def test_a_worker_that_takes_no_hints_ends_itself(service):
 @pytest.mark.parametrize(
     ("stage", "register", "queues"), [("run", register_run, RUN_QUEUES), ("judge", register_judge, JUDGE_QUEUES)]
 )
-def test_every_hint_has_a_worker_that_knows_it(redis, tmp_path, stage, register, queues, purpose):
-    """(C16) Names and queues of hints are those that the workers register and consume."""
+def test_every_wake_up_has_a_worker_that_knows_it(redis, tmp_path, stage, register, queues, purpose):
+    """(C16) Names and queues of wake-ups are those that the workers register and consume."""
     app = make_app(Settings(redis_url=redis.url, state_dir=tmp_path))
     register(app, lambda *_: None)
-    assert announce(app, Hint("a-run", stage, purpose))
+    assert announce(app, WakeUp("a-run", stage, purpose))
     (raw,) = [raw for queue in queues for raw in redis.client().lrange(queue, 0, -1)]
     assert json.loads(raw)["headers"]["task"] in app.tasks

@@ -299,7 +299,7 @@ def test_no_run_is_claimed_while_a_canary_is_at_work(bench, world):
 
 @pytest.mark.slow
 def test_a_worker_that_starts_on_a_quarantined_device_brings_it_back(service):
-    """No hint reaches it before: its child begins by itself, grades ours, and then takes the next submission."""
+    """No wake-up reaches it before: its child begins by itself, grades ours, and then takes the next submission."""
     devices.see(service.store, FACTS.uuid, "host", FACTS.model)
     devices.quarantine(service.store, FACTS.uuid, XID, "steward")
     service.judge()

@@ -277,7 +277,7 @@ def test_a_device_has_one_worker_and_obeys_the_operator(service):
     assert "another grader of this host holds" in second.log.read_text()
 
     assert service.command("devices", "drain", name).returncode == 0
-    wait_for(lambda: first.said("leaving_hints_to_others"), 10)
+    wait_for(lambda: first.said("leaving_wake_ups_to_others"), 10)
     waiting = [service.post()[0] for _ in range(2)]
     for one in waiting:
         service.await_state(one, "run_queued")
@@ -401,7 +401,7 @@ def test_a_gpu_of_a_dead_worker_is_waited_for(bench, card):
 
 
 def test_a_gpu_that_vanished_before_its_worker_looked_is_taken_out_of_service(bench, monkeypatch):
-    """(E7') Gone between the worker's start and its first run: quarantined, and the hint is there for others again."""
+    """(E7') Gone between the worker's start and its first run: quarantined, and its wake-up is sent again."""
     monkeypatch.setattr(run_worker, "Steward", functools.partial(Steward, patience_s=0.2))
     settings = Settings(state_dir=bench.state_dir, sandbox="process")
     facts = Gpu(0, "H100", "GPU-00000009", "580.1", 80_000)
@@ -409,13 +409,13 @@ def test_a_gpu_that_vanished_before_its_worker_looked_is_taken_out_of_service(be
     word.trust()
     child = run_worker.Child(settings, make_app(settings), facts, facts.uuid, "host/GPU-00000009", word)
     submission_id = bench.submit()
-    (hint,) = to_announce(bench.store, silent_s=None)
-    assert child(hint.run_id) is RunEnd.CLOSED
+    (wake_up,) = to_announce(bench.store, silent_s=None)
+    assert child(wake_up.run_id) is RunEnd.CLOSED
     (found,) = devices.devices(bench.store)
     assert (found.state, found.device_id) == (devices.QUARANTINED, facts.uuid)
     assert "GPU-00000009 does not answer" in found.reason
     assert bench.run(submission_id).state == "run_queued"
-    assert to_announce(bench.store, silent_s=None) == [hint]
+    assert to_announce(bench.store, silent_s=None) == [wake_up]
 
 
 def test_a_run_on_one_instance_beside_a_busy_and_failing_neighbour(bench):

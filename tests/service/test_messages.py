@@ -110,8 +110,8 @@ def test_a_message_without_any_task_id_is_kept_and_counted(graded):
     assert caught.value.task_id is None
 
 
-def test_odd_hints_are_dropped_and_workers_go_on(graded):
-    """A hint of ours that names no run, no task, or nothing at all ends no worker (C8)."""
+def test_odd_wake_ups_are_dropped_and_workers_go_on(graded):
+    """A wake-up of ours that names no run, no task, or nothing at all ends no worker (C8)."""
     for stage in ("run", "judge"):
         queue = f"grader.{stage}.live"
         graded.app.send_task(f"grader.{stage}", args=("f" * 32,), queue=queue)

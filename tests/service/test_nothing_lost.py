@@ -44,15 +44,15 @@ def gated_and_quick(service, quick=3):
     return submission_id, gate, tasks
 
 
-def lost_hint(service, runner):
+def lost_wake_up(service, runner):
     """Freezes a runner while a pop of it is pending, and posts what that pop takes; returns the task.
 
-    A pop is pending for a second at most. Where none was when the hint came, the runner takes it: it is tried again.
+    A pop is pending for a second at most. Where none was when the wake-up came, the runner takes it: it is tried again.
     """
     for _ in range(10):
         runner.send(signal.SIGSTOP)
-        hinted, task_id = service.post()
-        service.await_state(hinted, "run_queued")
+        run_id, task_id = service.post()
+        service.await_state(run_id, "run_queued")
         wait_for(lambda: all(row["published_at"] for row in service.rows(RunRow)), 30)
         time.sleep(0.3)
         if not service.redis.client().llen("grader.run.live"):
@@ -63,7 +63,7 @@ def lost_hint(service, runner):
 
 
 def test_a_judge_that_dies_anywhere_between_message_and_answer_loses_nothing(service):
-    """Killed before the commit (A1), before the hint (A2), and between the verdict and its answer (B5)."""
+    """Killed before the commit (A1), before the wake-up (A2), and between the verdict and its answer (B5)."""
     judge = service.judge()
     with no_writes(service, "submission"):
         _, before_commit = service.post()
@@ -104,13 +104,13 @@ def test_a_judge_that_dies_anywhere_between_message_and_answer_loses_nothing(ser
 
 
 def test_what_a_stopped_worker_took_from_the_broker_is_done_by_another(service):
-    """A frozen worker's pending pop takes a hint out of Redis for good, and a message into a dead hand (A4)."""
+    """A frozen worker's pending pop takes a wake-up out of Redis for good, and a message into a dead hand (A4)."""
     judge, runner = service.both()
     _, warm = service.post()
     settled(service, [warm])
     client = service.redis.client()
-    first = lost_hint(service, runner)
-    assert client.hlen("unacked") == 0, "the broker must have forgotten the hint, or this test shows nothing"
+    first = lost_wake_up(service, runner)
+    assert client.hlen("unacked") == 0, "the broker must have forgotten the wake-up, or this test shows nothing"
     runner.end(signal.SIGKILL)
     judge.send(signal.SIGSTOP)
     second = service.post()[1]
@@ -134,8 +134,8 @@ def test_a_broker_that_is_away_delays_and_loses_nothing(service):
     assert len(service.rows(SubmissionRow)) == len(tasks)
 
 
-def test_hints_are_repeated_when_they_are_gone_and_only_then(service):
-    """A backlog is not announced over and over (A7), and hints deleted by hand come back (A9)."""
+def test_wake_ups_are_repeated_when_they_are_gone_and_only_then(service):
+    """A backlog is not announced over and over (A7), and wake-ups deleted by hand come back (A9)."""
     judge = service.judge()
     tasks = [service.post()[1] for _ in range(5)]
     client = service.redis.client()
@@ -181,7 +181,7 @@ def test_a_broker_that_forgets_everything_loses_nothing(service):
 
 
 def test_a_broker_without_a_file_may_die_too(postgres_url, tmp_path):
-    """Redis that keeps nothing dies with hints in it: runs are announced again (A6), and operators were warned (G1)."""
+    """Redis that keeps nothing dies with wake-ups in it: runs are announced again (A6), operators were warned (G1)."""
     with (
         redis_server("--appendonly", "no", "--maxmemory-policy", "allkeys-lru") as redis,
         served(redis, postgres_url, tmp_path, kind=Service) as service,

@@ -26,7 +26,7 @@ open(__file__ + ".used", "a").close()
 
 
 def test_a_message_that_comes_five_times_is_one_run(service):
-    """At once (B8) and again while it runs (B1), with hints repeated beyond measure (B2): claimed once, judged once.
+    """At once (B8) and again while it runs (B1), with wake-ups repeated beyond measure (B2): claimed once, judged once.
 
     The run takes longer than its lease, which is renewed (B3); the runner's clock is two hours fast and the judge's two
     hours slow, which the leases do not notice (B9).
@@ -103,8 +103,8 @@ def test_sweepers_at_once_do_everything_once(service):
     client.delete("grader.run.live")
     with store.transaction() as connection:
         connection.exec_driver_sql("update run set published_at = published_at - 3600")
-    hints = at_once(8, lambda _: to_announce(store, silent_s=600.0))
-    assert sorted(hint.run_id for some in hints for hint in some) == sorted(
+    rounds = at_once(8, lambda _: to_announce(store, silent_s=600.0))
+    assert sorted(wake_up.run_id for due in rounds for wake_up in due) == sorted(
         row["run_id"] for row in service.rows(RunRow)
     )
 

@@ -12,11 +12,11 @@ from redis.lock import Lock
 
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.queue.app import make_app
-from grader_service.queue.hints import announce
 from grader_service.queue.platform_users import PlatformUsers
 from grader_service.queue.redis_check import require_answer
+from grader_service.queue.wake_ups import announce
 from grader_service.settings import Settings
-from grader_service.store.sweep import Hint
+from grader_service.store.sweep import WakeUp
 from tests.services.redis_server import START, redis_server, ruled_servers
 from tests.waiting import wait_for
 
@@ -130,11 +130,11 @@ def _sha(script):
     return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
 
 
-def test_a_runner_restores_hints_without_a_script(servers, tmp_path):
+def test_a_runner_restores_wake_ups_without_a_script(servers, tmp_path):
     """What a dead worker had in hand comes back, as the user `runner`, whom no script is allowed."""
     broker, _ = servers
     app = make_app(Settings(redis_url=broker.url_of("runner"), state_dir=tmp_path))
-    assert announce(app, Hint("a-run", "run", "live"))
+    assert announce(app, WakeUp("a-run", "run", "live"))
     raw = json.loads(broker.client().lindex("grader.run.live", 0))
     with app.connection_for_read() as connection:
         channel = connection.default_channel

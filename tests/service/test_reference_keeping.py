@@ -91,7 +91,7 @@ def test_the_reference_comes_after_the_run_and_after_those_who_wait(bench, log):
 
 @pytest.mark.parametrize(("due", "submissions"), [(False, 1), (True, 0)])
 def test_without_a_job_or_without_a_run_nothing_is_measured(bench, log, due, submissions):
-    """A hint for a run that somebody else took is no reason."""
+    """A wake-up for a run that somebody else took is no reason."""
     for _ in range(submissions):
         bench.submit()
     keeping(bench, log, Gate(), due=due).run_next(log.after)
@@ -147,7 +147,7 @@ def test_a_desk_without_references_only_runs(bench, log):
 
 
 def test_it_is_kept_fresh_while_nothing_runs_and_never_beside_a_run(bench, log):
-    """The first hint starts the look-out; a run that is open holds it up."""
+    """The first wake-up starts the look-out; a run that is open holds it up."""
     gate = Gate()
     turns = keeping(bench, log, gate, fresh_s=0.2, look_s=0.05)
     turns.run_next(log.after)

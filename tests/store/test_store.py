@@ -237,7 +237,7 @@ def test_a_run_that_ends_and_a_claim_of_the_learners_next_do_not_wait_for_each_o
 @pytest.mark.integration
 @pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
 def test_a_run_that_somebody_holds_for_an_instant_is_waited_for(store):
-    """Whoever announces a run has its row locked; the one whom the hint calls must not find nothing and leave."""
+    """Whoever announces a run has its row locked; the one whom the wake-up calls must not find nothing and leave."""
     accept(store, a_submission())
     claimed = []
     claiming = threading.Thread(target=lambda: claimed.append(leases.claim(store, "run", "runner", 60)))
@@ -374,7 +374,7 @@ def test_an_undelivered_answer_is_kept_for_ever(store):
 
 
 def test_waiting_runs_are_announced_again(store):
-    """A hint that was lost is repeated after a while, and not before."""
+    """A wake-up that was lost is repeated after a while, and not before."""
     accept(store, a_submission())
     assert len(sweep.to_announce(store, silent_s=30)) == 1
     assert sweep.to_announce(store, silent_s=30) == []
@@ -382,7 +382,7 @@ def test_waiting_runs_are_announced_again(store):
     claim = leases.claim(store, "run", "r", 60)
     assert sweep.to_announce(store, silent_s=-1) == []
     results.store_evidence(store, claim, "evidence", b"{}", {})
-    assert [hint.stage for hint in sweep.to_announce(store, silent_s=30)] == ["judge"]
+    assert [wake_up.stage for wake_up in sweep.to_announce(store, silent_s=30)] == ["judge"]
 
 
 def test_evidence_is_checked_against_its_digest(store):

@@ -1,4 +1,4 @@
-"""Announces waiting runs on the queue. A hint that is lost is sent again by the sweeper."""
+"""Announces waiting runs on the queue. A wake-up that is lost is sent again by the sweeper."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from redis.exceptions import RedisError
 
 from grader_service.queue.tasks import JUDGE_TASK, RUN_TASK
 from grader_service.store.leases import Stage
-from grader_service.store.sweep import Hint
+from grader_service.store.sweep import WakeUp
 from grader_service.store.tables import PRIORITY
 
 log = structlog.get_logger(__name__)
@@ -19,24 +19,24 @@ _STAGES: tuple[Stage, ...] = ("run", "judge")
 _KINDS = tuple((stage, purpose) for stage in _STAGES for purpose in PRIORITY)
 
 
-def announce(app: Celery, hint: Hint) -> bool:
-    """Sends one hint; False when the broker did not take it, which costs a moment and nothing else."""
+def announce(app: Celery, wake_up: WakeUp) -> bool:
+    """Sends one wake-up; False when the broker did not take it, which costs a moment and nothing else."""
     try:
         app.send_task(
-            _TASKS[hint.stage],
-            args=(hint.run_id,),
-            queue=_queue(hint.stage, hint.purpose),
+            _TASKS[wake_up.stage],
+            args=(wake_up.run_id,),
+            queue=_queue(wake_up.stage, wake_up.purpose),
             ignore_result=True,
             retry=False,
         )
     except (OperationalError, RedisError, OSError) as error:
-        log.warning("hint_not_sent", run_id=hint.run_id, error=str(error)[:200])
+        log.warning("wake_up_not_sent", run_id=wake_up.run_id, error=str(error)[:200])
         return False
     return True
 
 
 def holding(app: Celery) -> list[tuple[Stage, str]] | None:
-    """Stages and purposes whose queue holds hints that nobody took yet; None when the broker does not answer."""
+    """Stages and purposes whose queue holds wake-ups that nobody took yet; None when the broker does not answer."""
     try:
         lengths = _lengths(app, [_queue(*kind) for kind in _KINDS])
     except (OperationalError, RedisError, OSError) as error:
@@ -46,7 +46,7 @@ def holding(app: Celery) -> list[tuple[Stage, str]] | None:
 
 
 def lying(app: Celery, queues: Sequence[str]) -> int | None:
-    """How many hints lie in these queues; None when the broker does not answer."""
+    """How many wake-ups lie in these queues; None when the broker does not answer."""
     try:
         return sum(_lengths(app, queues))
     except (OperationalError, RedisError, OSError):
@@ -54,12 +54,12 @@ def lying(app: Celery, queues: Sequence[str]) -> int | None:
 
 
 def plenty(app: Celery, stage: Stage, purpose: str) -> bool:
-    """Whether so many hints wait that runners have no need of more now; each run that ends sends what is missing."""
+    """Whether so many wake-ups wait that runners have no need of more now; each run that ends sends what is missing."""
     return (lying(app, [_queue(stage, purpose)]) or 0) >= _PLENTY
 
 
 def _lengths(app: Celery, queues: Sequence[str]) -> list[int]:
-    """How many hints lie in each of these queues.
+    """How many wake-ups lie in each of these queues.
 
     Raises:
         OperationalError, RedisError, OSError: the broker does not answer.
