@@ -72,7 +72,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         for problem in require_safe({BROKER: redis}, production=settings.production):
             log.warning("unsafe_redis", problem=problem)
         app = make_app(settings)
-        # For a child that does not even hear its keeper: by then its lease has ended, so that its run is elsewhere.
+        # Kills a child that its heartbeat could not stop: by then its lease has expired, and its run is elsewhere.
         app.conf.task_time_limit = settings.run_limit_s + 2 * settings.lease_s
         owner = f"{socket.gethostname()}/{device}/{uuid.uuid4().hex[:8]}"
         # Fails here, before anything is taken, when the engine or the lab image is missing.

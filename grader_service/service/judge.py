@@ -15,7 +15,7 @@ from grader_service.model.review import Reviews
 from grader_service.model.verdict import Mode, Verdict
 from grader_service.regrade.kept_labs import kept_lab
 from grader_service.regrade.lab_texts import kept_text
-from grader_service.service.keeper import Keeper
+from grader_service.service.lease_heartbeat import LeaseHeartbeat
 from grader_service.service.patience import patiently
 from grader_service.service.retry import RetryPolicy
 from grader_service.service.second_opinions import SecondOpinions
@@ -64,7 +64,7 @@ def judge_next(desk: JudgeDesk) -> Verdict | None:
         return None
     with (
         structlog.contextvars.bound_contextvars(submission_id=claim.submission_id, run_id=claim.run_id),
-        Keeper(desk.store, claim, desk.lease_s, on_lost=lambda: None),
+        LeaseHeartbeat(desk.store, claim, desk.lease_s, on_lost=lambda: None),
     ):
         try:
             reviews = review_cases.decided(desk.store, claim.submission_id)

@@ -25,7 +25,7 @@ from grader_service.model.rejection import Rejection
 from grader_service.model.submission import Submission
 from grader_service.regrade.lab_texts import kept_text
 from grader_service.service.gate import Gate
-from grader_service.service.keeper import Keeper
+from grader_service.service.lease_heartbeat import LeaseHeartbeat
 from grader_service.service.patience import patiently
 from grader_service.service.readiness import Host, UnwatchedHost
 from grader_service.service.retry import RetryPolicy
@@ -120,7 +120,7 @@ def run_next(desk: RunnerDesk, afterwards: contextlib.ExitStack | None = None) -
     sandbox = Abortable((desk.unprepared if claim.purpose == PREFLIGHT else None) or desk.sandbox)
     with (
         structlog.contextvars.bound_contextvars(submission_id=claim.submission_id, run_id=claim.run_id),
-        Keeper(desk.store, claim, desk.lease_s, on_lost=sandbox.abort, limit_s=desk.limit_s) as keeper,
+        LeaseHeartbeat(desk.store, claim, desk.lease_s, on_lost=sandbox.abort, limit_s=desk.limit_s) as heartbeat,
     ):
         log.info("run_claimed", fence=claim.fence, attempts=claim.attempts)
         try:
@@ -130,10 +130,10 @@ def run_next(desk: RunnerDesk, afterwards: contextlib.ExitStack | None = None) -
                 return _give_back(desk, claim, f"the database failed before it was begun: {error}")
             return _run(desk, claim, work, sandbox, afterwards)
         except GraderError as error:
-            if keeper.lost:
+            if heartbeat.lost:
                 return RunEnd.LOST
             hung = InfrastructureError(f"the run hung: it was not done within {desk.limit_s:g} s")
-            return _fail(desk, claim, hung if keeper.overdue and error.retry else error)
+            return _fail(desk, claim, hung if heartbeat.overdue and error.retry else error)
         except Exception as error:
             log.exception("run_bug")
             return _fail(desk, claim, InfrastructureError(f"{type(error).__name__}: {error}"))

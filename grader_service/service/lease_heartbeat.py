@@ -1,4 +1,4 @@
-"""Keeps a claim alive while its work runs, and stops the work when the claim is lost or the work hangs."""
+"""Renews a run's lease while its work goes on, and stops the work when the lease is lost or the work hangs."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from grader_service.store.leases import Claim, renew
 log = structlog.get_logger(__name__)
 
 
-class Keeper:
+class LeaseHeartbeat:
     """Renews a lease three times per its length, in a thread.
 
     Args:
@@ -32,7 +32,7 @@ class Keeper:
         self._on_lost = on_lost
         self._limit_s = limit_s
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"keeper-{claim.run_id[:8]}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"lease-{claim.run_id[:8]}", daemon=True)
         self.lost = False
         """The run belongs to somebody else."""
         self.overdue = False
