@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import structlog
 
-from grader_service.queue.hands import Hands
+from grader_service.queue.task_tracker import TaskTracker
 
 log = structlog.get_logger(__name__)
 _LOOKS = 4
@@ -23,13 +23,13 @@ class Hearing:
 
     Args:
         waiting: the wake-ups that lie in this worker's queues, None when the broker does not answer.
-        hands: of the children; with nothing in hand they would take a wake-up within a second.
+        tasks: of the children; idle ones would take a wake-up within a second.
         silent_s: how long wake-ups may lie there beside idle children.
     """
 
-    def __init__(self, waiting: Callable[[], int | None], hands: Hands, silent_s: float) -> None:
+    def __init__(self, waiting: Callable[[], int | None], tasks: TaskTracker, silent_s: float) -> None:
         self._waiting = waiting
-        self._hands = hands
+        self._tasks = tasks
         self._silent_s = silent_s
         self._looks = 0
         self._since = 0.0
@@ -43,8 +43,8 @@ class Hearing:
         Args:
             taking: whether the worker wants wake-ups at all just now.
         """
-        taken = self._hands.taken
-        if not (taking and self._hands.idle and taken == self._taken and self._waiting()):
+        taken = self._tasks.taken
+        if not (taking and self._tasks.idle and taken == self._taken and self._waiting()):
             self._looks, self._since, self._taken = 0, time.monotonic(), taken
             return
         self._looks += 1

@@ -20,13 +20,13 @@ from grader_service.model.verdict import Verdict
 from grader_service.queue.app import JUDGE_QUEUES, make_answers_app, make_app
 from grader_service.queue.chores import announce_waiting, common_chores, judges_chores
 from grader_service.queue.envelope import Envelope, Unreadable
-from grader_service.queue.hands import Hands
 from grader_service.queue.hearing import Hearing
 from grader_service.queue.intake_loop import IntakeLoop, Purpose
 from grader_service.queue.letters import Post
 from grader_service.queue.process import Companion, serve
 from grader_service.queue.progress import ProgressRelay
 from grader_service.queue.redis_check import fullness, require_answer, require_safe
+from grader_service.queue.task_tracker import TaskTracker
 from grader_service.queue.tasks import register_judge
 from grader_service.queue.wake_ups import lying, plenty
 from grader_service.service import collecting, pulse
@@ -85,8 +85,8 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
         limits=wiring.intake_limits(settings),
         actor=owner,
     )
-    hands = Hands(children)
-    hearing = Hearing(lambda: lying(app, JUDGE_QUEUES), hands, settings.lease_s)
+    tasks = TaskTracker(children)
+    hearing = Hearing(lambda: lying(app, JUDGE_QUEUES), tasks, settings.lease_s)
     readiness = Readiness(
         workers.Identity(workers.JUDGE, socket.gethostname()),
         store,
@@ -124,7 +124,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     retention = Retention(store, wiring.keeping(settings))
     removing = Sweeper([("collect", collector.look), ("retain", retention.look)], collecting.EVERY_S)
     companions: list[Companion] = [intake, sweeper, sending, reviewing, removing, relay]
-    status = serve(app, JUDGE_QUEUES, name="judge", hands=hands, companions=companions)
+    status = serve(app, JUDGE_QUEUES, name="judge", tasks=tasks, companions=companions)
     if hearing.lost:
         return 1
     readiness.end()

@@ -14,7 +14,7 @@ from celery import Celery, signals
 from celery.bootsteps import StartStopStep
 from celery.utils.nodenames import default_nodename
 
-from grader_service.queue.hands import Hands
+from grader_service.queue.task_tracker import TaskTracker
 
 
 class Companion(Protocol):
@@ -29,13 +29,13 @@ class Companion(Protocol):
         ...
 
 
-def serve(app: Celery, queues: Sequence[str], *, name: str, hands: Hands, companions: Sequence[Companion]) -> int:
+def serve(app: Celery, queues: Sequence[str], *, name: str, tasks: TaskTracker, companions: Sequence[Companion]) -> int:
     """Works until a signal ends it; returns the exit status.
 
     Args:
         queues: what the children work on, the first one first.
         name: distinguishes this worker from others of the host.
-        hands: as many children as it counts work at the same time.
+        tasks: of this worker's children; as many children as it counts work at the same time.
         companions: started once the children are there, so that no child inherits their threads; whether the broker
             lets the worker listen or not, since one that is full does not, and is emptied by a companion.
     """
@@ -49,13 +49,13 @@ def serve(app: Celery, queues: Sequence[str], *, name: str, hands: Hands, compan
             for companion in companions:
                 companion.start()
 
-    hands.open()
+    tasks.open()
     app.steps["worker"].add(Companions)
     signals.worker_process_init.connect(_leave_on_sigterm, weak=False)
     worker = app.Worker(
         hostname=default_nodename(f"{name}@{socket.gethostname()}"),
         queues=list(queues),
-        concurrency=hands.children,
+        concurrency=tasks.children,
         pool="prefork",
         loglevel="WARNING",
         quiet=True,
@@ -66,13 +66,13 @@ def serve(app: Celery, queues: Sequence[str], *, name: str, hands: Hands, compan
         optimization="fair",
     )
     # Celery's own waits its whole time whenever there was work in hand at its start.
-    worker.wait_for_soft_shutdown = lambda: hands.wait_until_empty(app.conf.worker_soft_shutdown_timeout)
+    worker.wait_for_soft_shutdown = lambda: tasks.wait_until_idle(app.conf.worker_soft_shutdown_timeout)
     try:
         worker.start()
     finally:
         app.steps["worker"].discard(Companions)
         signals.worker_process_init.disconnect(_leave_on_sigterm)
-        hands.close()
+        tasks.close()
         for companion in companions:
             companion.stop()
     return int(worker.exitcode or 0)

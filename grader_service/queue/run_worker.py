@@ -21,10 +21,10 @@ from grader_service.gpu.steward import Steward
 from grader_service.host import Gpu
 from grader_service.queue.app import PREFLIGHT_QUEUES, RUN_QUEUES, make_app
 from grader_service.queue.chores import announce_waiting, common_chores
-from grader_service.queue.hands import Hands
 from grader_service.queue.hearing import Hearing
 from grader_service.queue.process import serve, use_queues
 from grader_service.queue.redis_check import require_answer, require_safe
+from grader_service.queue.task_tracker import TaskTracker
 from grader_service.queue.tasks import register_run
 from grader_service.queue.wake_ups import lying
 from grader_service.service import pulse
@@ -81,8 +81,8 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         child = Child(settings, app, gpu, device, owner, word)
         register_run(app, child)
         signals.worker_process_init.connect(child.begin, weak=False)
-        hands = Hands(1)
-        hearing = Hearing(lambda: lying(app, queues), hands, settings.lease_s)
+        tasks = TaskTracker(1)
+        hearing = Hearing(lambda: lying(app, queues), tasks, settings.lease_s)
         gate = DeviceGate(store, device, socket.gethostname(), gpu.model if gpu else "CPU", None)
         attention = Attention(gate, queues, word)
         outdated = threading.Event()
@@ -93,7 +93,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
                 log.error("sandbox_outdated", remedy="this worker ends; start another, which asks what is there now")
                 os.kill(os.getpid(), signal.SIGTERM)
 
-        space = RunSpaceProbe(sandbox, settings.state_dir, word, lambda: hands.idle, outdated=end)
+        space = RunSpaceProbe(sandbox, settings.state_dir, word, lambda: tasks.idle, outdated=end)
         readiness = Readiness(
             identity,
             store,
@@ -123,7 +123,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         readiness.look()
         # The children open connections of their own; none may be inherited.
         store.close()
-        status = serve(app, queues, name=f"run-{device.replace(':', '-')}", hands=hands, companions=[sweeper])
+        status = serve(app, queues, name=f"run-{device.replace(':', '-')}", tasks=tasks, companions=[sweeper])
         with contextlib.suppress(SandboxUnavailable):  # then the next worker's sweep does it
             sandbox.sweep()  # what the children had prepared
         if hearing.lost or outdated.is_set():

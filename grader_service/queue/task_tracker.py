@@ -1,4 +1,4 @@
-"""Which children of a worker have work in hand, as their parent sees it."""
+"""Counts the tasks that the children of a worker have begun, and those that they are running, for their parent."""
 
 import multiprocessing
 import time
@@ -9,7 +9,7 @@ from billiard import current_process
 from celery import signals
 
 
-class Hands:
+class TaskTracker:
     """A flag and a count for each child, in memory that they share with their parent.
 
     Args:
@@ -23,33 +23,33 @@ class Hands:
 
     @property
     def idle(self) -> bool:
-        """Whether no child has anything in hand."""
+        """Whether no child runs a task."""
         return not any(self._busy)
 
     @property
     def taken(self) -> int:
-        """Wake-ups that the children have taken so far."""
+        """Tasks that the children have begun so far."""
         return sum(self._taken)
 
     def open(self) -> None:
-        """Looks from here on; before the children are made."""
+        """Counts from here on; call it before the children are made."""
         for signal_, handler in self._handlers():
             signal_.connect(handler, weak=False)
 
     def close(self) -> None:
-        """Looks no longer."""
+        """Counts no longer."""
         for signal_, handler in self._handlers():
             signal_.disconnect(handler)
 
-    def wait_until_empty(self, most_s: float) -> None:
-        """Returns when every child has finished what it had in hand, or after this time."""
+    def wait_until_idle(self, most_s: float) -> None:
+        """Returns when every child has finished its task, or after this time."""
         deadline = time.monotonic() + most_s
         while not self.idle and time.monotonic() < deadline:
             time.sleep(0.05)
 
     def _handlers(self) -> list[tuple[Any, Callable[..., None]]]:
         return [
-            (signals.worker_process_init, self._free),  # a child in a dead one's place has nothing in hand
+            (signals.worker_process_init, self._free),  # a child that replaces a dead one runs nothing yet
             (signals.task_prerun, self._work),
             (signals.task_postrun, self._free),
         ]
