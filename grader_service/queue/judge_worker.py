@@ -19,8 +19,8 @@ from grader_service.judge_process import JudgeProcess
 from grader_service.model.verdict import Verdict
 from grader_service.queue.app import JUDGE_QUEUES, make_answers_app, make_app
 from grader_service.queue.chores import announce_waiting, common_chores, judges_chores
+from grader_service.queue.consumer_watchdog import ConsumerWatchdog
 from grader_service.queue.envelope import Envelope, Unreadable
-from grader_service.queue.hearing import Hearing
 from grader_service.queue.intake_loop import IntakeLoop, Purpose
 from grader_service.queue.letters import Post
 from grader_service.queue.process import Companion, serve
@@ -86,7 +86,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
         actor=owner,
     )
     tasks = TaskTracker(children)
-    hearing = Hearing(lambda: lying(app, JUDGE_QUEUES), tasks, settings.lease_s)
+    watchdog = ConsumerWatchdog(lambda: lying(app, JUDGE_QUEUES), tasks, settings.lease_s)
     readiness = Readiness(
         workers.Identity(workers.JUDGE, socket.gethostname()),
         store,
@@ -106,7 +106,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     chores = [
         ("ready", readiness.look),
         *common_chores(store, app, wiring.retry_policy(settings), settings.lease_s, readiness),
-        ("hearing", hearing.look),
+        ("watchdog", watchdog.check),
     ]
     sweeper = Sweeper(chores, settings.sweep_s)
     register_judge(app, Child(settings, owner))
@@ -125,7 +125,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     removing = Sweeper([("collect", collector.look), ("retain", retention.look)], collecting.EVERY_S)
     companions: list[Companion] = [intake, sweeper, sending, reviewing, removing, relay]
     status = serve(app, JUDGE_QUEUES, name="judge", tasks=tasks, companions=companions)
-    if hearing.lost:
+    if watchdog.stalled:
         return 1
     readiness.end()
     return status

@@ -21,7 +21,7 @@ from grader_service.gpu.steward import Steward
 from grader_service.host import Gpu
 from grader_service.queue.app import PREFLIGHT_QUEUES, RUN_QUEUES, make_app
 from grader_service.queue.chores import announce_waiting, common_chores
-from grader_service.queue.hearing import Hearing
+from grader_service.queue.consumer_watchdog import ConsumerWatchdog
 from grader_service.queue.process import serve, use_queues
 from grader_service.queue.redis_check import require_answer, require_safe
 from grader_service.queue.task_tracker import TaskTracker
@@ -82,7 +82,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         register_run(app, child)
         signals.worker_process_init.connect(child.begin, weak=False)
         tasks = TaskTracker(1)
-        hearing = Hearing(lambda: lying(app, queues), tasks, settings.lease_s)
+        watchdog = ConsumerWatchdog(lambda: lying(app, queues), tasks, settings.lease_s)
         gate = DeviceGate(store, device, socket.gethostname(), gpu.model if gpu else "CPU", None)
         attention = Attention(gate, queues, word)
         outdated = threading.Event()
@@ -112,7 +112,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
                 ("ready", readiness.look),
                 *common_chores(store, app, wiring.retry_policy(settings), settings.lease_s, readiness),
                 ("device", attention.look),
-                ("hearing", lambda: hearing.look(taking=attention.taking)),
+                ("watchdog", lambda: watchdog.check(taking=attention.taking)),
                 ("orphans", sandbox.sweep),
             ],
             settings.sweep_s,
@@ -126,7 +126,7 @@ def run_worker(settings: Settings, *, slot: int = 0) -> int:
         status = serve(app, queues, name=f"run-{device.replace(':', '-')}", tasks=tasks, companions=[sweeper])
         with contextlib.suppress(SandboxUnavailable):  # then the next worker's sweep does it
             sandbox.sweep()  # what the children had prepared
-        if hearing.lost or outdated.is_set():
+        if watchdog.stalled or outdated.is_set():
             return 1
         readiness.end()
         return status

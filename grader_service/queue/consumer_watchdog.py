@@ -14,12 +14,12 @@ import structlog
 from grader_service.queue.task_tracker import TaskTracker
 
 log = structlog.get_logger(__name__)
-_LOOKS = 4
+_LEAST_CHECKS = 4
 """So many at least: a process that was stopped for a while has not been waiting."""
 
 
-class Hearing:
-    """A chore of the parent's sweeper.
+class ConsumerWatchdog:
+    """Checks, as a chore of the parent's sweeper, that the consumer takes wake-ups.
 
     Args:
         waiting: the wake-ups that lie in this worker's queues, None when the broker does not answer.
@@ -31,13 +31,13 @@ class Hearing:
         self._waiting = waiting
         self._tasks = tasks
         self._silent_s = silent_s
-        self._looks = 0
+        self._checks = 0
         self._since = 0.0
         self._taken = 0
-        self.lost = False
+        self.stalled = False
         """Whether this worker was ended for it."""
 
-    def look(self, *, taking: bool = True) -> None:
+    def check(self, *, taking: bool = True) -> None:
         """Looks once; ends this process softly when wake-ups have been lying there for too long.
 
         Args:
@@ -45,11 +45,11 @@ class Hearing:
         """
         taken = self._tasks.taken
         if not (taking and self._tasks.idle and taken == self._taken and self._waiting()):
-            self._looks, self._since, self._taken = 0, time.monotonic(), taken
+            self._checks, self._since, self._taken = 0, time.monotonic(), taken
             return
-        self._looks += 1
+        self._checks += 1
         silent_s = time.monotonic() - self._since
-        if self._looks >= _LOOKS and silent_s >= self._silent_s and not self.lost:
-            self.lost = True
+        if self._checks >= _LEAST_CHECKS and silent_s >= self._silent_s and not self.stalled:
+            self.stalled = True
             log.error("wake_ups_not_taken", silent_s=round(silent_s, 1), remedy="this worker ends; start another")
             os.kill(os.getpid(), signal.SIGTERM)
