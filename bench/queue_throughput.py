@@ -191,12 +191,12 @@ def not_once(ids: list[str], seen: Sequence[str], what: str) -> list[str]:
 def wrong_of_ours(store: Store, public_key: str, ids: list[str], answers: Answers) -> list[str]:
     """Every submission has one verdict as expected, in force, signed and answered once; nothing is open."""
     deadline = time.monotonic() + _PATIENCE_S
-    open_letters = select(func.count()).select_from(OutboxRow).where(OutboxRow.delivered_at.is_(None))
+    undelivered_messages = select(func.count()).select_from(OutboxRow).where(OutboxRow.delivered_at.is_(None))
     verdicts = select(VerdictRow.submission_id, VerdictRow.status, VerdictRow.code, VerdictRow.current)
     with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        while connection.execute(open_letters).scalar_one() and time.monotonic() < deadline:
+        while connection.execute(undelivered_messages).scalar_one() and time.monotonic() < deadline:
             time.sleep(0.05)
-        undelivered = connection.execute(open_letters).scalar_one()
+        undelivered = connection.execute(undelivered_messages).scalar_one()
         rows = connection.execute(verdicts.where(VerdictRow.submission_id.in_(ids))).all()
         unfinished = connection.execute(
             select(func.count()).select_from(RunRow).where(RunRow.state != RunState.DONE.value)

@@ -49,7 +49,7 @@ def main() -> None:
         what = making.What(store, Signer.from_folder(keys), artifacts)
         manifest, first_s = timed(lambda: making.make(place, what))
         _, again_s = timed(lambda: making.make(place, what))
-        per_letter_s = answer_again(store, place, keys, options.since)
+        per_message_s = answer_again(store, place, keys, options.since)
         target = empty.store()
         where = restoring.Where(target, empty.folder / "keys", artifacts_of(empty), "bench")
         done, restore_s = timed(
@@ -61,7 +61,7 @@ def main() -> None:
     print(f"{options.database}: {options.submissions} verdicts, {done.rows} rows, {size:.0f} MB packed")
     print(f"backup, first    {first_s:7.1f} s, with {options.submissions} artifacts of {options.artifact_kib} KiB")
     print(f"backup, again    {again_s:7.1f} s, no new artifact")
-    print(f"journal          {per_letter_s * 1e3:7.2f} ms an answer, a hundred at a time")
+    print(f"journal          {per_message_s * 1e3:7.2f} ms an answer, a hundred at a time")
     print(
         f"restore          {restore_s:7.1f} s, {done.artifacts} artifacts, {sum(done.checked.by_key.values())} "
         f"signatures, {done.adopted.answers} answers since"
@@ -98,11 +98,11 @@ def answer_again(store: Store, place: Place, keys: Path, count: int) -> float:
         for number, verdict_id in enumerate(ids):
             outbox.enqueue(connection, verdict_id, f"task-{number}", None, None)
     journal, spent = Journal(place, store, Signer.from_folder(keys)), 0.0
-    while letters := outbox.due(store):
+    while messages := outbox.due(store):
         began = time.perf_counter()
-        journal.keep(letters)
+        journal.keep(messages)
         spent += time.perf_counter() - began
-        outbox.delivered(store, [letter.id for letter in letters])
+        outbox.delivered(store, [message.id for message in messages])
     with store.transaction() as connection:
         assert connection.execute(select(OutboxRow.id).where(OutboxRow.delivered_at.is_(None))).first() is None
     return spent / max(1, len(ids))

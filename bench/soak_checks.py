@@ -67,8 +67,8 @@ def look(store: Store) -> Found:
 def undelivered(store: Store) -> int:
     """Answers that were not sent yet."""
     with store.transaction() as connection:
-        open_letters = select(func.count()).select_from(OutboxRow).where(OutboxRow.delivered_at.is_(None))
-        return connection.execute(open_letters).scalar_one()
+        undelivered_messages = select(func.count()).select_from(OutboxRow).where(OutboxRow.delivered_at.is_(None))
+        return connection.execute(undelivered_messages).scalar_one()
 
 
 def open_runs(store: Store) -> list[str]:

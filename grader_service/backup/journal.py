@@ -19,7 +19,7 @@ from grader_service.store import outbox
 from grader_service.store.clock import db_now
 from grader_service.store.engine import SCHEMA, Store
 from grader_service.store.files import ARRIVING
-from grader_service.store.outbox import Letter
+from grader_service.store.outbox import OutboxMessage
 from grader_service.store.regrade_tables import RegradeBatchRow
 from grader_service.store.rows import line_of
 from grader_service.store.tables import Base, EvidenceRow, RunRow, SubmissionRow, VerdictRow, key_of, table_of
@@ -68,16 +68,16 @@ class Journal:
         self._store = store
         self._signer = signer
 
-    def keep(self, letters: Sequence[Letter]) -> None:
+    def keep(self, messages: Sequence[OutboxMessage]) -> None:
         """Keeps the verdicts of these answers that are not kept yet; afterwards they may be sent.
 
         Raises:
             InfrastructureError: the place did not take them, or the database failed.
         """
-        new = [letter for letter in letters if letter.verdict_id is not None and not letter.journaled]
+        new = [message for message in messages if message.verdict_id is not None and not message.journaled]
         if not new:
             return
-        found = self._read({str(letter.verdict_id) for letter in new})
+        found = self._read({str(message.verdict_id) for message in new})
         if found:
             keys = [one.public_key for one in self._signer.keys().keys]
             entries = [

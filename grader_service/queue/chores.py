@@ -2,7 +2,7 @@
 
 from celery import Celery
 
-from grader_service.queue.letters import Post
+from grader_service.queue.outbox_relay import OutboxRelay
 from grader_service.queue.wake_ups import announce, holding
 from grader_service.service.expiring import Expiry
 from grader_service.service.readiness import BROKER, RESULTS, Readiness
@@ -54,14 +54,14 @@ def common_chores(
     ]
 
 
-def judges_chores(post: Post, readiness: Readiness) -> list[tuple[str, Chore]]:
+def judges_chores(relay: OutboxRelay, readiness: Readiness) -> list[tuple[str, Chore]]:
     """Undelivered answers.
 
     Args:
-        post: sends them.
+    relay: sends them.
         readiness: looked before, as above.
     """
-    return [("deliver", _with(RESULTS, readiness, post.deliver_all))]
+    return [("deliver", _with(RESULTS, readiness, relay.deliver_all))]
 
 
 def _with(needed: str, readiness: Readiness, chore: Chore) -> Chore:

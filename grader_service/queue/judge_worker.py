@@ -22,7 +22,7 @@ from grader_service.queue.chores import announce_waiting, common_chores, judges_
 from grader_service.queue.consumer_watchdog import ConsumerWatchdog
 from grader_service.queue.envelope import Envelope, Unreadable
 from grader_service.queue.intake_loop import IntakeLoop, Purpose
-from grader_service.queue.letters import Post
+from grader_service.queue.outbox_relay import OutboxRelay
 from grader_service.queue.process import Companion, serve
 from grader_service.queue.progress import ProgressRelay
 from grader_service.queue.redis_check import fullness, require_answer, require_safe
@@ -74,7 +74,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     for problem in require_safe(servers, production=settings.production):
         log.warning("unsafe_redis", problem=problem)
     app = make_app(settings)
-    post = _post(settings, store)
+    relay = _relay(settings, store)
     owner = f"{socket.gethostname()}/judge/{uuid.uuid4().hex[:8]}"
     opinions = second_opinions_of(settings, store, owner)
     desk = IntakeDesk(
@@ -113,17 +113,17 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     log.info("judge_starts", owner=owner, children=children)
     store.close()
     # Beside the other chores, which need not wait for a place of backups that hangs, or for an object store.
-    sending = Sweeper(judges_chores(post, readiness), settings.sweep_s)
+    sending = Sweeper(judges_chores(relay, readiness), settings.sweep_s)
     reviews = Reviewing(JudgeDesk(store, desk.registry, desk.signer, owner, opinions=opinions))
     reviewing = Sweeper([("reviews", reviews.look)], settings.sweep_s)
     intake = Intake(settings, app, desk, sending)
-    relay = ProgressRelay(
+    progress = ProgressRelay(
         wiring.open_redis(settings), make_answers_app(settings), store, settings.reply_queue_length // 4
     )
     collector = Collector(store, desk.artifacts, settings.keep_artifact_days)
     retention = Retention(store, wiring.keeping(settings))
     removing = Sweeper([("collect", collector.look), ("retain", retention.look)], collecting.EVERY_S)
-    companions: list[Companion] = [intake, sweeper, sending, reviewing, removing, relay]
+    companions: list[Companion] = [intake, sweeper, sending, reviewing, removing, progress]
     status = serve(app, JUDGE_QUEUES, name="judge", tasks=tasks, companions=companions)
     if watchdog.stalled:
         return 1
@@ -131,9 +131,9 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     return status
 
 
-def _post(settings: Settings, store: Store) -> Post:
+def _relay(settings: Settings, store: Store) -> OutboxRelay:
     journal = wiring.open_journal(settings, store)
-    return Post(store, make_answers_app(settings), settings.reply_queue_length, journal)
+    return OutboxRelay(store, make_answers_app(settings), settings.reply_queue_length, journal)
 
 
 class Child:
@@ -144,7 +144,7 @@ class Child:
         self._owner = owner
         self._pid = 0
         self._desk: JudgeDesk
-        self._post: Post
+        self._relay: OutboxRelay
         self._thread: ThreadPoolExecutor
         self._sending: Future[int] | None
 
@@ -162,7 +162,7 @@ class Child:
                 judging=JudgeProcess(),
                 opinions=second_opinions_of(self._settings, store, owner),
             )
-            self._post = _post(self._settings, self._desk.store)
+            self._relay = _relay(self._settings, self._desk.store)
             self._thread, self._sending = ThreadPoolExecutor(1, "answers"), None
             self._pid = os.getpid()
         verdict = judge_next(self._desk)
@@ -178,7 +178,7 @@ class Child:
         """
         if self._sending is not None and not self._sending.done():
             return
-        self._sending = self._thread.submit(self._post.deliver_due, verdict_id=verdict_id)
+        self._sending = self._thread.submit(self._relay.deliver_due, verdict_id=verdict_id)
         try:
             self._sending.result(_SENDING_S)
         except (InfrastructureError, TimeoutError) as error:

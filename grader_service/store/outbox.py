@@ -21,7 +21,7 @@ OTHERS = "(others)"
 
 
 @dataclass(frozen=True)
-class Letter:
+class OutboxMessage:
     """One answer that is due."""
 
     id: int
@@ -59,7 +59,7 @@ def enqueue(
     return connection.execute(added.returning(OutboxRow.id)).scalar_one()
 
 
-def due(store: Store, limit: int = 100, *, verdict_id: str | None = None) -> list[Letter]:
+def due(store: Store, limit: int = 100, *, verdict_id: str | None = None) -> list[OutboxMessage]:
     """Answers whose time has come: those that somebody waits for before those of a batch of re-grades, oldest first.
 
     They are the caller's for a moment, in which no one else gets them.
@@ -91,7 +91,7 @@ def due(store: Store, limit: int = 100, *, verdict_id: str | None = None) -> lis
                 .values(not_before=db_now() + HELD_S)
             )
     return [
-        Letter(
+        OutboxMessage(
             id=row["id"],
             verdict_id=row["verdict_id"],
             task_id=row["task_id"],
@@ -112,33 +112,33 @@ def delivered(store: Store, ids: list[int]) -> None:
             connection.execute(update(OutboxRow).where(OutboxRow.id.in_(ids)).values(delivered_at=db_now()))
 
 
-def journaled(store: Store, letters: Sequence[Letter]) -> None:
+def journaled(store: Store, messages: Sequence[OutboxMessage]) -> None:
     """These answers stand in the journal, but for those that a batch of re-grades has given another verdict since."""
     outbox = table_of(OutboxRow)
-    kept = (outbox.c.id == bindparam("letter"), outbox.c.verdict_id == bindparam("verdict"))
+    kept = (outbox.c.id == bindparam("message"), outbox.c.verdict_id == bindparam("verdict"))
     # In the order of their ids, as a batch gives others.
-    each = [{"letter": one.id, "verdict": one.verdict_id} for one in sorted(letters, key=lambda letter: letter.id)]
+    each = [{"message": one.id, "verdict": one.verdict_id} for one in sorted(messages, key=lambda message: message.id)]
     with store.transaction() as connection:
         connection.execute(update(outbox).where(*kept).values(journaled=True), each)
 
 
-def postponed(store: Store, letter: Letter, error: str) -> None:
+def postponed(store: Store, message: OutboxMessage, error: str) -> None:
     """The broker did not take it: again later, with growing patience, for ever."""
-    wait_s = min(_LONGEST_WAIT_S, 2.0 ** min(letter.attempts, 10))
+    wait_s = min(_LONGEST_WAIT_S, 2.0 ** min(message.attempts, 10))
     with store.transaction() as connection:
         connection.execute(
             update(OutboxRow)
-            .where(OutboxRow.id == letter.id)
+            .where(OutboxRow.id == message.id)
             .values(
                 attempts=OutboxRow.attempts + 1, not_before=db_now() + wait_s, last_error=error[:2000], unread=False
             )
         )
 
 
-def unread(store: Store, letter: Letter, reason: str) -> None:
+def unread(store: Store, message: OutboxMessage, reason: str) -> None:
     """Its task's result is stored; the message waits until the platform has read what lies in its queue."""
     with store.transaction() as connection:
-        connection.execute(update(OutboxRow).where(OutboxRow.id == letter.id).values(task_id=None, **_later(reason)))
+        connection.execute(update(OutboxRow).where(OutboxRow.id == message.id).values(task_id=None, **_later(reason)))
 
 
 def none_for(store: Store, queue: str, reason: str) -> None:

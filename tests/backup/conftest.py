@@ -18,7 +18,7 @@ from grader_service.store import leases, outbox, results
 from grader_service.store.acceptance import Waiter
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
-from grader_service.store.outbox import Letter
+from grader_service.store.outbox import OutboxMessage
 from grader_service.store.tables import VerdictRow
 from tests.conftest import DATABASES, fresh_database
 from tests.store.test_store import a_submission, a_verdict, accept
@@ -68,12 +68,12 @@ class Owned:
         self.run()
         return self.judge()
 
-    def answer(self) -> list[Letter]:
+    def answer(self) -> list[OutboxMessage]:
         """Keeps what is due in the journal, and takes it for sent."""
-        letters = outbox.due(self.store)
-        Journal(self.place, self.store, self.signer).keep(letters)
-        outbox.delivered(self.store, [letter.id for letter in letters])
-        return letters
+        messages = outbox.due(self.store)
+        Journal(self.place, self.store, self.signer).keep(messages)
+        outbox.delivered(self.store, [message.id for message in messages])
+        return messages
 
     def back_up(self, **options):
         """Makes a backup; its manifest."""

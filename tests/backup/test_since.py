@@ -56,7 +56,7 @@ def test_what_was_answered_since_is_not_graded_again(owned, empty):
     assert isinstance(outcome, Repeated)
     assert outcome.verdict_id == verdict_id
     assert leases.claim(empty.store, "run", "host/GPU-1/abc", 60) is None
-    due = {letter.task_id: letter.document for letter in outbox.due(empty.store)}
+    due = {message.task_id: message.document for message in outbox.due(empty.store)}
     assert due["task-2"] == document
     assert done.checked.bad == []
     assert done.checked.by_key == {owned.signer.public_key: 2}
@@ -83,7 +83,7 @@ def test_a_run_that_the_backup_saw_under_way_is_not_done_twice(owned, empty, see
     assert empty.in_force() == owned.in_force()
     assert leases.claim(empty.store, "run", "host/GPU-1/abc", 60) is None
     assert leases.claim(empty.store, "judge", "judge", 60) is None
-    assert [letter.task_id for letter in outbox.due(empty.store)] == ["task-1"]
+    assert [message.task_id for message in outbox.due(empty.store)] == ["task-1"]
     assert operations.queue_state(empty.store).counts == {("done", "live"): 1}
 
 
@@ -96,7 +96,7 @@ def test_what_was_not_answered_goes_on(owned, empty):
     empty.restore()
     found = reconciling.reconcile(empty.store, dict.fromkeys(("s:1", "s:2", "s:3")))
     assert [one.state for one in found] == ["answered", "waiting", "unknown"]
-    assert [letter.task_id for letter in outbox.due(empty.store)] == ["task-1"]
+    assert [message.task_id for message in outbox.due(empty.store)] == ["task-1"]
 
 
 def test_what_was_measured_since_counts_as_an_attempt(owned, empty):

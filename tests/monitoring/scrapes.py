@@ -77,9 +77,9 @@ def post(store, queue, number=1, task_id=None):
 
 
 def leave_unread(store, queue, number=1):
-    """Answers that find this queue full, as `queue.letters` tells it."""
+    """Answers that find this queue full, as `queue.outbox_relay` tells it."""
     post(store, queue, number)
-    first, *_ = [letter for letter in outbox.due(store, 10_000) if letter.reply_queue == queue]
+    first, *_ = [message for message in outbox.due(store, 10_000) if message.reply_queue == queue]
     outbox.unread(store, first, "full")
     outbox.none_for(store, queue, "full")
 

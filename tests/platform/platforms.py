@@ -13,10 +13,10 @@ import pytest
 
 from grader_service.model.verdict import Verdict
 from grader_service.queue.app import make_answers_app
-from grader_service.queue.letters import Post
+from grader_service.queue.outbox_relay import OutboxRelay
 from grader_service.settings import Settings
 from grader_service.store.engine import Store
-from grader_service.store.outbox import Letter
+from grader_service.store.outbox import OutboxMessage
 from tests.conftest import missing
 from tests.levels.parts import ROOT
 
@@ -58,8 +58,8 @@ class Platform:
 def tell(result_url: str, verdict: Verdict, *, task_id: str | None = None, queue: str | None = None) -> None:
     """Delivers an answer into this Redis as the service does: as the result of a task, to a queue, or both."""
     task = "lab.verdict_ready" if queue else None
-    post = Post(Store("sqlite://"), make_answers_app(Settings(redis_url=result_url)), most_unread=100)
-    post.deliver(Letter(1, verdict.verdict_id, task_id, queue, task, verdict.model_dump_json(), 0))
+    relay = OutboxRelay(Store("sqlite://"), make_answers_app(Settings(redis_url=result_url)), most_unread=100)
+    relay.deliver(OutboxMessage(1, verdict.verdict_id, task_id, queue, task, verdict.model_dump_json(), 0))
 
 
 @pytest.fixture(scope="session")

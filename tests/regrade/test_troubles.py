@@ -118,9 +118,9 @@ def test_what_was_not_sent_in_time_is_not_sent_at_all(desk, stricter):
     regrade_apply.apply(desk.store, batch_id, "ann")
     assert answers(desk)
     regrade_apply.revert(desk.store, batch_id, "ann")
-    letters = outbox.due(desk.store)
-    assert len(letters) == len(answers(desk))
-    assert {json.loads(letter.document)["verdict_id"] for letter in letters} <= set(in_force(desk).values())
+    messages = outbox.due(desk.store)
+    assert len(messages) == len(answers(desk))
+    assert {json.loads(message.document)["verdict_id"] for message in messages} <= set(in_force(desk).values())
 
 
 @pytest.fixture

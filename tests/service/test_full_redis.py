@@ -11,7 +11,7 @@ from sqlalchemy import select
 from grader_service.errors import InfrastructureError
 from grader_service.queue.app import make_answers_app
 from grader_service.queue.intake_loop import IntakeLoop
-from grader_service.queue.letters import Post
+from grader_service.queue.outbox_relay import OutboxRelay
 from grader_service.queue.redis_check import fullness
 from grader_service.settings import Settings
 from grader_service.store import outbox
@@ -233,8 +233,8 @@ class TestReplies:
     def test_the_database_keeps_what_nobody_reads(self, redis, store, monkeypatch):
         """Two lie in the queue, three wait, results are there at once; once it is read, the others come, each once."""
         monkeypatch.setattr(outbox, "_UNREAD_S", 0.0)
-        client, post = redis.client(), Post(store, make_answers_app(Settings(redis_url=redis.url)), 2)
-        assert post.deliver_due() == 2
+        client, relay = redis.client(), OutboxRelay(store, make_answers_app(Settings(redis_url=redis.url)), 2)
+        assert relay.deliver_due() == 2
         assert client.llen("inbox") == 2
         assert len(client.keys("celery-task-meta-*")) == 5
         (unread, *_), client_results = outbox.due(store), client.keys("celery-task-meta-*")
@@ -243,21 +243,21 @@ class TestReplies:
         read = client.rpop("inbox", 2)
         with store.transaction() as connection:
             connection.exec_driver_sql("update outbox set not_before = 0")
-        assert post.deliver_due() == 2
+        assert relay.deliver_due() == 2
         read += client.rpop("inbox", 9)
-        assert post.deliver_due() == 1
+        assert relay.deliver_due() == 1
         read += client.rpop("inbox", 9)
         ids = [json.loads(raw)["headers"]["id"] for raw in read]
         assert ids == [f"verdict-v{number}" for number in range(5)]
         assert client.keys("celery-task-meta-*") == []  # stored once: a platform that had read one gets no other
-        assert post.deliver_due() == 0
+        assert relay.deliver_due() == 0
 
     def test_an_unread_queue_holds_up_no_other(self, redis, store):
         """Answers to other queues are sent, and what waits says why."""
-        client, post = redis.client(), Post(store, make_answers_app(Settings(redis_url=redis.url)), 2)
+        client, relay = redis.client(), OutboxRelay(store, make_answers_app(Settings(redis_url=redis.url)), 2)
         with store.transaction() as connection:
             outbox.enqueue(connection, None, "last", "other", "lab.ready", json.dumps({"verdict_id": "w"}))
-        assert post.deliver_due() == 3
+        assert relay.deliver_due() == 3
         assert client.llen("other") == 1
         with store.transaction() as connection:
             told = connection.exec_driver_sql("select last_error from outbox where delivered_at is null").scalars()
@@ -265,14 +265,14 @@ class TestReplies:
 
     def test_thousands_for_it_come_before_nobody(self, redis, store):
         """As many as wait, one round finds out for all of them, and the next ones are sent to whoever reads."""
-        post = Post(store, make_answers_app(Settings(redis_url=redis.url)), 2)
-        assert post.deliver_due() == 2
+        relay = OutboxRelay(store, make_answers_app(Settings(redis_url=redis.url)), 2)
+        assert relay.deliver_due() == 2
         with store.transaction() as connection:
             for number in range(1000):
                 document = json.dumps({"verdict_id": f"u{number}"})
                 outbox.enqueue(connection, None, None, "inbox", "lab.ready", document)
             outbox.enqueue(connection, None, "last", "other", "lab.ready", json.dumps({"verdict_id": "w"}))
-        assert post.deliver_all(limit=20) == 1
+        assert relay.deliver_all(limit=20) == 1
         assert redis.client().llen("other") == 1
         assert outbox.due(store) == []
 
@@ -280,17 +280,17 @@ class TestReplies:
         """It stays, with the reason, and is tried again with growing patience."""
         with store.transaction() as connection:
             connection.exec_driver_sql("update outbox set document = 'no JSON' where id = 1")
-        post = Post(store, make_answers_app(Settings(redis_url=redis.url)), 100)
+        relay = OutboxRelay(store, make_answers_app(Settings(redis_url=redis.url)), 100)
         for attempt, sent in enumerate((4, 0, 0), 1):
             with store.transaction() as connection:
                 since = connection.scalar(select(db_now()))
-            assert post.deliver_due() == sent
+            assert relay.deliver_due() == sent
             # As if it had failed an hour later: however slow this machine is, it is not due yet.
             row = self.held(store, put_off_s=3600.0)
             assert row[:2] == (1, attempt)
             assert row[2].startswith("JSONDecodeError: Expecting value")
             assert row[3] - since >= 2 ** (attempt - 1), "seconds that it is left alone"
-            assert post.deliver_all() == 0
+            assert relay.deliver_all() == 0
             assert self.held(store, put_off_s=-1e9)[1] == attempt
 
     @staticmethod

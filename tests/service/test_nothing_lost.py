@@ -219,4 +219,4 @@ def test_who_asks_while_the_verdict_is_written_is_answered(service):
         judging.join(0.5)
         assert judging.is_alive()
     judging.join(10)
-    assert sorted(letter.task_id for letter in outbox.due(store)) == ["first", "second"]
+    assert sorted(message.task_id for message in outbox.due(store)) == ["first", "second"]

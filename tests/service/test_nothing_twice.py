@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from grader_service.queue.chores import announce_waiting
-from grader_service.queue.letters import Post
+from grader_service.queue.outbox_relay import OutboxRelay
 from grader_service.store.outbox import due
 from grader_service.store.sweep import expire_leases, to_announce
 from grader_service.store.tables import EventRow, OutboxRow, RunRow
@@ -124,7 +124,7 @@ def test_sweepers_at_once_do_everything_once(service):
             "insert into outbox (document, task_id, reply_queue, reply_task, attempts, not_before) "
             "select '{\"verdict_id\": \"v\"}', task_id, 'inbox', 'lab.ready', 0, 0 from waiter"
         )
-    assert sum(at_once(8, lambda _: Post(store, service.answers, 2000).deliver_due())) == 20
+    assert sum(at_once(8, lambda _: OutboxRelay(store, service.answers, 2000).deliver_due())) == 20
     assert client.llen("inbox") == 20
     assert due(store) == []
     assert {service.result(task_id, 5)["verdict_id"] for task_id in tasks} == {"v"}

@@ -226,7 +226,7 @@ def test_an_answer_whose_verdict_is_gone_is_dropped(store):
     with store.transaction() as connection:
         connection.execute(update(OutboxRow).values(verdict_id="gone"))
     graded(store, 2, learner="bob")
-    assert [letter.task_id for letter in outbox.due(store)] == ["task-2"]
+    assert [message.task_id for message in outbox.due(store)] == ["task-2"]
     assert count(store, OutboxRow) == 1
 
 
@@ -261,7 +261,7 @@ def test_refusals_of_others_stay(store, intake):
             body = {"submission_id": submission_id, "lab": "none", "learner": learner, "artifact": {}}
             assert receive(intake, body, "live", f"{learner} {submission_id}").kind == "refused"
     assert erase(store)["removed"] == {"answers": 2, "events_stripped": 2}
-    assert [letter.task_id for letter in outbox.due(store)] == ["bob no id", "bob s:1"]
+    assert [message.task_id for message in outbox.due(store)] == ["bob no id", "bob s:1"]
 
 
 def test_a_number_that_was_given_to_another_answer(store, intake):
@@ -274,7 +274,7 @@ def test_a_number_that_was_given_to_another_answer(store, intake):
     assert receive(intake, refused | {"learner": "bob"}, "live", "bob").kind == "refused"
     overwrite(store, OutboxRow, id=number)
     assert erase(store)["removed"] == {"events_stripped": 1}
-    assert [letter.task_id for letter in outbox.due(store)] == ["bob"]
+    assert [message.task_id for message in outbox.due(store)] == ["bob"]
 
 
 def test_who_was_refused_often(store):

@@ -157,16 +157,16 @@ def test_answers_that_nobody_reads(store):
     def found():
         with store.transaction() as connection:
             connection.execute(update(OutboxRow).values(not_before=0.0))
-        return outbox.unread_by_queue(store), {letter.id: letter for letter in outbox.due(store)}
+        return outbox.unread_by_queue(store), {message.id: message for message in outbox.due(store)}
 
     post(store, "away")  # no task waits for it either
-    (letter,) = outbox.due(store)
-    outbox.postponed(store, letter, "ConnectionError: refused")
+    (message,) = outbox.due(store)
+    outbox.postponed(store, message, "ConnectionError: refused")
     leave_unread(store, "inbox", 3)
-    unread, letters = found()
+    unread, messages = found()
     assert unread == {"inbox": 3}
-    refused, sent = [number for number, letter in letters.items() if letter.reply_queue == "inbox"][:2]
-    outbox.postponed(store, letters[refused], "ConnectionError: refused")
+    refused, sent = [number for number, message in messages.items() if message.reply_queue == "inbox"][:2]
+    outbox.postponed(store, messages[refused], "ConnectionError: refused")
     outbox.delivered(store, [sent])
     assert found()[0] == {"inbox": 1}
     assert 'grader_answers_unread{queue="inbox"} 1.0' in text_of(store)

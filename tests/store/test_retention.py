@@ -117,7 +117,7 @@ class TestAnswers:
         """Whoever has not got theirs still waits for it, and verdicts stay."""
         for number in (1, 2, 3):
             graded(store, number, learner=f"l{number}")
-        first, second, _ = sorted(letter.id for letter in outbox.due(store))
+        first, second, _ = sorted(message.id for message in outbox.due(store))
         outbox.delivered(store, [first, second])
         age(store, OutboxRow, "delivered_at", 31, OutboxRow.id == first)
         assert retention.remove_answers(store, 30, MOST) == 1
@@ -126,7 +126,7 @@ class TestAnswers:
     def test_an_answer_that_cannot_be_sent_again_is_asked_for_again(self, store):
         """The same message is answered from the verdict."""
         submission_id = graded(store, 1)
-        outbox.delivered(store, [letter.id for letter in outbox.due(store)])
+        outbox.delivered(store, [message.id for message in outbox.due(store)])
         age(store, OutboxRow, "delivered_at", 31)
         retention.remove_answers(store, 30, MOST)
         repeated = accept(store, a_submission(1))
@@ -322,7 +322,7 @@ class TestTheChore:
         """More than one step removes."""
         for number in range(1, 6):
             graded(store, number, learner=f"l{number}")
-        outbox.delivered(store, [letter.id for letter in outbox.due(store)])
+        outbox.delivered(store, [message.id for message in outbox.due(store)])
         for table, column in ((EvidenceRow, "created_at"), (OutboxRow, "delivered_at"), (EventRow, "at")):
             age(store, table, column, 31)
         Retention(store, Keeping(evidence_days=30, event_days=30, answer_days=30), at_once=2).look()

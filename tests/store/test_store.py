@@ -336,18 +336,18 @@ def test_two_current_verdicts_are_impossible(store):
 
 
 def test_everybody_who_waits_is_answered(store):
-    """Each waiter gets one letter when the verdict comes; one who asks later gets one at once."""
+    """Each waiter gets one message when the verdict comes; one who asks later gets one at once."""
     accept(store, a_submission(), waiter=Waiter("t1", "platform", "lab.ready"))
     accept(store, a_submission())  # nobody waits for this one
     accept(store, a_submission(), waiter=Waiter("t2"))
     accept(store, a_submission(), waiter=Waiter("t2"))
     verdict = finish(store)
     accept(store, a_submission(), waiter=Waiter("t3"))
-    letters = outbox.due(store)
-    assert [letter.task_id for letter in letters] == ["t1", "t2", "t3"]
-    assert letters[0].reply_queue == "platform"
-    assert all(verdict.verdict_id in letter.document for letter in letters)
-    outbox.delivered(store, [letter.id for letter in letters])
+    messages = outbox.due(store)
+    assert [message.task_id for message in messages] == ["t1", "t2", "t3"]
+    assert messages[0].reply_queue == "platform"
+    assert all(verdict.verdict_id in message.document for message in messages)
+    outbox.delivered(store, [message.id for message in messages])
     assert outbox.due(store) == []
 
 
@@ -359,16 +359,16 @@ def test_answers_of_a_batch_wait_behind_those_that_a_learner_waits_for(store):
         connection.execute(update(OutboxRow).values(bulk=True))
         outbox.enqueue(connection, None, "live", None, None, "{}")
     assert outbox.due(store, verdict_id="v-1") == []
-    assert [letter.task_id for letter in outbox.due(store, 2)] == ["live", "bulk"]
-    assert [letter.task_id for letter in outbox.due(store)] == ["bulk", "bulk"]
+    assert [message.task_id for message in outbox.due(store, 2)] == ["live", "bulk"]
+    assert [message.task_id for message in outbox.due(store)] == ["bulk", "bulk"]
 
 
 def test_an_undelivered_answer_is_kept_for_ever(store):
     """It comes back later, with its error and its tries counted."""
     accept(store, a_submission(), waiter=Waiter("t1"))
     finish(store)
-    letter = outbox.due(store)[0]
-    outbox.postponed(store, letter, "broker gone")
+    message = outbox.due(store)[0]
+    outbox.postponed(store, message, "broker gone")
     assert outbox.due(store) == []
     assert count(store, OutboxRow, OutboxRow.attempts == 1, OutboxRow.last_error == "broker gone") == 1
 

@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 from grader_service.backup.journal import Journal
 from grader_service.store import outbox
 from grader_service.store.engine import Store
-from grader_service.store.outbox import Letter
+from grader_service.store.outbox import OutboxMessage
 
 log = structlog.get_logger(__name__)
 
@@ -28,7 +28,7 @@ class Unread(Exception):
         self.queue = queue
 
 
-class Post:
+class OutboxRelay:
     """Sends answers.
 
     Args:
@@ -80,61 +80,63 @@ class Post:
         """
         return self._deliver(outbox.due(self._store, limit, verdict_id=verdict_id))[0]
 
-    def _deliver(self, letters: Sequence[Letter]) -> tuple[int, bool]:
+    def _deliver(self, messages: Sequence[OutboxMessage]) -> tuple[int, bool]:
         """How many of them were sent, and whether Redis was there."""
-        if self._journal is not None and letters:
+        if self._journal is not None and messages:
             began = self._clock()
-            self._journal.keep(letters)
+            self._journal.keep(messages)
             if self._clock() - began > outbox.HELD_S:
                 return 0, True  # it hung: they are others' by now, may have been changed, and are read again
         sent, there = [], True
         full: set[str] = set()
-        for letter in letters:
-            if letter.reply_queue in full and letter.task_id is None:
+        for message in messages:
+            if message.reply_queue in full and message.task_id is None:
                 continue
             try:
-                self.deliver(letter)
+                self.deliver(message)
             except Unread as unread:
-                outbox.unread(self._store, letter, str(unread))
+                outbox.unread(self._store, message, str(unread))
                 if unread.queue not in full:
                     full.add(unread.queue)
                     outbox.none_for(self._store, unread.queue, str(unread))
                     log.warning("answers_unread", queue=unread.queue, reason=str(unread))
             except (OperationalError, RedisError, OSError) as error:
-                outbox.postponed(self._store, letter, f"{type(error).__name__}: {error}")
-                log.warning("answer_postponed", letter=letter.id, attempts=letter.attempts + 1, error=str(error)[:200])
+                outbox.postponed(self._store, message, f"{type(error).__name__}: {error}")
+                log.warning(
+                    "answer_postponed", message=message.id, attempts=message.attempts + 1, error=str(error)[:200]
+                )
                 there = self._answers()
                 if not there:
                     break  # the other answers would only wait for it one after another
             except Exception as error:
                 # A row that we cannot make a message of: it is tried again, seldom, and holds up no other.
-                outbox.postponed(self._store, letter, f"{type(error).__name__}: {error}")
-                log.exception("answer_unsendable", letter=letter.id)
+                outbox.postponed(self._store, message, f"{type(error).__name__}: {error}")
+                log.exception("answer_unsendable", message=message.id)
             else:
-                sent.append(letter.id)
+                sent.append(message.id)
         outbox.delivered(self._store, sent)
         return len(sent), there
 
-    def deliver(self, letter: Letter) -> None:
+    def deliver(self, message: OutboxMessage) -> None:
         """Sends one answer both ways that it names.
 
         Raises:
             Unread: the queue is full of others.
             OperationalError, RedisError, OSError: Redis did not take it.
         """
-        verdict = json.loads(letter.document)
-        if letter.task_id is not None:
+        verdict = json.loads(message.document)
+        if message.task_id is not None:
             # A result that is there already would be kept: re-graded, there is another.
-            self._app.backend.forget(letter.task_id)
-            self._app.backend.store_result(letter.task_id, verdict, states.SUCCESS)
-        if letter.reply_queue is not None and letter.reply_task is not None:
-            lying = self._app.backend.client.llen(letter.reply_queue)
+            self._app.backend.forget(message.task_id)
+            self._app.backend.store_result(message.task_id, verdict, states.SUCCESS)
+        if message.reply_queue is not None and message.reply_task is not None:
+            lying = self._app.backend.client.llen(message.reply_queue)
             if lying >= self._most_unread:
-                raise Unread(letter.reply_queue, lying)
+                raise Unread(message.reply_queue, lying)
             self._app.send_task(
-                letter.reply_task,
+                message.reply_task,
                 kwargs={"verdict": verdict},
-                queue=letter.reply_queue,
+                queue=message.reply_queue,
                 # The same id every time: a receiver that sees it twice has the same verdict twice.
                 task_id=f"verdict-{verdict['verdict_id']}",
                 ignore_result=True,
