@@ -20,8 +20,8 @@ from grader_service import wiring
 from grader_service.gpu.nvml import NvmlGpu
 from grader_service.gpu.steward import Steward
 from grader_service.service.gate import DeviceGate
-from grader_service.service.intake import IntakeDesk, receive
-from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.intake import IntakeDeps, receive
+from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.runner import run_next
 from grader_service.settings import Settings
 from grader_service.signing import Signer
@@ -71,9 +71,9 @@ def main() -> int:
 
         gate = DeviceGate(store, gpu.uuid, "bench", gpu.model, Steward(monitor, quarantine))
         registry, signer = Registry(), Signer.from_folder(settings.key_dir)
-        intake = IntakeDesk(store, wiring.open_artifacts(settings), registry, signer)
-        runner = wiring.runner_desk(settings, store, gpu, "bench/gpu", gate)
-        judge = JudgeDesk(store, registry, signer, "bench/judge")
+        intake = IntakeDeps(store, wiring.open_artifacts(settings), registry, signer)
+        runner = wiring.runner_deps(settings, store, gpu, "bench/gpu", gate)
+        judge = JudgeDeps(store, registry, signer, "bench/judge")
         reference = (ROOT / "examples" / "reference_submission.ipynb").read_bytes()
         for name, filename, data, steps in (
             ("reference", "s.ipynb", reference, []),

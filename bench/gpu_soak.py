@@ -39,8 +39,8 @@ from grader_service.gpu.nvml import NvmlGpu
 from grader_service.grading.kept_references import KeptReferences
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.verdict import Verdict
-from grader_service.service.intake import IntakeDesk, receive
-from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.intake import IntakeDeps, receive
+from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.runner import RunEnd
 from grader_service.settings import Settings
@@ -137,15 +137,15 @@ def soak(settings: Settings, minutes: float, seed: int, save: Path | None) -> in
     store = wiring.ready_store(settings)
     device = wiring.device_id(gpu)
     bare = settings.model_copy(update={"warm_runs": 0, "reference_minutes": 0.0})
-    cold = wiring.runner_desk(bare, store, gpu, "bench/run", gate(store, device, gpu))
+    cold = wiring.runner_deps(bare, store, gpu, "bench/run", gate(store, device, gpu))
     pool = WarmPool(settings.warm_runs)  # as the worker makes them, but closed in the end
     fresh_s = 60 * settings.reference_minutes
     references = KeptReferences.on(cold.sandbox, cold.device, gpu, fresh_s=fresh_s, quiet=pool.quiet)
-    desk = replace(cold, sandbox=WarmRunner(cold.sandbox, pool), references=references)
+    deps = replace(cold, sandbox=WarmRunner(cold.sandbox, pool), references=references)
     registry, signer = Registry(), Signer.from_folder(settings.key_dir)
-    intake = IntakeDesk(store, wiring.open_artifacts(settings), registry, signer)
-    judge = JudgeDesk(store, registry, signer, "bench/judge", judging=JudgeProcess())
-    runner = ReferenceKeeping(desk)
+    intake = IntakeDeps(store, wiring.open_artifacts(settings), registry, signer)
+    judge = JudgeDeps(store, registry, signer, "bench/judge", judging=JudgeProcess())
+    runner = ReferenceKeeping(deps)
     draw = random.Random(seed)
     killer = Killer(settings.state_dir, draw)
     found: list[Facts] = []
@@ -189,7 +189,7 @@ def soak(settings: Settings, minutes: float, seed: int, save: Path | None) -> in
     return int(bool(left or quarantined or not all(one["right"] for one in found)))
 
 
-def until_judged(runner: ReferenceKeeping, judge: JudgeDesk) -> tuple[Verdict | None, list[RunEnd]]:
+def until_judged(runner: ReferenceKeeping, judge: JudgeDeps) -> tuple[Verdict | None, list[RunEnd]]:
     """The verdict, and how each of its runs ended; None when there is none in time."""
     ends: list[RunEnd] = []
     deadline = time.monotonic() + _PATIENCE_S

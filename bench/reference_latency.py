@@ -31,10 +31,10 @@ from grader_service.host import Gpu
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.verdict import Provenance
 from grader_service.service.gate import DeviceGate
-from grader_service.service.intake import IntakeDesk, receive
-from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.intake import IntakeDeps, receive
+from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.reference_keeping import ReferenceKeeping
-from grader_service.service.runner import RunEnd, RunnerDesk, removal, run_next
+from grader_service.service.runner import RunEnd, RunnerDeps, removal, run_next
 from grader_service.settings import Settings
 from grader_service.signing import Signer
 from grader_service.store import devices
@@ -85,37 +85,37 @@ def compare(settings: Settings, rounds: int, then: Sequence[Path]) -> dict[str, 
     gpu = wiring.chosen_gpu(settings)
     store = wiring.ready_store(settings)
     device = wiring.device_id(gpu)
-    cold = wiring.runner_desk(settings, store, gpu, "bench/run", gate(store, device, gpu))
+    cold = wiring.runner_deps(settings, store, gpu, "bench/run", gate(store, device, gpu))
     pool = WarmPool(1)
     prepared = replace(cold, sandbox=WarmRunner(cold.sandbox, pool))
     references = KeptReferences.on(cold.sandbox, cold.device, gpu, fresh_s=3600.0, quiet=pool.quiet)
-    desks = {"cold": cold, "prepared": prepared, "kept": replace(prepared, references=references)}
+    deps = {"cold": cold, "prepared": prepared, "kept": replace(prepared, references=references)}
     registry, signer = Registry(), Signer.from_folder(settings.key_dir)
-    intake = IntakeDesk(store, wiring.open_artifacts(settings), registry, signer)
-    judge = JudgeDesk(store, registry, signer, "bench/judge", judging=JudgeProcess())
-    found: dict[str, list[dict]] = {way: [] for way in desks}
+    intake = IntakeDeps(store, wiring.open_artifacts(settings), registry, signer)
+    judge = JudgeDeps(store, registry, signer, "bench/judge", judging=JudgeProcess())
+    found: dict[str, list[dict]] = {way: [] for way in deps}
     try:
         for number in range(rounds + 1 if rounds else 0):
-            for way in list(desks)[:: 1 if number % 2 else -1]:
+            for way in list(deps)[:: 1 if number % 2 else -1]:
                 if way != "cold" and number:
                     assert pool.waits(_FULL_S), "the pool did not fill"
                     time.sleep(_IDLE_S)
                 # The first round is not counted; in it the kept way shows its job often enough to have it measured.
                 for _ in range(LEAST_LEARNERS if way == "kept" and not number else 1):
-                    record = grade(intake, desks[way], judge, f"{way}:{number}")
+                    record = grade(intake, deps[way], judge, f"{way}:{number}")
                     print(f"{way} {number}: {line(record)}", flush=True)
                 if way == "kept" and not number:
                     since = time.monotonic()
-                    assert ReferenceKeeping(desks[way]).refresh(), "the reference was not measured"
+                    assert ReferenceKeeping(deps[way]).refresh(), "the reference was not measured"
                     print(f"the reference took {time.monotonic() - since:.1f} s")
                 if number:
                     found[way].append(record)
         for path in then:
-            desk = replace(cold, references=references)
+            deps = replace(cold, references=references)
             for number in range(LEAST_LEARNERS):
-                print(f"{path.name} {number}: {line(grade(intake, desk, judge, path.stem, path))}", flush=True)
-            print(f"the reference for its job was measured: {ReferenceKeeping(desk).refresh()}")
-            print(f"{path.name} once more: {line(grade(intake, desk, judge, path.stem, path))}", flush=True)
+                print(f"{path.name} {number}: {line(grade(intake, deps, judge, path.stem, path))}", flush=True)
+            print(f"the reference for its job was measured: {ReferenceKeeping(deps).refresh()}")
+            print(f"{path.name} once more: {line(grade(intake, deps, judge, path.stem, path))}", flush=True)
     finally:
         pool.close()
         store.close()
@@ -130,7 +130,7 @@ def line(record: dict) -> str:
     )
 
 
-def grade(intake: IntakeDesk, runner: RunnerDesk, judge: JudgeDesk, name: str, path: Path = SUBMISSION) -> dict:
+def grade(intake: IntakeDeps, runner: RunnerDeps, judge: JudgeDeps, name: str, path: Path = SUBMISSION) -> dict:
     """One grading through all halves of the service, of a learner of its own."""
     message = {
         "submission_id": f"latency:{name}:{time.monotonic_ns()}",

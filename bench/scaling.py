@@ -36,8 +36,8 @@ from grader_service import wiring
 from grader_service.grading.progress import Progress, Silent
 from grader_service.host import find_gpus
 from grader_service.model.verdict import Verdict
-from grader_service.service.intake import IntakeDesk, receive
-from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.intake import IntakeDeps, receive
+from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.runner import RunEnd, run_next
 from grader_service.settings import Settings
 from grader_service.signing import Signer
@@ -137,8 +137,8 @@ class Host:
         self._settings = Settings(state_dir=folder, max_queued=100_000, learner_per_hour=100_000)
         self._store = wiring.ready_store(self._settings)
         registry, signer = Registry(), Signer.from_folder(self._settings.key_dir)
-        self._intake = IntakeDesk(self._store, wiring.open_artifacts(self._settings), registry, signer)
-        self._judge = JudgeDesk(self._store, registry, signer, "bench/judge")
+        self._intake = IntakeDeps(self._store, wiring.open_artifacts(self._settings), registry, signer)
+        self._judge = JudgeDeps(self._store, registry, signer, "bench/judge")
         self._seats = list(seats)
         self._content = base64.b64encode(SUBMISSION.read_bytes()).decode()
         self._posted = self._ended = 0
@@ -280,13 +280,13 @@ def work(folder: str, seat: Seat, pipe: Connection, owing: "Synchronized[int]") 
         latest = claim.submission_id
         return Silent()
 
-    desk = wiring.runner_desk(settings, store, gpu, f"bench/{seat.slot}", gate(store, device, gpu))
-    desk = replace(desk, progress=note)
+    deps = wiring.runner_deps(settings, store, gpu, f"bench/{seat.slot}", gate(store, device, gpu))
+    deps = replace(deps, progress=note)
     pipe.send("ready")
     while wanted := pipe.recv():
         done = 0
         while owing.value > 0:
-            end = run_next(desk)
+            end = run_next(deps)
             if end is RunEnd.STORED:
                 done += 1
                 pipe.send(Ended(seat.name, latest, time.monotonic()))

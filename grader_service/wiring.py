@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from grader_service.service.gate import Gate
     from grader_service.service.retaining import Keeping
     from grader_service.service.run_spaces import HostWord
-    from grader_service.service.runner import RunnerDesk
+    from grader_service.service.runner import RunnerDeps
     from grader_service.store.artifacts import ArtifactStore
     from sandbox.api import SandboxRunner
     from sandbox.broker.server import PodBroker
@@ -258,16 +258,16 @@ def open_pod_broker(settings: Settings) -> "PodBroker":
     return open_broker(_installed_labs(), settings, chosen_gpu(settings))
 
 
-def runner_desk(
+def runner_deps(
     settings: Settings, store: Store, gpu: Gpu | None, owner: str, gate: "Gate", word: "HostWord | None" = None
-) -> "RunnerDesk":
+) -> "RunnerDeps":
     """What a runner works with; its host is watched where there is a word of whether it is fit."""
     from grader_service.grading.kept_references import KeptReferences  # noqa: PLC0415 - see above
     from grader_service.queue.progress import ProgressPost  # noqa: PLC0415
     from grader_service.service.progress_events import events_of  # noqa: PLC0415
     from grader_service.service.readiness import UnwatchedHost  # noqa: PLC0415
     from grader_service.service.run_spaces import WatchedHost  # noqa: PLC0415
-    from grader_service.service.runner import RunnerDesk  # noqa: PLC0415
+    from grader_service.service.runner import RunnerDeps  # noqa: PLC0415
     from sandbox.warm_pool import WarmPool  # noqa: PLC0415
     from sandbox.warm_runner import WarmRunner  # noqa: PLC0415
 
@@ -279,7 +279,7 @@ def runner_desk(
         quiet = contextlib.nullcontext if pool is None else pool.quiet
         references = KeptReferences.on(sandbox, device, gpu, fresh_s=60 * settings.reference_minutes, quiet=quiet)
     post = ProgressPost(open_redis(settings))
-    return RunnerDesk(
+    return RunnerDeps(
         store=store,
         artifacts=open_artifacts(settings),
         sandbox=sandbox if pool is None else WarmRunner(sandbox, pool),
@@ -301,7 +301,7 @@ def runner_desk(
     )
 
 
-def canary(settings: Settings, desk: "RunnerDesk", monitor: "GpuMonitor | None") -> "Canary | None":
+def canary(settings: Settings, deps: "RunnerDeps", monitor: "GpuMonitor | None") -> "Canary | None":
     """What puts a runner's GPU back into service; None where the settings leave that to operators, or there is no GPU.
 
     Its pods are none of those that are prepared for runs, nor does it leave a recipe for them.
@@ -311,14 +311,14 @@ def canary(settings: Settings, desk: "RunnerDesk", monitor: "GpuMonitor | None")
 
     if monitor is None or not settings.canary_minutes:
         return None
-    sandbox = open_sandbox(settings, desk.gpu)
+    sandbox = open_sandbox(settings, deps.gpu)
     return Canary(
-        desk.store,
+        deps.store,
         monitor.uuid,
         monitor,
-        lambda: grade_canary(sandbox, desk.device, desk.gpu, settings.state_dir),
+        lambda: grade_canary(sandbox, deps.device, deps.gpu, settings.state_dir),
         first_s=60 * settings.canary_minutes,
-        owner=desk.owner,
+        owner=deps.owner,
     )
 
 

@@ -11,7 +11,7 @@ from grader_service.labs import specs
 from grader_service.labs.shelf import Shelf
 from grader_service.model.discovery import TextList
 from grader_service.model.evidence import Need, RunPlan
-from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.reviewing import Reviewing
 from grader_service.signing import KeySigner
 from grader_service.store import acceptance, leases, results
@@ -19,7 +19,7 @@ from grader_service.store.acceptance import IntakeLimits, Waiter
 from grader_service.store.review_tables import ReviewDecisionRow
 from grader_service.store.tables import VerdictRow
 from tests.factories import a_discovery, a_run, an_evidence
-from tests.regrade.desk import read
+from tests.regrade.deps import read
 from tests.store.test_store import a_submission
 
 LAB, CHECK, OTHER = "doubtful-lab", "doubtful", "doubtful_too"
@@ -109,7 +109,7 @@ def strict_lab(folder):
 
 
 def a_judge(store):
-    return JudgeDesk(store, Registry(), KeySigner(Ed25519PrivateKey.generate()), "judge")
+    return JudgeDeps(store, Registry(), KeySigner(Ed25519PrivateKey.generate()), "judge")
 
 
 def handed_in(judge, number=1, first="perhaps", second="good", **changes):

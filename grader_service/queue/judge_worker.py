@@ -31,8 +31,8 @@ from grader_service.queue.tasks import register_judge
 from grader_service.queue.wake_ups import lying, plenty
 from grader_service.service import collecting, pulse
 from grader_service.service.collecting import Collector
-from grader_service.service.intake import IntakeDesk, purpose_of, receive_all, refuse_unreadable
-from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.intake import IntakeDeps, purpose_of, receive_all, refuse_unreadable
+from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.readiness import (
     BROKER,
     RESULTS,
@@ -77,7 +77,7 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     relay = _relay(settings, store)
     owner = f"{socket.gethostname()}/judge/{uuid.uuid4().hex[:8]}"
     opinions = second_opinions_of(settings, store, owner)
-    desk = IntakeDesk(
+    deps = IntakeDeps(
         store=store,
         artifacts=wiring.open_artifacts(settings),
         registry=Registry(),
@@ -95,12 +95,12 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
         [
             state_folder_probe(settings.state_dir),
             database_probe(store),
-            signer_probe(desk.signer),
+            signer_probe(deps.signer),
             *(Probe(name, partial(require_answer, redis, name)) for name, redis in servers.items()),
         ],
         # One that is away was waited for already.
         memory=lambda: fullness({name: redis for name, redis in servers.items() if name not in readiness.missing}),
-        folders={"artifacts": folder} if (folder := desk.artifacts.folder) else {},
+        folders={"artifacts": folder} if (folder := deps.artifacts.folder) else {},
         chores=lambda: sweeper.failing | sending.failing | reviewing.failing | removing.failing,
     )
     chores = [
@@ -114,13 +114,13 @@ def judge_worker(settings: Settings, *, children: int = 1) -> int:
     store.close()
     # Beside the other chores, which need not wait for a place of backups that hangs, or for an object store.
     sending = Sweeper(judges_chores(relay, readiness), settings.sweep_s)
-    reviews = Reviewing(JudgeDesk(store, desk.registry, desk.signer, owner, opinions=opinions))
+    reviews = Reviewing(JudgeDeps(store, deps.registry, deps.signer, owner, opinions=opinions))
     reviewing = Sweeper([("reviews", reviews.look)], settings.sweep_s)
-    intake = Intake(settings, app, desk, sending)
+    intake = Intake(settings, app, deps, sending)
     progress = ProgressRelay(
         wiring.open_redis(settings), make_answers_app(settings), store, settings.reply_queue_length // 4
     )
-    collector = Collector(store, desk.artifacts, settings.keep_artifact_days)
+    collector = Collector(store, deps.artifacts, settings.keep_artifact_days)
     retention = Retention(store, wiring.keeping(settings))
     removing = Sweeper([("collect", collector.look), ("retain", retention.look)], collecting.EVERY_S)
     companions: list[Companion] = [intake, sweeper, sending, reviewing, removing, progress]
@@ -143,7 +143,7 @@ class Child:
         self._settings = settings
         self._owner = owner
         self._pid = 0
-        self._desk: JudgeDesk
+        self._deps: JudgeDeps
         self._relay: OutboxRelay
         self._thread: ThreadPoolExecutor
         self._sending: Future[int] | None
@@ -152,7 +152,7 @@ class Child:
         """Judges the run that should come next, and sends what is due."""
         if self._pid != os.getpid():
             store, owner = wiring.open_store(self._settings), f"{self._owner}/{os.getpid()}"
-            self._desk = JudgeDesk(
+            self._deps = JudgeDeps(
                 store=store,
                 registry=Registry(),
                 signer=signer_of(self._settings),
@@ -162,10 +162,10 @@ class Child:
                 judging=JudgeProcess(),
                 opinions=second_opinions_of(self._settings, store, owner),
             )
-            self._relay = _relay(self._settings, self._desk.store)
+            self._relay = _relay(self._settings, self._deps.store)
             self._thread, self._sending = ThreadPoolExecutor(1, "answers"), None
             self._pid = os.getpid()
-        verdict = judge_next(self._desk)
+        verdict = judge_next(self._deps)
         if verdict is not None:
             self._send(verdict.verdict_id)
         return verdict
@@ -188,9 +188,9 @@ class Child:
 class Intake:
     """The threads that take platform messages in."""
 
-    def __init__(self, settings: Settings, app: Celery, desk: IntakeDesk, sending: Sweeper) -> None:
+    def __init__(self, settings: Settings, app: Celery, deps: IntakeDeps, sending: Sweeper) -> None:
         self._app = app
-        self._desk = desk
+        self._deps = deps
         self._sending = sending
         self._loops = [
             IntakeLoop(wiring.open_redis(settings), self._handle, self._refuse, self._keep, alive_s=settings.lease_s)
@@ -216,7 +216,7 @@ class Intake:
 
     def _handle(self, envelopes: Sequence[Envelope], purpose: Purpose) -> list[bool]:
         messages = [(envelope.submission, envelope.task_id) for envelope in envelopes]
-        kinds = [taken.kind for taken in receive_all(self._desk, messages, purpose)]
+        kinds = [taken.kind for taken in receive_all(self._deps, messages, purpose)]
         accepted = {
             purpose_of(body, purpose) for (body, _), kind in zip(messages, kinds, strict=True) if kind == "accepted"
         }
@@ -227,7 +227,7 @@ class Intake:
         return [kind != "away" for kind in kinds]
 
     def _refuse(self, problem: Unreadable) -> None:
-        refuse_unreadable(self._desk, str(problem), problem.task_id)
+        refuse_unreadable(self._deps, str(problem), problem.task_id)
         self._sending.nudge()
 
     def _keep(self, raw: bytes, purpose: Purpose, task_id: str | None, reason: str) -> None:
@@ -235,4 +235,4 @@ class Intake:
 
     @property
     def _store(self) -> Store:
-        return self._desk.store
+        return self._deps.store

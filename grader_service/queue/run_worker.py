@@ -180,9 +180,9 @@ class Child:
                 self._store = wiring.open_store(self._settings)
                 monitor = NvmlGpu(self._gpu.uuid) if self._gpu is not None else None
                 gate = self._gate(self._store, monitor)
-                desk = wiring.runner_desk(self._settings, self._store, self._gpu, self._owner, gate, self._word)
-                canary = wiring.canary(self._settings, desk, monitor)
-                self._keeping, self._without_labs = ReferenceKeeping(desk, canary), desk.without_labs
+                deps = wiring.runner_deps(self._settings, self._store, self._gpu, self._owner, gate, self._word)
+                canary = wiring.canary(self._settings, deps, monitor)
+                self._keeping, self._without_labs = ReferenceKeeping(deps, canary), deps.without_labs
                 self._pid = os.getpid()
             return self._keeping
 

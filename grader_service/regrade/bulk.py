@@ -35,7 +35,7 @@ class LabNotHere(InfrastructureError):
 
 
 @dataclass
-class BulkDesk:
+class BulkDeps:
     """What judging in bulk works with: no sandbox, no GPU, no queue."""
 
     store: Store
@@ -52,11 +52,11 @@ class BulkDesk:
     """By batch, then by lab."""
 
 
-def judge_chunk(desk: BulkDesk, stopped: Callable[[], bool] = lambda: False, *, size: int = CHUNK) -> int | None:
+def judge_chunk(deps: BulkDeps, stopped: Callable[[], bool] = lambda: False, *, size: int = CHUNK) -> int | None:
     """Judges the items that should come next; returns how many, or None when nothing waits.
 
     Args:
-        desk: to work with.
+        deps: to work with.
         stopped: asked between two items; what was not begun is then given back.
         size: of a chunk.
 
@@ -65,38 +65,38 @@ def judge_chunk(desk: BulkDesk, stopped: Callable[[], bool] = lambda: False, *, 
         LabNotHere: it cost one item a try, so that an operator sees it, and no other item anything.
         SignerAway: nobody signs now; nothing was claimed.
     """
-    desk.signer.keys()
-    chunk = claim_chunk(desk.store, desk.owner, desk.lease_s, size)
+    deps.signer.keys()
+    chunk = claim_chunk(deps.store, deps.owner, deps.lease_s, size)
     if chunk is None:
         return None
-    _require_labs(desk, chunk)
+    _require_labs(deps, chunk)
     answers: list[Answer] = []
-    with _Renewal(desk, chunk):
+    with _Renewal(deps, chunk):
         for job in chunk.jobs:
             if stopped():
                 break
             try:
-                answers.append(_answer(desk, chunk, job))
+                answers.append(_answer(deps, chunk, job))
             except SignerAway as error:  # which the next chunk is not begun without
                 log.warning("signer_away", batch=chunk.batch_id, error=str(error))
                 break
-        kept = _store(desk, chunk, answers)
+        kept = _store(deps, chunk, answers)
         if len(answers) < len(chunk.jobs):
-            _give_back(desk, chunk, chunk.jobs[len(answers) :])
+            _give_back(deps, chunk, chunk.jobs[len(answers) :])
     if kept < len(answers):
         log.warning("items_fenced_off", batch=chunk.batch_id, items=len(answers) - kept)
     return len(answers)
 
 
-def _require_labs(desk: BulkDesk, chunk: Chunk) -> None:
+def _require_labs(deps: BulkDeps, chunk: Chunk) -> None:
     """Failing in no time, a process without the lab would claim most items of a batch, and fail them all."""
     try:
-        _labs(desk, chunk.batch_id)
+        _labs(deps, chunk.batch_id)
     except ConfigurationError as error:
         first, *others = chunk.jobs
         failed = Answer(first, None, f"{type(error).__name__}: {error}", again=True)
-        _store(desk, chunk, [failed])
-        _give_back(desk, chunk, others)
+        _store(deps, chunk, [failed])
+        _give_back(deps, chunk, others)
         raise LabNotHere(f"batch {chunk.batch_id}: {error}") from error
     except StoreUnavailable:
         raise
@@ -104,27 +104,27 @@ def _require_labs(desk: BulkDesk, chunk: Chunk) -> None:
         return  # the same everywhere: each item says it
 
 
-def _store(desk: BulkDesk, chunk: Chunk, answers: Sequence[Answer]) -> int:
-    policy = desk.retry
+def _store(deps: BulkDeps, chunk: Chunk, answers: Sequence[Answer]) -> int:
+    policy = deps.retry
     return patiently(
-        lambda: store_answers(desk.store, chunk, answers, max_attempts=policy.max_attempts, delay_s=policy.delay_s)
+        lambda: store_answers(deps.store, chunk, answers, max_attempts=policy.max_attempts, delay_s=policy.delay_s)
     )
 
 
-def _give_back(desk: BulkDesk, chunk: Chunk, jobs: Sequence[Job]) -> None:
-    patiently(lambda: give_back(desk.store, chunk, jobs))
+def _give_back(deps: BulkDeps, chunk: Chunk, jobs: Sequence[Job]) -> None:
+    patiently(lambda: give_back(deps.store, chunk, jobs))
 
 
-def _answer(desk: BulkDesk, chunk: Chunk, job: Job) -> Answer:
+def _answer(deps: BulkDeps, chunk: Chunk, job: Job) -> Answer:
     try:
         kind, document = _document(job)
         _ = job.base  # read here, so that one that cannot be read fails this item and no other
-        lab = _labs(desk, chunk.batch_id)[job.submission.lab]
-        run, judging, reviews = job.run_id, desk.judging, job.reviews
+        lab = _labs(deps, chunk.batch_id)[job.submission.lab]
+        run, judging, reviews = job.run_id, deps.judging, job.reviews
         verdict = verdict_on(
-            job.submission, lab, run, kind, document, desk.registry, judging, reviews, opinions=desk.opinions
+            job.submission, lab, run, kind, document, deps.registry, judging, reviews, opinions=deps.opinions
         )
-        return Answer(job, desk.signer.sign(verdict))
+        return Answer(job, deps.signer.sign(verdict))
     except (StoreUnavailable, SignerAway):
         raise
     except GraderError as error:
@@ -154,26 +154,26 @@ def _document(job: Job) -> tuple[str, bytes]:
     return job.kind, document
 
 
-def _labs(desk: BulkDesk, batch_id: str) -> dict[str, LabSpec]:
+def _labs(deps: BulkDeps, batch_id: str) -> dict[str, LabSpec]:
     """Those of a batch, read once.
 
     Raises:
         ConfigurationError: one cannot be read here.
     """
-    if batch_id not in desk.labs:
-        desk.labs[batch_id] = patiently(
+    if batch_id not in deps.labs:
+        deps.labs[batch_id] = patiently(
             lambda: {
-                ref.lab: kept_lab(desk.store, ref, desk.registry) for ref in regrades.batch(desk.store, batch_id).labs
+                ref.lab: kept_lab(deps.store, ref, deps.registry) for ref in regrades.batch(deps.store, batch_id).labs
             }
         )
-    return desk.labs[batch_id]
+    return deps.labs[batch_id]
 
 
 class _Renewal:
     """Keeps the lease of a chunk alive while a check takes its time."""
 
-    def __init__(self, desk: BulkDesk, chunk: Chunk) -> None:
-        self._desk = desk
+    def __init__(self, deps: BulkDeps, chunk: Chunk) -> None:
+        self._deps = deps
         self._chunk = chunk
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="chunk-renewal", daemon=True)
@@ -186,12 +186,12 @@ class _Renewal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop.set()
-        self._thread.join(timeout=self._desk.lease_s)
+        self._thread.join(timeout=self._deps.lease_s)
 
     def _run(self) -> None:
-        while not self._stop.wait(self._desk.lease_s / 3):
+        while not self._stop.wait(self._deps.lease_s / 3):
             try:
-                if not renew_chunk(self._desk.store, self._chunk, self._desk.lease_s):
+                if not renew_chunk(self._deps.store, self._chunk, self._deps.lease_s):
                     return  # what is stored in the end will be refused
             except StoreUnavailable as error:
                 log.warning("lease_not_renewed", batch=self._chunk.batch_id, error=str(error)[:200])

@@ -19,7 +19,7 @@ from grader_service.errors import InfrastructureError
 from grader_service.garbage import look_seldom
 from grader_service.judge_process import JudgeProcess
 from grader_service.logs import configure_logs
-from grader_service.regrade.bulk import BulkDesk, LabNotHere, judge_chunk
+from grader_service.regrade.bulk import BulkDeps, LabNotHere, judge_chunk
 from grader_service.regrade.yielding import LiveWatch, lower_priority
 from grader_service.service.second_opinions import second_opinions_of
 from grader_service.settings import Settings
@@ -43,7 +43,7 @@ def main() -> None:
     hide_this_process()
     settings = Settings()
     store = wiring.open_store(settings)
-    desk = BulkDesk(
+    deps = BulkDeps(
         store=store,
         registry=Registry(),
         signer=signer_of(settings),
@@ -53,23 +53,23 @@ def main() -> None:
         lease_s=settings.lease_s,
         retry=wiring.retry_policy(settings),
     )
-    assert desk.judging is not None  # noqa: S101 - just given
+    assert deps.judging is not None  # noqa: S101 - just given
     look_seldom()
-    with desk.judging, LiveWatch(desk.store) as live:
+    with deps.judging, LiveWatch(deps.store) as live:
 
         def stopped() -> bool:
             live.rest()
             return stop.is_set()
 
         while not stop.is_set():
-            stop.wait(_pause_s(desk, stopped))
-    desk.store.close()
+            stop.wait(_pause_s(deps, stopped))
+    deps.store.close()
 
 
-def _pause_s(desk: BulkDesk, stopped: Callable[[], bool]) -> float:
+def _pause_s(deps: BulkDeps, stopped: Callable[[], bool]) -> float:
     """Judges one chunk; returns how long to rest before the next one."""
     try:
-        return _IDLE_S if judge_chunk(desk, stopped) is None else 0.0
+        return _IDLE_S if judge_chunk(deps, stopped) is None else 0.0
     except LabNotHere as error:
         log.error("lab_not_here", error=str(error)[:300])  # noqa: TRY400 - what is missing is said; a trace says less
         return _ELSEWHERE_S

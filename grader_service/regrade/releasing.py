@@ -24,7 +24,7 @@ _PER_DEVICE = 2
 
 
 @dataclass
-class ReleaseDesk:
+class ReleaseDeps:
     """What releasing works with."""
 
     store: Store
@@ -34,38 +34,38 @@ class ReleaseDesk:
     probes: ProbeFiles = field(default_factory=ProbeFiles)
 
 
-def release_due(desk: ReleaseDesk) -> int:
+def release_due(deps: ReleaseDeps) -> int:
     """Releases what may run now; returns how many runs were made.
 
     Raises:
         StoreUnavailable: the database failed.
     """
-    due = due_items(desk.store, in_flight=_PER_DEVICE * max(1, devices.ready(desk.store)), actor=desk.owner)
+    due = due_items(deps.store, in_flight=_PER_DEVICE * max(1, devices.ready(deps.store)), actor=deps.owner)
     if not due:
         return 0
     refs: dict[str, dict[str, LabRef]] = {}
     planned = []
     for item in due:
         if item.batch_id not in refs:
-            refs[item.batch_id] = {ref.lab: ref for ref in regrades.batch(desk.store, item.batch_id).labs}
+            refs[item.batch_id] = {ref.lab: ref for ref in regrades.batch(deps.store, item.batch_id).labs}
         try:
-            planned.append((item, _plan(desk, item, refs[item.batch_id][item.lab])))
+            planned.append((item, _plan(deps, item, refs[item.batch_id][item.lab])))
         except StoreUnavailable:
             raise
         except GraderError as error:
             log.warning("item_not_released", batch=item.batch_id, submission_id=item.submission_id, error=str(error))
-            park(desk.store, item, f"{type(error).__name__}: {error}", desk.owner)
-    return release(desk.store, planned)
+            park(deps.store, item, f"{type(error).__name__}: {error}", deps.owner)
+    return release(deps.store, planned)
 
 
-def _plan(desk: ReleaseDesk, item: Due, ref: LabRef) -> RunPlan:
-    lab: LabSpec = kept_lab(desk.store, ref, desk.registry)
+def _plan(deps: ReleaseDeps, item: Due, ref: LabRef) -> RunPlan:
+    lab: LabSpec = kept_lab(deps.store, ref, deps.registry)
     steps = lab.selected(item.steps)
-    tasks = wanted_probes(steps, desk.registry, desk.probes)
+    tasks = wanted_probes(steps, deps.registry, deps.probes)
     for task in tasks:
-        desk.artifacts.put(task.source)
+        deps.artifacts.put(task.source)
     return RunPlan(
-        needs=tuple(sorted(needs_of(steps, desk.registry))),
+        needs=tuple(sorted(needs_of(steps, deps.registry))),
         steps=item.steps,
         threshold=threshold_of(lab),
         probes=tuple(task.ref for task in tasks),

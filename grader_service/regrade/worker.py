@@ -14,7 +14,7 @@ import structlog
 from checks.registry import Registry
 from grader_service import wiring
 from grader_service.confinement import hide_this_process
-from grader_service.regrade.releasing import ReleaseDesk, release_due
+from grader_service.regrade.releasing import ReleaseDeps, release_due
 from grader_service.service import pulse
 from grader_service.service.expiring import Expiry
 from grader_service.service.readiness import Readiness, database_probe, signer_probe, state_folder_probe
@@ -51,7 +51,7 @@ def regrade_worker(settings: Settings, *, judges: int) -> int:
         signal.signal(number, lambda *_: stop.set())
     signer = signer_of(settings)
     policy = wiring.retry_policy(settings)
-    releasing = ReleaseDesk(store, wiring.open_artifacts(settings), Registry(), owner)
+    releasing = ReleaseDeps(store, wiring.open_artifacts(settings), Registry(), owner)
     readiness = Readiness(
         workers.Identity(workers.REGRADE, socket.gethostname()),
         store,

@@ -51,8 +51,8 @@ NewT = TypeVar("NewT")
 
 
 @dataclass
-class IntakeDesk:
-    """What intake works with."""
+class IntakeDeps:
+    """Dependencies of the intake, and the labs that it has stored."""
 
     store: Store
     artifacts: ArtifactStore
@@ -92,7 +92,7 @@ class Taken:
 _Outcome = Accepted | Repeated | Refused | Taken
 
 
-def receive(desk: IntakeDesk, body: object, purpose: Purpose, task_id: str | None) -> Taken:
+def receive(deps: IntakeDeps, body: object, purpose: Purpose, task_id: str | None) -> Taken:
     """Takes one message in. Whatever it holds, it is answered, stored or for later, and the caller can go on.
 
     Args:
@@ -103,10 +103,10 @@ def receive(desk: IntakeDesk, body: object, purpose: Purpose, task_id: str | Non
     Raises:
         InfrastructureError: the store or the artifacts' store failed; the message should come again.
     """
-    return receive_all(desk, [(body, task_id)], purpose)[0]
+    return receive_all(deps, [(body, task_id)], purpose)[0]
 
 
-def receive_all(desk: IntakeDesk, messages: Sequence[tuple[object, str | None]], purpose: Purpose) -> list[Taken]:
+def receive_all(deps: IntakeDeps, messages: Sequence[tuple[object, str | None]], purpose: Purpose) -> list[Taken]:
     """The same for several messages, given as (body, task id): their artifacts side by side, one transaction.
 
     Limits and conflicts are looked at before anything is fetched or stored, and again when the messages are accepted.
@@ -114,20 +114,20 @@ def receive_all(desk: IntakeDesk, messages: Sequence[tuple[object, str | None]],
     Raises:
         InfrastructureError: as above; all of the messages should come again, those that were taken are known by then.
     """
-    read: list[_Read | Refused | Taken] = [_read(desk, body, task_id) for body, task_id in messages]
-    admitted: list[_Read | Refused | Taken] = _replaced(read, _Read, lambda some: _admitted(desk, some))
+    read: list[_Read | Refused | Taken] = [_read(deps, body, task_id) for body, task_id in messages]
+    admitted: list[_Read | Refused | Taken] = _replaced(read, _Read, lambda some: _admitted(deps, some))
     arrivals: list[Arrival | Refused | Taken] = _replaced(
-        admitted, _Read, lambda some: _brought_home(desk, some, purpose)
+        admitted, _Read, lambda some: _brought_home(deps, some, purpose)
     )
-    outcomes: list[_Outcome] = _replaced(arrivals, Arrival, lambda some: _accepted(desk, some))
-    return [_taken(desk, body, task_id, outcome) for (body, task_id), outcome in zip(messages, outcomes, strict=True)]
+    outcomes: list[_Outcome] = _replaced(arrivals, Arrival, lambda some: _accepted(deps, some))
+    return [_taken(deps, body, task_id, outcome) for (body, task_id), outcome in zip(messages, outcomes, strict=True)]
 
 
-def _taken(desk: IntakeDesk, body: object, task_id: str | None, outcome: _Outcome) -> Taken:
+def _taken(deps: IntakeDeps, body: object, task_id: str | None, outcome: _Outcome) -> Taken:
     if isinstance(outcome, Taken):
         return outcome
     if isinstance(outcome, Refused):
-        return _refuse(desk, body, task_id, outcome.code, outcome.feedback)
+        return _refuse(deps, body, task_id, outcome.code, outcome.feedback)
     return Taken("accepted" if isinstance(outcome, Accepted) else "repeated", outcome.run_id)
 
 
@@ -153,19 +153,19 @@ class _Read:
         return Wanted(self.message.submission_id, content, self.message.learner)
 
 
-def _read(desk: IntakeDesk, body: object, task_id: str | None) -> _Read | Refused | Taken:
+def _read(deps: IntakeDeps, body: object, task_id: str | None) -> _Read | Refused | Taken:
     """Validates a message; a problem of its own is a refusal, and a broken lab of ours none: it comes again later."""
     try:
         message = parse_message(body)
-        lab = installed_lab(message.lab, desk.registry)
+        lab = installed_lab(message.lab, deps.registry)
         steps = lab.spec.selected(message.steps)
         probes: tuple[ProbeTask, ...] = ()
         enough = ENOUGH_IMAGES
         if message.mode == PREFLIGHT:
-            needs, enough = preflight_needs(steps, desk.registry), images_needed(steps, desk.registry)
+            needs, enough = preflight_needs(steps, deps.registry), images_needed(steps, deps.registry)
         else:
-            needs = needs_of(steps, desk.registry)
-            probes = tuple(wanted_probes(steps, desk.registry, desk.probes))
+            needs = needs_of(steps, deps.registry)
+            probes = tuple(wanted_probes(steps, deps.registry, deps.probes))
         data, digest = _inline(message.artifact)
         return _Read(message, task_id, lab, needs, probes, data, digest, enough)
     except ConfigurationError as error:
@@ -194,36 +194,36 @@ def _inline(artifact: ArtifactMessage) -> tuple[bytes | None, str]:
     return data, digest
 
 
-def _admitted(desk: IntakeDesk, read: Sequence[_Read]) -> list[_Read | Refused]:
+def _admitted(deps: IntakeDeps, read: Sequence[_Read]) -> list[_Read | Refused]:
     """Those for which there is room, and whose id means nothing else."""
-    decisions = foresee(desk.store, [one.wanted for one in read], desk.limits)
+    decisions = foresee(deps.store, [one.wanted for one in read], deps.limits)
     return [
         one if isinstance(decision, Admitted) else _refused(decision, one.wanted)
         for one, decision in zip(read, decisions, strict=True)
     ]
 
 
-def _brought_home(desk: IntakeDesk, read: Sequence[_Read], purpose: Purpose) -> list[Arrival | Refused | Taken]:
+def _brought_home(deps: IntakeDeps, read: Sequence[_Read], purpose: Purpose) -> list[Arrival | Refused | Taken]:
     """Stores artifacts, and sources of probes, where runners find them by their digests."""
     if len(read) == 1:
-        return [_arrival(desk, read[0], purpose)]
-    return list(desk.helpers.map(lambda one: _arrival(desk, one, purpose), read))
+        return [_arrival(deps, read[0], purpose)]
+    return list(deps.helpers.map(lambda one: _arrival(deps, one, purpose), read))
 
 
-def _arrival(desk: IntakeDesk, read: _Read, purpose: Purpose) -> Arrival | Refused | Taken:
+def _arrival(deps: IntakeDeps, read: _Read, purpose: Purpose) -> Arrival | Refused | Taken:
     message = read.message
     try:
         if read.data is not None:
-            desk.artifacts.put(read.data)
+            deps.artifacts.put(read.data)
             size = len(read.data)
         else:
-            size = desk.artifacts.fetch(message.artifact.uri or "", read.sha256)
+            size = deps.artifacts.fetch(message.artifact.uri or "", read.sha256)
     except SubmissionRejected as rejection:
         return Refused(rejection.code, rejection.feedback)
     except SourceAway:
         return Taken("away")
     for task in read.probes:  # runners need no plugin for them
-        desk.artifacts.put(task.source)
+        deps.artifacts.put(task.source)
     submission = Submission(
         submission_id=message.submission_id,
         lab=message.lab,
@@ -240,7 +240,7 @@ def _arrival(desk: IntakeDesk, read: _Read, purpose: Purpose) -> Arrival | Refus
         steps=message.steps,
         threshold=threshold_of(read.lab.spec),
         probes=tuple(task.ref for task in read.probes),
-        lab=desk.keep(read.lab),
+        lab=deps.keep(read.lab),
         enough_images=read.enough_images,
     )
     reply, progress = message.reply_to, message.progress_to
@@ -254,9 +254,9 @@ def purpose_of(body: object, queue: Purpose) -> Purpose:
     return PREFLIGHT if isinstance(body, Mapping) and body.get("mode") == PREFLIGHT else queue
 
 
-def _accepted(desk: IntakeDesk, arrivals: Sequence[Arrival]) -> list[Accepted | Repeated | Refused]:
+def _accepted(deps: IntakeDeps, arrivals: Sequence[Arrival]) -> list[Accepted | Repeated | Refused]:
     """Stored and queued, but for those to which something came in between."""
-    outcomes = accept_all(desk.store, arrivals, desk.limits, desk.actor)
+    outcomes = accept_all(deps.store, arrivals, deps.limits, deps.actor)
     return [
         _refused(outcome, arrival.wanted) if isinstance(outcome, Conflicting | Refused) else outcome
         for arrival, outcome in zip(arrivals, outcomes, strict=True)
@@ -281,18 +281,18 @@ def _replaced(
     return [next(became) if isinstance(item, kind) else cast("OtherT", item) for item in items]
 
 
-def refuse_unreadable(desk: IntakeDesk, reason: str, task_id: str | None) -> Taken:
+def refuse_unreadable(deps: IntakeDeps, reason: str, task_id: str | None) -> Taken:
     """Answers what is no message for `grader.grade` at all, but names a task that somebody waits for."""
-    return _refuse(desk, None, task_id, "message.malformed", f"The message cannot be read: {reason}")
+    return _refuse(deps, None, task_id, "message.malformed", f"The message cannot be read: {reason}")
 
 
-def _refuse(desk: IntakeDesk, body: object, task_id: str | None, code: str, feedback: str) -> Taken:
+def _refuse(deps: IntakeDeps, body: object, task_id: str | None, code: str, feedback: str) -> Taken:
     """Answers with a `rejected` verdict that is sent and not kept: the id stays free for a better message."""
     submission_id = salvage(body, "submission_id", "unknown")
     lab_id = salvage(body, "lab", "unknown")
-    verdict = desk.signer.sign(verdicts.refused(submission_id, lab_id, code, feedback))
+    verdict = deps.signer.sign(verdicts.refused(submission_id, lab_id, code, feedback))
     reply = reply_of(body)
-    with desk.store.transaction() as connection:
+    with deps.store.transaction() as connection:
         letter = enqueue(
             connection,
             None,
@@ -305,7 +305,7 @@ def _refuse(desk: IntakeDesk, body: object, task_id: str | None, code: str, feed
         record(
             connection,
             REFUSED,
-            desk.actor,
+            deps.actor,
             submission_id=submission_id,
             code=code,
             feedback=neutralise(feedback[:500]),

@@ -31,8 +31,8 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class JudgeDesk:
-    """What a judge works with: no sandbox, no GPU."""
+class JudgeDeps:
+    """Dependencies of a judge: no sandbox, no GPU."""
 
     store: Store
     registry: Registry
@@ -46,7 +46,7 @@ class JudgeDesk:
     """Asks a model for second opinions, where one is set up."""
 
 
-def judge_next(desk: JudgeDesk) -> Verdict | None:
+def judge_next(deps: JudgeDeps) -> Verdict | None:
     """Judges the run that should come next; None when there is none, or when it failed, was lost or was given back.
 
     While nobody signs it claims none, and a run that it had claimed goes back uncounted.
@@ -55,75 +55,75 @@ def judge_next(desk: JudgeDesk) -> Verdict | None:
         StoreUnavailable: the database failed, at the claim or for ten minutes; a lease will run out.
     """
     try:
-        desk.signer.keys()
+        deps.signer.keys()
     except SignerAway as error:
         log.warning("signer_away", error=str(error))
         return None
-    claim = leases.claim(desk.store, "judge", desk.owner, desk.lease_s)
+    claim = leases.claim(deps.store, "judge", deps.owner, deps.lease_s)
     if claim is None:
         return None
     with (
         structlog.contextvars.bound_contextvars(submission_id=claim.submission_id, run_id=claim.run_id),
-        LeaseHeartbeat(desk.store, claim, desk.lease_s, on_lost=lambda: None),
+        LeaseHeartbeat(deps.store, claim, deps.lease_s, on_lost=lambda: None),
     ):
         try:
-            reviews = review_cases.decided(desk.store, claim.submission_id)
-            verdict = desk.signer.sign(_verdict(desk, claim, reviews))
+            reviews = review_cases.decided(deps.store, claim.submission_id)
+            verdict = deps.signer.sign(_verdict(deps, claim, reviews))
         except (SignerAway, StoreUnavailable) as error:
             log.warning("judging_given_back", error=str(error)[:500])
             why = f"it could not be judged yet: {error}"
-            patiently(lambda: leases.give_back(desk.store, claim, why))
+            patiently(lambda: leases.give_back(deps.store, claim, why))
             return None
         except GraderError as error:
             state = leases.fail(
-                desk.store,
+                deps.store,
                 claim,
                 f"{type(error).__name__}: {error}",
-                max_attempts=desk.retry.max_attempts if error.retry else 1,
-                delay_s=desk.retry.delay_s,
+                max_attempts=deps.retry.max_attempts if error.retry else 1,
+                delay_s=deps.retry.delay_s,
             )
             trace = error.traceback if isinstance(error, JudgeFailed) else ""
             log.exception("judging_failed", state=state, traceback_of_check=trace)
             return None
-        if not patiently(lambda: results.store_verdict(desk.store, claim, verdict, reviews)):
+        if not patiently(lambda: results.store_verdict(deps.store, claim, verdict, reviews)):
             log.warning("verdict_fenced_off", fence=claim.fence)
             return None
         log.info("verdict", status=verdict.status.value, code=verdict.code, score=verdict.score)
         return verdict
 
 
-def _verdict(desk: JudgeDesk, claim: Claim, reviews: Reviews) -> Verdict:
-    submission = load_submission(desk.store, claim.submission_id)
+def _verdict(deps: JudgeDeps, claim: Claim, reviews: Reviews) -> Verdict:
+    submission = load_submission(deps.store, claim.submission_id)
     preflight = claim.purpose == PREFLIGHT
     kept = RunPlan.model_validate(claim.plan).lab
     if claim.cancelled is not None:
         mode = Mode.PREFLIGHT if preflight else Mode.OFFICIAL
-        return cancelled(submission, claim.run_id, claim.cancelled, mode, _text_of(desk, kept))
-    lab, stored = lab_of(desk, submission.lab, kept), evidence_of(desk, claim.run_id)
-    run, document, judging = claim.run_id, stored.document, desk.judging
+        return cancelled(submission, claim.run_id, claim.cancelled, mode, _text_of(deps, kept))
+    lab, stored = lab_of(deps, submission.lab, kept), evidence_of(deps, claim.run_id)
+    run, document, judging = claim.run_id, stored.document, deps.judging
     if preflight:
-        return preflight_on(submission, lab, run, stored.kind, document, desk.registry, judging)
+        return preflight_on(submission, lab, run, stored.kind, document, deps.registry, judging)
     return verdict_on(
-        submission, lab, run, stored.kind, document, desk.registry, judging, reviews, opinions=desk.opinions
+        submission, lab, run, stored.kind, document, deps.registry, judging, reviews, opinions=deps.opinions
     )
 
 
-def _text_of(desk: JudgeDesk, kept: LabRef | None) -> LabText | None:
+def _text_of(deps: JudgeDeps, kept: LabRef | None) -> LabText | None:
     """The lab's text, where it is there: a run is cancelled without it, too."""
     try:
-        return kept_text(desk.store, kept) if kept is not None else None
+        return kept_text(deps.store, kept) if kept is not None else None
     except StoreUnavailable:
         raise
     except InfrastructureError:
         return None
 
 
-def lab_of(desk: JudgeDesk, lab: str, kept: LabRef | None) -> LabSpec:
+def lab_of(deps: JudgeDeps, lab: str, kept: LabRef | None) -> LabSpec:
     """The lab that was kept for a run or a batch; the installed one where none was."""
-    return load_lab(lab, desk.registry) if kept is None else kept_lab(desk.store, kept, desk.registry)
+    return load_lab(lab, deps.registry) if kept is None else kept_lab(deps.store, kept, deps.registry)
 
 
-def evidence_of(desk: JudgeDesk, run_id: str) -> results.StoredEvidence:
+def evidence_of(deps: JudgeDeps, run_id: str) -> results.StoredEvidence:
     """What a run that is to be judged left.
 
     Raises:
@@ -131,7 +131,7 @@ def evidence_of(desk: JudgeDesk, run_id: str) -> results.StoredEvidence:
         StoreUnavailable: the database failed.
     """
     try:
-        stored = results.load_evidence(desk.store, run_id)
+        stored = results.load_evidence(deps.store, run_id)
     except ValueError as error:
         raise InfrastructureError(str(error)) from error
     if stored is None:

@@ -8,7 +8,7 @@ import structlog
 
 from grader_service.errors import GraderError
 from grader_service.service.canary import Canary
-from grader_service.service.runner import RunEnd, RunnerDesk, removal, run_next
+from grader_service.service.runner import RunEnd, RunnerDeps, removal, run_next
 from grader_service.store import devices
 
 log = structlog.get_logger(__name__)
@@ -19,15 +19,15 @@ _LOOK_S = 10.0
 class ReferenceKeeping:
     """Runs, the reference and the canary take turns on the device; see `KeptReferences` and `Canary`."""
 
-    def __init__(self, desk: RunnerDesk, canary: Canary | None = None, *, look_s: float = _LOOK_S) -> None:
+    def __init__(self, deps: RunnerDeps, canary: Canary | None = None, *, look_s: float = _LOOK_S) -> None:
         """Starts nothing yet.
 
         Args:
-            desk: of the runner; where it keeps no references, none has a turn.
+            deps: of the runner; where it keeps no references, none has a turn.
             canary: of its device; None where only operators put that back into service.
             look_s: between two looks, while nothing runs, whether one of them is due.
         """
-        self._desk = desk
+        self._deps = deps
         self._canary = canary
         self._look_s = look_s
         self._turn = threading.Lock()
@@ -39,7 +39,7 @@ class ReferenceKeeping:
         Args:
             after: told the end of the run before anything else is done: somebody may wait for it.
         """
-        if self._desk.references is not None:
+        if self._deps.references is not None:
             self.watch()
         with self._turn:
             end = self._run(after)
@@ -59,14 +59,14 @@ class ReferenceKeeping:
 
         Found unfit now, the device keeps that run from being handed to another one. Call it while no run is open.
         """
-        device = devices.device_of(self._desk.owner)
-        if any(one.device_id == device and one.run_id for one in devices.devices(self._desk.store)):
-            self._desk.gate.open()
+        device = devices.device_of(self._deps.owner)
+        if any(one.device_id == device and one.run_id for one in devices.devices(self._deps.store)):
+            self._deps.gate.open()
 
     def refresh(self) -> bool:
         """Measures the reference when it is due and the device may be used; whether it did."""
-        references, gate = self._desk.references, self._desk.gate
-        if references is None or not references.due() or not self._desk.host.fit() or not gate.open():
+        references, gate = self._deps.references, self._deps.gate
+        if references is None or not references.due() or not self._deps.host.fit() or not gate.open():
             return False
         try:
             return references.refresh()
@@ -75,7 +75,7 @@ class ReferenceKeeping:
 
     def _run(self, after: Callable[[RunEnd], None]) -> RunEnd:
         with removal() as afterwards:
-            end = run_next(self._desk, afterwards)
+            end = run_next(self._deps, afterwards)
             after(end)  # whoever waits does not wait for folders and volumes to go
         return end
 
@@ -86,7 +86,7 @@ class ReferenceKeeping:
             time.sleep(self._look_s)
             with self._turn:
                 self._refresh_safely(only_if_free=True)
-                if self._canary is not None and self._desk.host.fit():
+                if self._canary is not None and self._deps.host.fit():
                     self._canary.look()
 
     def _judge_safely(self) -> None:
@@ -102,9 +102,9 @@ class ReferenceKeeping:
             only_if_free: leave a device alone that a run would be kept from: nobody waits, so its steward need not
                 judge who else is on it, nor say again that it is closed.
         """
-        references = self._desk.references
+        references = self._deps.references
         try:
-            if only_if_free and (references is None or not references.due() or not self._desk.gate.free()):
+            if only_if_free and (references is None or not references.due() or not self._deps.gate.free()):
                 return
             self.refresh()
         except GraderError as error:

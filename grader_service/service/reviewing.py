@@ -7,7 +7,7 @@ import structlog
 from grader_service.errors import GraderError
 from grader_service.judge_process import JudgeProcess
 from grader_service.model.verdict import Verdict
-from grader_service.service.judge import JudgeDesk, evidence_of, lab_of
+from grader_service.service.judge import JudgeDeps, evidence_of, lab_of
 from grader_service.service.verdict_making import verdict_on
 from grader_service.signing import SignerAway
 from grader_service.store import review_cases
@@ -27,11 +27,11 @@ class Reviewing:
     """Judges again, from stored evidence, each submission about which somebody decided.
 
     Args:
-        desk: to work with. Without a judging process one is started while there is something to do.
+        deps: to work with. Without a judging process one is started while there is something to do.
     """
 
-    def __init__(self, desk: JudgeDesk) -> None:
-        self._desk = desk
+    def __init__(self, deps: JudgeDeps) -> None:
+        self._deps = deps
 
     def look(self) -> int:
         """One round; how many verdicts it put in force.
@@ -41,24 +41,24 @@ class Reviewing:
             SignerAway: nobody signs now; nothing was judged.
             StoreUnavailable: the database failed.
         """
-        if not decided_cases(self._desk.store, 1):
+        if not decided_cases(self._deps.store, 1):
             return 0
-        self._desk.signer.keys()
-        if self._desk.judging is not None:
-            return _judge_all(self._desk)
+        self._deps.signer.keys()
+        if self._deps.judging is not None:
+            return _judge_all(self._deps)
         with JudgeProcess() as judging:
-            return _judge_all(replace(self._desk, judging=judging))
+            return _judge_all(replace(self._deps, judging=judging))
 
 
-def _judge_all(desk: JudgeDesk) -> int:
+def _judge_all(deps: JudgeDeps) -> int:
     left: dict[str, str] = {}
     seen: set[str] = set()
     done = 0
-    while len(left) < _MOST_LEFT and (due := decided_cases(desk.store, _AT_ONCE, seen)):
+    while len(left) < _MOST_LEFT and (due := decided_cases(deps.store, _AT_ONCE, seen)):
         seen.update(case.verdict_id for case in due)  # once in a round: what cannot be judged keeps no other waiting
         for case in due:
             try:
-                done += judge_decided(desk, case) is not None
+                done += judge_decided(deps, case) is not None
             except (StoreUnavailable, SignerAway):
                 raise
             except GraderError as error:
@@ -70,7 +70,7 @@ def _judge_all(desk: JudgeDesk) -> int:
     return done
 
 
-def judge_decided(desk: JudgeDesk, case: Decided) -> Verdict | None:
+def judge_decided(deps: JudgeDeps, case: Decided) -> Verdict | None:
     """The verdict with the decision, in force; None where another one came in force meanwhile: that is looked at next.
 
     Raises:
@@ -79,16 +79,16 @@ def judge_decided(desk: JudgeDesk, case: Decided) -> Verdict | None:
         SignerAway: nobody signs now.
         StoreUnavailable: the database failed.
     """
-    submission = load_submission(desk.store, case.submission_id)
-    reviews = review_cases.decided(desk.store, case.submission_id)
+    submission = load_submission(deps.store, case.submission_id)
+    reviews = review_cases.decided(deps.store, case.submission_id)
     # The lab by which the verdict in force was made, where it is kept.
-    lab, stored = lab_of(desk, case.lab, case.lab_ref), evidence_of(desk, case.run_id)
-    run, document, judging = case.run_id, stored.document, desk.judging
-    opinions = None if desk.opinions is None else desk.opinions.kept_ones()
-    verdict = desk.signer.sign(
-        verdict_on(submission, lab, run, stored.kind, document, desk.registry, judging, reviews, opinions=opinions)
+    lab, stored = lab_of(deps, case.lab, case.lab_ref), evidence_of(deps, case.run_id)
+    run, document, judging = case.run_id, stored.document, deps.judging
+    opinions = None if deps.opinions is None else deps.opinions.kept_ones()
+    verdict = deps.signer.sign(
+        verdict_on(submission, lab, run, stored.kind, document, deps.registry, judging, reviews, opinions=opinions)
     )
-    if not store_reviewed(desk.store, case, verdict, reviews, desk.owner):
+    if not store_reviewed(deps.store, case, verdict, reviews, deps.owner):
         return None
     log.info("reviewed", submission_id=case.submission_id, status=verdict.status.value, code=verdict.code)
     return verdict

@@ -63,8 +63,8 @@ class RunEnd(StrEnum):
 
 
 @dataclass(frozen=True)
-class RunnerDesk:
-    """What a runner works with: a sandbox and one device, no check code."""
+class RunnerDeps:
+    """Dependencies of a runner: a sandbox and one device, no check code."""
 
     store: Store
     artifacts: ArtifactStore
@@ -93,11 +93,11 @@ class RunnerDesk:
     host: Host = field(default_factory=UnwatchedHost)
 
 
-def run_next(desk: RunnerDesk, afterwards: contextlib.ExitStack | None = None) -> RunEnd:
+def run_next(deps: RunnerDeps, afterwards: contextlib.ExitStack | None = None) -> RunEnd:
     """Executes the run that should come next.
 
     Args:
-        desk: what to work with.
+        deps: what to work with.
         afterwards: removes what the run leaves on this host, once it is closed; it raises nothing. None to remove it
             before the run is stored, and say it when that fails.
 
@@ -105,42 +105,42 @@ def run_next(desk: RunnerDesk, afterwards: contextlib.ExitStack | None = None) -
         StoreUnavailable: the database failed, at the claim or for ten minutes; a lease will run out.
         BaseException: a signal to stop; the run was given back before it goes on.
     """
-    if not desk.host.fit() or not desk.gate.open():
+    if not deps.host.fit() or not deps.gate.open():
         return RunEnd.CLOSED
     claim = leases.claim(
-        desk.store,
+        deps.store,
         "run",
-        desk.owner,
-        desk.lease_s,
-        without_labs=desk.without_labs,
-        preflights_only=desk.preflights_only,
+        deps.owner,
+        deps.lease_s,
+        without_labs=deps.without_labs,
+        preflights_only=deps.preflights_only,
     )
     if claim is None:
         return RunEnd.NOTHING
-    sandbox = Abortable((desk.unprepared if claim.purpose == PREFLIGHT else None) or desk.sandbox)
+    sandbox = Abortable((deps.unprepared if claim.purpose == PREFLIGHT else None) or deps.sandbox)
     with (
         structlog.contextvars.bound_contextvars(submission_id=claim.submission_id, run_id=claim.run_id),
-        LeaseHeartbeat(desk.store, claim, desk.lease_s, on_lost=sandbox.abort, limit_s=desk.limit_s) as heartbeat,
+        LeaseHeartbeat(deps.store, claim, deps.lease_s, on_lost=sandbox.abort, limit_s=deps.limit_s) as heartbeat,
     ):
         log.info("run_claimed", fence=claim.fence, attempts=claim.attempts)
         try:
             try:
-                work = _work(desk, claim, sandbox)
+                work = _work(deps, claim, sandbox)
             except StoreUnavailable as error:
-                return _give_back(desk, claim, f"the database failed before it was begun: {error}")
-            return _run(desk, claim, work, sandbox, afterwards)
+                return _give_back(deps, claim, f"the database failed before it was begun: {error}")
+            return _run(deps, claim, work, sandbox, afterwards)
         except GraderError as error:
             if heartbeat.lost:
                 return RunEnd.LOST
-            hung = InfrastructureError(f"the run hung: it was not done within {desk.limit_s:g} s")
-            return _fail(desk, claim, hung if heartbeat.overdue and error.retry else error)
+            hung = InfrastructureError(f"the run hung: it was not done within {deps.limit_s:g} s")
+            return _fail(deps, claim, hung if heartbeat.overdue and error.retry else error)
         except Exception as error:
             log.exception("run_bug")
-            return _fail(desk, claim, InfrastructureError(f"{type(error).__name__}: {error}"))
+            return _fail(deps, claim, InfrastructureError(f"{type(error).__name__}: {error}"))
         except BaseException:
             # Told to stop (a signal becomes SystemExit): pods are gone by now, the work goes back untouched.
             with contextlib.suppress(StoreUnavailable):  # then the lease runs out
-                leases.give_back(desk.store, claim, "the worker was told to stop")
+                leases.give_back(deps.store, claim, "the worker was told to stop")
             raise
 
 
@@ -168,37 +168,37 @@ class _Work:
     """What was measured of the same bytes before, if that shall do."""
 
 
-def _work(desk: RunnerDesk, claim: Claim, sandbox: Abortable) -> _Work:
-    submission = load_submission(desk.store, claim.submission_id)
+def _work(deps: RunnerDeps, claim: Claim, sandbox: Abortable) -> _Work:
+    submission = load_submission(deps.store, claim.submission_id)
     # Counted only now: one run of a learner comes at a time, so that all before it have been measured.
-    attempt = attempt_number(desk.store, claim.submission_id)
+    attempt = attempt_number(deps.store, claim.submission_id)
     plan = RunPlan.model_validate({**claim.plan, "attempt": attempt})
-    text = lab_text(submission.lab) if plan.lab is None else kept_text(desk.store, plan.lab)
+    text = lab_text(submission.lab) if plan.lab is None else kept_text(deps.store, plan.lab)
     lab = read_lab(text, f"lab {submission.lab}")
     sandbox.use_image(lab.image)
     found = None
-    if desk.reuse_days and claim.item_id is None and claim.purpose != PREFLIGHT:
-        twins = measured_twins(desk.store, claim, days=desk.reuse_days)
-        found = evidence_of_twin(desk.store, twins, lab, sandbox.facts, desk.device, desk.gpu)
+    if deps.reuse_days and claim.item_id is None and claim.purpose != PREFLIGHT:
+        twins = measured_twins(deps.store, claim, days=deps.reuse_days)
+        found = evidence_of_twin(deps.store, twins, lab, sandbox.facts, deps.device, deps.gpu)
     return _Work(submission, plan, lab, found)
 
 
 def _run(
-    desk: RunnerDesk, claim: Claim, work: _Work, sandbox: Abortable, afterwards: contextlib.ExitStack | None
+    deps: RunnerDeps, claim: Claim, work: _Work, sandbox: Abortable, afterwards: contextlib.ExitStack | None
 ) -> RunEnd:
     submission, plan, lab = work.submission, work.plan, work.lab
     preflight = claim.purpose == PREFLIGHT
-    device: Device = "cpu" if preflight else desk.device
+    device: Device = "cpu" if preflight else deps.device
     if work.found is not None:
         # No attempt of the learner: nothing was measured, so noise got no new chance.
         document = as_own(work.found, claim.run_id).model_dump_json().encode()
         log.info("run_spared", reused_from=work.found.run.run_id)
-        return _ended(claim, kept=_store(desk, claim, "evidence", document, {}))
-    with _fetching(desk, claim) as folder:
+        return _ended(claim, kept=_store(deps, claim, "evidence", document, {}))
+    with _fetching(deps, claim) as folder:
         path = folder / "artifact"
         with beginning():
-            desk.artifacts.copy_to(submission.sha256, path)
-            probes = tuple(_probe_task(desk, ref, folder) for ref in plan.probes)
+            deps.artifacts.copy_to(submission.sha256, path)
+            probes = tuple(_probe_task(deps, ref, folder) for ref in plan.probes)
         artifact = Artifact(submission.filename, path, submission.sha256, submission.size_bytes)
         try:
             outcome = execute(
@@ -207,14 +207,14 @@ def _run(
                 plan.needs,
                 sandbox,
                 device,
-                desk.progress(claim),
+                deps.progress(claim),
                 run_id=claim.run_id,
-                gpu=None if preflight else desk.gpu,
+                gpu=None if preflight else deps.gpu,
                 threshold=plan.threshold,
                 attempt=plan.attempt,
                 probes=probes,
                 submitter=submission.learner or submission.submission_id,
-                references=desk.references,
+                references=deps.references,
                 afterwards=afterwards,
                 preflight=preflight,
                 enough_images=plan.enough_images,
@@ -229,19 +229,19 @@ def _run(
                 code=rejection.code,
                 feedback=rejection.feedback,
             )
-            kept = _store(desk, claim, "rejection", refusal.model_dump_json().encode(), {})
+            kept = _store(deps, claim, "rejection", refusal.model_dump_json().encode(), {})
         except NotBegun:
             raise
         except Exception:
-            desk.gate.examine()  # a run that broke off because it broke the GPU must not break the next one
+            deps.gate.examine()  # a run that broke off because it broke the GPU must not break the next one
             raise
         else:
             if sandbox.aborted:
-                desk.gate.examine()
+                deps.gate.examine()
                 raise SandboxUnavailable("the run was aborted")
-            evidence = _with_health(outcome.evidence, desk.gate.release())
+            evidence = _with_health(outcome.evidence, deps.gate.release())
             kind: results.EvidenceKind = "measured" if _tested(evidence) else "evidence"
-            kept = _store(desk, claim, kind, evidence.model_dump_json().encode(), outcome.blobs)
+            kept = _store(deps, claim, kind, evidence.model_dump_json().encode(), outcome.blobs)
     return _ended(claim, kept=kept)
 
 
@@ -254,38 +254,38 @@ def _ended(claim: Claim, *, kept: bool) -> RunEnd:
 
 
 @contextlib.contextmanager
-def _fetching(desk: RunnerDesk, claim: Claim) -> Iterator[Path]:
+def _fetching(deps: RunnerDeps, claim: Claim) -> Iterator[Path]:
     """A folder for what is fetched, on the disk of the runs, since /tmp may be small; after a kill a sweep removes it.
 
     Raises:
         NotBegun: it could not be made.
     """
-    folder = OwnedFolder(desk.state_dir, f"{claim.run_id}-fetched-{secrets.token_hex(4)}")
+    folder = OwnedFolder(deps.state_dir, f"{claim.run_id}-fetched-{secrets.token_hex(4)}")
     try:
         folder.create()
     except OSError as error:
-        raise NotBegun(f"no artifact can be kept in {desk.state_dir}: {error}") from error
+        raise NotBegun(f"no artifact can be kept in {deps.state_dir}: {error}") from error
     try:
         yield folder.root
     finally:
         folder.remove()
 
 
-def _probe_task(desk: RunnerDesk, ref: ProbeRef, folder: Path) -> ProbeTask:
+def _probe_task(deps: RunnerDeps, ref: ProbeRef, folder: Path) -> ProbeTask:
     """A probe with its source, as it was when the run was queued; copied, never imported.
 
     Raises:
         InfrastructureError: the store of artifacts does not hold it.
     """
     path = folder / ref.sha256
-    desk.artifacts.copy_to(ref.sha256, path)
+    deps.artifacts.copy_to(ref.sha256, path)
     return ProbeTask(ref, path.read_bytes())
 
 
 def _store(
-    desk: RunnerDesk, claim: Claim, kind: results.EvidenceKind, document: bytes, blobs: Mapping[str, bytes]
+    deps: RunnerDeps, claim: Claim, kind: results.EvidenceKind, document: bytes, blobs: Mapping[str, bytes]
 ) -> bool:
-    return patiently(lambda: results.store_evidence(desk.store, claim, kind, document, blobs))
+    return patiently(lambda: results.store_evidence(deps.store, claim, kind, document, blobs))
 
 
 def _tested(evidence: Evidence) -> bool:
@@ -305,24 +305,24 @@ def _with_health(evidence: Evidence, health: Health | None) -> Evidence:
     return evidence.model_copy(update={"run": evidence.run.model_copy(update={"gpu": gpu})})
 
 
-def _fail(desk: RunnerDesk, claim: Claim, error: GraderError) -> RunEnd:
+def _fail(deps: RunnerDeps, claim: Claim, error: GraderError) -> RunEnd:
     """Counts a failure of ours, but for that of a host on which no run can be begun: no run burns its tries there."""
-    if isinstance(error, NotBegun) and (misfit := desk.host.misfit()) is not None:
+    if isinstance(error, NotBegun) and (misfit := deps.host.misfit()) is not None:
         log.error("host_not_fit", error=str(error)[:500], found=misfit[:500])
-        return _give_back(desk, claim, f"its host is not fit: {misfit[:500]}")
+        return _give_back(deps, claim, f"its host is not fit: {misfit[:500]}")
     state = leases.fail(
-        desk.store,
+        deps.store,
         claim,
         f"{type(error).__name__}: {error}",
-        max_attempts=desk.retry.max_attempts if error.retry else 1,
-        delay_s=desk.retry.delay_s * (claim.attempts + 1),
+        max_attempts=deps.retry.max_attempts if error.retry else 1,
+        delay_s=deps.retry.delay_s * (claim.attempts + 1),
     )
     log.error("run_failed", error=str(error)[:500], state=state)
     return RunEnd.FAILED if state is not None else RunEnd.LOST
 
 
-def _give_back(desk: RunnerDesk, claim: Claim, why: str) -> RunEnd:
+def _give_back(deps: RunnerDeps, claim: Claim, why: str) -> RunEnd:
     """Uncounted: no code of the learner's was started."""
     log.warning("run_given_back", why=why[:500])
-    kept = patiently(lambda: leases.give_back(desk.store, claim, why))
+    kept = patiently(lambda: leases.give_back(deps.store, claim, why))
     return RunEnd.GIVEN_BACK if kept else RunEnd.LOST

@@ -38,7 +38,7 @@ _NO_OTHERS = 0o117
 """The socket is for this process's user and group."""
 
 
-class Desk:
+class RequestHandler:
     """Answers requests.
 
     Args:
@@ -116,7 +116,7 @@ def serve(signer: FolderSigner, path: Path) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     _require_free(path)
-    desk = Desk(signer)
+    handler = RequestHandler(signer)
     before = os.umask(_NO_OTHERS)
     try:
         listener = Listener(str(path), family="AF_UNIX", backlog=_WAITING)
@@ -129,14 +129,14 @@ def serve(signer: FolderSigner, path: Path) -> None:
         while True:
             with contextlib.suppress(OSError):  # who asked is gone
                 connection = listener.accept()
-                threading.Thread(target=_talk, args=(connection, desk), daemon=True).start()
+                threading.Thread(target=_talk, args=(connection, handler), daemon=True).start()
 
 
-def _talk(connection: "Connection[Any, Any]", desk: Desk) -> None:
+def _talk(connection: "Connection[Any, Any]", handler: RequestHandler) -> None:
     """Answers one who asks until they are gone."""
     with connection, contextlib.suppress(OSError, EOFError):
         while True:
-            connection.send_bytes(desk.answer(connection.recv_bytes(MOST_BYTES)))
+            connection.send_bytes(handler.answer(connection.recv_bytes(MOST_BYTES)))
 
 
 def _require_free(path: Path) -> None:

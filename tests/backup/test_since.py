@@ -12,7 +12,7 @@ from grader_service.backup.journal import note_erasure
 from grader_service.errors import ConfigurationError, InfrastructureError, UsageError
 from grader_service.key_folder import rotate
 from grader_service.model.base import neutralise
-from grader_service.service.judge import JudgeDesk
+from grader_service.service.judge import JudgeDeps
 from grader_service.store import attempts, backups, erasing, leases, operations, outbox, reconciling, results, reviews
 from grader_service.store.acceptance import Repeated, run_row
 from grader_service.store.clock import db_now
@@ -234,7 +234,7 @@ def test_a_learner_who_was_only_refused_is_erased_again(owned, empty):
 def test_decisions_of_people_since_are_in_force(owned, empty, tmp_path, monkeypatch):
     """Also as examples. What came to wait since is listed, and has no evidence any more."""
     install(tmp_path / "installed", monkeypatch)
-    judge = JudgeDesk(owned.store, Registry(), owned.signer, "judge")
+    judge = JudgeDeps(owned.store, Registry(), owned.signer, "judge")
     decided, waits = handed_in(judge, 1), handed_in(judge, 2)
     owned.back_up()
     reviews.decide(owned.store, decided, None, accepted=True, reason="as it should be", actor="operator:eve")

@@ -13,7 +13,7 @@ from grader_service.store.ids import AmbiguousId, UnknownId
 from grader_service.store.tables import RunRow, table_of
 from tests.command_line import invoked, typed
 from tests.interchange.corpus import ROOT
-from tests.regrade.desk import overwrite, read
+from tests.regrade.deps import overwrite, read
 from tests.regrade.stored import fill
 from tests.report.factories import verdict
 from tests.store.test_store import a_submission, accept

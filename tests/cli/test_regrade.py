@@ -13,7 +13,7 @@ from grader_service.store.engine import Store
 from grader_service.store.regrade_parked import MOST_PARKED
 from grader_service.store.regrade_tables import RegradeItemRow
 from tests.command_line import typed
-from tests.regrade.desk import a_desk, overwrite, started, worked_off
+from tests.regrade.deps import overwrite, some_deps, started, worked_off
 from tests.regrade.stored import fill
 
 COUNT = 6
@@ -30,7 +30,7 @@ class Shell:
         self.store = Store(self.url)
         self.store.migrate()
         fill(self.store, COUNT)
-        self.desk = a_desk(self.store, retry=RetryPolicy(max_attempts=1, delay_s=0.0))
+        self.deps = some_deps(self.store, retry=RetryPolicy(max_attempts=1, delay_s=0.0))
 
     def type(self, *words, **environment):
         """Runs `grader regrade …`, which must succeed; returns what it printed, line by line."""
@@ -61,7 +61,7 @@ def shell(tmp_path):
 )
 def test_every_action_takes_a_reason(shell, make, action, event, field):
     """It is kept with the event, and `show` tells all of it; one that is too long is refused and nothing is done."""
-    batch_id, reason = make(shell.desk), LONGEST[:200].strip()
+    batch_id, reason = make(shell.deps), LONGEST[:200].strip()
     before = regrades.batch(shell.store, batch_id).state
     with pytest.raises(UsageError, match="at most 200 characters"):
         shell.type(action, batch_id, "--reason", LONGEST)
@@ -75,7 +75,7 @@ def test_every_action_takes_a_reason(shell, make, action, event, field):
 
 def test_a_revert_has_its_own_reason(shell):
     """And the one of the apply before it stays; what nobody explained has no empty field."""
-    batch_id = worked_off(shell.desk)
+    batch_id = worked_off(shell.deps)
     shell.type("apply", batch_id, "-m", "the course decided so")
     shell.type("revert", batch_id, "-m", "the wrong day", "--notify", "none")
     shell.type("apply", batch_id)
@@ -99,14 +99,14 @@ def test_a_revert_has_its_own_reason(shell):
 )
 def test_the_operator_is_who_the_environment_says(shell, value, actor):
     """Where all share a user, that name tells nobody from another; without the variable it is better than none."""
-    batch_id = started(shell.desk)
+    batch_id = started(shell.deps)
     shell.type("pause", batch_id, GRADER_OPERATOR=value)
     assert shell.happened(batch_id).actor == actor
 
 
 def test_a_name_is_short(shell):
     """The variable is named where it is not."""
-    batch_id = started(shell.desk)
+    batch_id = started(shell.deps)
     with pytest.raises(ConfigurationError, match=r"GRADER_OPERATOR.*at most 60"):
         shell.type("pause", batch_id, GRADER_OPERATOR="x" * 61)
     assert regrades.batch(shell.store, batch_id).state is BatchState.RUNNING
@@ -114,7 +114,7 @@ def test_a_name_is_short(shell):
 
 def test_show_names_every_repetition_that_needs_attention(shell):
     """With its number and its failure, in text and as JSON; a batch of one repetition numbers none."""
-    several, one = worked_off(shell.desk, repeats=3), worked_off(shell.desk)
+    several, one = worked_off(shell.deps, repeats=3), worked_off(shell.deps)
     park(shell.store, several, RegradeItemRow.repetition == 2)
     park(shell.store, one, RegradeItemRow.repetition == 1)
     lines = [line for line in shell.type("show", several) if line.startswith("needs attention")]
@@ -130,7 +130,7 @@ def test_show_names_every_repetition_that_needs_attention(shell):
 
 def test_show_names_a_bounded_number(shell):
     """And says how many more there are."""
-    batch_id = worked_off(shell.desk, repeats=10)
+    batch_id = worked_off(shell.deps, repeats=10)
     park(shell.store, batch_id)
     lines = shell.type("show", batch_id)
     assert sum(line.startswith("needs attention") for line in lines) == MOST_PARKED

@@ -9,7 +9,7 @@ from grader_service.store.engine import Store
 from grader_service.store.review_tables import ReviewCaseRow
 from grader_service.store.tables import VerdictRow
 from tests import command_line
-from tests.regrade.desk import overwrite
+from tests.regrade.deps import overwrite
 from tests.reviewing import CHECK, LAB, a_judge, check_of, decisions, handed_in, in_force, install, look
 from tests.store.aged import age
 

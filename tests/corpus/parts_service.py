@@ -15,10 +15,10 @@ from grader_service.model.measurement import Measurement
 from grader_service.model.verdict import Verdict
 from grader_service.sequential_test import decide
 from grader_service.service import runner
-from grader_service.service.intake import IntakeDesk, Taken, receive
-from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.intake import IntakeDeps, Taken, receive
+from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.retry import RetryPolicy
-from grader_service.service.runner import RunEnd, RunnerDesk, run_next
+from grader_service.service.runner import RunEnd, RunnerDeps, run_next
 from tests.corpus.world import World
 from tests.factories import OpenGate, a_block, a_measurement, a_run, an_evidence, message
 
@@ -68,7 +68,7 @@ class Service:
     """Intake, a runner and a judge over one fresh store."""
 
     world: World
-    intake: IntakeDesk
+    intake: IntakeDeps
 
     def submit(self, submission_id: str, source: str = "x = 1", *, step: str = "benchmark") -> Taken:
         """One learner hands something in."""
@@ -76,7 +76,7 @@ class Service:
 
     def run(self) -> RunEnd:
         """Executes the run that comes next, in this world's sandbox."""
-        desk = RunnerDesk(
+        deps = RunnerDeps(
             store=self.intake.store,
             artifacts=self.intake.artifacts,
             sandbox=self.world.runner,
@@ -86,11 +86,11 @@ class Service:
             state_dir=self.world.state_dir,
             retry=RetryPolicy(max_attempts=3, delay_s=0.0),
         )
-        return run_next(desk)
+        return run_next(deps)
 
     def judge(self) -> Verdict | None:
         """Judges the run that comes next."""
-        return judge_next(JudgeDesk(self.intake.store, self.intake.registry, self.intake.signer, "judge"))
+        return judge_next(JudgeDeps(self.intake.store, self.intake.registry, self.intake.signer, "judge"))
 
     def graded(self) -> list[Verdict]:
         """Runs and judges until nothing waits."""
@@ -110,5 +110,5 @@ def service(world: World, found: Measured | None = None) -> Iterator[Service]:
         return RunOutcome(an_evidence(run=a_run(run_id=run_id), measurement=found(attempt)), {})
 
     patched = mock.patch.object(runner, "execute", execute if found is not None else runner.execute)
-    with world.desk() as desk, patched, capture_logs():
-        yield Service(world, desk)
+    with world.deps() as deps, patched, capture_logs():
+        yield Service(world, deps)

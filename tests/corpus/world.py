@@ -20,7 +20,7 @@ from grader_service.model.lab import LabSpec
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Verdict
 from grader_service.sandboxes import open_runner
-from grader_service.service.intake import IntakeDesk
+from grader_service.service.intake import IntakeDeps
 from grader_service.settings import Settings
 from grader_service.signing import Signer
 from grader_service.store.artifacts import ArtifactStore
@@ -127,7 +127,7 @@ class World:
         return seen(self.graded(case), case.target)
 
     @contextmanager
-    def desk(self) -> Iterator[IntakeDesk]:
+    def deps(self) -> Iterator[IntakeDeps]:
         """The service's door over a fresh embedded database."""
         self._stores += 1
         settings = Settings(state_dir=self.folder / f"service-{self._stores}")
@@ -136,7 +136,7 @@ class World:
         store.migrate()
         artifacts = ArtifactStore(f"file://{settings.state_dir / 'artifacts'}", ())
         try:
-            yield IntakeDesk(store, artifacts, self.registry, self.signer)
+            yield IntakeDeps(store, artifacts, self.registry, self.signer)
         finally:
             store.close()
 

@@ -12,7 +12,7 @@ from sqlalchemy import delete, select
 from checks.registry import Registry
 from grader_service.model.verdict import Verdict
 from grader_service.queue.envelope import open_envelope
-from grader_service.service.intake import IntakeDesk, receive
+from grader_service.service.intake import IntakeDeps, receive
 from grader_service.service.message import Malformed, parse_message, reply_of, salvage
 from grader_service.signing import Signer, signed_by
 from grader_service.store.admission import IntakeLimits
@@ -71,14 +71,14 @@ def intake(data: bytes) -> object:
         return None
     place = _place()
     place.tidy()
-    taken = receive(place.desk, body, "live", "task")
+    taken = receive(place.deps, body, "live", "task")
     if taken.kind != "refused":
         return taken
     with place.store.transaction() as connection:
         letter = connection.execute(select(OutboxRow.document).order_by(OutboxRow.id.desc()).limit(1)).scalar_one()
         detail = connection.execute(select(EventRow.detail).order_by(EventRow.id.desc()).limit(1)).scalar_one()
     Verdict.model_validate_json(letter)
-    assert signed_by(json.loads(letter)) == place.desk.signer.public_key
+    assert signed_by(json.loads(letter)) == place.deps.signer.public_key
     # PostgreSQL takes neither in a text.
     told = json.dumps(detail, ensure_ascii=False)
     told.encode()
@@ -87,10 +87,10 @@ def intake(data: bytes) -> object:
 
 
 class _Place:
-    """A store, artifacts and a desk of their own."""
+    """A store, artifacts and intake dependencies of their own."""
 
     def __init__(self) -> None:
-        self.folder = folder("desk")
+        self.folder = folder("deps")
         atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         sent = self.folder / "sent"
         (sent / "folder").mkdir(parents=True)
@@ -100,7 +100,7 @@ class _Place:
         self.artifacts = ArtifactStore(f"file://{self.folder}/kept", sources)
         self.store = Store(f"sqlite:///{self.folder}/grader.db")
         self.store.migrate()
-        self.desk = IntakeDesk(
+        self.deps = IntakeDeps(
             self.store, self.artifacts, Registry(), Signer.from_folder(self.folder / "keys"), IntakeLimits()
         )
         self._messages = 0

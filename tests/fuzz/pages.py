@@ -18,7 +18,7 @@ from grader_service.web.guard import COOKIE
 from grader_service.web.queries import verdicts_of
 from grader_service.web.serving import make_site
 from tests.fuzz.files import folder
-from tests.regrade.desk import a_desk, planned
+from tests.regrade.deps import planned, some_deps
 from tests.regrade.stored import fill
 
 _HOST = "127.0.0.1:8080"
@@ -54,7 +54,7 @@ class _Place:
         self._names = {
             "{id}": submission,
             "{verdict}": verdict,
-            "{batch}": planned(a_desk(store), cohorts=("autumn",)).batch_id,
+            "{batch}": planned(some_deps(store), cohorts=("autumn",)).batch_id,
         }
         site = make_site(store, Tokens(None, "operator-token-of-the-fuzzer"), "127.0.0.1")
         self._cookie = site.sessions.open(Role.OPERATOR, "fuzz")

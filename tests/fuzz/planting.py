@@ -204,7 +204,7 @@ def _requests() -> Iterator[dict[str, Any]]:
 
 def _verdict() -> bytes:
     made = stored.judged(an_evidence().model_dump_json().encode())
-    return messages._place().desk.signer.sign(made).model_dump_json().encode()
+    return messages._place().deps.signer.sign(made).model_dump_json().encode()
 
 
 def _said() -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from grader_service.model.regrade import ItemState
-from grader_service.regrade.releasing import ReleaseDesk
+from grader_service.regrade.releasing import ReleaseDeps
 from grader_service.service.retry import RetryPolicy
 from grader_service.signing import Signer
 from grader_service.store import regrade_work, regrades
@@ -16,7 +16,7 @@ from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.regrade_work import Chunk
 from grader_service.store.tables import OutboxRow, VerdictRow
 from tests.conftest import DATABASES
-from tests.regrade.desk import COUNT, a_desk
+from tests.regrade.deps import COUNT, some_deps
 from tests.regrade.stored import changed_lab, fill
 from tests.service.harness import Service, Worker, served
 from tests.waiting import wait_for
@@ -110,16 +110,16 @@ def room(redis, store_url, tmp_path):
 
 
 @pytest.fixture
-def desk(store):
+def deps(store):
     """Somebody who judges in this process, over a cohort of known kinds."""
     fill(store, COUNT)
-    return a_desk(store, retry=RetryPolicy(max_attempts=2, delay_s=0.0))
+    return some_deps(store, retry=RetryPolicy(max_attempts=2, delay_s=0.0))
 
 
 @pytest.fixture
-def releasing(desk, tmp_path):
+def releasing(deps, tmp_path):
     """Whoever makes runs of items."""
-    return ReleaseDesk(desk.store, ArtifactStore(f"file://{tmp_path}/artifacts"), desk.registry, "worker")
+    return ReleaseDeps(deps.store, ArtifactStore(f"file://{tmp_path}/artifacts"), deps.registry, "worker")
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ from grader_service.model.standing import standing_of
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Signature, Verdict
 from grader_service.probe_plan import wanted_probes
-from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.signing import KeySigner, Signer, canonical
 from grader_service.store import leases, results
 from grader_service.store.acceptance import Accepted, Arrival, Content, IntakeLimits, Waiter, accept_all
@@ -134,13 +134,13 @@ def fill_through_service(store: Store, count: int, signer: Signer) -> None:
     limits = IntakeLimits(max_queued=10**6, learner_per_hour=10**6)
     accepted = accept_all(store, arrivals, limits, "intake")
     assert all(isinstance(outcome, Accepted) for outcome in accepted)
-    desk = JudgeDesk(store, maker.registry, maker.signer, "judge")
+    deps = JudgeDeps(store, maker.registry, maker.signer, "judge")
     for _ in todo:
         claim = leases.claim(store, "run", "runner", 60.0)
         assert claim is not None
         kind, document = maker.shared(todo[claim.submission_id]).evidence(claim.run_id)
         assert results.store_evidence(store, claim, kind, document, {})
-        assert judge_next(desk) is not None
+        assert judge_next(deps) is not None
     with store.transaction() as connection:
         connection.execute(delete(table_of(OutboxRow)))
 

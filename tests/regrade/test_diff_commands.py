@@ -16,7 +16,7 @@ from grader_service.model.verdict import Status
 from grader_service.store import regrades
 from grader_service.store.engine import Store
 from tests.command_line import invoked
-from tests.regrade.desk import a_desk, planned, rewrite, undecided, worked_off
+from tests.regrade.deps import planned, rewrite, some_deps, undecided, worked_off
 from tests.regrade.stored import LAB, changed_lab, fill
 
 COUNT = 12
@@ -33,7 +33,7 @@ class Office:
         self.folder = folder
         self.store = Store(url)
         self.store.migrate()
-        self.desk = a_desk(self.store)
+        self.deps = some_deps(self.store)
         self.batches = {}
         self.said = ""
 
@@ -55,14 +55,14 @@ def office(tmp_path_factory):
     folder = tmp_path_factory.mktemp("office")
     made = Office(f"sqlite:///{folder}/grader.db", folder)
     fill(made.store, COUNT, ratios=RATIOS)
-    made.batches["stricter"] = worked_off(made.desk, changed_lab(folder), cohorts=("autumn",))
-    made.batches["equal"] = worked_off(made.desk)
-    made.batches["repeated"] = worked_off(made.desk, repeats=2)
-    made.batches["noisy"] = noisy = worked_off(made.desk, repeats=2)
+    made.batches["stricter"] = worked_off(made.deps, changed_lab(folder), cohorts=("autumn",))
+    made.batches["equal"] = worked_off(made.deps)
+    made.batches["repeated"] = worked_off(made.deps, repeats=2)
+    made.batches["noisy"] = noisy = worked_off(made.deps, repeats=2)
     # On a noisy host the second repetition of three submissions might have come out so.
     others = [change.repeats[1] for change in regrades.changes(made.store, noisy)]
     rewrite(made.store, *(undecided(one, status=Status.INCONCLUSIVE) for one in others[:3]))
-    made.batches["waiting"] = planned(made.desk, repeats=2).batch_id
+    made.batches["waiting"] = planned(made.deps, repeats=2).batch_id
     yield made
     made.store.close()
 
@@ -277,7 +277,7 @@ def test_the_same_on_postgresql(postgres_url, tmp_path):
     """Exact figures there too, and the same rows."""
     made = Office(postgres_url, tmp_path)
     fill(made.store, 6, ratios=RATIOS)
-    made.batches["stricter"] = worked_off(made.desk, changed_lab(tmp_path))
+    made.batches["stricter"] = worked_off(made.deps, changed_lab(tmp_path))
     diff = made.diff("stricter")
     assert (diff.count(Kind.NEWLY_FAILING), diff.count(Kind.UNCHANGED)) == (2, 4)
     rows = list(csv.DictReader(io.StringIO(made.type(*f"{EXPORT} csv".split()))))

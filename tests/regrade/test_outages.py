@@ -12,7 +12,7 @@ from grader_service.store import regrade_states, regrades
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import EventRow
 from tests.regrade.conftest import Room
-from tests.regrade.desk import COUNT, counts, overwrite, read, started
+from tests.regrade.deps import COUNT, counts, overwrite, read, started
 from tests.regrade.stored import fill
 from tests.service.faults import no_writes, writer_waits
 from tests.service.harness import served
@@ -27,15 +27,15 @@ def attempts(store):
     return {row.attempts for row in read(store, RegradeItemRow.attempts)}
 
 
-def test_items_in_hand_wait_for_the_database(desk, monkeypatch):
+def test_items_in_hand_wait_for_the_database(deps, monkeypatch):
     """It fails when their labs are read, when what was judged is stored, and when the rest is given back."""
-    batch_id = started(desk)
+    batch_id = started(deps)
     for module, name in ((regrades, "batch"), (bulk, "store_answers"), (bulk, "give_back")):
         Away(monkeypatch, module, name, 1)
     asked = count()
-    assert judge_chunk(desk, lambda: next(asked) == 2, size=10) == 2
-    assert counts(desk, batch_id) == {ItemState.DONE: 2, ItemState.WAITING: COUNT - 2}
-    assert attempts(desk.store) == {0}
+    assert judge_chunk(deps, lambda: next(asked) == 2, size=10) == 2
+    assert counts(deps, batch_id) == {ItemState.DONE: 2, ItemState.WAITING: COUNT - 2}
+    assert attempts(deps.store) == {0}
 
 
 @pytest.mark.integration

@@ -20,7 +20,7 @@ from grader_service.store import devices, regrades
 from grader_service.store.cohorts import candidates, cohorts, entries
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import RunRow, SubmissionRow, VerdictRow
-from tests.regrade.desk import overwrite, read, rewrite
+from tests.regrade.deps import overwrite, read, rewrite
 from tests.regrade.kinds import DIGESTS, kinds
 from tests.regrade.stored import LAB, changed_lab, fill
 

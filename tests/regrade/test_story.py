@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.signing import signed_by
 from grader_service.store import leases, regrade_states, regrades, results
 from grader_service.store.acceptance import Accepted, Arrival, IntakeLimits, Waiter, accept_all
@@ -79,7 +79,7 @@ def _handed_in_again(room):
     claim = leases.claim(room.store, "run", "runner", 60.0)
     evidence = evidence_of("between", place.attempt + 1, claim.run_id, random.Random(7))
     assert results.store_evidence(room.store, claim, "measured", evidence.model_dump_json().encode(), {})
-    verdict = judge_next(JudgeDesk(room.store, maker.registry, maker.signer, "judge"))
+    verdict = judge_next(JudgeDeps(room.store, maker.registry, maker.signer, "judge"))
     assert verdict.status == "passed", "live submissions are graded by the installed lab"
     return room.in_force()["late:1"]
 

@@ -13,7 +13,7 @@ from grader_service.model.regrade import BatchState, ItemState
 from grader_service.regrade import bulk
 from grader_service.regrade.bulk import LabNotHere, judge_chunk
 from grader_service.regrade.releasing import release_due
-from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.store import (
     cancelling,
     leases,
@@ -33,7 +33,7 @@ from grader_service.store.outbox import enqueue
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, RunRow, RunState, SubmissionRow, VerdictRow
 from tests.command_line import typed
-from tests.regrade.desk import (
+from tests.regrade.deps import (
     COUNT,
     answers,
     counts,
@@ -63,80 +63,80 @@ ENDED = {
 
 
 @pytest.fixture
-def released(desk, releasing):
+def released(deps, releasing):
     """A running batch, and the claim of a runner on its first run."""
-    batch_id = started(desk, level="run")
+    batch_id = started(deps, level="run")
     assert release_due(releasing) == 2
-    return batch_id, leases.claim(desk.store, "run", "runner", 60.0)
+    return batch_id, leases.claim(deps.store, "run", "runner", 60.0)
 
 
-def judged(desk):
-    return judge_next(JudgeDesk(desk.store, desk.registry, desk.signer, "judge"))
+def judged(deps):
+    return judge_next(JudgeDeps(deps.store, deps.registry, deps.signer, "judge"))
 
 
-def evidence_for(desk, claim):
+def evidence_for(deps, claim):
     """Kind and document as the first run of the claimed submission left them, under the name of the new run."""
     of_one = (VerdictRow.submission_id == claim.submission_id, VerdictRow.current)
-    ((run_id,),) = read(desk.store, VerdictRow.run_id, where=of_one)
-    stored = results.load_evidence(desk.store, run_id)
+    ((run_id,),) = read(deps.store, VerdictRow.run_id, where=of_one)
+    stored = results.load_evidence(deps.store, run_id)
     return stored.kind, stored.document.replace(run_id.encode(), claim.run_id.encode())
 
 
-def run_states(desk):
+def run_states(deps):
     """Run to state, of runs that a batch asked for."""
-    rows = read(desk.store, RunRow.run_id, RunRow.state, where=[RunRow.item_id.is_not(None)])
+    rows = read(deps.store, RunRow.run_id, RunRow.state, where=[RunRow.item_id.is_not(None)])
     return {row.run_id: row.state for row in rows}
 
 
-def give_back(desk, claim):
-    return leases.give_back(desk.store, claim, "told to stop")
+def give_back(deps, claim):
+    return leases.give_back(deps.store, claim, "told to stop")
 
 
-def fail(desk, claim, max_attempts=3):
-    return leases.fail(desk.store, claim, "our fault", max_attempts=max_attempts, delay_s=0.0)
+def fail(deps, claim, max_attempts=3):
+    return leases.fail(deps.store, claim, "our fault", max_attempts=max_attempts, delay_s=0.0)
 
 
-def fail_for_good(desk, claim):
-    return fail(desk, claim, max_attempts=1)
+def fail_for_good(deps, claim):
+    return fail(deps, claim, max_attempts=1)
 
 
-def store_verdict(desk, claim):
-    return results.store_verdict(desk.store, claim, a_verdict(claim.submission_id))
+def store_verdict(deps, claim):
+    return results.store_verdict(deps.store, claim, a_verdict(claim.submission_id))
 
 
-def expire(desk, _):
-    return sweep.expire_leases(desk.store, max_attempts=3, delay_s=0.0)
+def expire(deps, _):
+    return sweep.expire_leases(deps.store, max_attempts=3, delay_s=0.0)
 
 
-def retry(desk, _):
-    return operations.retry(desk.store, "bob")
+def retry(deps, _):
+    return operations.retry(deps.store, "bob")
 
 
-def test_what_was_not_sent_in_time_is_not_sent_at_all(desk, stricter):
+def test_what_was_not_sent_in_time_is_not_sent_at_all(deps, stricter):
     """With the broker away while a batch is applied and undone, platforms end with the verdicts that are in force."""
-    batch_id = worked_off(desk, stricter)
-    regrade_apply.apply(desk.store, batch_id, "ann")
-    assert answers(desk)
-    regrade_apply.revert(desk.store, batch_id, "ann")
-    messages = outbox.due(desk.store)
-    assert len(messages) == len(answers(desk))
-    assert {json.loads(message.document)["verdict_id"] for message in messages} <= set(in_force(desk).values())
+    batch_id = worked_off(deps, stricter)
+    regrade_apply.apply(deps.store, batch_id, "ann")
+    assert answers(deps)
+    regrade_apply.revert(deps.store, batch_id, "ann")
+    messages = outbox.due(deps.store)
+    assert len(messages) == len(answers(deps))
+    assert {json.loads(message.document)["verdict_id"] for message in messages} <= set(in_force(deps).values())
 
 
 @pytest.fixture
-def journal(desk, tmp_path):
+def journal(deps, tmp_path):
     """What a judge keeps answers in before it sends them; each verdict in force waits to be sent."""
-    told = in_force(desk).values()
-    with desk.store.transaction() as connection:
+    told = in_force(deps).values()
+    with deps.store.transaction() as connection:
         for verdict_id in told:
             enqueue(connection, verdict_id, "task", None, None)
-    return Journal(Place(f"file://{tmp_path}/backups"), desk.store, desk.signer)
+    return Journal(Place(f"file://{tmp_path}/backups"), deps.store, deps.signer)
 
 
-def keep_due(desk, journal):
+def keep_due(deps, journal):
     """Keeps all answers, and sends none."""
-    overwrite(desk.store, OutboxRow, not_before=0.0)
-    journal.keep(outbox.due(desk.store, 9 * COUNT))
+    overwrite(deps.store, OutboxRow, not_before=0.0)
+    journal.keep(outbox.due(deps.store, 9 * COUNT))
 
 
 def kept_last(journal):
@@ -145,76 +145,76 @@ def kept_last(journal):
     return {verdict["submission_id"]: verdict["verdict_id"] for verdict in found}
 
 
-def test_an_answer_that_gets_another_verdict_is_kept_again(desk, stricter, journal):
+def test_an_answer_that_gets_another_verdict_is_kept_again(deps, stricter, journal):
     """With the broker away, and nobody else who tells it: a restored service knows what was sent at last."""
-    keep_due(desk, journal)
-    batch_id = worked_off(desk, stricter)
-    operator = Store(as_role(desk.store.engine.url.render_as_string(hide_password=False), "operator"))
+    keep_due(deps, journal)
+    batch_id = worked_off(deps, stricter)
+    operator = Store(as_role(deps.store.engine.url.render_as_string(hide_password=False), "operator"))
     for change in (regrade_apply.apply, regrade_apply.revert):
         change(operator, batch_id, "ann", notify="none")
-        keep_due(desk, journal)
-        assert kept_last(journal) == in_force(desk)
+        keep_due(deps, journal)
+        assert kept_last(journal) == in_force(deps)
     operator.close()
 
 
-def test_an_answer_that_gets_another_verdict_while_it_is_kept(desk, stricter, journal, monkeypatch):
+def test_an_answer_that_gets_another_verdict_while_it_is_kept(deps, stricter, journal, monkeypatch):
     """It is not taken for kept: the file has the old one."""
-    batch_id = worked_off(desk, stricter)
+    batch_id = worked_off(deps, stricter)
     put = journal._place.files.put
 
     def meanwhile(name, data):
         monkeypatch.undo()
         put(name, data)
-        regrade_apply.apply(desk.store, batch_id, "ann", notify="none")
+        regrade_apply.apply(deps.store, batch_id, "ann", notify="none")
 
     monkeypatch.setattr(journal._place.files, "put", meanwhile)
     for _ in range(2):
-        keep_due(desk, journal)
-    assert kept_last(journal) == in_force(desk)
+        keep_due(deps, journal)
+    assert kept_last(journal) == in_force(deps)
     assert len(journal._place.files.names(ANSWERS)) == 2
 
 
-def test_batches_are_undone_in_the_reverse_order(desk, stricter):
+def test_batches_are_undone_in_the_reverse_order(deps, stricter):
     """A batch that another one was planned on cannot be undone before it."""
-    former = in_force(desk)
-    first = worked_off(desk, stricter)
-    regrade_apply.apply(desk.store, first, "ann")
-    second = worked_off(desk)
-    regrade_apply.apply(desk.store, second, "ann")
+    former = in_force(deps)
+    first = worked_off(deps, stricter)
+    regrade_apply.apply(deps.store, first, "ann")
+    second = worked_off(deps)
+    regrade_apply.apply(deps.store, second, "ann")
     with pytest.raises(UsageError, match=f"revert {second} first"):
-        regrade_apply.revert(desk.store, first, "ann")
-    regrade_apply.revert(desk.store, second, "ann")
-    regrade_apply.revert(desk.store, first, "ann")
-    assert in_force(desk) == former
+        regrade_apply.revert(deps.store, first, "ann")
+    regrade_apply.revert(deps.store, second, "ann")
+    regrade_apply.revert(deps.store, first, "ann")
+    assert in_force(deps) == former
 
 
-def test_repetitions_are_waited_for(desk):
+def test_repetitions_are_waited_for(deps):
     """With every first repetition done and others open, `apply` still has to be told."""
-    batch_id = started(desk, repeats=2)
+    batch_id = started(deps, repeats=2)
     for _ in range(COUNT // 10):
-        judge_chunk(desk, size=10)
-    assert counts(desk, batch_id) == {ItemState.DONE: COUNT, ItemState.WAITING: COUNT}
+        judge_chunk(deps, size=10)
+    assert counts(deps, batch_id) == {ItemState.DONE: COUNT, ItemState.WAITING: COUNT}
     with pytest.raises(UsageError, match=f"{COUNT} repetitions are open"):
-        regrade_apply.apply(desk.store, batch_id, "ann")
-    assert regrade_apply.apply(desk.store, batch_id, "ann", unfinished=True).in_force == COUNT
+        regrade_apply.apply(deps.store, batch_id, "ann")
+    assert regrade_apply.apply(deps.store, batch_id, "ann", unfinished=True).in_force == COUNT
 
 
-def test_odd_bytes_in_a_failure_are_kept_readable(desk, monkeypatch):
+def test_odd_bytes_in_a_failure_are_kept_readable(deps, monkeypatch):
     """A check that fails with a NUL in its message costs its own item a try, and is said."""
 
     def broken(*_, **__):
         raise InfrastructureError("one\x00two")
 
     monkeypatch.setattr(bulk, "verdict_on", broken)
-    batch_id = started(desk)
-    judge_all(desk)
-    assert counts(desk, batch_id) == {ItemState.NEEDS_ATTENTION: COUNT}
-    assert {change.error for change in regrades.changes(desk.store, batch_id)} == {"InfrastructureError: one\ufffdtwo"}
+    batch_id = started(deps)
+    judge_all(deps)
+    assert counts(deps, batch_id) == {ItemState.NEEDS_ATTENTION: COUNT}
+    assert {change.error for change in regrades.changes(deps.store, batch_id)} == {"InfrastructureError: one\ufffdtwo"}
 
 
-def test_a_worker_without_the_lab_leaves_the_batch_to_others(desk, monkeypatch):
+def test_a_worker_without_the_lab_leaves_the_batch_to_others(deps, monkeypatch):
     """As during an update of several hosts: one item has one try less, and nothing is parked."""
-    batch_id = started(desk)
+    batch_id = started(deps)
 
     def missing(*_):
         raise ConfigurationError("lab demo: no check `depth` is installed")
@@ -222,233 +222,233 @@ def test_a_worker_without_the_lab_leaves_the_batch_to_others(desk, monkeypatch):
     with monkeypatch.context() as here:
         here.setattr(bulk, "kept_lab", missing)
         with pytest.raises(LabNotHere, match="no check `depth` is installed"):
-            judge_chunk(desk, size=10)
-    assert counts(desk, batch_id) == {ItemState.WAITING: COUNT}
-    assert sum(row.attempts for row in read(desk.store, RegradeItemRow.attempts)) == 1
-    overwrite(desk.store, RegradeItemRow, not_before=0.0)
-    judge_all(desk)
-    assert counts(desk, batch_id) == {ItemState.DONE: COUNT}
+            judge_chunk(deps, size=10)
+    assert counts(deps, batch_id) == {ItemState.WAITING: COUNT}
+    assert sum(row.attempts for row in read(deps.store, RegradeItemRow.attempts)) == 1
+    overwrite(deps.store, RegradeItemRow, not_before=0.0)
+    judge_all(deps)
+    assert counts(deps, batch_id) == {ItemState.DONE: COUNT}
 
 
 @pytest.mark.parametrize("end", [give_back, fail])
 @pytest.mark.parametrize("operation", AT_REST)
-def test_a_run_that_comes_back_to_a_batch_at_rest_is_not_made(desk, released, operation, end):
+def test_a_run_that_comes_back_to_a_batch_at_rest_is_not_made(deps, released, operation, end):
     """Given back or failed through us, it is taken back; only a batch that goes on has it made anew."""
     batch_id, claim = released
-    AT_REST[operation](desk.store, batch_id, "ann")
-    assert end(desk, claim)
-    assert leases.claim(desk.store, "run", "runner", 60.0) is None
-    assert regrades.progress(desk.store, batch_id).gpu_used_s > 0, "the device was held"
+    AT_REST[operation](deps.store, batch_id, "ann")
+    assert end(deps, claim)
+    assert leases.claim(deps.store, "run", "runner", 60.0) is None
+    assert regrades.progress(deps.store, batch_id).gpu_used_s > 0, "the device was held"
     if operation == "pause":
-        assert counts(desk, batch_id) == {ItemState.WAITING: COUNT}
+        assert counts(deps, batch_id) == {ItemState.WAITING: COUNT}
 
 
 @pytest.mark.parametrize("operation", ENDED)
-def test_a_batch_that_ends_leaves_no_parked_run(desk, released, operation):
+def test_a_batch_that_ends_leaves_no_parked_run(deps, released, operation):
     """A run that nobody could try again is cancelled, and its item goes on to say what failed."""
     batch_id, claim = released
-    fail_for_good(desk, claim)
-    assert [run["run_id"] for run in operations.queue_state(desk.store).stuck] == [claim.run_id]
-    ENDED[operation](desk.store, batch_id, "ann")
-    assert operations.queue_state(desk.store).stuck == []
-    assert set(run_states(desk).values()) == {RunState.CANCELLED}
-    assert counts(desk, batch_id) == {ItemState.NEEDS_ATTENTION: 1, ItemState.CANCELLED: COUNT - 1}
-    assert [change.error for change in regrades.changes(desk.store, batch_id) if change.error] == ["our fault"]
+    fail_for_good(deps, claim)
+    assert [run["run_id"] for run in operations.queue_state(deps.store).stuck] == [claim.run_id]
+    ENDED[operation](deps.store, batch_id, "ann")
+    assert operations.queue_state(deps.store).stuck == []
+    assert set(run_states(deps).values()) == {RunState.CANCELLED}
+    assert counts(deps, batch_id) == {ItemState.NEEDS_ATTENTION: 1, ItemState.CANCELLED: COUNT - 1}
+    assert [change.error for change in regrades.changes(deps.store, batch_id) if change.error] == ["our fault"]
 
 
 @pytest.mark.parametrize("failure", ["run", "judge", "vanished"])
-def test_a_run_that_fails_for_the_last_time_after_its_batch_ended_is_cancelled(desk, released, failure):
+def test_a_run_that_fails_for_the_last_time_after_its_batch_ended_is_cancelled(deps, released, failure):
     """Its item was given up, so that no operator could do anything about a parked one."""
     batch_id, claim = released
     if failure == "judge":
-        assert results.store_evidence(desk.store, claim, *evidence_for(desk, claim), {})
-        claim = leases.claim(desk.store, "judge", "judge", 60.0)
-    regrade_states.discard(desk.store, batch_id, "ann")
+        assert results.store_evidence(deps.store, claim, *evidence_for(deps, claim), {})
+        claim = leases.claim(deps.store, "judge", "judge", 60.0)
+    regrade_states.discard(deps.store, batch_id, "ann")
     if failure == "vanished":
-        overwrite(desk.store, RunRow, RunRow.run_id == claim.run_id, lease_until=0.0)
-        assert sweep.expire_leases(desk.store, max_attempts=1, delay_s=0.0) == 1
+        overwrite(deps.store, RunRow, RunRow.run_id == claim.run_id, lease_until=0.0)
+        assert sweep.expire_leases(deps.store, max_attempts=1, delay_s=0.0) == 1
     else:
-        assert fail_for_good(desk, claim) is RunState.CANCELLED
-    assert operations.queue_state(desk.store).stuck == []
-    assert run_states(desk)[claim.run_id] == RunState.CANCELLED
+        assert fail_for_good(deps, claim) is RunState.CANCELLED
+    assert operations.queue_state(deps.store).stuck == []
+    assert run_states(deps)[claim.run_id] == RunState.CANCELLED
 
 
-def test_a_run_that_is_parked_while_its_batch_is_paused_can_be_tried_again(desk, released):
+def test_a_run_that_is_parked_while_its_batch_is_paused_can_be_tried_again(deps, released):
     """The batch may go on, so that an operator is asked; who names the run is told of the batch."""
     batch_id, claim = released
-    regrade_states.pause(desk.store, batch_id, "ann")
-    assert fail_for_good(desk, claim) is RunState.NEEDS_ATTENTION
-    url = desk.store.engine.url.render_as_string(hide_password=False)
+    regrade_states.pause(deps.store, batch_id, "ann")
+    assert fail_for_good(deps, claim) is RunState.NEEDS_ATTENTION
+    url = deps.store.engine.url.render_as_string(hide_password=False)
     with pytest.raises(UsageError, match=f"batch {batch_id}, which is paused; `grader regrade retry {batch_id}`"):
         typed("retry", claim.run_id, GRADER_DATABASE_URL=url)
-    assert regrade_states.retry(desk.store, batch_id, "ann") == 1
-    assert operations.queue_state(desk.store).stuck == []
-    assert counts(desk, batch_id) == {ItemState.WAITING: COUNT}
+    assert regrade_states.retry(deps.store, batch_id, "ann") == 1
+    assert operations.queue_state(deps.store).stuck == []
+    assert counts(deps, batch_id) == {ItemState.WAITING: COUNT}
 
 
 @pytest.mark.parametrize("begun", [True, False])
-def test_a_run_of_a_batch_can_be_cancelled_by_itself(desk, releasing, begun):
+def test_a_run_of_a_batch_can_be_cancelled_by_itself(deps, releasing, begun):
     """Its item gets no new verdict; the others go on, and the batch ends once nothing is left."""
-    batch_id = started(desk, level="run")
+    batch_id = started(deps, level="run")
     assert release_due(releasing) == 2
-    claim = leases.claim(desk.store, "run", "runner", 60.0) if begun else None
+    claim = leases.claim(deps.store, "run", "runner", 60.0) if begun else None
     chosen = [RunRow.item_id.is_not(None), RunRow.state == ("running" if begun else "run_queued")]
-    run_id, submission_id = read(desk.store, RunRow.run_id, RunRow.submission_id, where=chosen)[0]
-    assert cancelling.cancel(desk.store, Named(submission_id, run_id), "hogs a GPU", "op") == 1
-    assert run_states(desk)[run_id] == "cancelled"
+    run_id, submission_id = read(deps.store, RunRow.run_id, RunRow.submission_id, where=chosen)[0]
+    assert cancelling.cancel(deps.store, Named(submission_id, run_id), "hogs a GPU", "op") == 1
+    assert run_states(deps)[run_id] == "cancelled"
     if begun:
-        assert not results.store_evidence(desk.store, claim, *evidence_for(desk, claim), {})
-    assert judged(desk) is None, "there is nobody to answer"
-    assert counts(desk, batch_id)["cancelled"] == 1
-    spent = read(desk.store, RegradeItemRow.gpu_s, where=[RegradeItemRow.state == "cancelled"])
+        assert not results.store_evidence(deps.store, claim, *evidence_for(deps, claim), {})
+    assert judged(deps) is None, "there is nobody to answer"
+    assert counts(deps, batch_id)["cancelled"] == 1
+    spent = read(deps.store, RegradeItemRow.gpu_s, where=[RegradeItemRow.state == "cancelled"])
     assert (spent[0].gpu_s > 0) is begun, "its batch pays for the time on the device"
-    told = read(desk.store, EventRow.actor, EventRow.batch_id, where=[EventRow.kind == "cancelled"])
+    told = read(deps.store, EventRow.actor, EventRow.batch_id, where=[EventRow.kind == "cancelled"])
     assert list(map(tuple, told)) == [("op", batch_id)]
-    while state(desk, batch_id) == "running":
+    while state(deps, batch_id) == "running":
         release_due(releasing)
-        left = leases.claim(desk.store, "run", "runner", 60.0)
-        assert cancelling.cancel(desk.store, Named(left.submission_id, left.run_id), "", "op") == 1
-    assert (state(desk, batch_id), set(run_states(desk).values())) == ("finished", {"cancelled"})
+        left = leases.claim(deps.store, "run", "runner", 60.0)
+        assert cancelling.cancel(deps.store, Named(left.submission_id, left.run_id), "", "op") == 1
+    assert (state(deps, batch_id), set(run_states(deps).values())) == ("finished", {"cancelled"})
 
 
-def test_what_was_executed_is_not_executed_again(desk, releasing):
+def test_what_was_executed_is_not_executed_again(deps, releasing):
     """Of two parked runs the one that has its evidence is judged again; only the other's item gets a new run."""
-    both = (min(in_force(desk)), max(in_force(desk)))
-    batch_id = started(desk, level="run", submissions=both)
+    both = (min(in_force(deps)), max(in_force(deps)))
+    batch_id = started(deps, level="run", submissions=both)
     assert release_due(releasing) == 2
-    executed, lost = (leases.claim(desk.store, "run", "runner", 60.0) for _ in both)
-    assert results.store_evidence(desk.store, executed, *evidence_for(desk, executed), {})
-    for claim in (leases.claim(desk.store, "judge", "judge", 60.0), lost):
-        fail_for_good(desk, claim)
-    regrade_work.settle_all(desk.store, "sweeper")
-    assert state(desk, batch_id) is BatchState.FINISHED
-    assert regrade_states.retry(desk.store, batch_id, "ann") == 2
-    assert state(desk, batch_id) is BatchState.RUNNING
-    assert run_states(desk) == {executed.run_id: RunState.JUDGE_QUEUED, lost.run_id: RunState.CANCELLED}
-    assert counts(desk, batch_id) == {ItemState.WORKING: 1, ItemState.WAITING: 1}
-    event = operations.whereabouts(desk.store, executed.submission_id).events[-1]
+    executed, lost = (leases.claim(deps.store, "run", "runner", 60.0) for _ in both)
+    assert results.store_evidence(deps.store, executed, *evidence_for(deps, executed), {})
+    for claim in (leases.claim(deps.store, "judge", "judge", 60.0), lost):
+        fail_for_good(deps, claim)
+    regrade_work.settle_all(deps.store, "sweeper")
+    assert state(deps, batch_id) is BatchState.FINISHED
+    assert regrade_states.retry(deps.store, batch_id, "ann") == 2
+    assert state(deps, batch_id) is BatchState.RUNNING
+    assert run_states(deps) == {executed.run_id: RunState.JUDGE_QUEUED, lost.run_id: RunState.CANCELLED}
+    assert counts(deps, batch_id) == {ItemState.WORKING: 1, ItemState.WAITING: 1}
+    event = operations.whereabouts(deps.store, executed.submission_id).events[-1]
     assert (event["kind"], event["actor"], event["detail"]) == ("retried", "ann", {"state": "judge_queued"})
-    assert judged(desk) is not None
-    (change,) = [one for one in regrades.changes(desk.store, batch_id) if one.new is not None]
+    assert judged(deps) is not None
+    (change,) = [one for one in regrades.changes(deps.store, batch_id) if one.new is not None]
     assert (change.submission_id, change.new.run_id) == (executed.submission_id, executed.run_id)
     assert release_due(releasing) == 1
-    assert leases.claim(desk.store, "run", "runner", 60.0).submission_id == lost.submission_id
+    assert leases.claim(deps.store, "run", "runner", 60.0).submission_id == lost.submission_id
 
 
 @pytest.mark.parametrize(
     ("act", "expected"),
     [(give_back, True), (fail, RunState.RUN_QUEUED), (fail_for_good, RunState.CANCELLED), (retry, 0)],
 )
-def test_who_waits_for_a_batch_holds_nothing_of_it(desk, released, act, expected):
+def test_who_waits_for_a_batch_holds_nothing_of_it(deps, released, act, expected):
     """Whoever brings a run back, or tries it again, while an operator ends the batch waits without a deadlock."""
     batch_id, claim = released
     if act is retry:
-        fail_for_good(desk, claim)
-        overwrite(desk.store, RegradeBatchRow, state=BatchState.FINISHED.value)
+        fail_for_good(deps, claim)
+        overwrite(deps.store, RegradeBatchRow, state=BatchState.FINISHED.value)
     done = []
-    if desk.store.is_sqlite:  # where transactions come one after another anyway
-        regrade_states.discard(desk.store, batch_id, "ann")
-        done.append(act(desk, claim))
+    if deps.store.is_sqlite:  # where transactions come one after another anyway
+        regrade_states.discard(deps.store, batch_id, "ann")
+        done.append(act(deps, claim))
     else:
-        other = threading.Thread(target=lambda: done.append(act(desk, claim)))
-        with desk.store.engine.begin() as operator:
+        other = threading.Thread(target=lambda: done.append(act(deps, claim)))
+        with deps.store.engine.begin() as operator:
             regrade_states.locked(operator, batch_id, "discarded", (BatchState.RUNNING, BatchState.FINISHED))
             other.start()
-            wait_for(lambda: somebody_waits(desk.store.engine), 20.0)
+            wait_for(lambda: somebody_waits(deps.store.engine), 20.0)
             regrade_states.end(operator, batch_id)
             operator.execute(update(RegradeBatchRow).values(state=BatchState.DISCARDED.value))
         other.join(30.0)
     assert done == [expected]
-    assert set(run_states(desk).values()) == {RunState.CANCELLED}
-    assert not counts(desk, batch_id).get(ItemState.WORKING)
+    assert set(run_states(deps).values()) == {RunState.CANCELLED}
+    assert not counts(deps, batch_id).get(ItemState.WORKING)
 
 
 @pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
 @pytest.mark.parametrize("act", [store_verdict, expire])
-def test_who_holds_a_batch_gets_its_runs(desk, released, act):
+def test_who_holds_a_batch_gets_its_runs(deps, released, act):
     """Whoever stores a verdict, or takes a run back whose lease ended, holds no run while waiting for its batch."""
     batch_id, claim = released
     if act is store_verdict:
-        assert results.store_evidence(desk.store, claim, *evidence_for(desk, claim), {})
-        claim = leases.claim(desk.store, "judge", "judge", 60.0)
+        assert results.store_evidence(deps.store, claim, *evidence_for(deps, claim), {})
+        claim = leases.claim(deps.store, "judge", "judge", 60.0)
     else:
-        overwrite(desk.store, RunRow, RunRow.run_id == claim.run_id, lease_until=0.0)
+        overwrite(deps.store, RunRow, RunRow.run_id == claim.run_id, lease_until=0.0)
     done = []
-    other = threading.Thread(target=lambda: done.append(act(desk, claim)))
-    with desk.store.transaction() as operator:
+    other = threading.Thread(target=lambda: done.append(act(deps, claim)))
+    with deps.store.transaction() as operator:
         regrade_states.locked(operator, batch_id, "cancelled", (BatchState.RUNNING,))
         other.start()
-        wait_for(lambda: somebody_waits(desk.store.engine), 20.0)
+        wait_for(lambda: somebody_waits(deps.store.engine), 20.0)
         operator.execute(select(RunRow.state).where(RunRow.run_id == claim.run_id).with_for_update()).one()
     other.join(30.0)
     assert done == [1]
-    assert run_states(desk)[claim.run_id] == (RunState.DONE if act is store_verdict else RunState.RUN_QUEUED)
+    assert run_states(deps)[claim.run_id] == (RunState.DONE if act is store_verdict else RunState.RUN_QUEUED)
 
 
-def test_a_run_that_ends_after_its_item_was_given_up_changes_nothing(desk, released):
+def test_a_run_that_ends_after_its_item_was_given_up_changes_nothing(deps, released):
     """Its verdict is kept aside, and belongs to no item."""
     batch_id, claim = released
-    former = in_force(desk)
-    regrade_apply.apply(desk.store, batch_id, "ann", unfinished=True)
-    assert results.store_evidence(desk.store, claim, *evidence_for(desk, claim), {})
-    assert judged(desk) is not None
-    assert counts(desk, batch_id) == {ItemState.CANCELLED: COUNT}
-    regrade_apply.revert(desk.store, batch_id, "ann")
-    regrade_apply.apply(desk.store, batch_id, "ann", unfinished=True)
-    assert in_force(desk) == former
+    former = in_force(deps)
+    regrade_apply.apply(deps.store, batch_id, "ann", unfinished=True)
+    assert results.store_evidence(deps.store, claim, *evidence_for(deps, claim), {})
+    assert judged(deps) is not None
+    assert counts(deps, batch_id) == {ItemState.CANCELLED: COUNT}
+    regrade_apply.revert(deps.store, batch_id, "ann")
+    regrade_apply.apply(deps.store, batch_id, "ann", unfinished=True)
+    assert in_force(deps) == former
 
 
-def test_a_rehearsal_takes_no_official_verdicts_place(desk, released):
+def test_a_rehearsal_takes_no_official_verdicts_place(deps, released):
     """A run on a host without a GPU needs an operator's attention, and is no new verdict of its submission."""
     batch_id, claim = released
-    official, document = evidence_for(desk, claim)
+    official, document = evidence_for(deps, claim)
     document = document.replace(b'"device":"cuda"', b'"device":"cpu"')
     assert b'"device":"cpu"' in document
-    assert results.store_evidence(desk.store, claim, official, document, {})
-    assert judged(desk).mode == "rehearsal"
-    (change,) = [one for one in regrades.changes(desk.store, batch_id) if one.submission_id == claim.submission_id]
+    assert results.store_evidence(deps.store, claim, official, document, {})
+    assert judged(deps).mode == "rehearsal"
+    (change,) = [one for one in regrades.changes(deps.store, batch_id) if one.submission_id == claim.submission_id]
     assert (change.old.mode, change.new, change.state) == ("official", None, ItemState.NEEDS_ATTENTION)
     assert "rehearsal" in change.error
 
 
-def test_a_regrade_is_nobodys_attempt(desk, released):
+def test_a_regrade_is_nobodys_attempt(deps, released):
     """Evidence of a run that a batch asked for counts for its learner only when its verdict comes in force."""
     batch_id, claim = released
-    other = max(in_force(desk))
+    other = max(in_force(deps))
     both = [other, claim.submission_id]
-    overwrite(desk.store, SubmissionRow, SubmissionRow.submission_id.in_(both), learner="solo")
-    overwrite(desk.store, EvidenceRow, runs_of(*both), kind="evidence")
-    assert results.store_evidence(desk.store, claim, "measured", evidence_for(desk, claim)[1], {})
-    assert attempt_number(desk.store, other) == 1
-    assert judged(desk) is not None
-    regrade_apply.apply(desk.store, batch_id, "ann", unfinished=True)
-    assert attempt_number(desk.store, other) == 2
+    overwrite(deps.store, SubmissionRow, SubmissionRow.submission_id.in_(both), learner="solo")
+    overwrite(deps.store, EvidenceRow, runs_of(*both), kind="evidence")
+    assert results.store_evidence(deps.store, claim, "measured", evidence_for(deps, claim)[1], {})
+    assert attempt_number(deps.store, other) == 1
+    assert judged(deps) is not None
+    regrade_apply.apply(deps.store, batch_id, "ann", unfinished=True)
+    assert attempt_number(deps.store, other) == 2
 
 
-def test_an_item_without_a_lab_stops_no_other(desk, releasing):
+def test_an_item_without_a_lab_stops_no_other(deps, releasing):
     """What no run can be made for is parked; the other batch gets its runs."""
-    broken = started(desk, level="run", submissions=(min(in_force(desk)),))
-    sound = started(desk, level="run", submissions=(max(in_force(desk)),))
-    labs = [{**regrades.batch(desk.store, broken).labs[0].model_dump(mode="json"), "sha256": "0" * 64}]
-    overwrite(desk.store, RegradeBatchRow, RegradeBatchRow.batch_id == broken, labs=labs)
+    broken = started(deps, level="run", submissions=(min(in_force(deps)),))
+    sound = started(deps, level="run", submissions=(max(in_force(deps)),))
+    labs = [{**regrades.batch(deps.store, broken).labs[0].model_dump(mode="json"), "sha256": "0" * 64}]
+    overwrite(deps.store, RegradeBatchRow, RegradeBatchRow.batch_id == broken, labs=labs)
     release_due(releasing)
-    assert counts(desk, broken) == {ItemState.NEEDS_ATTENTION: 1}
-    assert counts(desk, sound) == {ItemState.WORKING: 1}
+    assert counts(deps, broken) == {ItemState.NEEDS_ATTENTION: 1}
+    assert counts(deps, sound) == {ItemState.WORKING: 1}
 
 
-def test_a_batch_that_gets_work_again_does_not_end(desk):
+def test_a_batch_that_gets_work_again_does_not_end(deps):
     """Who looks for its end while an operator gives it work waits for him, and then finds the work."""
-    batch_id = started(desk)
-    lose(desk, min(in_force(desk)))
-    judge_all(desk)
-    overwrite(desk.store, RegradeBatchRow, state="running")
-    if desk.store.is_sqlite:  # where transactions come one after another anyway
-        assert regrade_states.retry(desk.store, batch_id, "ann") == 1
-        assert regrade_work.settle_all(desk.store, "sweeper") == 0
+    batch_id = started(deps)
+    lose(deps, min(in_force(deps)))
+    judge_all(deps)
+    overwrite(deps.store, RegradeBatchRow, state="running")
+    if deps.store.is_sqlite:  # where transactions come one after another anyway
+        assert regrade_states.retry(deps.store, batch_id, "ann") == 1
+        assert regrade_work.settle_all(deps.store, "sweeper") == 0
     else:
-        with desk.store.engine.begin() as operator:
+        with deps.store.engine.begin() as operator:
             regrade_states.locked(operator, batch_id, "tried again", (BatchState.RUNNING,))
-            sweep = threading.Thread(target=regrade_work.settle_all, args=(desk.store, "sweeper"))
+            sweep = threading.Thread(target=regrade_work.settle_all, args=(deps.store, "sweeper"))
             sweep.start()
             sweep.join(1.0)
             assert sweep.is_alive(), "it waits for whoever holds the batch"
@@ -458,16 +458,16 @@ def test_a_batch_that_gets_work_again_does_not_end(desk):
                 .values(state=ItemState.WAITING.value)
             )
         sweep.join(30.0)
-    assert state(desk, batch_id) is BatchState.RUNNING
+    assert state(deps, batch_id) is BatchState.RUNNING
 
 
 @pytest.mark.parametrize("hours", [float("inf"), float("nan"), -1.0])
-def test_a_budget_is_a_number(desk, hours):
+def test_a_budget_is_a_number(deps, hours):
     """Anything else is refused, and every batch can still be read."""
-    batch_id = started(desk)
-    regrade_states.pause(desk.store, batch_id, "ann")
+    batch_id = started(deps)
+    regrade_states.pause(deps.store, batch_id, "ann")
     with pytest.raises(UsageError, match="GPU budget"):
-        regrade_states.resume(desk.store, batch_id, "ann", gpu_budget_s=hours * 3600)
+        regrade_states.resume(deps.store, batch_id, "ann", gpu_budget_s=hours * 3600)
     with pytest.raises(UsageError, match="GPU budget"):
-        started(desk, gpu_budget_s=hours * 3600)
-    assert [batch.batch_id for batch in regrades.batches(desk.store)] == [batch_id]
+        started(deps, gpu_budget_s=hours * 3600)
+    assert [batch.batch_id for batch in regrades.batches(deps.store)] == [batch_id]

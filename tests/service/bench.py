@@ -10,10 +10,10 @@ from sqlalchemy import select
 from checks.registry import Registry
 from grader_service.model.verdict import Verdict
 from grader_service.service.gate import Gate
-from grader_service.service.intake import IntakeDesk, receive
-from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.intake import IntakeDeps, receive
+from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.retry import RetryPolicy
-from grader_service.service.runner import RunEnd, RunnerDesk, run_next
+from grader_service.service.runner import RunEnd, RunnerDeps, run_next
 from grader_service.signing import Signer
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.engine import Store
@@ -36,7 +36,7 @@ class Bench:
         self.artifacts = ArtifactStore(f"file://{state_dir / 'artifacts'}")
         self.registry = Registry()
         self.signer = Signer.from_folder(state_dir / "keys")
-        self._intake = IntakeDesk(self.store, self.artifacts, self.registry, self.signer)
+        self._intake = IntakeDeps(self.store, self.artifacts, self.registry, self.signer)
 
     def submit(self, source: str = QUICK, **changes: Any) -> str:
         """Takes a submission in; returns its id."""
@@ -44,8 +44,8 @@ class Bench:
         assert receive(self._intake, message, "live", None).kind == "accepted"
         return str(message["submission_id"])
 
-    def desk(self, gate: Gate | None = None, sandbox: SandboxRunner | None = None, **changes: Any) -> RunnerDesk:
-        """A runner's desk; without a delay before another try."""
+    def deps(self, gate: Gate | None = None, sandbox: SandboxRunner | None = None, **changes: Any) -> RunnerDeps:
+        """Dependencies of a runner, without a delay before another try."""
         values = {
             "store": self.store,
             "artifacts": self.artifacts,
@@ -56,18 +56,18 @@ class Bench:
             "state_dir": self.state_dir,
             "retry": RetryPolicy(max_attempts=3, delay_s=0.0),
         }
-        return RunnerDesk(**values | changes)
+        return RunnerDeps(**values | changes)
 
-    def run_all(self, desk: RunnerDesk) -> list[RunEnd]:
+    def run_all(self, deps: RunnerDeps) -> list[RunEnd]:
         """Executes runs until none waits."""
         ends = []
-        while len(ends) < 9 and (end := run_next(desk)) not in (RunEnd.NOTHING, RunEnd.CLOSED):
+        while len(ends) < 9 and (end := run_next(deps)) not in (RunEnd.NOTHING, RunEnd.CLOSED):
             ends.append(end)
         return ends
 
     def judge(self) -> Verdict | None:
         """Judges what waits."""
-        return judge_next(JudgeDesk(self.store, self.registry, self.signer, "bench"))
+        return judge_next(JudgeDeps(self.store, self.registry, self.signer, "bench"))
 
     def run(self, submission_id: str) -> Any:
         """The row of its only run."""

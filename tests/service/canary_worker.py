@@ -15,9 +15,9 @@ FACTS = Gpu(0, "H100", "GPU-00000009", "580.1", 80_000)
 
 if __name__ == "__main__":
     configure_logs("canary")
-    runner_desk = wiring.runner_desk
+    runner_deps = wiring.runner_deps
     wiring.chosen_gpu = lambda _: FACTS
-    wiring.runner_desk = lambda *args: dataclasses.replace(runner_desk(*args), device="cpu")
+    wiring.runner_deps = lambda *args: dataclasses.replace(runner_deps(*args), device="cpu")
     run_worker.NvmlGpu = InMemoryGpu
     run_worker.ReferenceKeeping = functools.partial(ReferenceKeeping, look_s=0.2)
     raise SystemExit(run_worker.run_worker(Settings()))

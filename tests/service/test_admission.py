@@ -27,17 +27,17 @@ OLD_S = 2 * FRESH_S + 60
 
 
 @pytest.fixture
-def desk(bench):
-    """An intake desk."""
+def deps(bench):
+    """Dependencies of an intake."""
     return bench._intake
 
 
 @pytest.fixture
-def sent(bench, desk, monkeypatch):
+def sent(bench, deps, monkeypatch):
     """Messages whose artifacts are fetched, and what was fetched."""
     folder = bench.state_dir / "sent"
     folder.mkdir()
-    desk.artifacts = bench.artifacts = ArtifactStore(f"file://{bench.state_dir}/artifacts", (f"file://{folder}",))
+    deps.artifacts = bench.artifacts = ArtifactStore(f"file://{bench.state_dir}/artifacts", (f"file://{folder}",))
     fetched = []
     copy = ArtifactStore._copy
 
@@ -79,52 +79,52 @@ class TestLimits:
         ],
     )
     @pytest.mark.parametrize("inline", [True, False])
-    def test_nothing_is_fetched_or_stored_beyond_them(self, bench, desk, sent, limits, code, inline):
+    def test_nothing_is_fetched_or_stored_beyond_them(self, bench, deps, sent, limits, code, inline):
         """Neither by address nor in the message."""
-        desk.limits = limits
-        assert receive(desk, sent("s:0", learner="lea"), "live", None).kind == "accepted"
+        deps.limits = limits
+        assert receive(deps, sent("s:0", learner="lea"), "live", None).kind == "accepted"
         before, fetched = stored(bench), list(sent.fetched)
         other = f"{QUICK}# other\n"
         message = a_message("s:1", other, learner="lea") if inline else sent("s:1", other, learner="lea")
-        assert receive(desk, message, "live", "task").kind == "refused"
+        assert receive(deps, message, "live", "task").kind == "refused"
         assert answers(bench) == [code]
         assert (stored(bench), sent.fetched) == (before, fetched)
 
-    def test_in_production_each_names_its_learner(self, bench, desk, sent):
+    def test_in_production_each_names_its_learner(self, bench, deps, sent):
         """Nobody's share could be told; nothing is fetched, and the id is free for a better message."""
-        assert receive(desk, sent("s:0", learner=None), "live", None).kind == "accepted"
-        desk.limits = IntakeLimits(learner_needed=True)
-        assert receive(desk, sent("s:1", learner=None), "live", None).kind == "refused"
+        assert receive(deps, sent("s:0", learner=None), "live", None).kind == "accepted"
+        deps.limits = IntakeLimits(learner_needed=True)
+        assert receive(deps, sent("s:1", learner=None), "live", None).kind == "refused"
         ((kind, said),) = bench.events("s:1")
         assert (kind, said["code"], len(sent.fetched)) == ("refused", "message.malformed", 1)
         assert "learner: learners take turns here" in said["feedback"]
-        assert receive(desk, sent("s:1", learner="lea"), "live", None).kind == "accepted"
-        repeated = receive(desk, sent("s:0", learner=None), "live", None)
+        assert receive(deps, sent("s:1", learner="lea"), "live", None).kind == "accepted"
+        repeated = receive(deps, sent("s:0", learner=None), "live", None)
         assert repeated.kind == "repeated", "it was taken before, and its verdict is to be had"
 
-    def test_other_content_under_a_known_id_is_not_fetched(self, bench, desk, sent):
+    def test_other_content_under_a_known_id_is_not_fetched(self, bench, deps, sent):
         """The announced digest says that it is other content."""
-        assert receive(desk, sent("s:1"), "live", None).kind == "accepted"
+        assert receive(deps, sent("s:1"), "live", None).kind == "accepted"
         before, fetched = stored(bench), list(sent.fetched)
-        assert receive(desk, sent("s:1", f"{QUICK}# other\n"), "live", "task").kind == "refused"
+        assert receive(deps, sent("s:1", f"{QUICK}# other\n"), "live", "task").kind == "refused"
         assert answers(bench) == ["submission.conflict"]
         assert (stored(bench), sent.fetched) == (before, fetched)
 
-    def test_a_repetition_is_not_fetched_again(self, desk, sent):
+    def test_a_repetition_is_not_fetched_again(self, deps, sent):
         """It is here."""
-        kinds = [receive(desk, sent("s:1"), "live", None).kind for _ in range(3)]
+        kinds = [receive(deps, sent("s:1"), "live", None).kind for _ in range(3)]
         assert kinds == ["accepted", "repeated", "repeated"]
         assert len(sent.fetched) == 1
 
-    def test_those_that_came_together_are_counted_together(self, bench, desk, sent):
+    def test_those_that_came_together_are_counted_together(self, bench, deps, sent):
         """The first ones are let in; of the others nothing is fetched."""
-        desk.limits = IntakeLimits(max_queued=2)
+        deps.limits = IntakeLimits(max_queued=2)
         came = [(sent(f"s:{number}", f"{QUICK}# {number}\n"), None) for number in range(4)]
-        taken = receive_all(desk, came, "live")
+        taken = receive_all(deps, came, "live")
         assert [one.kind for one in taken] == ["accepted", "accepted", "refused", "refused"]
         assert len(sent.fetched) == len(stored(bench)) == 2
 
-    def test_nothing_is_fetched_where_the_database_is_away(self, bench, desk, sent, monkeypatch):
+    def test_nothing_is_fetched_where_the_database_is_away(self, bench, deps, sent, monkeypatch):
         """The messages come again."""
 
         def away(*_):
@@ -132,16 +132,16 @@ class TestLimits:
 
         monkeypatch.setattr(intake, "foresee", away)
         with pytest.raises(StoreUnavailable):
-            receive(desk, sent("s:1"), "live", None)
+            receive(deps, sent("s:1"), "live", None)
         assert (stored(bench), sent.fetched) == ([], [])
 
 
 class TestInBetween:
     """What is foreseen is looked at once more when it is accepted."""
 
-    def test_a_place_that_was_taken_meanwhile(self, bench, desk, sent, monkeypatch):
+    def test_a_place_that_was_taken_meanwhile(self, bench, deps, sent, monkeypatch):
         """Refused all the same; what was fetched for it belongs to nobody, and is collected."""
-        desk.limits = IntakeLimits(max_queued=1)
+        deps.limits = IntakeLimits(max_queued=1)
 
         def late(store, arrivals, limits, actor):
             monkeypatch.setattr(intake, "accept_all", accept_all)
@@ -150,17 +150,17 @@ class TestInBetween:
 
         monkeypatch.setattr(intake, "accept_all", late)
         lost = f"{QUICK}# lost\n"
-        assert receive(desk, sent("s:1", lost), "live", "task").kind == "refused"
+        assert receive(deps, sent("s:1", lost), "live", "task").kind == "refused"
         assert answers(bench) == ["queue.full"]
         digest = hashlib.sha256(lost.encode()).hexdigest()
         assert unreferenced(bench.store, stored(bench)) == {digest}
 
-    def test_nobody_is_accepted_without_an_artifact(self, bench, desk, sent):
+    def test_nobody_is_accepted_without_an_artifact(self, bench, deps, sent):
         """Twice the same in one company, whose artifact is not there: both are refused."""
         came = [(sent("s:1", there=False), None)] * 2
-        assert [taken.kind for taken in receive_all(desk, came, "live")] == ["refused", "refused"]
+        assert [taken.kind for taken in receive_all(deps, came, "live")] == ["refused", "refused"]
         assert answers(bench) == ["artifact.not_found"] * 2
-        assert foresee(bench.store, [], desk.limits) == []
+        assert foresee(bench.store, [], deps.limits) == []
 
 
 class TestCollector:
@@ -202,10 +202,10 @@ class TestCollector:
         assert sha256 == self.artifact(bench, submission_id)
         assert young.exists()
 
-    def test_an_old_submission_keeps_its_own_no_longer(self, bench, desk):
+    def test_an_old_submission_keeps_its_own_no_longer(self, bench, deps):
         """Where the settings say so; it cannot be run again, and planning says why."""
         submission_id = bench.submit()
-        bench.run_all(bench.desk())
+        bench.run_all(bench.deps())
         bench.judge()
         with bench.store.transaction() as connection:
             connection.exec_driver_sql("update submission set received_at = received_at - 31 * 86400")
@@ -265,12 +265,12 @@ class TestCollector:
         assert collecting.EVERY_S * 256 < 86_400
 
 
-def test_the_bytes_of_a_source_that_is_refused_leave_nothing(bench, desk, sent):
+def test_the_bytes_of_a_source_that_is_refused_leave_nothing(bench, deps, sent):
     """A digest that was announced wrongly."""
     message = sent("s:1")
     message["artifact"]["sha256"] = "0" * 64
-    assert receive(desk, message, "live", "task").kind == "refused"
+    assert receive(deps, message, "live", "task").kind == "refused"
     assert answers(bench) == ["artifact.digest_mismatch"]
     assert stored(bench) == []
     with pytest.raises(SubmissionRejected):
-        desk.artifacts.fetch(message["artifact"]["uri"], "0" * 64)
+        deps.artifacts.fetch(message["artifact"]["uri"], "0" * 64)

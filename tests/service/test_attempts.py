@@ -31,7 +31,7 @@ def asked(monkeypatch):
 def test_each_measured_submission_is_one_more(bench, asked):
     """Also when they were all handed in before the first was run, and before any was judged."""
     submissions = [bench.submit(learner="ann") for _ in range(3)]
-    assert bench.run_all(bench.desk()) == [RunEnd.STORED] * 3
+    assert bench.run_all(bench.deps()) == [RunEnd.STORED] * 3
     assert asked["attempts"] == [1, 2, 3]
     stored = results.load_evidence(bench.store, bench.run(submissions[2]).run_id)
     assert stored.kind == "measured"
@@ -63,5 +63,5 @@ def test_what_was_put_to_the_test_is_an_attempt_and_nothing_else(bench, asked, m
     asked["measurement"] = measurement
     for _ in range(2):
         bench.submit(learner="ann")
-    bench.run_all(bench.desk())
+    bench.run_all(bench.deps())
     assert asked["attempts"] == attempts

@@ -78,7 +78,7 @@ def wrong():
 
 def test_a_device_that_can_grade_again_comes_back(bench, world):
     """By a real grading, once it is due; nothing of that is kept but who put it back, and why."""
-    canary = world.of(lambda: grade_canary(bench.desk().sandbox, "cpu", None, bench.state_dir))
+    canary = world.of(lambda: grade_canary(bench.deps().sandbox, "cpu", None, bench.state_dir))
     assert not canary.look()
     world.later(FIRST_S)
     assert canary.look()
@@ -106,7 +106,7 @@ def test_a_gpu_that_computes_otherwise_does_not(bench, world, monkeypatch, right
     assert canary_grading.SUBMISSION.count(right) == 1
     monkeypatch.setattr(canary_grading, "SUBMISSION", canary_grading.SUBMISSION.replace(right, changed))
     world.later(FIRST_S)
-    assert world.of(lambda: grade_canary(bench.desk().sandbox, "cpu", None, bench.state_dir)).look()
+    assert world.of(lambda: grade_canary(bench.deps().sandbox, "cpu", None, bench.state_dir)).look()
     assert world.device.state == devices.QUARANTINED
     assert said in world.device.reason
 
@@ -282,7 +282,7 @@ def test_no_run_is_claimed_while_a_canary_is_at_work(bench, world):
     world.later(FIRST_S)
     steward = Steward(world.gpu, lambda reason: devices.quarantine(world.store, NAME, reason, "steward"))
     gate = DeviceGate(world.store, NAME, "host", "H100", steward)
-    turns = ReferenceKeeping(bench.desk(gate, owner=f"host/{NAME}/1"), world.canary, look_s=0.05)
+    turns = ReferenceKeeping(bench.deps(gate, owner=f"host/{NAME}/1"), world.canary, look_s=0.05)
     turns.watch()
     assert begun.wait(20)
     devices.set_state(world.store, NAME, devices.READY, None, "operator:ann")

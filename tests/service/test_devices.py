@@ -30,7 +30,7 @@ from grader_service.service.device_lock import Hold, Neighbour, hold_device
 from grader_service.service.gate import DeviceGate
 from grader_service.service.reference_keeping import ReferenceKeeping
 from grader_service.service.run_spaces import HostWord
-from grader_service.service.runner import RunEnd, RunnerDesk, run_next
+from grader_service.service.runner import RunEnd, RunnerDeps, run_next
 from grader_service.settings import Settings
 from grader_service.store import devices, leases, operations
 from grader_service.store.ids import Named
@@ -50,15 +50,15 @@ class Card:
     """A GPU, the worker that has it, and what happens to it during a run."""
 
     gpu: InMemoryGpu
-    desk: RunnerDesk
+    deps: RunnerDeps
     during: list
 
     def run(self):
-        return run_next(self.desk)
+        return run_next(self.deps)
 
 
-def desk_of(bench, facts, gpu, during):
-    """The desk of a worker on a GPU, which a steward watches; what happens during its runs may change until then."""
+def deps_of(bench, facts, gpu, during):
+    """Dependencies of a worker on a GPU, which a steward watches; what happens during its runs may change until then."""
     retire = functools.partial(devices.quarantine, bench.store, facts.uuid, actor="bench")
     gate = DeviceGate(bench.store, facts.uuid, "host", facts.model, Steward(gpu, retire, patience_s=0.2))
 
@@ -67,7 +67,7 @@ def desk_of(bench, facts, gpu, during):
             change()
         return Silent()
 
-    return bench.desk(gate, gpu=facts, owner=f"host/{facts.uuid}", progress=progress)
+    return bench.deps(gate, gpu=facts, owner=f"host/{facts.uuid}", progress=progress)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def card(bench):
     def make(number):
         facts, during = Gpu(number, "H100", f"GPU-{number:08d}", "580.1", 80_000), []
         gpu = InMemoryGpu(facts.uuid)
-        return Card(gpu, desk_of(bench, facts, gpu, during), during)
+        return Card(gpu, deps_of(bench, facts, gpu, during), during)
 
     return make
 
@@ -120,7 +120,7 @@ def test_a_gpu_that_is_not_clean_gets_no_run_and_another_one_does(bench, card, c
 def test_a_look_at_the_gate_opens_and_closes_nothing(bench, card):
     """What can wait keeps away from a device that a person uses or an operator drains, and nobody is told."""
     only = card(1)
-    gate = only.desk.gate
+    gate = only.deps.gate
     assert not gate.free()  # no worker has said yet that it is here
     assert gate.open()
     assert gate.free()
@@ -219,8 +219,8 @@ def test_a_run_that_hung_is_parked_where_the_gpu_failed(bench, card):
     only = card(1)
     only.during.append(lambda: only.gpu.xids.append(79))
     submission_id = bench.submit(SLOW.format(seconds=60))
-    desk = dataclasses.replace(only.desk, limit_s=4.0, lease_s=12.0)  # its code has begun by then, on a busy host too
-    assert run_next(desk) is RunEnd.FAILED
+    deps = dataclasses.replace(only.deps, limit_s=4.0, lease_s=12.0)  # its code has begun by then, on a busy host too
+    assert run_next(deps) is RunEnd.FAILED
     run = bench.run(submission_id)
     assert run.state == "needs_attention"
     assert "Xid 79" in run.last_error
@@ -231,10 +231,10 @@ def test_a_run_whose_runner_died_is_parked_where_it_left_the_gpu_unfit(bench, ca
     """The runner in its place looks at the device before the lease ends; a clean one is no reason."""
     only = card(1)
     submission_id = bench.submit()
-    only.desk.gate.seen()
+    only.deps.gate.seen()
     assert leases.claim(bench.store, "run", f"host/{only.gpu.uuid}/dead", 0.0) is not None
     only.gpu.recovery_action = "a GPU reset" if unfit else None
-    ReferenceKeeping(only.desk).judge_what_was_left()
+    ReferenceKeeping(only.deps).judge_what_was_left()
     assert device(bench, only).state == (devices.QUARANTINED if unfit else devices.READY)
     assert expire_leases(bench.store, max_attempts=3, delay_s=0.0) == 1
     run = bench.run(submission_id)
@@ -245,9 +245,9 @@ def test_a_run_whose_runner_died_is_parked_where_it_left_the_gpu_unfit(bench, ca
 def test_a_new_runner_judges_nobody_where_no_run_was_left(bench, card):
     """Somebody may use the GPU while nothing waits for it."""
     only = card(1)
-    only.desk.gate.seen()
+    only.deps.gate.seen()
     only.gpu.processes.append(4711)
-    ReferenceKeeping(only.desk).judge_what_was_left()
+    ReferenceKeeping(only.deps).judge_what_was_left()
     assert device(bench, only).state == devices.READY
 
 
@@ -263,7 +263,7 @@ def test_when_the_last_gpu_is_gone_the_queue_waits(bench, card):
     assert only.run() is RunEnd.CLOSED  # clean again, but neither a canary nor a person has tried it
     assert "4711" in grader("devices", "list", state_dir=bench.state_dir, COLUMNS="200").stdout
     assert grader("devices", "ready", only.gpu.uuid, state_dir=bench.state_dir).returncode == 0
-    assert bench.run_all(only.desk) == [RunEnd.STORED] * 2
+    assert bench.run_all(only.deps) == [RunEnd.STORED] * 2
     assert {bench.judge().status for _ in waiting} == {Status.PASSED}
 
 
@@ -392,7 +392,7 @@ def test_a_gpu_of_a_dead_worker_is_waited_for(bench, card):
     """(E2') What the dead worker's run still holds is freed within the steward's patience; then the next run starts."""
     only = card(1)
     only.gpu.processes.append(4711)
-    only.desk.gate._steward.patience_s = 10.0
+    only.deps.gate._steward.patience_s = 10.0
     threading.Timer(0.5, only.gpu.processes.clear).start()
     submission_id = bench.submit()
     assert only.run() is RunEnd.STORED
@@ -425,10 +425,10 @@ def test_a_run_on_one_instance_beside_a_busy_and_failing_neighbour(bench):
     nvml = InMemoryNvml(card)
     first, second = find_gpus(nvml)
     faults = [lambda: card.report(48, 8, 0)]
-    desks = [desk_of(bench, facts, NvmlGpu(facts.uuid, nvml), faults) for facts in (second, first)]
+    deps = [deps_of(bench, facts, NvmlGpu(facts.uuid, nvml), faults) for facts in (second, first)]
     submission_id = bench.submit()
     # The neighbour's leftover is its own matter.
-    assert [run_next(desk) for desk in desks] == [RunEnd.CLOSED, RunEnd.STORED]
+    assert [run_next(deps) for deps in deps] == [RunEnd.CLOSED, RunEnd.STORED]
     gpu = gpu_of(bench, submission_id)
     assert gpu.pop("health") == {"memory_used_before_mib": 20, "xids": [], "notes": []}
     assert gpu == first.facts()

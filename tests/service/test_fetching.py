@@ -33,7 +33,7 @@ def test_an_artifact_lies_beside_the_runs(bench, monkeypatch, tmp_path):
 
     monkeypatch.setattr(runner, "execute", execute)
     bench.submit()
-    assert bench.run_all(bench.desk()) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps()) == [RunEnd.STORED]
     assert seen == [QUICK.encode()]
     assert list(runs.iterdir()) == []
 
@@ -48,7 +48,7 @@ def test_probes_come_with_their_source(bench, monkeypatch):
 
     monkeypatch.setattr(runner, "execute", execute)
     bench.submit(lab="dali-classification-training", steps=["train"])
-    assert bench.run_all(bench.desk()) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps()) == [RunEnd.STORED]
     assert {"training_loop", "placement_table"} <= set(seen)
     assert seen == {name: ProbeFiles().load(name).source for name in seen}
 
@@ -57,7 +57,7 @@ def test_a_killed_runner_leaves_its_artifact_to_the_next_sweep(bench, monkeypatc
     """Not to somebody who wonders why the disk is full; one that is in use stays."""
     monkeypatch.setattr(runner, "execute", lambda *_, **__: time.sleep(600))
     bench.submit()
-    killed = multiprocessing.get_context("fork").Process(target=bench.run_all, args=(bench.desk(),))
+    killed = multiprocessing.get_context("fork").Process(target=bench.run_all, args=(bench.deps(),))
     killed.start()
     runs = bench.state_dir / "runs"
     wait_for(lambda: list(runs.glob("*/artifact")), 30)
@@ -73,6 +73,6 @@ def test_a_state_folder_that_cannot_be_written_is_no_failure_of_the_learners(ben
     """The run is parked with the folder's name."""
     (tmp_path / "state").write_text("a file")
     submission_id = bench.submit()
-    ends = bench.run_all(bench.desk(state_dir=tmp_path / "state", retry=runner.RetryPolicy(max_attempts=1)))
+    ends = bench.run_all(bench.deps(state_dir=tmp_path / "state", retry=runner.RetryPolicy(max_attempts=1)))
     assert ends == [RunEnd.FAILED]
     assert f"no artifact can be kept in {tmp_path / 'state'}" in bench.run(submission_id).last_error

@@ -41,7 +41,7 @@ def full(server):
         yield
 
 
-class Desk:
+class Handlers:
     """What an intake loop was asked to do."""
 
     def __init__(self, client, **options):
@@ -67,75 +67,75 @@ class TestIntake:
 
     def test_queues_are_emptied_in_their_order(self, redis):
         """Live before regrade, oldest first; one that nobody can read is kept."""
-        client, desk = redis.client(), Desk(redis.client())
+        client, handlers = redis.client(), Handlers(redis.client())
         hand_in(client, "regrade", "r0", "r1")
         hand_in(client, "live", "l0", "l1")
         client.lpush("live", b"unreadable")
         with full(redis):
-            assert [desk.loop.take() for _ in range(3)] == [True, True, False]
+            assert [handlers.loop.take() for _ in range(3)] == [True, True, False]
             assert client.keys("*") == []
-        assert desk.handled == [("l0", "live"), ("l1", "live"), ("r0", "regrade"), ("r1", "regrade")]
-        assert (desk.kept, desk.refused) == ([b"unreadable"], [None])
+        assert handlers.handled == [("l0", "live"), ("l1", "live"), ("r0", "regrade"), ("r1", "regrade")]
+        assert (handlers.kept, handlers.refused) == ([b"unreadable"], [None])
 
     def test_what_consumers_had_in_hand_is_handled(self, redis):
         """One's own, and those of the dead; what is in a living one's hands stays there."""
-        client, desk = redis.client(), Desk(redis.client(), name="me")
+        client, handlers = redis.client(), Handlers(redis.client(), name="me")
         for name in ("me", "dead", "living"):
             hand_in(client, f"grader:intake:work:{name}:live", name)
         client.set("grader:intake:alive:living", 1)
         with full(redis):
-            assert [desk.loop.take() for _ in range(3)] == [True, True, False]
-        assert sorted(desk.handled) == [("dead", "live"), ("me", "live")]
+            assert [handlers.loop.take() for _ in range(3)] == [True, True, False]
+        assert sorted(handlers.handled) == [("dead", "live"), ("me", "live")]
         assert client.keys("grader:intake:work:*") == [b"grader:intake:work:living:live"]
 
     def test_one_that_has_to_wait_holds_up_nobody(self, redis):
         """It stays where it is, and is handled when our side is ready."""
-        client, desk = redis.client(), Desk(redis.client())
+        client, handlers = redis.client(), Handlers(redis.client())
         waiting = [f"w{number}" for number in range(40)]  # more than are looked at in one go
         hand_in(client, "live", *waiting, "ready")
-        desk.unready = set(waiting)
+        handlers.unready = set(waiting)
         with full(redis):
-            assert [desk.loop.take(), desk.loop.take()] == [True, False]
-            assert (desk.handled, client.llen("live")) == ([("ready", "live")], 40)
-            desk.unready = set()
-            assert [desk.loop.take() for _ in range(3)] == [True, True, False]
-        assert [task_id for task_id, _ in desk.handled[1:]] == waiting
+            assert [handlers.loop.take(), handlers.loop.take()] == [True, False]
+            assert (handlers.handled, client.llen("live")) == ([("ready", "live")], 40)
+            handlers.unready = set()
+            assert [handlers.loop.take() for _ in range(3)] == [True, True, False]
+        assert [task_id for task_id, _ in handlers.handled[1:]] == waiting
 
     def test_what_could_not_be_moved_back_is_not_lost(self, redis, monkeypatch):
         """The limit is reached while a message is in hand for which our side is not ready."""
         monkeypatch.setattr("grader_service.queue.intake_loop._TRIES", 1)
-        client, desk = redis.client(), Desk(redis.client())
+        client, handlers = redis.client(), Handlers(redis.client())
         hand_in(client, "live", "unready")
-        desk.unready = {"unready"}
-        handle = desk._handle
+        handlers.unready = {"unready"}
+        handle = handlers._handle
 
         def filling(*what):
             client.config_set("maxmemory", 100_000)
             return handle(*what)
 
-        desk.loop._handle = filling
-        assert desk.loop.take() is False
-        desk.unready = set()
-        assert desk.loop.take() is True
-        assert (desk.handled, client.keys("grader:intake:work:*")) == ([("unready", "live")], [])
+        handlers.loop._handle = filling
+        assert handlers.loop.take() is False
+        handlers.unready = set()
+        assert handlers.loop.take() is True
+        assert (handlers.handled, client.keys("grader:intake:work:*")) == ([("unready", "live")], [])
 
     def test_the_loop_goes_on_and_returns_to_moving(self, redis, monkeypatch):
         """It does not end; its sign of life is kept, and afterwards all is as before."""
         monkeypatch.setattr("grader_service.queue.intake_loop._BLOCK_S", 0.05)
-        client, desk = redis.client(), Desk(redis.client(), name="me", alive_s=1.0)
-        thread = threading.Thread(target=desk.loop.run)
+        client, handlers = redis.client(), Handlers(redis.client(), name="me", alive_s=1.0)
+        thread = threading.Thread(target=handlers.loop.run)
         thread.start()
         try:
             wait_for(lambda: client.exists("grader:intake:alive:me"), 5)
             hand_in(client, "live", "before")
-            wait_for(lambda: len(desk.handled) == 1, 5)
+            wait_for(lambda: len(handlers.handled) == 1, 5)
             with full(redis):
                 threading.Event().wait(1.5)  # longer than a sign of life lasts by itself
                 assert client.exists("grader:intake:alive:me")
             hand_in(client, "live", "after")
-            wait_for(lambda: len(desk.handled) == 2, 5)
+            wait_for(lambda: len(handlers.handled) == 2, 5)
         finally:
-            desk.loop.stop()
+            handlers.loop.stop()
             thread.join(10)
 
 

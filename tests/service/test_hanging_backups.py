@@ -44,7 +44,7 @@ def test_a_child_goes_on_judging(redis, bench, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "execute", execute)
     for _ in range(3):
         bench.submit(reply_to={"queue": "inbox", "task": "lab.ready"})
-    assert bench.run_all(bench.desk()) == [RunEnd.STORED] * 3
+    assert bench.run_all(bench.deps()) == [RunEnd.STORED] * 3
     monkeypatch.setattr(Files, "put", put)
     monkeypatch.setattr(judge_worker.log, "warning", lambda event, **_: warned.append(event))
     settings = Settings(state_dir=bench.state_dir, redis_url=redis.url, backup_store=f"file://{tmp_path}/backups")

@@ -147,7 +147,7 @@ def test_a_run_for_which_the_database_failed_before_it_was_begun_costs_no_try(be
     Away(monkeypatch, runner, "load_submission", 4)
     Away(monkeypatch, leases, "give_back", 2)
     submission_id = bench.submit()
-    assert bench.run_all(bench.desk()) == [RunEnd.GIVEN_BACK] * 4 + [RunEnd.STORED]
+    assert bench.run_all(bench.deps()) == [RunEnd.GIVEN_BACK] * 4 + [RunEnd.STORED]
     assert bench.run(submission_id).attempts == 0
     events = bench.events(submission_id)
     assert [kind for kind, _ in events].count("given_back") == 4
@@ -159,7 +159,7 @@ def test_a_run_for_which_the_database_failed_before_it_was_begun_costs_no_try(be
 def test_nor_does_a_judging(bench, monkeypatch):
     """What is to be judged is read again when the database is back."""
     submission_id = bench.submit()
-    bench.run_all(bench.desk())
+    bench.run_all(bench.deps())
     Away(monkeypatch, judge, "load_submission", 4)
     Away(monkeypatch, leases, "give_back", 2)
     assert [bench.judge() for _ in range(4)] == [None] * 4
@@ -174,12 +174,12 @@ def test_a_disk_without_room_for_the_artifact_costs_no_try(bench):
     submission_id = bench.submit(source=f"{QUICK}# {'x' * 500_000}\n")
     with disk("host", 64) as host:
         sandbox, word = ProcessRunner(host.folder), HostWord()
-        desk = bench.desk(sandbox=sandbox, state_dir=host.folder, host=WatchedHost(word, sandbox, host.folder))
+        deps = bench.deps(sandbox=sandbox, state_dir=host.folder, host=WatchedHost(word, sandbox, host.folder))
         word.trust()
         with host.nearly_full(100_000):
-            assert bench.run_all(desk) == [RunEnd.GIVEN_BACK]
-            assert bench.run_all(desk) == []
+            assert bench.run_all(deps) == [RunEnd.GIVEN_BACK]
+            assert bench.run_all(deps) == []
         run = bench.run(submission_id)
         assert (run.state, run.attempts, run.failed_host) == ("run_queued", 0, None)
         word.trust()
-        assert bench.run_all(desk) == [RunEnd.STORED]
+        assert bench.run_all(deps) == [RunEnd.STORED]

@@ -78,6 +78,6 @@ def test_rehearsals_run_anywhere():
 def test_runs_of_other_labs_are_left_alone(bench):
     """A worker that is not fit for a lab claims what comes next of the others; a fit one takes what was left."""
     submission = bench.submit()
-    assert bench.run_all(bench.desk(without_labs=("dali-pipelines", "another"))) == []
+    assert bench.run_all(bench.deps(without_labs=("dali-pipelines", "another"))) == []
     assert bench.run(submission).state == RunState.RUN_QUEUED
-    assert bench.run_all(bench.desk(without_labs=("another",))) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps(without_labs=("another",))) == [RunEnd.STORED]

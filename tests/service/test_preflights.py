@@ -11,7 +11,7 @@ from grader_service.model.regrade import Selection
 from grader_service.model.verdict import Mode, Status
 from grader_service.service import runner
 from grader_service.service.intake import receive
-from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.message import Malformed, parse_message
 from grader_service.service.runner import RunEnd, run_next
 from grader_service.settings import Settings
@@ -20,7 +20,7 @@ from grader_service.store.attempts import attempt_number
 from grader_service.store.cancelling import CANCELLED, cancel
 from grader_service.store.ids import Named
 from grader_service.web.queries import graded_lately
-from grader_service.wiring import open_store, runner_desk
+from grader_service.wiring import open_store, runner_deps
 from sandbox.process_runner import ProcessRunner
 from tests.factories import a_measurement, a_run, an_evidence
 from tests.service.harness import QUICK, a_message
@@ -47,7 +47,7 @@ def test_it_is_answered_without_a_score(bench):
     """Signed, `unverified`, and with what is there and what is missing in the steps that were asked for."""
     submission_id = bench.submit(mode="preflight")
     assert bench.run(submission_id).purpose == "preflight"
-    assert bench.run_all(bench.desk()) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps()) == [RunEnd.STORED]
     verdict = bench.judge()
     assert (verdict.submission_id, verdict.mode, verdict.status) == (submission_id, Mode.PREFLIGHT, Status.UNVERIFIED)
     assert (verdict.code, verdict.score, verdict.checks, verdict.steps) == ("preflight.ready", None, (), ())
@@ -60,9 +60,9 @@ def test_it_is_answered_without_a_score(bench):
 def test_another_process_says_the_same(bench):
     """Where judges have one for judging; what is missing has its action in the plain text."""
     bench.submit(source="where_dali_wins = ['TODO']\n", mode="preflight")
-    bench.run_all(bench.desk())
+    bench.run_all(bench.deps())
     with JudgeProcess() as judging:
-        verdict = judge_next(JudgeDesk(bench.store, bench.registry, bench.signer, "bench", judging=judging))
+        verdict = judge_next(JudgeDeps(bench.store, bench.registry, bench.signer, "bench", judging=judging))
     assert verdict.code == "preflight.missing"
     assert "`where_dali_loses` is not defined." in verdict.feedback
     assert "Write 3 more" in verdict.feedback
@@ -72,7 +72,7 @@ def test_no_gpu_is_held(bench, executed):
     """A runner with a GPU executes it on the CPU, apart from the runs that it has prepared, and measures nothing."""
     apart = ProcessRunner(bench.state_dir)
     bench.submit(mode="preflight")
-    assert bench.run_all(bench.desk(device="cuda", gpu=GPU, unprepared=apart)) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps(device="cuda", gpu=GPU, unprepared=apart)) == [RunEnd.STORED]
     (options,) = executed
     assert (options["device"], options["gpu"], options["preflight"]) == ("cpu", None, True)
     assert options["sandbox"].facts == apart.facts
@@ -84,14 +84,14 @@ def test_no_more_images_are_counted_than_are_needed(bench, executed):
     """As the lab says when the message is taken in; a grading counts more, for its measurement has images like them."""
     bench.submit(mode="preflight", steps=["baseline"])
     bench.submit(steps=["baseline"])
-    assert bench.run_all(bench.desk()) == [RunEnd.STORED] * 2
+    assert bench.run_all(bench.deps()) == [RunEnd.STORED] * 2
     assert [options["enough_images"] for options in executed] == [100, ENOUGH_IMAGES]
 
 
 def test_unusable_and_cancelled_ones_are_no_grade_either(bench):
     """The mode says what they were."""
     bench.submit(source="", mode="preflight")
-    bench.run_all(bench.desk())
+    bench.run_all(bench.deps())
     rejected = bench.judge()
     assert (rejected.mode, rejected.status, rejected.code) == (Mode.PREFLIGHT, Status.REJECTED, "submission.empty")
     submission_id = bench.submit(mode="preflight")
@@ -104,18 +104,18 @@ def test_it_goes_before_gradings_and_may_have_runners_of_its_own(bench):
     """A runner for preflights alone leaves all else; the others take what comes next."""
     graded = bench.submit()
     looked = bench.submit(mode="preflight")
-    alone = bench.desk(preflights_only=True)
+    alone = bench.deps(preflights_only=True)
     assert [run_next(alone), run_next(alone)] == [RunEnd.STORED, RunEnd.NOTHING]
     assert bench.run(looked).state == "judge_queued"
     second = bench.submit(mode="preflight")
-    assert run_next(bench.desk()) is RunEnd.STORED
+    assert run_next(bench.deps()) is RunEnd.STORED
     assert (bench.run(second).state, bench.run(graded).state) == ("judge_queued", "run_queued")
 
 
 def test_the_same_id_means_one_thing(bench):
     """A preflight that is posted again is answered again; under its id nothing is graded."""
     submission_id = bench.submit(mode="preflight")
-    bench.run_all(bench.desk())
+    bench.run_all(bench.deps())
     first = bench.judge()
     message = a_message(submission_id, mode="preflight")
     assert receive(bench._intake, message, "live", None).kind == "repeated"
@@ -126,10 +126,10 @@ def test_the_same_id_means_one_thing(bench):
 def test_it_is_no_attempt_and_stands_in_no_table(bench):
     """Attempts, cohorts, re-grades, what learners handed in last, and the figures of a day pass over it."""
     graded = bench.submit(learner="ann", cohort="c")
-    bench.run_all(bench.desk())
+    bench.run_all(bench.deps())
     bench.judge()
     bench.submit(learner="ann", cohort="c", source=QUICK + "\n", mode="preflight")
-    bench.run_all(bench.desk())
+    bench.run_all(bench.deps())
     bench.judge()
     third = bench.submit(learner="ann", cohort="c", source=QUICK + "\n\n", mode="preflight")
     assert attempt_number(bench.store, third) == 1
@@ -152,7 +152,7 @@ def test_what_was_measured_does_not_spare_it(bench, executed):
     assert results.store_evidence(bench.store, claim, "measured", evidence.model_dump_json().encode(), {})
     bench.judge()
     submission_id = bench.submit(mode="preflight")
-    assert bench.run_all(bench.desk(reuse_days=1.0)) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps(reuse_days=1.0)) == [RunEnd.STORED]
     assert len(executed) == 1
     stored = results.load_evidence(bench.store, bench.run(submission_id).run_id)
     assert stored.kind == "evidence"
@@ -162,7 +162,7 @@ def test_what_was_measured_does_not_spare_it(bench, executed):
 def test_the_audit_trail_calls_it_what_it_is(bench):
     """So that figures of verdicts are those of grades."""
     submission_id = bench.submit(mode="preflight")
-    bench.run_all(bench.desk())
+    bench.run_all(bench.deps())
     bench.judge()
     details = dict(bench.events(submission_id))
     assert details["accepted"]["purpose"] == "preflight"
@@ -180,6 +180,6 @@ def test_other_modes_are_refused():
 def test_beside_a_gpu_preflights_use_no_prepared_run(tmp_path, gpu, apart):
     """Its pods have the GPU; a runner that rehearses has prepared just what a preflight needs."""
     settings = Settings(state_dir=tmp_path, sandbox="process", preflights_only=True)
-    desk = runner_desk(settings, open_store(settings), gpu, "here", gate=None)
-    assert (desk.unprepared is not None) is apart
-    assert desk.preflights_only
+    deps = runner_deps(settings, open_store(settings), gpu, "here", gate=None)
+    assert (deps.unprepared is not None) is apart
+    assert deps.preflights_only

@@ -50,44 +50,44 @@ class TestOneHost:
         return HostWord()
 
     @pytest.fixture
-    def desk(self, bench, word):
+    def deps(self, bench, word):
         sandbox = ProcessRunner(bench.state_dir)
-        return bench.desk(sandbox=sandbox, host=WatchedHost(word, sandbox, bench.state_dir), owner="a/GPU-1/x")
+        return bench.deps(sandbox=sandbox, host=WatchedHost(word, sandbox, bench.state_dir), owner="a/GPU-1/x")
 
     @pytest.fixture
     def probe(self, bench, word):
         return RunSpaceProbe(ProcessRunner(bench.state_dir), bench.state_dir, word, lambda: True, every_s=0.0)
 
-    def test_nothing_is_claimed_before_a_run_space_was_made(self, bench, desk, probe):
+    def test_nothing_is_claimed_before_a_run_space_was_made(self, bench, deps, probe):
         """At the start nobody has looked yet."""
         submission_id = bench.submit()
-        assert bench.run_all(desk) == []
+        assert bench.run_all(deps) == []
         probe.look()
-        assert bench.run_all(desk) == [RunEnd.STORED]
+        assert bench.run_all(deps) == [RunEnd.STORED]
         assert bench.run(submission_id).attempts == 0
         assert list((bench.state_dir / "runs").iterdir()) == []
 
-    def test_a_run_that_cannot_be_begun_is_given_back_and_costs_no_try(self, bench, desk, probe):
+    def test_a_run_that_cannot_be_begun_is_given_back_and_costs_no_try(self, bench, deps, probe):
         """The host is found unfit in that moment, and claims nothing until a run space was made again."""
         probe.look()
         submission_id = bench.submit()
         with no_runs(bench.state_dir):
-            assert bench.run_all(desk) == [RunEnd.GIVEN_BACK]
+            assert bench.run_all(deps) == [RunEnd.GIVEN_BACK]
             run = bench.run(submission_id)
             assert (run.state, run.attempts, run.failed_host) == ("run_queued", 0, None)
             assert problems([Probe(RUN_SPACE, probe.look)]).keys() == {RUN_SPACE}
-            assert bench.run_all(desk) == []
-        assert bench.run_all(desk) == []  # nobody has looked
+            assert bench.run_all(deps) == []
+        assert bench.run_all(deps) == []  # nobody has looked
         probe.look()
-        assert bench.run_all(desk) == [RunEnd.STORED]
+        assert bench.run_all(deps) == [RunEnd.STORED]
         kinds = [kind for kind, _ in bench.events(submission_id)]
         assert kinds == ["accepted", "run_claimed", "given_back", "run_claimed", "run_done"]
 
-    def test_a_failure_on_a_host_that_is_fit_is_counted(self, bench, desk, probe):
+    def test_a_failure_on_a_host_that_is_fit_is_counted(self, bench, deps, probe):
         """Or a run that no host can begin would wander for ever."""
         probe.look()
         submission_id = bench.submit()
-        opened = desk.sandbox.open_run
+        opened = deps.sandbox.open_run
 
         def refuse(run_id, limits):
             if run_id.startswith("probe-"):
@@ -95,8 +95,8 @@ class TestOneHost:
             (bench.state_dir / "runs" / run_id).mkdir()  # it exists already, of all names
             return opened(run_id, limits)
 
-        desk.sandbox.open_run = refuse
-        assert bench.run_all(desk) == [RunEnd.FAILED] * 3
+        deps.sandbox.open_run = refuse
+        assert bench.run_all(deps) == [RunEnd.FAILED] * 3
         run = bench.run(submission_id)
         assert (run.state, run.attempts, run.failed_host) == ("needs_attention", 3, "a")
         assert "no run can be kept" in run.last_error

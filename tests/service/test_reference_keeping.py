@@ -77,7 +77,7 @@ def keeping(bench, log, gate, *, due=True, fresh_s=1800.0, look_s=NEVER_S):
     task = ReferenceTask(load_lab("dali-pipelines", bench.registry), None, (0,), {}, SETTINGS, (), 128)
     for number in range(LEAST_LEARNERS if due else 0):
         references.saw(key, task, f"learner-{number}", 1000.0)
-    return ReferenceKeeping(bench.desk(gate, references=references), look_s=look_s)
+    return ReferenceKeeping(bench.deps(gate, references=references), look_s=look_s)
 
 
 def test_the_reference_comes_after_the_run_and_after_those_who_wait(bench, log):
@@ -137,10 +137,10 @@ def test_what_goes_wrong_there_is_not_the_runs(bench, log, failure):
     assert "reference" in log
 
 
-def test_a_desk_without_references_only_runs(bench, log):
+def test_a_runner_without_references_only_runs(bench, log):
     """The default."""
     bench.submit()
-    turns = ReferenceKeeping(bench.desk())
+    turns = ReferenceKeeping(bench.deps())
     assert turns.run_next(log.after) is RunEnd.STORED
     assert log == [RunEnd.STORED]
     assert not turns.refresh()

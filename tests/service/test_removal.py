@@ -30,7 +30,7 @@ def test_it_goes_after_those_who_wait_are_told(docker_runner, bench, engine):
         left = (containers_of(engine, docker_runner.state_dir), volumes_of(engine, docker_runner.state_dir))
         seen.append((end, bench.run(submission_id).state, bench.judge().status, *map(len, left)))
 
-    turns = ReferenceKeeping(bench.desk(sandbox=docker_runner))
+    turns = ReferenceKeeping(bench.deps(sandbox=docker_runner))
     assert turns.run_next(told) is RunEnd.STORED
     assert seen == [(RunEnd.STORED, "judge_queued", Status.PASSED, 0, 3)]
     assert nothing_left(engine, docker_runner.state_dir)
@@ -39,7 +39,7 @@ def test_it_goes_after_those_who_wait_are_told(docker_runner, bench, engine):
 def test_what_cannot_be_removed_is_no_failure_of_the_run(proxied, proxy, engine, bench, state_dir):
     """Its result counts, a sweep finds the rest, and the worker takes the next run."""
     first, second = bench.submit(), bench.submit()
-    turns = ReferenceKeeping(bench.desk(sandbox=proxied))
+    turns = ReferenceKeeping(bench.deps(sandbox=proxied))
     assert turns.run_next(lambda _: proxy.fail("GET .*/containers/json|DELETE .*/volumes", "refuse")) is RunEnd.STORED
     assert bench.run(first).state == "judge_queued"
     assert len(volumes_of(engine, state_dir)) == 3
@@ -67,7 +67,7 @@ def test_a_run_that_fails_is_gone_before_it_is_said(bench, tmp_path):
     def refuses(_):
         raise SandboxUnavailable("no pod today")
 
-    turns = ReferenceKeeping(bench.desk(sandbox=Broken(tmp_path / "broken")))
+    turns = ReferenceKeeping(bench.deps(sandbox=Broken(tmp_path / "broken")))
     assert turns.run_next(lambda end: folders.append((end, folders[0].exists()))) is RunEnd.FAILED
     assert folders[1] == (RunEnd.FAILED, False)
 
@@ -75,6 +75,6 @@ def test_a_run_that_fails_is_gone_before_it_is_said(bench, tmp_path):
 def test_alone_a_pod_is_not_frozen(proxied, proxy, bench):
     """Nothing of the run comes after the learner's code, so that it cannot be in the way of anything."""
     bench.submit()
-    assert run_next(bench.desk(sandbox=proxied)) is RunEnd.STORED
+    assert run_next(bench.deps(sandbox=proxied)) is RunEnd.STORED
     assert not [request for request in proxy.requests if "/pause " in request]
     assert [request for request in proxy.requests if "/kill" in request]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 H200 = {"model": "NVIDIA H200", "uuid": "GPU-7", "driver": "580.1"}
 ON_H200 = {"device": "cuda", "gpu": Gpu(0, "NVIDIA H200", "GPU-1", "580.1", 143_771)}
-"""A desk of another GPU of that model."""
+"""Dependencies of a runner on another GPU of that model."""
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_the_same_bytes_of_somebody_else_are_not_run(bench, executed):
     first = measured(bench, gpu_held_s=20.0)
     for _ in range(2):
         again = bench.submit()
-        assert bench.run_all(bench.desk(reuse_days=1.0)) == [RunEnd.STORED]
+        assert bench.run_all(bench.deps(reuse_days=1.0)) == [RunEnd.STORED]
         verdict = bench.judge()
         assert verdict.submission_id == again
         assert verdict.run_id == bench.run(again).run_id != first
@@ -72,10 +72,10 @@ def test_it_is_no_attempt(bench):
     """Nothing was measured, so the learner's next submission is still their first attempt."""
     measured(bench)
     bench.submit(learner="anna")
-    bench.run_all(bench.desk(reuse_days=1.0))
+    bench.run_all(bench.deps(reuse_days=1.0))
     bench.judge()
     third = bench.submit(source=QUICK + "\n", learner="anna")
-    bench.run_all(bench.desk(reuse_days=1.0))
+    bench.run_all(bench.deps(reuse_days=1.0))
     assert results.load_evidence(bench.store, bench.run(third).run_id).kind == "evidence"
     assert runner.attempt_number(bench.store, third) == 1
 
@@ -101,7 +101,7 @@ def test_what_a_run_here_and_now_would_not_find_is_not_taken(bench, executed, he
     """Rates of another kind of host, image or plan are not this run's: it is executed."""
     measured(bench, **{"device": here.get("device", "cpu")} | different)
     second = bench.submit()
-    assert bench.run_all(bench.desk(**{"reuse_days": 1.0} | here)) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps(**{"reuse_days": 1.0} | here)) == [RunEnd.STORED]
     assert executed == [bench.run(second).run_id]
 
 
@@ -109,9 +109,9 @@ def test_other_bytes_and_other_settings_are_run(bench, executed):
     """One character more is another submission; and without the setting nothing is taken over."""
     measured(bench)
     other, same = bench.submit(source=QUICK + "\n"), bench.submit()
-    desk = bench.desk(reuse_days=1.0)
-    assert run_next(desk) is RunEnd.STORED
-    assert run_next(bench.desk()) is RunEnd.STORED
+    deps = bench.deps(reuse_days=1.0)
+    assert run_next(deps) is RunEnd.STORED
+    assert run_next(bench.deps()) is RunEnd.STORED
     assert executed == [bench.run(other).run_id, bench.run(same).run_id]
 
 
@@ -119,7 +119,7 @@ def test_the_gpus_model_is_compared(bench, executed):
     """The same model on another host is the same class; what is taken over holds no GPU."""
     first = measured(bench, device="cuda", gpu=H200)
     bench.submit()
-    assert bench.run_all(bench.desk(reuse_days=1.0, **ON_H200)) == [RunEnd.STORED]
+    assert bench.run_all(bench.deps(reuse_days=1.0, **ON_H200)) == [RunEnd.STORED]
     provenance = bench.judge().provenance
     assert (provenance.reused_from, provenance.gpu_held_s) == (first, 0.0)
     assert executed == []

@@ -115,8 +115,8 @@ def test_a_missing_image_is_an_operators_matter(docker_service, bench, lab_image
     with pytest.raises(SandboxUnavailable, match="grader images build"):
         runner.look()
     submission_id = bench.submit()
-    desk = bench.desk(sandbox=runner)
-    assert bench.run_all(desk) == [RunEnd.FAILED] * 3
+    deps = bench.deps(sandbox=runner)
+    assert bench.run_all(deps) == [RunEnd.FAILED] * 3
     run = bench.run(submission_id)
     assert (run.state, run.attempts) == ("needs_attention", 3)
     assert "grader images build" in run.last_error
@@ -126,7 +126,7 @@ def test_a_missing_image_is_an_operators_matter(docker_service, bench, lab_image
     runner.image_id = present
     runner.look()
     assert operations.retry(bench.store, "operator", Named(submission_id, run.run_id)) == 1
-    assert run_next(desk) is RunEnd.STORED
+    assert run_next(deps) is RunEnd.STORED
     assert bench.judge().status is Status.PASSED
 
     assert worker.process.wait(30) == 3
@@ -137,7 +137,7 @@ def test_a_run_that_hangs_is_ended(docker_runner, bench, engine):
     """(C6) A pod that our own code waits for without end: its container is removed, and the failure is ours."""
     submission_id = bench.submit(SLOW.format(seconds=60))
     started = time.monotonic()
-    assert run_next(bench.desk(sandbox=docker_runner, limit_s=2.0)) is RunEnd.FAILED
+    assert run_next(bench.deps(sandbox=docker_runner, limit_s=2.0)) is RunEnd.FAILED
     assert time.monotonic() - started < 45, "the learner sleeps for a minute"
     run = bench.run(submission_id)
     assert (run.state, run.attempts) == ("run_queued", 1)
@@ -168,12 +168,12 @@ def test_a_full_disk_is_ours(bench, small_disk, left_kib):
             os.write(file.fileno(), b"\0" * 4096)
     os.truncate(filler, filler.stat().st_size - (left_kib << 10))
     submission_id = bench.submit("# padding\n" * 60_000)
-    desk = bench.desk(sandbox=ProcessRunner(small_disk))
-    assert run_next(desk) is RunEnd.FAILED
+    deps = bench.deps(sandbox=ProcessRunner(small_disk))
+    assert run_next(deps) is RunEnd.FAILED
     run = bench.run(submission_id)
     assert (run.state, run.attempts) == ("run_queued", 1)
     assert "No space left on device" in run.last_error
     assert list((small_disk / "runs").glob("*")) == []
     filler.unlink()
-    assert bench.run_all(desk) == [RunEnd.STORED]
+    assert bench.run_all(deps) == [RunEnd.STORED]
     assert bench.judge().status is Status.FAILED  # it answers nothing: judged on its merits at last

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from grader_service.errors import ConfigurationError
 from grader_service.judge_process import JudgeProcess
-from grader_service.regrade.bulk import BulkDesk
+from grader_service.regrade.bulk import BulkDeps
 from grader_service.service.review_model import ModelAddress, ReviewModel
 from grader_service.service.second_opinions import SecondOpinions, second_opinions_of
 from grader_service.settings import Settings
@@ -17,7 +17,7 @@ from grader_service.store.opinions import Asked
 from grader_service.store.review_tables import SecondOpinionRow
 from grader_service.store.tables import EventRow
 from tests.regrade.conftest import Room
-from tests.regrade.desk import diff, judge_all, read, started
+from tests.regrade.deps import diff, judge_all, read, started
 from tests.reviewing import CHECK, LAB, a_judge, check_of, handed_in, in_force, install, look
 from tests.service.harness import served
 from tests.services.chat_server import an_opinion, chat_server
@@ -161,10 +161,10 @@ def test_a_dead_model_does_not_slow_judging(judge, server, monkeypatch):
 
 def worked_off(judge):
     """What a batch at level judge changes."""
-    desk = BulkDesk(judge.store, judge.registry, judge.signer, "worker", judging=judge.judging, opinions=judge.opinions)
-    batch_id = started(desk, level="judge")
-    judge_all(desk)
-    return diff(desk, batch_id)
+    deps = BulkDeps(judge.store, judge.registry, judge.signer, "worker", judging=judge.judging, opinions=judge.opinions)
+    batch_id = started(deps, level="judge")
+    judge_all(deps)
+    return diff(deps, batch_id)
 
 
 @pytest.mark.parametrize(("word", "opinion"), [("perhaps", "good"), ("good", "bad")])

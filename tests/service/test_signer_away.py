@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from grader_service.regrade.bulk import judge_chunk
-from grader_service.service.judge import JudgeDesk, judge_next
+from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.service.readiness import problems, signer_probe
 from grader_service.signer.asking import SocketSigner
 from grader_service.signing import Signer, SignerAway, signed_by
 from grader_service.store import workers
 from grader_service.store.regrade_tables import RegradeItemRow
-from tests.regrade.desk import a_desk, counts, judge_all, read, started, state
+from tests.regrade.deps import counts, judge_all, read, some_deps, started, state
 from tests.regrade.stored import fill
 from tests.service.faults import explained
 from tests.signer.process import a_signer
@@ -68,13 +68,13 @@ class Leaving(Signer):
 def test_nothing_is_claimed_while_nobody_signs(bench, tmp_path):
     """And a run that was claimed before goes back uncounted."""
     submission_id = bench.submit()
-    bench.run_all(bench.desk())
+    bench.run_all(bench.deps())
     before = bench.run(submission_id)
     away = SocketSigner(tmp_path / "socket")
     assert problems([signer_probe(away)])["signer"].startswith("the signer does not answer")
-    assert judge_next(JudgeDesk(bench.store, bench.registry, away, "judge")) is None
+    assert judge_next(JudgeDeps(bench.store, bench.registry, away, "judge")) is None
     assert bench.run(submission_id) == before
-    assert judge_next(JudgeDesk(bench.store, bench.registry, Leaving(tmp_path, 0), "judge")) is None
+    assert judge_next(JudgeDeps(bench.store, bench.registry, Leaving(tmp_path, 0), "judge")) is None
     after = bench.run(submission_id)
     assert (after.state, after.attempts) == (before.state, before.attempts)
     assert "given_back" in [kind for kind, _ in bench.events(submission_id)]
@@ -84,14 +84,14 @@ def test_nothing_is_claimed_while_nobody_signs(bench, tmp_path):
 def test_items_of_a_batch_wait_for_the_signer(bench, tmp_path):
     """Those that are signed are kept, and the others go back uncounted."""
     fill(bench.store, 3)
-    desk = a_desk(bench.store)
-    batch_id = started(desk)
+    deps = some_deps(bench.store)
+    batch_id = started(deps)
     away = SocketSigner(tmp_path / "socket")
     with pytest.raises(SignerAway):
-        judge_chunk(replace(desk, signer=away))
-    assert counts(desk, batch_id) == {"waiting": 3}
-    assert judge_chunk(replace(desk, signer=Leaving(tmp_path, 1))) == 1
-    assert counts(desk, batch_id) == {"done": 1, "waiting": 2}
+        judge_chunk(replace(deps, signer=away))
+    assert counts(deps, batch_id) == {"waiting": 3}
+    assert judge_chunk(replace(deps, signer=Leaving(tmp_path, 1))) == 1
+    assert counts(deps, batch_id) == {"done": 1, "waiting": 2}
     assert {row.attempts for row in read(bench.store, RegradeItemRow.attempts)} == {0}
-    judge_all(desk)
-    assert state(desk, batch_id) == "finished"
+    judge_all(deps)
+    assert state(deps, batch_id) == "finished"

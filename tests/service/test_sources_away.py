@@ -14,7 +14,7 @@ from grader_service.queue import intake_loop
 from grader_service.queue.app import make_app
 from grader_service.queue.intake_loop import IntakeLoop
 from grader_service.queue.judge_worker import Intake
-from grader_service.service.intake import IntakeDesk
+from grader_service.service.intake import IntakeDeps
 from grader_service.service.sweeper import Sweeper
 from grader_service.settings import Settings
 from grader_service.store import away
@@ -51,8 +51,8 @@ def intake(redis, bench, port, clock):
     settings = Settings(redis_url=redis.url, state_dir=bench.state_dir)
     artifacts = ArtifactStore(bench.artifacts._files.url, (f"http://127.0.0.1:{port}/",))
     artifacts._away = Away(clock)
-    desk = IntakeDesk(bench.store, artifacts, Registry(), bench.signer)
-    return Intake(settings, make_app(settings), desk, Sweeper([], 1.0))
+    deps = IntakeDeps(bench.store, artifacts, Registry(), bench.signer)
+    return Intake(settings, make_app(settings), deps, Sweeper([], 1.0))
 
 
 def hand_in(redis, *messages, queue="live"):

@@ -15,7 +15,7 @@ from grader_service.model.keys import NEAR
 from grader_service.settings import Settings
 from grader_service.signer.asking import SocketSigner
 from grader_service.signer.chosen import signer_of
-from grader_service.signer.serving import Desk
+from grader_service.signer.serving import RequestHandler
 from grader_service.signing import Signer, SignerAway, signed_by
 from tests.command_line import grader, invoked
 from tests.signer.process import a_signer
@@ -88,19 +88,19 @@ def test_it_signs_verdicts_and_notes_and_says_which(asking, process, tmp_path):
 )
 def test_it_signs_nothing_else(tmp_path, changes, said):
     """Not what is dated at another time than now, and no document of another form."""
-    desk = Desk(Signer.from_folder(tmp_path))
+    handler = RequestHandler(Signer.from_folder(tmp_path))
     document = a_verdict().model_dump(mode="json", exclude={"signature"})
     if isinstance(changes, timedelta):
         changes = {"created_at": (datetime.now(UTC) + changes).isoformat()}
-    answer = json.loads(desk.answer(b"sign\n" + canonical_json(document | changes)))
+    answer = json.loads(handler.answer(b"sign\n" + canonical_json(document | changes)))
     assert said in answer["refused"]
-    assert desk.signed == {}
+    assert handler.signed == {}
 
 
 @pytest.mark.parametrize("request_", [b"", b"sign\n", b"sign\n\xff", b"sign\n[]", b"export\n", b"keys"])
 def test_what_is_no_request_is_refused(tmp_path, request_):
     """And who asked may ask again."""
-    assert "expected" in json.loads(Desk(Signer.from_folder(tmp_path)).answer(request_))["refused"]
+    assert "expected" in json.loads(RequestHandler(Signer.from_folder(tmp_path)).answer(request_))["refused"]
 
 
 def test_a_refusal_reaches_who_asked(asking):
@@ -112,10 +112,10 @@ def test_a_refusal_reaches_who_asked(asking):
 
 def test_what_is_not_canonical_is_signed_for_nobody(tmp_path):
     """The signature is over the bytes that came: it holds for no document but the one that was looked at."""
-    desk = Desk(Signer.from_folder(tmp_path))
+    handler = RequestHandler(Signer.from_folder(tmp_path))
     document = a_verdict().model_dump(mode="json", exclude={"signature"})
     twice = json.dumps(document).replace('"s:1"', '"s:1", "submission_id": "s:2"')
-    signature = json.loads(desk.answer(b"sign\n" + twice.encode()))["signature"]
+    signature = json.loads(handler.answer(b"sign\n" + twice.encode()))["signature"]
     for name in ("s:1", "s:2"):
         assert signed_by({**document, "submission_id": name, "signature": signature}) is None
 

@@ -11,7 +11,7 @@ from sqlalchemy import JSON, delete, insert, literal, select, table, text, updat
 
 from checks.registry import Registry
 from grader_service.model.regrade import ItemState
-from grader_service.service.intake import IntakeDesk, receive
+from grader_service.service.intake import IntakeDeps, receive
 from grader_service.signing import Signer
 from grader_service.store import (
     dead_letters,
@@ -30,7 +30,7 @@ from grader_service.store.references import unreferenced
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.tables import BlobRow, EventRow, OutboxRow, RunRow, SubmissionRow, table_of
 from tests.factories import message
-from tests.regrade.desk import overwrite, read
+from tests.regrade.deps import overwrite, read
 from tests.services.postgres_server import somebody_waits
 from tests.store.aged import OF_SUBMISSIONS, a_batch, brought_again, graded, two_graphs
 from tests.store.test_store import a_submission, accept, count
@@ -43,7 +43,7 @@ ANN = "ann@example.org"
 def intake(store, tmp_path):
     """Takes messages in."""
     artifacts = ArtifactStore(f"file://{tmp_path / 'artifacts'}")
-    return IntakeDesk(store, artifacts, Registry(), Signer.from_folder(tmp_path / "keys"))
+    return IntakeDeps(store, artifacts, Registry(), Signer.from_folder(tmp_path / "keys"))
 
 
 def noted(done: Erasure) -> str:

@@ -8,7 +8,7 @@ from grader_service.store import erasing, results, retention
 from grader_service.store.noting import note_older
 from grader_service.store.retention_tables import EvidenceBlobRow
 from grader_service.store.tables import BlobRow, EvidenceRow, VerdictRow
-from tests.regrade.desk import read
+from tests.regrade.deps import read
 from tests.store.aged import age, graded
 from tests.store.test_retention import run_of
 from tests.store.test_store import count

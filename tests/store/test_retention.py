@@ -20,7 +20,7 @@ from grader_service.store.one_by_one import RowsLeft
 from grader_service.store.references import unreferenced, with_artifact
 from grader_service.store.submissions import hold_submission
 from grader_service.store.tables import BlobRow, EventRow, EvidenceRow, OutboxRow, RunRow, SubmissionRow, VerdictRow
-from tests.regrade.desk import read
+from tests.regrade.deps import read
 from tests.services.postgres_server import somebody_waits
 from tests.store.aged import OF_SUBMISSIONS, a_batch, age, brought_again, graded, refuse_changes, two_graphs
 from tests.store.test_store import a_submission, accept, count

@@ -7,7 +7,7 @@ from sqlalchemy import func
 
 from grader_service.errors import UsageError
 from grader_service.model.regrade import Selection
-from grader_service.regrade.bulk import BulkDesk, judge_chunk
+from grader_service.regrade.bulk import BulkDeps, judge_chunk
 from grader_service.regrade.planning import PlanRequest, plan
 from grader_service.service import reviewing
 from grader_service.service.reviewing import judge_decided
@@ -17,7 +17,7 @@ from grader_service.store.one_by_one import RowsLeft
 from grader_service.store.review_tables import ReviewCaseRow, ReviewDecisionRow
 from grader_service.store.reviews import AlreadyDecided, NothingToReview
 from grader_service.store.tables import EventRow, EvidenceRow, OutboxRow, VerdictRow, table_of
-from tests.regrade.desk import overwrite, read
+from tests.regrade.deps import overwrite, read
 from tests.reviewing import CHECK, LAB, OTHER, a_judge, check_of, handed_in, in_force, install, look, strict_lab
 from tests.store.aged import age
 from tests.store.test_store import count
@@ -65,8 +65,8 @@ def planned(judge, *labs):
 
 
 def judge_batch(judge):
-    desk = BulkDesk(judge.store, judge.registry, judge.signer, "worker")
-    while judge_chunk(desk) is not None:
+    deps = BulkDeps(judge.store, judge.registry, judge.signer, "worker")
+    while judge_chunk(deps) is not None:
         pass
 
 

@@ -11,7 +11,7 @@ from grader_service.store.events import record
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.review_tables import ReviewCaseRow
 from grader_service.store.tables import RunRow, RunState, SubmissionRow, VerdictRow, table_of
-from tests.regrade.desk import a_desk, overwrite, planned, read, started, worked_off
+from tests.regrade.deps import overwrite, planned, read, some_deps, started, worked_off
 from tests.regrade.stored import changed_lab, fill
 
 SCRIPT = "<script>window.pwned=1</script>"
@@ -38,14 +38,14 @@ def stock(store, folder):
     devices.see(store, "cpu:host:0", SCRIPT, IMAGE)
     devices.quarantine(store, "cpu:host:0", f"XID 79 {SCRIPT}", "host/watch")
     workers.say(store, workers.Identity(workers.RUN, SCRIPT, "cpu:host:0"), [f"run space: {IMAGE}"])
-    desk = a_desk(store)
-    finished = worked_off(desk, changed_lab(folder), reason=f"too low {SCRIPT}")
-    applied = worked_off(desk, statuses=("rejected",))
+    deps = some_deps(store)
+    finished = worked_off(deps, changed_lab(folder), reason=f"too low {SCRIPT}")
+    applied = worked_off(deps, statuses=("rejected",))
     regrade_apply.apply(store, applied, "operator:tests")
-    running = started(desk, cohorts=("autumn",))
-    judge_chunk(desk, size=10)
-    waiting = planned(desk, reason="again").batch_id
-    stopped = started(desk, submissions=(ids[5],), repeats=2)
+    running = started(deps, cohorts=("autumn",))
+    judge_chunk(deps, size=10)
+    waiting = planned(deps, reason="again").batch_id
+    stopped = started(deps, submissions=(ids[5],), repeats=2)
     regrade_states.pause(store, stopped, "operator:tests", f"the GPUs are needed {SCRIPT}")
     second = (RegradeItemRow.batch_id == stopped, RegradeItemRow.repetition == 2)
     failed = {"state": ItemState.NEEDS_ATTENTION.value, "attempts": 3, "last_error": IMAGE * 20}

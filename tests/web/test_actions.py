@@ -5,12 +5,12 @@ from sqlalchemy import Engine, event
 
 from grader_service.model.regrade import BatchState, ItemState
 from grader_service.regrade.bulk import judge_chunk
-from grader_service.regrade.releasing import ReleaseDesk, release_due
+from grader_service.regrade.releasing import ReleaseDeps, release_due
 from grader_service.store import regrade_apply, regrade_states, regrades
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.web.queries import SubmissionFilter, submissions
-from tests.regrade.desk import a_desk, overwrite, planned, read, started, worked_off
+from tests.regrade.deps import overwrite, planned, read, some_deps, started, worked_off
 from tests.regrade.stored import changed_lab, fill
 from tests.web.client import served
 from tests.web.stock import SCRIPT
@@ -19,14 +19,14 @@ COUNT = 20
 
 
 @pytest.fixture
-def desk(store):
+def deps(store):
     """Judges batches over a small cohort."""
     fill(store, COUNT)
-    return a_desk(store)
+    return some_deps(store)
 
 
 @pytest.fixture
-def port(desk, store):
+def port(deps, store):
     """Of the page over that cohort."""
     with served(store) as found:
         yield found
@@ -44,9 +44,9 @@ def last(store, batch_id):
 
 
 @pytest.mark.parametrize("action", ["pause", "cancel", "discard", "apply", "revert"])
-def test_a_reason_reaches_the_audit_log(operator, store, desk, action):
+def test_a_reason_reaches_the_audit_log(operator, store, deps, action):
     """Each form of these kinds has the field; what was said stands on the batch's page as text, and as it was said."""
-    batch_id = started(desk) if action in {"pause", "cancel"} else worked_off(desk)
+    batch_id = started(deps) if action in {"pause", "cancel"} else worked_off(deps)
     if action == "revert":
         regrade_apply.apply(store, batch_id, "operator:tests")
     form = operator.get(f"/batches/{batch_id}/do/{action}").text
@@ -65,9 +65,9 @@ def test_a_reason_reaches_the_audit_log(operator, store, desk, action):
     assert "why &lt;script&gt;" in shown
 
 
-def test_what_needs_no_reason_takes_none(operator, store, desk):
+def test_what_needs_no_reason_takes_none(operator, store, deps):
     """A pause is one click, and its page with a reason is there only while it can be paused."""
-    batch_id = started(desk)
+    batch_id = started(deps)
     assert f'href="/batches/{batch_id}/do/pause"' in operator.get(f"/batches/{batch_id}").text
     assert operator.act(f"/batches/{batch_id}/do/pause").status == 303
     assert (last(store, batch_id).kind, last(store, batch_id).detail["note"]) == ("regrade_paused", "")
@@ -76,12 +76,12 @@ def test_what_needs_no_reason_takes_none(operator, store, desk):
 
 
 @pytest.fixture
-def spent(store, desk, tmp_path):
+def spent(store, deps, tmp_path):
     """A batch that stopped since its GPU budget is spent, and what stops such batches."""
-    batch_id = started(desk, level="run", gpu_budget_s=3600.0)
+    batch_id = started(deps, level="run", gpu_budget_s=3600.0)
     first = (RegradeItemRow.batch_id == batch_id, RegradeItemRow.repetition == 1)
     overwrite(store, RegradeItemRow, *first, gpu_s=3700.0 / COUNT)
-    releasing = ReleaseDesk(store, ArtifactStore(f"file://{tmp_path}/artifacts"), desk.registry, "worker")
+    releasing = ReleaseDeps(store, ArtifactStore(f"file://{tmp_path}/artifacts"), deps.registry, "worker")
     assert release_due(releasing) == 0
     assert regrades.batch(store, batch_id).state is BatchState.PAUSED
     return batch_id, releasing
@@ -116,9 +116,9 @@ def test_hours_that_are_none_are_refused(operator, store, spent):
         assert regrades.batch(store, batch_id).gpu_budget_s == 3600.0
 
 
-def test_running_the_undecided_can_have_a_budget(operator, store, desk, tmp_path):
+def test_running_the_undecided_can_have_a_budget(operator, store, deps, tmp_path):
     """The form asks for one, a wrong one changes nothing, and the batch gets it."""
-    batch_id = worked_off(desk, changed_lab(tmp_path))
+    batch_id = worked_off(deps, changed_lab(tmp_path))
     assert 'name="gpu_hours"' in operator.get(f"/batches/{batch_id}/do/escalate").text
     assert act(operator, batch_id, "escalate", gpu_hours="much").status == 400
     assert regrades.batch(store, batch_id).state is BatchState.FINISHED
@@ -144,24 +144,24 @@ def statements():
     ("action", "compares"),
     [("cancel", False), ("discard", False), ("pause", False), ("apply", True), ("escalate", True)],
 )
-def test_only_what_touches_verdicts_compares_them(operator, desk, statements, action, compares):
+def test_only_what_touches_verdicts_compares_them(operator, deps, statements, action, compares):
     """Comparing all of a large batch takes long, and giving it up says nothing of its verdicts."""
-    batch_id = started(desk) if action in {"cancel", "pause"} else worked_off(desk)
-    judge_chunk(desk, size=5)
+    batch_id = started(deps) if action in {"cancel", "pause"} else worked_off(deps)
+    judge_chunk(deps, size=5)
     statements.clear()
     assert operator.get(f"/batches/{batch_id}/do/{action}").status == 200
     assert statements
     assert any("verdict" in one.lower().partition("from")[2] for one in statements) == compares
 
 
-def more_batches(desk, count):
+def more_batches(deps, count):
     """As many batches as given, of one item each."""
-    ids = [line.submission_id for line in submissions(desk.store, SubmissionFilter())]
-    return [started(desk, submissions=(ids[number % COUNT],)) for number in range(count)]
+    ids = [line.submission_id for line in submissions(deps.store, SubmissionFilter())]
+    return [started(deps, submissions=(ids[number % COUNT],)) for number in range(count)]
 
 
 @pytest.mark.parametrize("path", ["/batches", "/live/queue"])
-def test_lists_of_batches_ask_no_more_for_many(operator, store, desk, statements, path):
+def test_lists_of_batches_ask_no_more_for_many(operator, store, deps, statements, path):
     """The number of questions does not grow with the number of batches, at work or at rest."""
 
     def asked():
@@ -169,17 +169,17 @@ def test_lists_of_batches_ask_no_more_for_many(operator, store, desk, statements
         assert operator.get(path).status == 200
         return len(statements)
 
-    batches = more_batches(desk, 6)
+    batches = more_batches(deps, 6)
     regrade_states.cancel(store, batches[0], "operator:tests")
     before = asked()
-    for batch_id in more_batches(desk, 6)[:3]:
+    for batch_id in more_batches(deps, 6)[:3]:
         regrade_states.cancel(store, batch_id, "operator:tests")
     assert asked() == before
 
 
-def test_the_list_of_batches_is_right(operator, store, desk):
+def test_the_list_of_batches_is_right(operator, store, deps):
     """What is done of how many, at work and at rest, also after something moved."""
-    done, at_work, waits = worked_off(desk), started(desk), planned(desk).batch_id
+    done, at_work, waits = worked_off(deps), started(deps), planned(deps).batch_id
 
     def shown():
         text = operator.get("/batches").text
@@ -190,7 +190,7 @@ def test_the_list_of_batches_is_right(operator, store, desk):
     assert f"{COUNT} of {COUNT}" in first
     assert f"0 of {COUNT}" in second
     assert f"0 of {COUNT}" in third
-    judge_chunk(desk, size=7)
+    judge_chunk(deps, size=7)
     regrade_states.discard(store, waits, "operator:tests")
     first, second, third = shown()
     assert f"{COUNT} of {COUNT}" in first
@@ -206,9 +206,9 @@ def parked(store, batch_id, repetition, count):
     overwrite(store, RegradeItemRow, RegradeItemRow.id.in_([row.id for row in rows[:count]]), **failed)
 
 
-def test_later_repetitions_that_need_attention_are_on_the_page(operator, store, desk):
+def test_later_repetitions_that_need_attention_are_on_the_page(operator, store, deps):
     """With their number and their failure, bounded; the list of changes leads there."""
-    batch_id = worked_off(desk, repeats=4)
+    batch_id = worked_off(deps, repeats=4)
     assert "Needs attention" not in operator.get(f"/batches/{batch_id}").text
     parked(store, batch_id, 2, 1)
     page = operator.get(f"/batches/{batch_id}").text

@@ -22,7 +22,7 @@ from grader_service.web.queries import (
     verdicts_of,
 )
 from grader_service.web.rendering import iso
-from tests.regrade.desk import a_desk, worked_off
+from tests.regrade.deps import some_deps, worked_off
 from tests.regrade.stored import fill
 from tests.web.client import Client, served
 from tests.web.stock import BIDI, COUNT, IMAGE, SCRIPT
@@ -114,7 +114,7 @@ def test_a_verdict_is_in_force_since_it_came_in_force(store):
 
     first = current()
     assert in_force_since(store, first) == first.created_at
-    batch_id = worked_off(a_desk(store))
+    batch_id = worked_off(some_deps(store))
     made = verdicts_of(store, submission_id)[0].created_at
     time.sleep(0.05)
     regrade_apply.apply(store, batch_id, "operator:tests")

@@ -9,7 +9,7 @@ from sqlalchemy import insert, select
 from grader_service.store import reviews
 from grader_service.store.review_tables import ReviewCaseRow
 from grader_service.store.tables import EventRow, EvidenceRow, VerdictRow
-from tests.regrade.desk import overwrite, read
+from tests.regrade.deps import overwrite, read
 from tests.regrade.stored import fill
 from tests.reviewing import CHECK, LAB, OTHER, a_judge, check_of, decisions, handed_in, in_force, install, look
 from tests.web.client import BOTH, OPERATOR_TOKEN, VIEWER_TOKEN, Client, served

@@ -7,7 +7,7 @@ from grader_service.model.regrade import BatchState
 from grader_service.regrade.bulk import judge_chunk
 from grader_service.store import regrade_apply, regrade_states, regrades
 from grader_service.web.queries import EventFilter, SubmissionFilter, events, submissions
-from tests.regrade.desk import a_desk, judge_all, planned, worked_off
+from tests.regrade.deps import judge_all, planned, some_deps, worked_off
 from tests.regrade.kinds import kinds, transitions
 from tests.regrade.stored import changed_lab, fill
 from tests.web.client import OPERATOR_TOKEN, Client, served
@@ -22,9 +22,9 @@ BACK = sum(kind in {"between", "near"} for kind in kinds(COUNT))
 def graded(store, tmp_path):
     """A cohort that was graded at 1.3 by mistake: what the installed lab says is 1.1."""
     fill(store, COUNT)
-    desk = a_desk(store)
-    regrade_apply.apply(store, worked_off(desk, changed_lab(tmp_path)), "operator:tests", notify="none")
-    return desk
+    deps = some_deps(store)
+    regrade_apply.apply(store, worked_off(deps, changed_lab(tmp_path)), "operator:tests", notify="none")
+    return deps
 
 
 def statuses(store):
@@ -98,19 +98,19 @@ def planned_by_clicking(window, store):
     return batch.batch_id
 
 
-def worked_off_under_watch(window, store, desk, batch_id):
+def worked_off_under_watch(window, store, deps, batch_id):
     """The bar follows the worker without a click; in between the batch is paused and resumed."""
     window.press("Start")
     shown = "done => document.querySelector('[role=progressbar]').getAttribute('aria-valuenow') === String(done)"
     for reached in (20, 40, 60):
-        judge_chunk(desk, size=20)
+        judge_chunk(deps, size=20)
         assert regrades.progress(store, batch_id).done == reached
         window.page.wait_for_function(shown, arg=reached)
     window.press("Pause")
     waits_for(window, "paused")
-    assert judge_chunk(desk) is None
+    assert judge_chunk(deps) is None
     window.press("Resume")
-    judge_all(desk)
+    judge_all(deps)
     waits_for(window, "finished")
 
 

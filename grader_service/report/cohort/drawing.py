@@ -1,6 +1,6 @@
 """Plots by hand: SVG elements with classes instead of style attributes, which the page's policy refuses.
 
-Drawn 320 wide, so that text is as large on a phone as on a desk; colours come from the page's CSS by class. Only
+Drawn 320 wide, so that text is as large on a phone as on a deps; colours come from the page's CSS by class. Only
 numbers and our own words are drawn.
 """
 

@@ -73,9 +73,9 @@ def _named(world: World) -> Observed:
     bodies = [{**honest, key: value} for key, values in _NAMES.items() for value in values]
     bodies += [{**honest, "artifact": {**honest["artifact"], "filename": name}} for name in _FILES]
     bodies += [{**honest, "reply_to": {"queue": queue, "task": "lab.ready"}} for queue in _QUEUES]
-    with world.desk() as desk:
-        taken = [body for body in bodies if receive(desk, body, "live", "task-1").kind != "refused"]
-        fine = receive(desk, honest, "live", "task-2").kind
+    with world.deps() as deps:
+        taken = [body for body in bodies if receive(deps, body, "live", "task-1").kind != "refused"]
+        fine = receive(deps, honest, "live", "task-2").kind
     return Observed("passed" if taken else "failed", f"names.refused_but_{fine}", str(taken)[:500])
 
 

@@ -75,8 +75,8 @@ def _announced(world: World) -> Observed:
     """Posts other bytes than the message says."""
     body = message("corpus:1", REFLECTIONS)
     body["artifact"]["sha256"] = hashlib.sha256(b"what was looked through").hexdigest()
-    with world.desk() as desk:
-        taken = receive(desk, body, "live", "task-1")
+    with world.deps() as deps:
+        taken = receive(deps, body, "live", "task-1")
     return Observed("failed" if taken.kind == "refused" else "passed", f"message.{taken.kind}")
 
 

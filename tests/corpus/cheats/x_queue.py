@@ -34,9 +34,9 @@ def _message(number: int, learner: str) -> dict[str, object]:
 
 def _flood(world: World) -> Observed:
     """One learner posts without end; somebody else posts after that."""
-    with world.desk() as desk:
-        kinds = [receive(desk, _message(number, "ann"), "live", None).kind for number in range(_MOST + 5)]
-        other = receive(desk, _message(0, "bob"), "live", None).kind
+    with world.deps() as deps:
+        kinds = [receive(deps, _message(number, "ann"), "live", None).kind for number in range(_MOST + 5)]
+        other = receive(deps, _message(0, "bob"), "live", None).kind
     taken = kinds.count("accepted")
     return Observed("failed" if taken <= _MOST and other == "accepted" else "passed", f"queue.took_{taken}", other)
 
@@ -51,10 +51,10 @@ def _claimed(store: Store, runner: str) -> str:
 
 def _overtaken(world: World) -> Observed:
     """One learner posts three times before somebody else posts; two runners ask for work."""
-    with world.desk() as desk:
+    with world.deps() as deps:
         for learner, number in (("ann", 0), ("ann", 1), ("ann", 2), ("bob", 0)):
-            receive(desk, _message(number, learner), "live", None)
-        order = [_claimed(desk.store, f"runner-{number}") for number in range(3)]
+            receive(deps, _message(number, learner), "live", None)
+        order = [_claimed(deps.store, f"runner-{number}") for number in range(3)]
     good = order == ["ann:0", "bob:0", "nothing"]
     return Observed("failed" if good else "passed", "queue.in_turn" if good else "queue.one_has_all", ", ".join(order))
 

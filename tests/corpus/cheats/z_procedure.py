@@ -40,11 +40,11 @@ def _retries(
 
     def play(world: World) -> Observed:
         thrown = Dice(seed, gives_up=gives_up)
-        with service(world, thrown) as desk:
+        with service(world, thrown) as grader:
             statuses = []
             for number in range(_TRIES):
-                submit(desk, number)
-                statuses += [verdict.status.value for verdict in desk.graded()]
+                submit(grader, number)
+                statuses += [verdict.status.value for verdict in grader.graded()]
         return _outcome(statuses, f"attempts {thrown.attempts}:")
 
     return Procedure(id_, title, play, ("z.never_passed",))
@@ -52,8 +52,8 @@ def _retries(
 
 def _flood(world: World) -> Observed:
     """More tries in an hour than anybody needs, each with another comment."""
-    with service(world) as desk:
-        kinds = [desk.submit(f"z:{number}", f"x = 1  # {number}").kind for number in range(100)]
+    with service(world) as grader:
+        kinds = [grader.submit(f"z:{number}", f"x = 1  # {number}").kind for number in range(100)]
     if "refused" not in kinds:
         return Observed("passed", "z.all_taken")
     return Observed("failed", "z.rate_limited", f"{kinds.count('accepted')} of {len(kinds)} were taken")
@@ -61,12 +61,12 @@ def _flood(world: World) -> Observed:
 
 def _crash(world: World) -> Observed:
     """Ends its process at once: another run would be a free try."""
-    with service(world) as desk:
-        desk.submit("z:crash", "import os\nos._exit(1)", step="reflection")
-        end, verdict = desk.run(), desk.judge()
+    with service(world) as grader:
+        grader.submit("z:crash", "import os\nos._exit(1)", step="reflection")
+        end, verdict = grader.run(), grader.judge()
         if end is not RunEnd.STORED or verdict is None:
             return Observed("passed", "z.run_again", f"the run ended as {end}")
-        again = desk.run()
+        again = grader.run()
     if again is not RunEnd.NOTHING:
         return Observed("passed", "z.run_again", f"then came a run that ended as {again}")
     return Observed(verdict.status.value, verdict.checks[0].code, verdict.checks[0].feedback)
@@ -90,9 +90,9 @@ def _slow_when_noisy(world: World) -> Observed:
 
 def _late_runner(world: World) -> Observed:
     """Two runners have the run; the one that had lost it brings a better result, and brings it first."""
-    with service(world) as desk:
-        store = desk.intake.store
-        desk.submit("z:twice")
+    with service(world) as grader:
+        store = grader.intake.store
+        grader.submit("z:twice")
         late = leases.claim(store, "run", "late", -1.0)
         assert late is not None
         expire_leases(store, max_attempts=3, delay_s=0.0)
@@ -102,19 +102,19 @@ def _late_runner(world: World) -> Observed:
             found = measured([ratio, ratio * 1.01, ratio * 0.99, ratio])
             evidence = an_evidence(run=a_run(run_id=claim.run_id), measurement=found)
             results.store_evidence(store, claim, "measured", evidence.model_dump_json().encode(), {})
-        verdict = desk.judge()
+        verdict = grader.judge()
     assert verdict is not None
     return Observed(verdict.status.value, verdict.checks[0].code, verdict.checks[0].feedback)
 
 
 def _redelivered(world: World) -> Observed:
     """The broker delivers one message five times: before, during and after its run."""
-    with service(world, Dice(_LUCKY)) as desk:
-        taken = [desk.submit("z:five") for _ in range(2)]
-        desk.graded()
-        taken += [desk.submit("z:five") for _ in range(3)]
-        desk.graded()
-        with desk.intake.store.transaction() as connection:
+    with service(world, Dice(_LUCKY)) as grader:
+        taken = [grader.submit("z:five") for _ in range(2)]
+        grader.graded()
+        taken += [grader.submit("z:five") for _ in range(3)]
+        grader.graded()
+        with grader.intake.store.transaction() as connection:
             runs = connection.execute(select(RunRow.run_id)).all()
     if len(runs) > 1 or len({one.run_id for one in taken}) > 1:
         return Observed("passed", "z.run_twice", f"{len(runs)} runs")
@@ -123,11 +123,11 @@ def _redelivered(world: World) -> Observed:
 
 def _other_content(world: World) -> Observed:
     """A good submission's id is used again, for a bad one that wants its verdict."""
-    with service(world) as desk:
-        desk.submit("z:same", lists(), step="reflection")
-        first = desk.graded()
+    with service(world) as grader:
+        grader.submit("z:same", lists(), step="reflection")
+        first = grader.graded()
         assert [verdict.status.value for verdict in first] == ["passed"]
-        taken = desk.submit("z:same", "where_dali_wins = where_dali_loses = []", step="reflection")
+        taken = grader.submit("z:same", "where_dali_wins = where_dali_loses = []", step="reflection")
     if taken.kind != "refused":
         return Observed("passed", "z.borrowed_verdict", taken.kind)
     return Observed("rejected", "submission.conflict", taken.kind)
@@ -142,9 +142,9 @@ def _judged(ratios: list[float]) -> Callable[[World], Observed]:
         return measured(ratios, attempt, decision=last)
 
     def play(world: World) -> Observed:
-        with service(world, found) as desk:
-            desk.submit("z:blocks")
-            (verdict,) = desk.graded()
+        with service(world, found) as grader:
+            grader.submit("z:blocks")
+            (verdict,) = grader.graded()
         (check,) = verdict.checks
         outcome = "passed" if check.score else check.outcome.value
         return Observed(outcome, check.code, check.feedback)
@@ -156,20 +156,20 @@ CASES = (
     _retries(
         "Z01-same-file",
         "one file, handed in under a new id until noise passes it",
-        lambda desk, number: desk.submit(f"z:{number}"),
+        lambda grader, number: grader.submit(f"z:{number}"),
     ),
-    _retries("Z01-same-message", "one message, sent until noise passes it", lambda desk, _: desk.submit("z:again")),
+    _retries("Z01-same-message", "one message, sent until noise passes it", lambda grader, _: grader.submit("z:again")),
     _retries(
         "Z02-edits",
         "a new comment for every try",
-        lambda desk, number: desk.submit(f"z:{number}", f"x = 1  # {number}"),
+        lambda grader, number: grader.submit(f"z:{number}", f"x = 1  # {number}"),
     ),
     Procedure("Z02-flood", "a hundred tries in an hour", _flood, ("z.rate_limited",)),
     Procedure("Z03-crash", "a crash, to be run again", _crash, (NOT_REACHED,)),
     _retries(
         "Z03-gives-up",
         "a pipeline that ends itself when its first two blocks look bad",
-        lambda desk, number: desk.submit(f"z:{number}"),
+        lambda grader, number: grader.submit(f"z:{number}"),
         _LUCKY_WHEN_GIVING_UP,
         gives_up=True,
     ),

@@ -4,7 +4,7 @@ import pytest
 
 from grader_service.host import Gpu
 from grader_service.settings import Settings
-from grader_service.wiring import open_store, runner_desk
+from grader_service.wiring import open_store, runner_deps
 from sandbox.warm_runner import WarmRunner
 
 GPU = Gpu(index=0, model="NVIDIA H100", uuid="GPU-0a1b", driver="580.1", memory_mib=81_920)
@@ -23,6 +23,6 @@ GPU = Gpu(index=0, model="NVIDIA H100", uuid="GPU-0a1b", driver="580.1", memory_
 def test_the_fast_path(tmp_path, gpu, more, prepares, keeps):
     """Runs are prepared, and the reference of a GPU is kept, unless somebody turned it off."""
     settings = Settings(state_dir=tmp_path, sandbox="process", **more)
-    desk = runner_desk(settings, open_store(settings), gpu, "here", gate=None)
-    assert isinstance(desk.sandbox, WarmRunner) is prepares
-    assert (desk.references is not None) is keeps
+    deps = runner_deps(settings, open_store(settings), gpu, "here", gate=None)
+    assert isinstance(deps.sandbox, WarmRunner) is prepares
+    assert (deps.references is not None) is keeps

@@ -6,7 +6,7 @@ from sqlalchemy import select, update
 from checks.registry import Registry
 from grader_service.model.regrade import BatchState, Selection
 from grader_service.model.verdict import Outcome
-from grader_service.regrade.bulk import CHUNK, BulkDesk, judge_chunk
+from grader_service.regrade.bulk import CHUNK, BulkDeps, judge_chunk
 from grader_service.regrade.diff import diff_of
 from grader_service.regrade.planning import PlanRequest, plan
 from grader_service.signing import KeySigner
@@ -16,45 +16,45 @@ from grader_service.store.tables import EvidenceRow, OutboxRow, VerdictRow, Wait
 COUNT = 40
 
 
-def a_desk(store, **changes):
-    return BulkDesk(store, Registry(), KeySigner(Ed25519PrivateKey.generate()), "worker", **changes)
+def some_deps(store, **changes):
+    return BulkDeps(store, Registry(), KeySigner(Ed25519PrivateKey.generate()), "worker", **changes)
 
 
-def planned(desk, *labs, reason="because", level="auto", repeats=1, gpu_budget_s=None, **selection):
+def planned(deps, *labs, reason="because", level="auto", repeats=1, gpu_budget_s=None, **selection):
     request = PlanRequest(Selection(**selection), reason, level, repeats, gpu_budget_s, labs)
-    return plan(desk.store, desk.registry, request, "ann")
+    return plan(deps.store, deps.registry, request, "ann")
 
 
-def started(desk, *labs, **changes):
-    batch_id = planned(desk, *labs, **changes).batch_id
-    regrade_states.start(desk.store, batch_id, "ann")
+def started(deps, *labs, **changes):
+    batch_id = planned(deps, *labs, **changes).batch_id
+    regrade_states.start(deps.store, batch_id, "ann")
     return batch_id
 
 
-def judge_all(desk, size=CHUNK):
+def judge_all(deps, size=CHUNK):
     """Judges chunks of this size until nothing waits any more; returns how many items there were."""
-    return sum(iter(lambda: judge_chunk(desk, size=size), None))
+    return sum(iter(lambda: judge_chunk(deps, size=size), None))
 
 
-def worked_off(desk, *labs, **changes):
-    batch_id = started(desk, *labs, **changes)
-    judge_all(desk)
-    assert state(desk, batch_id) is BatchState.FINISHED
+def worked_off(deps, *labs, **changes):
+    batch_id = started(deps, *labs, **changes)
+    judge_all(deps)
+    assert state(deps, batch_id) is BatchState.FINISHED
     return batch_id
 
 
-def state(desk, batch_id):
-    return regrades.batch(desk.store, batch_id).state
+def state(deps, batch_id):
+    return regrades.batch(deps.store, batch_id).state
 
 
-def diff(desk, batch_id):
+def diff(deps, batch_id):
     """What a batch changes, as its operator is told."""
-    batch, progress = regrades.batch(desk.store, batch_id), regrades.progress(desk.store, batch_id)
-    return diff_of(batch, progress, regrades.changes(desk.store, batch_id))
+    batch, progress = regrades.batch(deps.store, batch_id), regrades.progress(deps.store, batch_id)
+    return diff_of(batch, progress, regrades.changes(deps.store, batch_id))
 
 
-def counts(desk, batch_id):
-    return {key: n for key, n in regrades.progress(desk.store, batch_id).counts.items() if n}
+def counts(deps, batch_id):
+    return {key: n for key, n in regrades.progress(deps.store, batch_id).counts.items() if n}
 
 
 def read(store, *columns, where=()):
@@ -69,18 +69,18 @@ def overwrite(store, table, *where, **values):
         connection.execute(update(table).where(*where).values(values))
 
 
-def in_force(desk):
-    rows = read(desk.store, VerdictRow.submission_id, VerdictRow.verdict_id, where=[VerdictRow.current])
+def in_force(deps):
+    rows = read(deps.store, VerdictRow.submission_id, VerdictRow.verdict_id, where=[VerdictRow.current])
     return {row.submission_id: row.verdict_id for row in rows}
 
 
-def answers(desk):
-    return sorted(row.verdict_id for row in read(desk.store, table_of(OutboxRow).c.verdict_id))
+def answers(deps):
+    return sorted(row.verdict_id for row in read(deps.store, table_of(OutboxRow).c.verdict_id))
 
 
-def waiting(desk, submission_ids):
+def waiting(deps, submission_ids):
     """How many answers somebody waits for, over these submissions."""
-    return len(read(desk.store, WaiterRow.id, where=[WaiterRow.submission_id.in_(submission_ids)]))
+    return len(read(deps.store, WaiterRow.id, where=[WaiterRow.submission_id.in_(submission_ids)]))
 
 
 def runs_of(*submission_ids):
@@ -88,9 +88,9 @@ def runs_of(*submission_ids):
     return EvidenceRow.run_id.in_(select(VerdictRow.run_id).where(VerdictRow.submission_id.in_(submission_ids)))
 
 
-def lose(desk, *submission_ids):
+def lose(deps, *submission_ids):
     """Takes evidence away, as a clean-up that went too far would."""
-    overwrite(desk.store, EvidenceRow, runs_of(*submission_ids), document=b"", removed_at=1.0)
+    overwrite(deps.store, EvidenceRow, runs_of(*submission_ids), document=b"", removed_at=1.0)
 
 
 def undecided(standing, outcome="inconclusive", **changes):
