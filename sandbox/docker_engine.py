@@ -14,7 +14,7 @@ from docker.models.containers import Container
 
 from grader_service.errors import SandboxUnavailable
 from sandbox import docker_failure
-from sandbox.pod import VesselEnd
+from sandbox.pod import ContainerEnd
 
 ENGINE_ERRORS = (DockerException, OSError)
 UNREACHABLE = "the Docker engine cannot be reached"
@@ -87,15 +87,15 @@ def _patiently(work: Callable[[], None], seconds: float) -> None:
         time.sleep(_RETRY_S)
 
 
-class ContainerVessel:
-    """A container as `sandbox.pod.Vessel`."""
+class DockerHandle:
+    """A container as `sandbox.pod.ContainerHandle`."""
 
     def __init__(self, container: Container) -> None:
         self._container = container
         self._asking = threading.Lock()
 
     def alive(self) -> bool:
-        """See `Vessel.alive`."""
+        """See `ContainerHandle.alive`."""
         try:
             self._container.reload()
         except NotFound:
@@ -105,15 +105,15 @@ class ContainerVessel:
         return bool(self._container.status in ("created", "running", "paused", "restarting"))
 
     def pause(self) -> None:
-        """See `Vessel.pause`."""
+        """See `ContainerHandle.pause`."""
         _patiently(lambda: self._order("pause"), _PAUSE_S)
 
     def resume(self) -> None:
-        """See `Vessel.resume`."""
+        """See `ContainerHandle.resume`."""
         self._order("unpause")
 
     def output(self) -> str:
-        """See `Vessel.output`.
+        """See `ContainerHandle.output`.
 
         In a thread of its own, and one at a time: an engine may hang here, and nowhere else, for as long as it likes.
         """
@@ -143,19 +143,19 @@ class ContainerVessel:
         except ENGINE_ERRORS as error:
             raise unavailable("what a pod wrote cannot be read", error) from error
 
-    def destroy(self) -> VesselEnd:
-        """See `Vessel.destroy`.
+    def destroy(self) -> ContainerEnd:
+        """See `ContainerHandle.destroy`.
 
         Raises:
             SandboxUnavailable: the container may still be there.
         """
-        end = VesselEnd(None, oom_killed=False, log_tail="(the engine could not tell how the pod ended)")
+        end = ContainerEnd(None, oom_killed=False, log_tail="(the engine could not tell how the pod ended)")
         with contextlib.suppress(SandboxUnavailable, *ENGINE_ERRORS):
             end = self._kill()
         remove_container(self._container)
         return end
 
-    def _kill(self) -> VesselEnd:
+    def _kill(self) -> ContainerEnd:
         self._container.reload()
         paused = self._container.status == "paused"
         self._order("kill")
@@ -169,7 +169,7 @@ class ContainerVessel:
         with contextlib.suppress(SandboxUnavailable):
             log_tail = self._log()
         # An exit code is worth having only if the process ended by itself; a killed one says 137.
-        return VesselEnd(int(state.get("ExitCode", -1)), bool(state.get("OOMKilled")), log_tail)
+        return ContainerEnd(int(state.get("ExitCode", -1)), bool(state.get("OOMKilled")), log_tail)
 
     def _order(self, verb: str) -> None:
         try:

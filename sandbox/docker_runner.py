@@ -20,7 +20,7 @@ from sandbox.api import Pod, PodSpec, SandboxFacts, Scratch, SpaceLimits
 from sandbox.docker_engine import (
     ENGINE_ERRORS,
     UNREACHABLE,
-    ContainerVessel,
+    DockerHandle,
     connect_engine,
     remove_container,
     unavailable,
@@ -289,12 +289,12 @@ class DockerRunSpace:
 
     def start(self, spec: PodSpec) -> Pod:
         """See `RunSpace.start`."""
-        vessel, endpoint = self.launch(spec, lambda folder: Endpoint(folder, FrameLimits()))
-        pod = ConnectedPod(spec, vessel, endpoint)
+        handle, endpoint = self.launch(spec, lambda folder: Endpoint(folder, FrameLimits()))
+        pod = ConnectedPod(spec, handle, endpoint)
         self._pods.append(pod)
         return pod
 
-    def launch(self, spec: PodSpec, listening: Callable[[Path], _L]) -> tuple[ContainerVessel, _L]:
+    def launch(self, spec: PodSpec, listening: Callable[[Path], _L]) -> tuple[DockerHandle, _L]:
         """Starts a pod that somebody else talks with: its container, and what listens for its guest. One at a time.
 
         Args:
@@ -337,7 +337,7 @@ class DockerRunSpace:
         except ENGINE_ERRORS as error:
             listener.close()
             raise unavailable(f"the {spec.role.value} pod could not be started", error) from error
-        return ContainerVessel(container), listener
+        return DockerHandle(container), listener
 
     def quiet(self) -> contextlib.AbstractContextManager[None]:
         """See `RunSpace.quiet`; it never does anything else."""

@@ -17,7 +17,7 @@ from sandbox.frames import FrameLimits
 from sandbox.gpu_access import GpuAccess
 from sandbox.kubernetes_cluster import Cluster, connect_cluster
 from sandbox.kubernetes_failure import container_state, container_status
-from sandbox.kubernetes_vessel import JobVessel, container_id, remove_job, wait_for_start
+from sandbox.kubernetes_job import JobHandle, container_id, remove_job, wait_for_start
 from sandbox.pod import ConnectedPod
 from sandbox.pod_cgroup import CGROUP_ROOT, PodCgroup
 from sandbox.run_folder import RunFolder, dead_runs, is_live, remove_tree
@@ -207,7 +207,7 @@ class KubernetesRunSpace:
         except BaseException:
             endpoint.close()
             raise  # what was made goes when the run space does
-        pod = ConnectedPod(spec, JobVessel(cluster, name, found["metadata"]["name"], cgroup), endpoint)
+        pod = ConnectedPod(spec, JobHandle(cluster, name, found["metadata"]["name"], cgroup), endpoint)
         self._pods.append(pod)
         return pod
 

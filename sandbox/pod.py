@@ -1,4 +1,4 @@
-"""A pod as the flow sees it: one endpoint, one vessel, and the rule that nothing survives its end."""
+"""A pod as the flow sees it: one endpoint, one container, and the rule that nothing survives its end."""
 
 import contextlib
 import re
@@ -21,7 +21,7 @@ _RETURN = re.compile(r"\r\n?")
 
 
 @dataclass(frozen=True)
-class VesselEnd:
+class ContainerEnd:
     """How the pod's main process ended, as its engine tells."""
 
     exit_code: int | None
@@ -29,7 +29,7 @@ class VesselEnd:
     log_tail: str
 
 
-class Vessel(Protocol):
+class ContainerHandle(Protocol):
     """What holds a pod's processes: a container, or a process tree."""
 
     def alive(self) -> bool:
@@ -54,20 +54,20 @@ class Vessel(Protocol):
         """
         ...
 
-    def destroy(self) -> VesselEnd:
-        """Kills every process and removes the vessel; never raises for what the processes did."""
+    def destroy(self) -> ContainerEnd:
+        """Kills every process and removes the container; never raises for what the processes did."""
         ...
 
 
 class ConnectedPod:
-    """Implements `sandbox.api.Pod` on any vessel.
+    """Implements `sandbox.api.Pod` on the handle of any container.
 
     One thread talks with it; any other one may end it meanwhile, and the first one is told so.
     """
 
-    def __init__(self, spec: PodSpec, vessel: Vessel, endpoint: Endpoint) -> None:
+    def __init__(self, spec: PodSpec, handle: ContainerHandle, endpoint: Endpoint) -> None:
         self.spec = spec
-        self._vessel = vessel
+        self._handle = handle
         self._endpoint = endpoint
         self._started = time.monotonic()
         self._ending: Ending | None = None
@@ -77,7 +77,7 @@ class ConnectedPod:
 
     def alive(self) -> bool:
         """See `Pod.alive`."""
-        return self._ending is None and self._vessel.alive()
+        return self._ending is None and self._handle.alive()
 
     def claim(self) -> bool:
         """See `Pod.claim`."""
@@ -111,20 +111,20 @@ class ConnectedPod:
         """See `Pod.pause`."""
         with self._lock:
             if self._ending is None:
-                self._vessel.pause()
+                self._handle.pause()
 
     def resume(self) -> None:
         """See `Pod.resume`."""
         with self._lock:
             if self._ending is None:
-                self._vessel.resume()
+                self._handle.resume()
 
     def output(self) -> str:
         """See `Pod.output`."""
         if self._record is None:
             # Without the lock: an engine that does not say what a pod wrote must still be able to end it.
             with contextlib.suppress(SandboxUnavailable):
-                return _shown(self._vessel.output())
+                return _shown(self._handle.output())
         return "" if self._record is None else self._record.log_tail
 
     def reject(self, why: str) -> Ending:
@@ -143,7 +143,7 @@ class ConnectedPod:
         """Connects to the guest, which does so before it runs a line of the learner's: no connection is our failure."""
         if self._ending is not None:
             return self._ending
-        silence = self._endpoint.connect(time.monotonic() + CONNECT_S, self._vessel.alive)
+        silence = self._endpoint.connect(time.monotonic() + CONNECT_S, self._handle.alive)
         if silence is None:
             return None
         if (ending := self._fell_silent(silence, CONNECT_S)) is Ending.COMPLETED:
@@ -170,7 +170,7 @@ class ConnectedPod:
 
     def _destroyed(self, ending: Ending) -> PodRecord:
         self._endpoint.close()
-        end = self._vessel.destroy()
+        end = self._handle.destroy()
         if end.oom_killed and ending in (Ending.EXITED, Ending.TIMED_OUT):
             ending = Ending.OUT_OF_MEMORY
         return PodRecord(

@@ -23,7 +23,7 @@ from sandbox.api import GuestPaths, Pod, PodSpec, SandboxFacts, Scratch, SpaceLi
 from sandbox.docker_options import guest_command
 from sandbox.endpoint import SOCKET_NAME, Endpoint
 from sandbox.frames import FrameLimits
-from sandbox.pod import ConnectedPod, VesselEnd
+from sandbox.pod import ConnectedPod, ContainerEnd
 from sandbox.run_folder import RunFolder, dead_runs, remove_tree
 from sandbox.short_path import ShortPath, sweep_links
 
@@ -154,8 +154,8 @@ class ProcessRunSpace:
         except OSError as error:
             endpoint.close()
             raise SandboxUnavailable(f"the {spec.role.value} pod could not be started: {error}") from error
-        vessel = _TreeVessel(process)
-        pod = ConnectedPod(spec, vessel, endpoint)
+        handle = _TreeHandle(process)
+        pod = ConnectedPod(spec, handle, endpoint)
         self._pods.append(pod)
         return pod
 
@@ -195,8 +195,8 @@ _PIN = (
 )
 
 
-class _TreeVessel:
-    """A supervised process tree as `sandbox.pod.Vessel`; threads take turns at the supervisor."""
+class _TreeHandle:
+    """A supervised process tree as `sandbox.pod.ContainerHandle`; threads take turns at the supervisor."""
 
     def __init__(self, supervisor: "subprocess.Popen[bytes]") -> None:
         """Waits until the supervisor has started the guest, is gone, or hangs."""
@@ -228,7 +228,7 @@ class _TreeVessel:
             raise SandboxUnavailable("the supervisor of a pod does not say what was written")
         return str(json.loads(line))
 
-    def destroy(self) -> VesselEnd:
+    def destroy(self) -> ContainerEnd:
         with self._turn:
             try:
                 output, _ = self._supervisor.communicate(b"k", timeout=_END_S)
@@ -236,8 +236,8 @@ class _TreeVessel:
             except (subprocess.TimeoutExpired, ValueError, IndexError, OSError):
                 self._supervisor.kill()
                 self._supervisor.wait()
-                return VesselEnd(None, oom_killed=False, log_tail="(the supervisor was killed or did not answer)")
-        return VesselEnd(int(end["exit_code"]), bool(end["out_of_memory"]), str(end["log_tail"]))
+                return ContainerEnd(None, oom_killed=False, log_tail="(the supervisor was killed or did not answer)")
+        return ContainerEnd(int(end["exit_code"]), bool(end["out_of_memory"]), str(end["log_tail"]))
 
     def _order(self, letter: bytes, patience_s: float) -> bytes | None:
         """Sends an order and returns the line that answers it; None where the supervisor is gone, or hangs."""

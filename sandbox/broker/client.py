@@ -15,7 +15,7 @@ from sandbox.api import Pod, PodSpec, SandboxFacts, SpaceLimits
 from sandbox.broker import wire
 from sandbox.endpoint import Endpoint
 from sandbox.frames import FrameLimits
-from sandbox.pod import ConnectedPod, VesselEnd
+from sandbox.pod import ConnectedPod, ContainerEnd
 from sandbox.run_folder import dead_runs, leaves, remove_tree
 from sandbox.short_path import socket_address
 
@@ -237,7 +237,7 @@ class BrokerRunSpace:
         except BaseException:
             line.close()
             raise
-        pod = ConnectedPod(spec, BrokerVessel(line), Endpoint(listener, FrameLimits()))
+        pod = ConnectedPod(spec, BrokerHandle(line), Endpoint(listener, FrameLimits()))
         self._pods.append((pod, line))
         return pod
 
@@ -246,14 +246,14 @@ class BrokerRunSpace:
         return contextlib.nullcontext()
 
 
-class BrokerVessel:
-    """Implements `sandbox.pod.Vessel`: a pod that the broker holds for as long as its connection lasts."""
+class BrokerHandle:
+    """Implements `sandbox.pod.ContainerHandle`: a pod that the broker holds for as long as its connection lasts."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
 
     def alive(self) -> bool:
-        """See `Vessel.alive`; a broker that went away took its pods along."""
+        """See `ContainerHandle.alive`; a broker that went away took its pods along."""
         try:
             return self._line.call(wire.Alive(), wire.Living).alive
         except SandboxUnavailable:
@@ -262,19 +262,19 @@ class BrokerVessel:
             raise
 
     def pause(self) -> None:
-        """See `Vessel.pause`."""
+        """See `ContainerHandle.pause`."""
         self._line.call(wire.Pause(), wire.Done)
 
     def resume(self) -> None:
-        """See `Vessel.resume`."""
+        """See `ContainerHandle.resume`."""
         self._line.call(wire.Resume(), wire.Done)
 
     def output(self) -> str:
-        """See `Vessel.output`."""
+        """See `ContainerHandle.output`."""
         return self._line.call(wire.Output(), wire.Wrote).output
 
-    def destroy(self) -> VesselEnd:
-        """See `Vessel.destroy`.
+    def destroy(self) -> ContainerEnd:
+        """See `ContainerHandle.destroy`.
 
         Raises:
             SandboxUnavailable: the container may still be there, or how the pod ended cannot be known: the broker went
@@ -282,7 +282,7 @@ class BrokerVessel:
         """
         ended = self._line.call(wire.Destroy(), wire.Ended)
         self._line.close()
-        return VesselEnd(ended.exit_code, oom_killed=ended.oom_killed, log_tail=ended.log_tail)
+        return ContainerEnd(ended.exit_code, oom_killed=ended.oom_killed, log_tail=ended.log_tail)
 
 
 def _empty(folder: Path) -> None:

@@ -18,10 +18,10 @@ from grader_service.errors import ConfigurationError, SandboxUnavailable
 from sandbox.api import PodSpec, SpaceLimits
 from sandbox.broker import wire
 from sandbox.broker.rules import Bounds, NotAllowed, require_limits, require_pod
-from sandbox.docker_engine import ContainerVessel
+from sandbox.docker_engine import DockerHandle
 from sandbox.docker_runner import DockerRunner, DockerRunSpace
 from sandbox.endpoint import listen
-from sandbox.pod import VesselEnd
+from sandbox.pod import ContainerEnd
 from sandbox.run_folder import dead_runs
 from sandbox.short_path import socket_address
 
@@ -184,18 +184,18 @@ class PodBroker:
             with run.starting:
                 if run.ended:
                     raise NotAllowed("space: expected a run space that is open")
-                vessel, listener = run.space.launch(_spec(asked.pod), listen)
-            gone.callback(_destroy_quietly, vessel)
+                handle, listener = run.space.launch(_spec(asked.pod), listen)
+            gone.callback(_destroy_quietly, handle)
             with listener:
                 wire.send(connection, wire.Started(), listener)
-            end = self._obey(connection, run, vessel)
+            end = self._obey(connection, run, handle)
             if end is not None:
                 gone.pop_all()
         if end is not None:
             log_tail = end.log_tail[-wire.MOST_LOG_CHARS :]
             wire.send(connection, wire.Ended(exit_code=end.exit_code, oom_killed=end.oom_killed, log_tail=log_tail))
 
-    def _obey(self, connection: socket.socket, run: _Run, vessel: ContainerVessel) -> VesselEnd | None:
+    def _obey(self, connection: socket.socket, run: _Run, handle: DockerHandle) -> ContainerEnd | None:
         """Does what is asked about a pod until it is destroyed; None when nobody asks any more."""
         while (asked := _next(connection)) is not None:
             if run.ended:
@@ -204,17 +204,17 @@ class PodBroker:
             try:
                 match asked:
                     case wire.Alive():
-                        wire.send(connection, wire.Living(alive=vessel.alive()))
+                        wire.send(connection, wire.Living(alive=handle.alive()))
                     case wire.Pause():
-                        vessel.pause()
+                        handle.pause()
                         wire.send(connection, wire.Done())
                     case wire.Resume():
-                        vessel.resume()
+                        handle.resume()
                         wire.send(connection, wire.Done())
                     case wire.Output():
-                        wire.send(connection, wire.Wrote(output=vessel.output()[-wire.MOST_LOG_CHARS :]))
+                        wire.send(connection, wire.Wrote(output=handle.output()[-wire.MOST_LOG_CHARS :]))
                     case wire.Destroy():
-                        return vessel.destroy()
+                        return handle.destroy()
                     case other:
                         raise NotAllowed(f"a pod cannot be asked for {other.ask!r}")
             except SandboxUnavailable as error:
@@ -273,9 +273,9 @@ def _spec(pod: wire.PodAsked) -> PodSpec:
     return PodSpec(**{name: getattr(pod, name) for name in type(pod).model_fields})
 
 
-def _destroy_quietly(vessel: ContainerVessel) -> None:
+def _destroy_quietly(handle: DockerHandle) -> None:
     try:
-        vessel.destroy()
+        handle.destroy()
     except SandboxUnavailable as error:  # its run space's end, or a sweep, removes it
         log.warning("a pod that nobody holds is left: %s", error)
 

@@ -199,7 +199,7 @@ class Wrote(Frozen):
 
 
 class Ended(Frozen):
-    """As `VesselEnd`."""
+    """As `ContainerEnd`."""
 
     answer: Literal["ended"] = "ended"
     exit_code: int | None

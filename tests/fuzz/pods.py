@@ -18,7 +18,7 @@ from grader_service.model.probe import ProbeTask
 from sandbox.api import GuestPaths, PodSpec
 from sandbox.endpoint import Endpoint, Silence
 from sandbox.frames import FrameError, FrameLimits, Message, decode_json, encode
-from sandbox.pod import ConnectedPod, VesselEnd
+from sandbox.pod import ConnectedPod, ContainerEnd
 from tests.factories import a_discovery, a_pipeline, a_run
 
 LIMITS = FrameLimits()
@@ -44,7 +44,7 @@ def frames(data: bytes) -> list[Message]:
     return found
 
 
-class _Vessel:
+class _Handle:
     def alive(self) -> bool:
         return True
 
@@ -54,8 +54,8 @@ class _Vessel:
     def resume(self) -> None:
         """Nothing runs."""
 
-    def destroy(self) -> VesselEnd:
-        return VesselEnd(0, oom_killed=False, log_tail="")
+    def destroy(self) -> ContainerEnd:
+        return ContainerEnd(0, oom_killed=False, log_tail="")
 
 
 class _Said:
@@ -91,7 +91,7 @@ class _Said:
 
 def _pod(messages: list[Any]) -> ConnectedPod:
     spec = PodSpec(role=PodRole.LEARNER, program="learner", memory_mib=1, pids=1, cpus=(0,))
-    return ConnectedPod(spec, _Vessel(), _Said(iter(messages)))
+    return ConnectedPod(spec, _Handle(), _Said(iter(messages)))
 
 
 def _messages(data: bytes) -> list[Any]:

@@ -15,7 +15,7 @@ import pytest
 from grader_service.errors import ConfigurationError, SandboxUnavailable
 from grader_service.sandboxes import open_runner
 from grader_service.settings import Settings
-from sandbox import kubernetes_cluster, kubernetes_vessel
+from sandbox import kubernetes_cluster, kubernetes_job
 from sandbox.api import Ending, PodRole, Scratch
 from sandbox.kubernetes_manifests import Site
 from sandbox.kubernetes_runner import KubernetesRunner, KubernetesRunSpace
@@ -158,7 +158,7 @@ class TestStart:
 
     def test_a_node_that_does_nothing(self, runner, cluster, state_dir, engine, monkeypatch):
         """Pending for ever is not waited for, and the kubelet is named."""
-        monkeypatch.setattr(kubernetes_vessel, "START_S", 3.0)
+        monkeypatch.setattr(kubernetes_job, "START_S", 3.0)
         cluster.kubelet.deaf = True
         with (
             pytest.raises(SandboxUnavailable, match=r"within 3 s.*is the kubelet of its node alive"),
@@ -172,7 +172,7 @@ class TestStart:
 
     def test_a_quota(self, runner, cluster, monkeypatch):
         """A Job that makes no pod is told from a pod that does not start."""
-        monkeypatch.setattr(kubernetes_vessel, "START_S", 3.0)
+        monkeypatch.setattr(kubernetes_job, "START_S", 3.0)
         cluster.server.objects.quota_refuses = True
         with (
             pytest.raises(SandboxUnavailable, match="its Job made no pod: a quota"),
@@ -273,8 +273,8 @@ class TestBadDays:
 
     def test_a_node_that_is_lost_at_the_end(self, runner, cluster, state_dir, engine, monkeypatch):
         """A pod that may still run is said, and so it is by every sweep until its node is back."""
-        monkeypatch.setattr(kubernetes_vessel, "_GONE_S", 3.0)
-        monkeypatch.setattr(kubernetes_vessel, "_REPORT_S", 3.0)
+        monkeypatch.setattr(kubernetes_job, "_GONE_S", 3.0)
+        monkeypatch.setattr(kubernetes_job, "_REPORT_S", 3.0)
         with (
             pytest.raises(SandboxUnavailable, match="still there after 3 s: its node does not answer"),
             talking(runner, RUN),
@@ -294,7 +294,7 @@ class TestBadDays:
             pod = space.start(drill())
             ask(pod, kind="daemon", path="/workspace/beat")
             pod.send({"kind": "hang"})
-            assert not pod._vessel._cgroup.empty()
+            assert not pod._handle._cgroup.empty()
             cluster.server.fail(".", 503)
 
             def meet_the_deadline():
@@ -303,7 +303,7 @@ class TestBadDays:
 
             thread = threading.Thread(target=meet_the_deadline)
             thread.start()
-            wait_for(pod._vessel._cgroup.empty, 5.0, 0.02)
+            wait_for(pod._handle._cgroup.empty, 5.0, 0.02)
             assert thread.is_alive()
             cluster.server.heal()
             thread.join()

@@ -116,7 +116,7 @@ def loaded(pod):
 
 def guests(pod):
     """Those of a process pod, without its supervisor."""
-    return psutil.Process(pod._vessel._supervisor.pid).children(recursive=True)
+    return psutil.Process(pod._handle._supervisor.pid).children(recursive=True)
 
 
 def is_warm(pod):

@@ -18,7 +18,7 @@ from sandbox.api import PodRole, Scratch
 from sandbox.broker import wire
 from sandbox.broker.client import BrokerRunner, Line
 from sandbox.broker.rules import programs
-from sandbox.docker_engine import ContainerVessel
+from sandbox.docker_engine import DockerHandle
 from tests.conftest import missing
 from tests.sandbox.owner import LIMITS, ask, drill
 from tests.sandbox.pod_broker import serving
@@ -333,16 +333,16 @@ def test_a_runners_user_writes_to_three_folders_and_moves_none(broker_runner, en
 
 def test_a_slow_call_holds_up_no_other(broker_runner, monkeypatch):
     """Neither those about other pods, nor of other run spaces."""
-    slowly, asked, freeze = threading.Event(), threading.Event(), ContainerVessel.pause
+    slowly, asked, freeze = threading.Event(), threading.Event(), DockerHandle.pause
 
-    def freeze_slowly(vessel):
+    def freeze_slowly(handle):
         asked.set()
         slowly.wait(60)
-        freeze(vessel)
+        freeze(handle)
 
     with broker_runner.open_run(own("slow"), LIMITS) as space:
         slow, other = space.start(drill()), space.start(drill(PodRole.SCANNER, scratch=Scratch.READ_ONLY))
-        monkeypatch.setattr(ContainerVessel, "pause", freeze_slowly)
+        monkeypatch.setattr(DockerHandle, "pause", freeze_slowly)
         stuck = threading.Thread(target=slow.pause)
         stuck.start()
         try:

@@ -141,7 +141,7 @@ class TestLeftovers:
         """Its containers stay; a sweep finds them, its volumes and its folder, once it is dead and not before."""
         with another_grader("docker", state_dir, run_id, lab_image) as grader:
             if status == "paused":
-                docker_engine.ContainerVessel(*containers(engine, run_id)).pause()
+                docker_engine.DockerHandle(*containers(engine, run_id)).pause()
             assert [container.status for container in containers(engine, run_id)] == [status]
             assert len(volumes(engine, run_id)) == 3
             assert docker_runner.sweep() == 0

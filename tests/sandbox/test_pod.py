@@ -13,7 +13,7 @@ from sandbox import pod as pod_module
 from sandbox.api import Ending, PodRole, PodSpec
 from sandbox.endpoint import Endpoint
 from sandbox.frames import FrameLimits, encode
-from sandbox.pod import ConnectedPod, VesselEnd
+from sandbox.pod import ConnectedPod, ContainerEnd
 from tests.guest.processes import state
 from tests.sandbox.test_endpoint import dial as dial_into
 from tests.store.threads import at_once
@@ -22,7 +22,7 @@ from tests.waiting import wait_for
 SPEC = PodSpec(role=PodRole.LEARNER, program="drill", memory_mib=100, pids=10, cpus=(0,))
 
 
-class SleepVessel:
+class SleepHandle:
     """A process that only sleeps."""
 
     def __init__(self, *, log="", out_of_memory=False, failures=0, writes=lambda: ""):
@@ -46,22 +46,22 @@ class SleepVessel:
         if self.destroyed <= self._failures:
             raise SandboxUnavailable("the engine hiccups")
         self.process.kill()
-        return VesselEnd(self.process.wait(), *self._end)
+        return ContainerEnd(self.process.wait(), *self._end)
 
 
 @pytest.fixture
 def make(tmp_path):
     """Makes a pod on a sleeping process; ends what is left."""
-    vessels = []
+    handles = []
 
     def build(**options):
-        vessels.append(SleepVessel(**options))
-        return ConnectedPod(SPEC, vessels[-1], Endpoint(tmp_path, FrameLimits())), vessels[-1]
+        handles.append(SleepHandle(**options))
+        return ConnectedPod(SPEC, handles[-1], Endpoint(tmp_path, FrameLimits())), handles[-1]
 
     yield build
-    for vessel in vessels:
-        vessel.process.kill()
-        vessel.process.wait()
+    for handle in handles:
+        handle.process.kill()
+        handle.process.wait()
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def dial(tmp_path):
 
 def test_a_conversation_and_a_good_end(make, dial):
     """The first message connects; ending is COMPLETED, with the wall time and what the process said."""
-    pod, vessel = make(log="hello")
+    pod, handle = make(log="hello")
     guest = dial()
     assert pod.send({"kind": "a"}) is None
     guest.sendall(encode({"kind": "b"}, b"blob"))
@@ -81,26 +81,26 @@ def test_a_conversation_and_a_good_end(make, dial):
     record = pod.end()
     assert (record.ending, record.exit_code, record.log_tail) == (Ending.COMPLETED, -9, "hello")
     assert 0 < record.wall_s < 30
-    assert vessel.process.returncode == -9
+    assert handle.process.returncode == -9
 
 
 def test_a_closed_connection_is_exited(make, dial):
     """And the process is killed, even if it lives on without its connection."""
-    pod, vessel = make()
+    pod, handle = make()
     guest = dial()
     assert pod.send({"kind": "a"}) is None
     guest.close()
     assert pod.receive(5) is Ending.EXITED
-    assert vessel.process.returncode == -9
+    assert handle.process.returncode == -9
     assert "closed its connection" in pod.end().detail
 
 
 def test_a_missed_deadline_is_timed_out(make, dial):
     """With the time that it had."""
-    pod, vessel = make()
+    pod, handle = make()
     dial()
     assert pod.receive(0.2) is Ending.TIMED_OUT
-    assert vessel.process.returncode == -9
+    assert handle.process.returncode == -9
     assert "no message within 0.2 s" in pod.end().detail
 
 
@@ -115,12 +115,12 @@ def test_a_bad_frame_is_a_protocol_violation(make, dial, sent):
 
 def test_a_bad_message_is_a_protocol_violation(make, dial):
     """Valid JSON that is no message is refused by whoever understands messages."""
-    pod, vessel = make()
+    pod, handle = make()
     dial().sendall(encode({"kind": "nonsense"}))
     pod.receive(5)
     assert pod.reject("message 'nonsense'") is Ending.PROTOCOL_VIOLATION
     assert pod.end().detail == "message 'nonsense'"
-    assert vessel.process.returncode == -9
+    assert handle.process.returncode == -9
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_out_of_memory_explains_an_exit_and_excuses_no_violation(make, dial, las
 
 def test_after_its_end_a_pod_only_repeats_it(make, dial):
     """Nothing is sent, waited for, frozen or destroyed again."""
-    pod, vessel = make()
+    pod, handle = make()
     dial()
     assert pod.receive(0.1) is Ending.TIMED_OUT
     record = pod.end()
@@ -148,49 +148,49 @@ def test_after_its_end_a_pod_only_repeats_it(make, dial):
     assert pod.reject("why") is Ending.TIMED_OUT
     pod.pause()
     pod.resume()
-    assert vessel.destroyed == 1
+    assert handle.destroyed == 1
 
 
 def test_pause_and_resume(make, dial):
     """Reach the process while the pod lives; a signal takes effect when it is delivered."""
-    pod, vessel = make()
+    pod, handle = make()
     dial()
     pod.pause()
-    wait_for(lambda: state(vessel.process.pid) == "T", 2.5, 0.01)
+    wait_for(lambda: state(handle.process.pid) == "T", 2.5, 0.01)
     pod.resume()
-    wait_for(lambda: state(vessel.process.pid) in {"R", "S", "D"}, 2.5, 0.01)
+    wait_for(lambda: state(handle.process.pid) in {"R", "S", "D"}, 2.5, 0.01)
     pod.pause()
     assert pod.end().ending is Ending.COMPLETED
 
 
 def test_a_guest_that_ends_before_it_connects_is_our_failure(make):
     """Nothing of the learner's ran by then: the error has the exit code and the log for the operator."""
-    pod, vessel = make(log="ModuleNotFoundError: no module named grader_guest")
-    vessel.process.kill()
+    pod, handle = make(log="ModuleNotFoundError: no module named grader_guest")
+    handle.process.kill()
     with pytest.raises(SandboxUnavailable, match=r"never connected \(exited, exit code -9\).*ModuleNotFoundError"):
         pod.receive(30)
-    assert vessel.destroyed == 1
+    assert handle.destroyed == 1
     assert pod.receive(30) is Ending.EXITED
 
 
 def test_a_guest_that_never_connects_is_our_failure(make, monkeypatch):
     """A host that is too busy to start an interpreter is not the learner's doing."""
     monkeypatch.setattr(pod_module, "CONNECT_S", 0.3)
-    pod, vessel = make()
+    pod, handle = make()
     with pytest.raises(SandboxUnavailable, match=r"learner pod never connected \(timed_out"):
         pod.send({"kind": "a"})
-    assert vessel.process.returncode == -9
+    assert handle.process.returncode == -9
 
 
 def test_a_pod_whose_end_failed_can_be_ended_again(make, dial):
     """An engine that hiccups at the wrong moment leaves no running process behind."""
-    pod, vessel = make(failures=1)
+    pod, handle = make(failures=1)
     dial().close()
     with pytest.raises(SandboxUnavailable, match="hiccups"):
         pod.receive(5)
-    assert vessel.alive()
+    assert handle.alive()
     assert pod.end().ending is Ending.COMPLETED
-    assert vessel.process.returncode == -9
+    assert handle.process.returncode == -9
 
 
 def test_what_a_process_wrote_is_made_safe_to_show(make, dial):
@@ -208,11 +208,11 @@ def test_what_a_process_writes_can_be_read(make, dial):
     def fails():
         raise SandboxUnavailable("the engine hiccups")
 
-    pod, vessel = make(log="all of it", writes=lambda: "x" * 9000 + "10%\r20%\r\n\x1b")
+    pod, handle = make(log="all of it", writes=lambda: "x" * 9000 + "10%\r20%\r\n\x1b")
     dial()
     assert pod.output().endswith("x10%\n20%\n\ufffd")
     assert len(pod.output()) <= 8000
-    vessel.output = fails
+    handle.output = fails
     assert pod.output() == ""
     pod.end()
     assert pod.output() == "all of it"
@@ -226,14 +226,14 @@ def test_an_engine_that_does_not_say_what_was_written_can_still_end_it(make, dia
         hangs.wait(60)
         raise SandboxUnavailable("the engine hung")
 
-    pod, vessel = make(log="the end", writes=writes)
+    pod, handle = make(log="the end", writes=writes)
     dial()
     reading = threading.Thread(target=lambda: seen.append(pod.output()))
     reading.start()
     started = time.monotonic()
     assert pod.receive(0.2) is Ending.TIMED_OUT
     assert time.monotonic() - started < 20
-    assert vessel.destroyed == 1
+    assert handle.destroyed == 1
     assert reading.is_alive()
     hangs.set()
     reading.join(10)
@@ -253,7 +253,7 @@ def test_a_message_may_come_while_the_deadline_is_checked(make, dial):
 @pytest.mark.parametrize("connected", [True, False], ids=["connected", "not yet connected"])
 def test_another_thread_may_end_it(make, dial, connected):
     """Whoever waits for a message is told so at once, and the process is destroyed once."""
-    pod, vessel = make()
+    pod, handle = make()
     if connected:
         dial()
         assert pod.send({"kind": "a"}) is None
@@ -264,7 +264,7 @@ def test_another_thread_may_end_it(make, dial, connected):
     assert pod.end().ending is Ending.COMPLETED
     waiting.join(5)
     assert answers == [Ending.COMPLETED]
-    assert vessel.destroyed == 1
+    assert handle.destroyed == 1
 
 
 def test_another_thread_may_end_it_while_it_is_sent_to(make, dial):
@@ -283,7 +283,7 @@ def test_another_thread_may_end_it_while_it_is_sent_to(make, dial):
 
 def test_many_threads_may_end_it(make, dial):
     """All get the same record, of one end."""
-    pod, vessel = make()
+    pod, handle = make()
     dial()
     assert at_once(8, lambda _: pod.end()) == [pod.end()] * 8
-    assert vessel.destroyed == 1
+    assert handle.destroyed == 1

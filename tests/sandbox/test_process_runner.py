@@ -86,7 +86,7 @@ def test_a_supervisor_that_answers_late(process_runner, monkeypatch):
     with talking(process_runner, RUN) as pod:
         ask(pod, kind="say", text="one", stream="stdout")
         wait_for(lambda: pod.output().endswith("one\n"), 10)
-        supervisor = pod._vessel._supervisor
+        supervisor = pod._handle._supervisor
         os.kill(supervisor.pid, signal.SIGSTOP)
         assert pod.output() == pod.output() == ""
         os.kill(supervisor.pid, signal.SIGCONT)

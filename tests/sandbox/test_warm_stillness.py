@@ -3,7 +3,7 @@
 import psutil
 import pytest
 
-from sandbox.docker_engine import ContainerVessel
+from sandbox.docker_engine import DockerHandle
 from tests.sandbox.owner import LIMITS, ask, drill
 from tests.sandbox.prepared_runs import FULL_S, Counting, guests, is_warm, prepared
 from tests.waiting import wait_for
@@ -37,7 +37,7 @@ def test_a_dead_container_is_replaced_before_it_is_needed(docker_runner):
     counting = Counting(docker_runner)
     with prepared(counting, drill(), look_s=0.2) as (warm, pool):
         dead = counting.pods[-1]
-        dead._vessel._container.kill()
+        dead._handle._container.kill()
         wait_for(lambda: counting.pods[-1] is not dead and pool.waits(FULL_S), 15.0)
         with warm.open_run("run", LIMITS) as space:
             pod = space.start(drill())
@@ -46,8 +46,8 @@ def test_a_dead_container_is_replaced_before_it_is_needed(docker_runner):
 
 
 def _stands_still(pod):
-    vessel = pod._vessel
-    if isinstance(vessel, ContainerVessel):
-        vessel._container.reload()
-        return vessel._container.status == "paused"
+    handle = pod._handle
+    if isinstance(handle, DockerHandle):
+        handle._container.reload()
+        return handle._container.status == "paused"
     return all(guest.status() == psutil.STATUS_STOPPED for guest in guests(pod))

@@ -58,7 +58,7 @@ class Card:
 
 
 def deps_of(bench, facts, gpu, during):
-    """Dependencies of a worker on a GPU, which a steward watches; what happens during its runs may change until then."""
+    """Dependencies of a worker on a GPU that a steward watches; what happens during its runs may change until then."""
     retire = functools.partial(devices.quarantine, bench.store, facts.uuid, actor="bench")
     gate = DeviceGate(bench.store, facts.uuid, "host", facts.model, Steward(gpu, retire, patience_s=0.2))
 

@@ -5,8 +5,8 @@ from unittest.mock import patch
 
 import psutil
 
-from sandbox.docker_engine import ContainerVessel
-from sandbox.pod import VesselEnd
+from sandbox.docker_engine import DockerHandle
+from sandbox.pod import ContainerEnd
 from tests.corpus.case import Observed, Procedure
 from tests.corpus.parts_containment import CONTAINED, Attempt, contained
 from tests.corpus.parts_files import baseline_cheat
@@ -20,17 +20,17 @@ _KEPT = 1 << 20
 def _flood(world: World) -> Observed:
     """Counts what the engine kept of a pod's output when the pod ended."""
     kept: list[int] = []
-    destroy = ContainerVessel.destroy
+    destroy = DockerHandle.destroy
 
-    def counted(vessel: ContainerVessel) -> VesselEnd:
-        kept.append(len(vessel._container.logs()))
-        return destroy(vessel)
+    def counted(handle: DockerHandle) -> ContainerEnd:
+        kept.append(len(handle._container.logs()))
+        return destroy(handle)
 
     script = """
     for _ in range(256):
         os.write(1, b"x" * 65536)
     """
-    with patch.object(ContainerVessel, "destroy", counted):
+    with patch.object(DockerHandle, "destroy", counted):
         observed = Attempt(script)(world)
     if max(kept) > _KEPT:
         return Observed("passed", "pod.kept_all_output", f"{max(kept)} bytes")

@@ -8,7 +8,7 @@ from grader_service.errors import SandboxUnavailable
 from sandbox.kubernetes_cluster import Cluster, Document
 from sandbox.kubernetes_failure import container_state, container_status, never_starts, taken_away, why_pending
 from sandbox.kubernetes_manifests import GRACE_S, POD_LABEL
-from sandbox.pod import VesselEnd
+from sandbox.pod import ContainerEnd
 from sandbox.pod_cgroup import PodCgroup
 
 START_S = 120.0
@@ -71,8 +71,8 @@ def remove_job(cluster: Cluster, name: str, before_wait: Callable[[], None] = la
         )
 
 
-class JobVessel:
-    """A Job's pod as `sandbox.pod.Vessel`."""
+class JobHandle:
+    """A Job's pod as `sandbox.pod.ContainerHandle`."""
 
     def __init__(self, cluster: Cluster, job: str, pod: str, cgroup: PodCgroup) -> None:
         self._cluster = cluster
@@ -81,31 +81,31 @@ class JobVessel:
         self._cgroup = cgroup
 
     def alive(self) -> bool:
-        """See `Vessel.alive`."""
+        """See `ContainerHandle.alive`."""
         pod = self._cluster.pod(self._pod)
         return pod is not None and container_state(pod, "running") is not None
 
     def pause(self) -> None:
-        """See `Vessel.pause`."""
+        """See `ContainerHandle.pause`."""
         if not self._cgroup.empty():
             self._cgroup.freeze()
 
     def resume(self) -> None:
-        """See `Vessel.resume`."""
+        """See `ContainerHandle.resume`."""
         self._cgroup.thaw()
 
     def output(self) -> str:
-        """See `Vessel.output`."""
+        """See `ContainerHandle.output`."""
         return self._cluster.log_tail(self._pod, hurried=True)
 
-    def destroy(self) -> VesselEnd:
-        """See `Vessel.destroy`.
+    def destroy(self) -> ContainerEnd:
+        """See `ContainerHandle.destroy`.
 
         Raises:
             SandboxUnavailable: the pod may still run, or the cluster took it away before its time.
         """
         ended = self._cgroup.kill()  # first: a deadline holds while no API server answers, too
-        end = VesselEnd(None, oom_killed=False, log_tail="(the cluster could not tell how the pod ended)")
+        end = ContainerEnd(None, oom_killed=False, log_tail="(the cluster could not tell how the pod ended)")
         lost = ""
         with contextlib.suppress(SandboxUnavailable):
             seen = self._reported(_REPORT_S if ended else 0.0)
@@ -127,13 +127,13 @@ class JobVessel:
         _wait(told, patience_s)
         return seen[0]
 
-    def _end(self, pod: Document) -> VesselEnd:
+    def _end(self, pod: Document) -> ContainerEnd:
         state = container_state(pod, "terminated") or {}
         log_tail = "(the cluster could not tell what the pod wrote)"
         with contextlib.suppress(SandboxUnavailable):
             log_tail = self._cluster.log_tail(self._pod)
         code = state.get("exitCode")
-        return VesselEnd(None if code is None else int(code), state.get("reason") == "OOMKilled", log_tail)
+        return ContainerEnd(None if code is None else int(code), state.get("reason") == "OOMKilled", log_tail)
 
 
 def container_id(pod: Document) -> str:
