@@ -23,7 +23,7 @@ import yaml
 
 from grader_service.errors import SandboxUnavailable
 from grader_service.grading.clean_room import await_ready, begin_gpu, require_gpu
-from grader_service.grading.crew import trusted_spec
+from grader_service.grading.pod_set import trusted_spec
 from grader_service.host import Gpu, find_gpus
 from grader_service.sandboxes import gpu_name
 from grader_service.settings import Settings

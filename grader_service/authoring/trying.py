@@ -12,7 +12,7 @@ from checks.api import Result
 from checks.authoring.target import Target
 from checks.registry import LoadedCheck, Registry
 from grader_service.errors import ConfigurationError, UsageError
-from grader_service.grading.crew import Device
+from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Progress, Silent
 from grader_service.grading.run import execute
 from grader_service.ingest.artifact import measure

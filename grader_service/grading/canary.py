@@ -4,7 +4,7 @@ import secrets
 from pathlib import Path
 
 from grader_service.errors import InfrastructureError, NotBegun
-from grader_service.grading.crew import Device
+from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Silent
 from grader_service.grading.run import execute
 from grader_service.host import Gpu

@@ -9,7 +9,7 @@ from checks.probe_files import ProbeFiles
 from checks.registry import Registry
 from grader_service import verdicts
 from grader_service.errors import InfrastructureError, SubmissionRejected
-from grader_service.grading.crew import Device
+from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Progress
 from grader_service.grading.run import execute
 from grader_service.host import Gpu

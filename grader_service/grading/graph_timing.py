@@ -37,19 +37,19 @@ def time_graph(session: Session, carried: Carried, files: Sequence[str], shard: 
     Raises:
         InfrastructureError: a trusted pod ended, or the GPU is gone.
     """
-    crew, clock, plan = session.crew, session.clock, session.crew.lab.measurement
-    assert crew.clean_room is not None  # noqa: S101 - it runs the graph
-    crew.clean_room.pause()  # from here on its arm wakes it for its windows alone
+    pod_set, clock, plan = session.pod_set, session.clock, session.pod_set.lab.measurement
+    assert pod_set.clean_room is not None  # noqa: S101 - it runs the graph
+    pod_set.clean_room.pause()  # from here on its arm wakes it for its windows alone
     clock.start("warm_up", "warming up the loaders")
-    fair = fair_settings(plan, len(crew.cpus), carried.batch_size)
-    key = JobKey.of(crew.image_digest, carried.plan, fair, crew.cpus, plan.block_s)
+    fair = fair_settings(plan, len(pod_set.cpus), carried.batch_size)
+    key = JobKey.of(pod_set.image_digest, carried.plan, fair, pod_set.cpus, plan.block_s)
     kept = _known(session, key, shard)
     baselines = own_loader(
-        crew.learner,
+        pod_set.learner,
         session.found.discovery,
         carried,
-        shards_path=crew.space.paths.shards,
-        cpus=len(crew.cpus),
+        shards_path=pod_set.space.paths.shards,
+        cpus=len(pod_set.cpus),
         fair=fair,
     )
     before: list[Block] = []
@@ -67,7 +67,7 @@ def time_graph(session: Session, carried: Carried, files: Sequence[str], shard: 
                 timed = _in_full(session, carried, baselines, files)
                 timed.notes[:0] = notes
     measurement = assemble(
-        timed, baselines, session.found.discovery, carried, shard, plan, crew.device, session.attempt, kept=kept
+        timed, baselines, session.found.discovery, carried, shard, plan, pod_set.device, session.attempt, kept=kept
     ).model_copy(update={"screened": tuple(before)})
     _note(session, key, carried, shard, measurement)
     return GraphTiming(measurement, baselines)
@@ -76,8 +76,8 @@ def time_graph(session: Session, carried: Carried, files: Sequence[str], shard: 
 def not_timed(session: Session, proof: GraphProof) -> Measurement:
     """The record of a graph that was not timed, for whatever its rate is, it does not count."""
     return Measurement(
-        device=session.crew.device,
-        plan=session.crew.lab.measurement,
+        device=session.pod_set.device,
+        plan=session.pod_set.lab.measurement,
         images=0,
         image_sizes="",
         arms=(),
@@ -91,16 +91,16 @@ def not_timed(session: Session, proof: GraphProof) -> Measurement:
 
 def _in_full(session: Session, carried: Carried, baselines: Baselines, files: Sequence[str]) -> blocks.Timed:
     """Blocks with every reference that is due, under a lookout that has seen all of their processes."""
-    crew, clock = session.crew, session.clock
-    assert crew.reference is not None  # noqa: S101 - a measurement has one
-    session.versions.update(clean_room.await_ready(crew.reference))
-    add_references(baselines, crew.reference, carried, files, crew.device)
+    pod_set, clock = session.pod_set, session.clock
+    assert pod_set.reference is not None  # noqa: S101 - a measurement has one
+    session.versions.update(clean_room.await_ready(pod_set.reference))
+    add_references(baselines, pod_set.reference, carried, files, pod_set.device)
     clock.start("measure", "timing blocks")
-    with lookout(crew.cpus, crew.gpu) as watched:
+    with lookout(pod_set.cpus, pod_set.gpu) as watched:
         return blocks.measure(
             carried.arm,
             baselines.timed,
-            crew.lab.measurement,
+            pod_set.lab.measurement,
             session.threshold,
             clock.progress,
             attempt=session.attempt,
@@ -114,14 +114,14 @@ def _screen(session: Session, carried: Carried, baselines: Baselines, kept: Kept
     Under a lookout of their own: who comes to the GPU between them and the first block of the full measurement is the
     reference's loader, and nobody foreign.
     """
-    crew, clock = session.crew, session.clock
+    pod_set, clock = session.pod_set, session.clock
     clock.start("measure", "timing blocks beside the kept reference")
-    with lookout(crew.cpus, crew.gpu) as watched:
+    with lookout(pod_set.cpus, pod_set.gpu) as watched:
         return blocks.screen(
             carried.arm,
             baselines.timed[0],
             kept,
-            crew.lab.measurement,
+            pod_set.lab.measurement,
             session.threshold,
             clock.progress,
             lookout=watched,
@@ -130,7 +130,7 @@ def _screen(session: Session, carried: Carried, baselines: Baselines, kept: Kept
 
 def _keeps(session: Session) -> bool:
     """Whether a kept rate is of use: for a first attempt, where no test looks at as few blocks as a screen has."""
-    plan = session.crew.lab.measurement
+    plan = session.pod_set.lab.measurement
     return session.attempt == 1 and plan.glaring is not None and plan.looks[0] > GLARING_BLOCKS
 
 
@@ -145,10 +145,10 @@ def _note(session: Session, key: JobKey, carried: Carried, shard: ShardPlan, mea
     """The job, for the next runs; a first attempt that was decided speaks for its learner."""
     if session.references is None or not _keeps(session) or measurement.decision is None:
         return
-    crew = session.crew
+    pod_set = session.pod_set
     sizes = session.inventory.sizes if session.inventory else ()
     task = ReferenceTask(
-        crew.lab, crew.image_digest, tuple(crew.cpus), carried.plan, key.settings, sizes, len(shard.sizes)
+        pod_set.lab, pod_set.image_digest, tuple(pod_set.cpus), carried.plan, key.settings, sizes, len(shard.sizes)
     )
     rate = _rate_of(key, measurement) if measurement.kept_reference is None else None
     session.references.saw(key, task, session.submitter, shard.mean_pixels, rate)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from grader_service.errors import InfrastructureError
-from grader_service.grading.crew import Device
+from grader_service.grading.pod_set import Device
 from grader_service.grading.reference_run import ReferenceTask, TimedReference, time_reference
 from grader_service.host import Gpu
 from grader_service.model.measurement import KeptReference, LoaderSettings

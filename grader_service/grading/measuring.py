@@ -27,16 +27,16 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
     Raises:
         SandboxUnavailable: a pod that runs only our code ended.
     """
-    crew, clock = session.crew, session.clock
-    room = crew.clean_room
+    pod_set, clock = session.pod_set, session.clock
+    room = pod_set.clean_room
     if room is None:
         return None, None
     distinct = session.inventory.distinct if session.inventory else 0
-    shard, files = _held_out(session, room, min(max(distinct, LEAST_IMAGES), crew.lab.measurement.images))
-    measures = crew.reference is not None
+    shard, files = _held_out(session, room, min(max(distinct, LEAST_IMAGES), pod_set.lab.measurement.images))
+    measures = pod_set.reference is not None
     carried = _carried(session, room, files, experiments=measures)
     if isinstance(carried, CleanRoom):
-        with crew.space.quiet():
+        with pod_set.space.quiet():
             return _by_content(session, room, carried, files)
     if not measures:
         return carried.facts, None
@@ -49,16 +49,16 @@ def measure(session: Session) -> tuple[CleanRoom | None, Measurement | None]:
         proof, carried = acceptance.judge(seen.found, shard.sizes), replace(carried, plan=seen.plan)
     if proof.problem is not None:
         return carried.facts, not_timed(session, proof)
-    with crew.space.quiet():
+    with pod_set.space.quiet():
         timed = time_graph(session, carried, files, shard)
-        job = Job(files, carried.plan, carried.batch_size, len(crew.cpus), crew.device)
+        job = Job(files, carried.plan, carried.batch_size, len(pod_set.cpus), pod_set.device)
         measurement = _allowing_for_host(session, room, timed.measurement, job, timed.baselines.timed)
     return carried.facts, measurement.model_copy(update={"graph": proof})
 
 
 def try_graph(session: Session) -> CleanRoom | None:
     """What becomes of the graph, and its first batch: nothing is timed, and no code of the learner's is asked."""
-    room = session.crew.clean_room
+    room = session.pod_set.clean_room
     if room is None:
         return None
     _, files = _held_out(session, room, _TRIED_IMAGES)
@@ -68,20 +68,20 @@ def try_graph(session: Session) -> CleanRoom | None:
 
 def _held_out(session: Session, room: Pod, images: int) -> tuple[ShardPlan, list[str]]:
     """So many images, in sizes as the learner's have, made while the clean room gets ready; their paths in pods."""
-    crew = session.crew
+    pod_set = session.pod_set
     session.clock.start("held_out", "making held-out images")
     shard = plan_shard(session.seed, session.inventory.sizes if session.inventory else (), images)
-    with begin_shard(shard, crew.space.shards_dir) as pending:
+    with begin_shard(shard, pod_set.space.shards_dir) as pending:
         session.versions.update(clean_room.await_ready(room))  # imports meanwhile, if it has not done so already
-        if crew.gpu is not None:
-            clean_room.require_gpu(room, crew.gpu)
-        return shard, [f"{crew.space.paths.shards}/{name}" for name in pending.names()]
+        if pod_set.gpu is not None:
+            clean_room.require_gpu(room, pod_set.gpu)
+        return shard, [f"{pod_set.space.paths.shards}/{name}" for name in pending.names()]
 
 
 def _carried(session: Session, room: Pod, files: Sequence[str], *, experiments: bool) -> clean_room.Carried | CleanRoom:
-    crew = session.crew
+    pod_set = session.pod_set
     session.clock.start("clean_room", "rebuilding the DALI graph in the clean room")
-    return clean_room.carry(room, session.found, files, len(crew.cpus), crew.device, experiments=experiments)
+    return clean_room.carry(room, session.found, files, len(pod_set.cpus), pod_set.device, experiments=experiments)
 
 
 def _allowing_for_host(
@@ -92,7 +92,7 @@ def _allowing_for_host(
         return measurement
     clock = session.clock
     clock.start("host", "measuring what this host can show")
-    host = measure_host(room, references, job, session.crew.lab.measurement, clock.progress.note)
+    host = measure_host(room, references, job, session.pod_set.lab.measurement, clock.progress.note)
     return with_host(measurement, host)
 
 
@@ -100,23 +100,23 @@ def _by_content(
     session: Session, room: Pod, facts: CleanRoom, files: Sequence[str]
 ) -> tuple[CleanRoom, Measurement | None]:
     """What the learner's own code proves by delivering images, where its graph could not be carried."""
-    crew, clock = session.crew, session.clock
+    pod_set, clock = session.pod_set, session.clock
     if not tiers.worth_trying(facts):
         return facts, None
     clock.start("proof", "measuring your own DALI code by what it delivers")
-    if crew.reference is not None:
-        session.versions.update(clean_room.await_ready(crew.reference))
-    with lookout(crew.cpus, crew.gpu) as watched:
+    if pod_set.reference is not None:
+        session.versions.update(clean_room.await_ready(pod_set.reference))
+    with lookout(pod_set.cpus, pod_set.gpu) as watched:
         bench = tiers.Bench(
-            learner=crew.learner,
-            reference=crew.reference,
-            shards_dir=crew.space.shards_dir,
-            shards_path=crew.space.paths.shards,
+            learner=pod_set.learner,
+            reference=pod_set.reference,
+            shards_dir=pod_set.space.shards_dir,
+            shards_path=pod_set.space.paths.shards,
             files=files,
-            plan=crew.lab.measurement,
+            plan=pod_set.lab.measurement,
             threshold=session.threshold,
-            cpus=len(crew.cpus),
-            device=crew.device,
+            cpus=len(pod_set.cpus),
+            device=pod_set.device,
             progress=clock.progress,
             attempt=session.attempt,
             lookout=watched,
@@ -125,6 +125,6 @@ def _by_content(
         proven = tiers.measure_by_content(bench, session.found.discovery, facts, sizes, session.seed)
     measurement, served = proven.measurement, proven.room.served
     if served is not None and room.alive():
-        job = Job(files, proven.job, served.shape[0], len(crew.cpus), crew.device)
+        job = Job(files, proven.job, served.shape[0], len(pod_set.cpus), pod_set.device)
         measurement = _allowing_for_host(session, room, measurement, job, proven.references)
     return proven.room, measurement

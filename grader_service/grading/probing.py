@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from grader_service.grading.clean_room import await_ready
-from grader_service.grading.crew import Crew
 from grader_service.grading.dialogue import Problem, Stopped, ask, parse
 from grader_service.grading.learner import Found
+from grader_service.grading.pod_set import PodSet
 from grader_service.model.base import LongText, Wire
 from grader_service.model.evidence import Ending, ProbeRecord, ProbeSite
 from grader_service.model.probe import ProbeTask
@@ -59,17 +59,17 @@ class Prober:
         """Seconds that the probes of the learner's site may take together."""
         return sum(task.ref.budget_s + GRACE_S for task in self._of(ProbeSite.LEARNER))
 
-    def visit_learner(self, crew: Crew) -> None:
+    def visit_learner(self, pod_set: PodSet) -> None:
         """Runs the probes of the learner's site, before anything else is done with its pod, which must be running."""
         for task in self._of(ProbeSite.LEARNER):
-            self._records[task.ref.id], ended = _run(task, crew.learner, crew.device)
+            self._records[task.ref.id], ended = _run(task, pod_set.learner, pod_set.device)
             if ended:
                 break
         for task in self._of(ProbeSite.LEARNER):
             if task.ref.id not in self._records:
                 self._records[task.ref.id] = _record(task, "pod_ended", "An earlier look into it had ended it.", 0.0)
 
-    def visit_graphs(self, crew: Crew, found: Found) -> None:
+    def visit_graphs(self, pod_set: PodSet, found: Found) -> None:
         """Runs the probes on graphs, in a pod that has seen no other submission.
 
         Raises:
@@ -78,13 +78,13 @@ class Prober:
         if not found.graphs:
             self._without_graphs(found)
             return
-        waiting, pod = crew.probe_room, None
+        waiting, pod = pod_set.probe_room, None
         for task in self._of(ProbeSite.GRAPH):
             if pod is None:
-                pod, waiting = waiting or crew.start_probe_room(), None
+                pod, waiting = waiting or pod_set.start_probe_room(), None
                 await_ready(pod)
-                _send_graphs(pod, found, crew)
-            record, ended = _run(task, pod, crew.device)
+                _send_graphs(pod, found, pod_set)
+            record, ended = _run(task, pod, pod_set.device)
             self._records[task.ref.id] = record
             if ended or record.status == "timed_out":
                 pod.end()  # a graph that was stopped half-way may still be at work in there
@@ -101,7 +101,7 @@ class Prober:
         return [task for task in self._tasks if task.ref.site is site]
 
 
-def _send_graphs(pod: Pod, found: Found, crew: Crew) -> None:
+def _send_graphs(pod: Pod, found: Found, pod_set: PodSet) -> None:
     """Gives every graph to a pod, best candidate first; that it took no more is seen when it is asked."""
     for pipeline in found.discovery.pipelines:
         if pipeline.graph is None:
@@ -109,8 +109,8 @@ def _send_graphs(pod: Pod, found: Found, crew: Crew) -> None:
         request = {
             "kind": "graph",
             "name": pipeline.name,
-            "device": crew.device,
-            "threads": len(crew.cpus),
+            "device": pod_set.device,
+            "threads": len(pod_set.cpus),
             "facts": pipeline.model_dump(mode="json"),
         }
         if pod.send(request, found.graphs[pipeline.graph]) is not None:

@@ -13,11 +13,11 @@ from typing import Any
 from grader_service import __version__
 from grader_service.errors import InfrastructureError, NotBegun
 from grader_service.grading import clean_room, learner, live, scanning
-from grader_service.grading.crew import Crew, Device, end_all, space_limits
 from grader_service.grading.dialogue import Stopped
 from grader_service.grading.kept_references import KeptReferences
 from grader_service.grading.learner import Found
 from grader_service.grading.measuring import measure, try_graph
+from grader_service.grading.pod_set import Device, PodSet, end_all, space_limits
 from grader_service.grading.probing import Prober
 from grader_service.grading.progress import Progress
 from grader_service.grading.scrubbing import Scrubber
@@ -116,7 +116,7 @@ def execute(
                 unpacking.result()  # what is rejected starts no pod, unless somebody waits for it
             clock.start("start", "starting pods")
             prober = Prober(probes)
-            crew = Crew(
+            pod_set = PodSet(
                 space,
                 lab,
                 needs,
@@ -126,25 +126,25 @@ def execute(
                 image_digest=runner.facts.image_digest,
             )
             if not preflight:
-                _start_others(crew)
+                _start_others(pod_set)
             prepared = unpacking.result()
         since = time.monotonic()
         scrubber = Scrubber(space.paths)
-        meanwhile = partial(_start_others, crew) if preflight else None
-        found, output = _run_learner(crew, prepared, space, clock, scrubber, meanwhile)
+        meanwhile = partial(_start_others, pod_set) if preflight else None
+        found, output = _run_learner(pod_set, prepared, space, clock, scrubber, meanwhile)
         seed = new_seed()
         seen: dict[str, Any] = {}
         versions: dict[str, str] = {}
         if not isinstance(found, Stopped) and found.discovery.defined and prober.wants_learner:
             clock.start("probes", "looking at what your code left behind", limit_s=prober.learner_s)
-            prober.visit_learner(crew)
+            prober.visit_learner(pod_set)
         if not isinstance(found, Stopped) and not found.discovery.left_nothing:  # else no other pod has work to do
-            if len(crew.pods) > 1:
-                crew.learner.pause()  # from here on its files and its processor time cannot change under the others
+            if len(pod_set.pods) > 1:
+                pod_set.learner.pause()  # from here on its files and its processor time cannot change under the others
             versions.update(found.discovery.versions)
-            inventory = _scan(crew, found.discovery, space, clock, enough_images)
+            inventory = _scan(pod_set, found.discovery, space, clock, enough_images)
             session = Session(
-                crew=crew,
+                pod_set=pod_set,
                 found=found,
                 inventory=inventory,
                 seed=seed,
@@ -162,9 +162,9 @@ def execute(
         if not isinstance(found, Stopped):
             seen["discovery"] = scrubber.discovery(found.discovery)
         # Somebody waits for a preflight's answer, which needs nothing of how pods end.
-        records = _end(crew, clock, leaving if preflight and not isinstance(found, Stopped) else None)
+        records = _end(pod_set, clock, leaving if preflight and not isinstance(found, Stopped) else None)
         clock.stop()
-        gpu_held_s = crew.gpu_held_s(since, records)
+        gpu_held_s = pod_set.gpu_held_s(since, records)
         if afterwards is not None:
             afterwards.push(leaving.pop_all())
     facts = runner.facts
@@ -180,7 +180,7 @@ def execute(
         entry_point=prepared.entry,
         host={
             **host_facts(),
-            "cpus_per_arm": len(crew.cpus),
+            "cpus_per_arm": len(pod_set.cpus),
             "gpu_access": facts.gpu_access,
             "oci_runtime": facts.oci_runtime,
         },
@@ -218,17 +218,17 @@ def _unpacking(leaving: ExitStack, artifact: Artifact, space: RunSpace, lab: Lab
     return leaving.enter_context(ThreadPoolExecutor(1, "unpack")).submit(unpack)
 
 
-def _start_others(crew: Crew) -> None:
+def _start_others(pod_set: PodSet) -> None:
     """Starts all but the learner's pod, and what can be done while the learner's code runs."""
-    crew.start_others()
-    if crew.reference is not None:
+    pod_set.start_others()
+    if pod_set.reference is not None:
         import_ahead()
-    if crew.clean_room is not None and crew.gpu is not None:
-        clean_room.begin_gpu(crew.clean_room)
+    if pod_set.clean_room is not None and pod_set.gpu is not None:
+        clean_room.begin_gpu(pod_set.clean_room)
 
 
 def _run_learner(
-    crew: Crew,
+    pod_set: PodSet,
     prepared: Prepared,
     space: RunSpace,
     clock: StageClock,
@@ -236,33 +236,33 @@ def _run_learner(
     meanwhile: Callable[[], None] | None,
 ) -> tuple[Found | Stopped, str]:
     """What the learner's code left behind, and the end of what it printed, by the names that a learner knows."""
-    limits = crew.lab.limits
+    limits = pod_set.lab.limits
     clock.start("learner", "running the submission, top to bottom", limit_s=limits.learner_timeout_s)
-    with live.watched(crew.learner, scrubber, clock.progress, limits.learner_timeout_s):
-        found = learner.discover(crew.learner, prepared, space.paths, limits, crew.device, meanwhile)
-    return found, scrubber.text(crew.learner.output())[-MAX_OUTPUT:]  # what it prints later is not of this run
+    with live.watched(pod_set.learner, scrubber, clock.progress, limits.learner_timeout_s):
+        found = learner.discover(pod_set.learner, prepared, space.paths, limits, pod_set.device, meanwhile)
+    return found, scrubber.text(pod_set.learner.output())[-MAX_OUTPUT:]  # what it prints later is not of this run
 
 
-def _end(crew: Crew, clock: StageClock, later: ExitStack | None) -> tuple[PodRecord, ...]:
+def _end(pod_set: PodSet, clock: StageClock, later: ExitStack | None) -> tuple[PodRecord, ...]:
     """Ends the pods; with `later` when that is closed, and then without their records."""
     if later is not None:
-        later.callback(end_all, crew.pods)
+        later.callback(end_all, pod_set.pods)
         return ()
     clock.start("end", "ending pods")
-    return end_all(crew.pods)
+    return end_all(pod_set.pods)
 
 
 def _probe_graphs(session: Session, prober: Prober) -> None:
-    crew = session.crew
+    pod_set = session.pod_set
     session.clock.start("graph_probes", "running your DALI graphs on the grader's images")
-    for pod in (crew.learner, crew.reference, crew.clean_room):
+    for pod in (pod_set.learner, pod_set.reference, pod_set.clean_room):
         if pod is not None:
             pod.end()  # the GPU's memory is the probes'; what these pods had to say was heard
-    prober.visit_graphs(crew, session.found)
+    prober.visit_graphs(pod_set, session.found)
 
 
-def _scan(crew: Crew, discovery: Discovery, space: RunSpace, clock: StageClock, enough: int) -> Scan | None:
-    if crew.scanner is None or discovery.dataset_dir.path is None:
+def _scan(pod_set: PodSet, discovery: Discovery, space: RunSpace, clock: StageClock, enough: int) -> Scan | None:
+    if pod_set.scanner is None or discovery.dataset_dir.path is None:
         return None
     clock.start("scan", "counting JPEGs", limit_s=scanning.SCAN_S)
-    return scanning.scan(crew.scanner, discovery.dataset_dir.path, space.paths, enough)
+    return scanning.scan(pod_set.scanner, discovery.dataset_dir.path, space.paths, enough)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from grader_service.grading import learner
-from grader_service.grading.crew import Crew
 from grader_service.grading.kept_references import KeptReferences
+from grader_service.grading.pod_set import PodSet
 from grader_service.grading.stages import StageClock
 from grader_service.model.evidence import Scan
 
@@ -13,7 +13,7 @@ from grader_service.model.evidence import Scan
 class Session:
     """One run, once the learner's code has ended."""
 
-    crew: Crew
+    pod_set: PodSet
     found: learner.Found
     inventory: Scan | None
     seed: str

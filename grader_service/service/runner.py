@@ -11,8 +11,8 @@ import structlog
 
 from grader_service.errors import GraderError, InfrastructureError, NotBegun, SandboxUnavailable, SubmissionRejected
 from grader_service.gpu.steward import Health
-from grader_service.grading.crew import Device
 from grader_service.grading.kept_references import KeptReferences
+from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Progress, Silent
 from grader_service.grading.run import beginning, execute
 from grader_service.host import Gpu

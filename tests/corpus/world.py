@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 from checks.registry import Registry
 from grader_service.grading import learner
-from grader_service.grading.crew import Device
 from grader_service.grading.flow import Bench, Graded, grade
+from grader_service.grading.pod_set import Device
 from grader_service.grading.progress import Silent
 from grader_service.host import find_gpus
 from grader_service.ingest.artifact import Artifact, measure

@@ -197,5 +197,5 @@ def test_nothing_is_prepared_meanwhile(bench):
 )
 def test_rates_are_kept_where_they_may_be_used(plan, attempt, keeps):
     """A job that no plan may end by is not measured between runs either."""
-    session = SimpleNamespace(attempt=attempt, crew=SimpleNamespace(lab=SimpleNamespace(measurement=plan)))
+    session = SimpleNamespace(attempt=attempt, pod_set=SimpleNamespace(lab=SimpleNamespace(measurement=plan)))
     assert graph_timing._keeps(session) is keeps

@@ -8,7 +8,7 @@ from checks.registry import Registry
 from checks.wanted_names import ITERATOR, LOADER
 from grader_service.errors import SandboxUnavailable, SubmissionRejected
 from grader_service.grading import run
-from grader_service.grading.crew import Crew
+from grader_service.grading.pod_set import PodSet
 from grader_service.grading.preflight import preflight
 from grader_service.grading.progress import Silent
 from grader_service.ingest.artifact import measure
@@ -302,7 +302,7 @@ def test_a_pod_of_ours_that_does_not_start(process_runner, tmp_path, started, mo
     def none(self):
         raise SandboxUnavailable("no room for another pod")
 
-    monkeypatch.setattr(Crew, "start_others", none)
+    monkeypatch.setattr(PodSet, "start_others", none)
     with pytest.raises(SandboxUnavailable, match="no room"):
         preflight(sent(tmp_path, SMALL), LAB, REGISTRY, process_runner, Silent())
     assert started.nothing_left()

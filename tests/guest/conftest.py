@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from grader_service.grading.crew import AHEAD
+from grader_service.grading.pod_set import AHEAD
 from tests.conftest import missing
 from tests.guest.runs import run_notebook
 

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from grader_service.grading import learner
-from grader_service.grading.crew import AHEAD
 from grader_service.grading.dialogue import Stopped
+from grader_service.grading.pod_set import AHEAD
 from grader_service.ingest.artifact import measure, prepare
 from grader_service.labs.specs import lab_text, read_lab
 from tests.sandbox import owner

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader_service.grading.crew import AHEAD
+from grader_service.grading.pod_set import AHEAD
 from sandbox.api import SpaceLimits
 from sandbox.process_runner import ProcessRunner, ProcessRunSpace
 

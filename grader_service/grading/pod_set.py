@@ -18,7 +18,7 @@ _TRUSTED_MEMORY_MIB = 8192
 _SCANNER_MEMORY_MIB = 2048
 
 
-class Crew:
+class PodSet:
     """The pods of one run: the learner's, and the others from `start_others` on, whose imports overlap with it.
 
     Args:
