@@ -16,7 +16,7 @@ from grader_service.grading.arms import (
     window_timeout_s,
 )
 from grader_service.grading.gpu_use import Span
-from grader_service.grading.lookout import Lookout
+from grader_service.grading.interference import InterferenceMonitor
 from grader_service.grading.progress import Progress
 from grader_service.model.lab import GLARING_BLOCKS, MeasurementPlan
 from grader_service.model.measurement import (
@@ -76,7 +76,7 @@ def measure(
     progress: Progress,
     *,
     attempt: int = 1,
-    lookout: Lookout | None = None,
+    interference: InterferenceMonitor | None = None,
 ) -> Timed:
     """Runs blocks until a decision, or until the host has spoiled as many as the plan's last look has.
 
@@ -87,12 +87,12 @@ def measure(
         threshold: the ratio to exceed.
         progress: hears of every block.
         attempt: which measured attempt of the learner at the lab this is.
-        lookout: says which blocks the host spoiled; None where nothing is watched.
+        interference: says which blocks the host spoiled; None where nothing is watched.
 
     Raises:
         InfrastructureError: a trusted pod ended, or the GPU is gone.
     """
-    return _timed([dali, *baselines], plan, threshold, progress, attempt, lookout or Lookout())
+    return _timed([dali, *baselines], plan, threshold, progress, attempt, interference or InterferenceMonitor())
 
 
 def screen(
@@ -103,7 +103,7 @@ def screen(
     threshold: float,
     progress: Progress,
     *,
-    lookout: Lookout | None = None,
+    interference: InterferenceMonitor | None = None,
 ) -> Timed:
     """The first blocks of a first attempt, with short windows, beside a reference that was measured before.
 
@@ -117,14 +117,14 @@ def screen(
         plan: window length and the glaring factor.
         threshold: the ratio to exceed.
         progress: hears of every block.
-        lookout: as for `measure`.
+        interference: as for `measure`.
 
     Raises:
         InfrastructureError: a trusted pod ended, or the GPU is gone.
     """
     known = Window(arm=Arm.FAIR, images=max(1, round(kept.images_per_s * 1000)), seconds=1000.0)
     short = plan.model_copy(update={"block_s": plan.block_s * _SCREEN_SHARE})
-    timed = _timed([dali, own], short, threshold, progress, 1, lookout or Lookout(), known)
+    timed = _timed([dali, own], short, threshold, progress, 1, interference or InterferenceMonitor(), known)
     # A loader of the learner that broke meanwhile leaves nothing of this run to compare with.
     if timed.decision is not None and (timed.decision.outcome != "passed" or Arm.LEARNER in timed.lost):
         timed.decision = None
@@ -137,7 +137,7 @@ def _timed(
     threshold: float,
     progress: Progress,
     attempt: int,
-    lookout: Lookout,
+    interference: InterferenceMonitor,
     known: Window | None = None,
 ) -> Timed:
     """Takes blocks until a decision; with a window that is known beforehand, the glaring case or none."""
@@ -156,10 +156,10 @@ def _timed(
     while timed.decision is None and timed.unsteady is None and Arm.DALI not in timed.lost:
         if fixed and (len(log_ratios) == GLARING_BLOCKS or len(timed.blocks) == 2 * GLARING_BLOCKS):
             break
-        lookout.watch.begin()
+        interference.watch.begin()
         taken = _take(arms, len(log_ratios), plan, timed)
         # The host is asked before any rate is computed, so that no rate can have a say in which blocks count.
-        spoiled = lookout.watch.spoiled()
+        spoiled = interference.watch.spoiled()
         if Arm.DALI in timed.lost:
             if spoiled is not None:
                 timed.unsteady = f"{spoiled}; the DALI arm ended in that block: {timed.lost[Arm.DALI]}"[:500]
@@ -179,10 +179,10 @@ def _timed(
         latest = rates
         log_ratios.append(block.log_ratio)
         spans += taken.spans
-        timed.uses = lookout.uses(spans)
+        timed.uses = interference.uses(spans)
         progress.note(_line(block.index, latest, math.exp(block.log_ratio)))
         timed.decision = decide(log_ratios, plan, threshold, attempt=attempt)
-    timed.notes = list(lookout.notes)
+    timed.notes = list(interference.notes)
     timed.seconds = time.monotonic() - started
     return timed
 

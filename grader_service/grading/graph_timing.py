@@ -8,8 +8,8 @@ from grader_service.grading import blocks, clean_room
 from grader_service.grading.baselines import Baselines, add_references, assemble, own_loader
 from grader_service.grading.clean_room import Carried
 from grader_service.grading.comparison import fair_settings
+from grader_service.grading.interference import interference_monitor
 from grader_service.grading.kept_references import JobKey
-from grader_service.grading.lookout import lookout
 from grader_service.grading.reference_run import ReferenceTask
 from grader_service.grading.session import Session
 from grader_service.held_out.plan import ShardPlan
@@ -90,13 +90,13 @@ def not_timed(session: Session, proof: GraphProof) -> Measurement:
 
 
 def _in_full(session: Session, carried: Carried, baselines: Baselines, files: Sequence[str]) -> blocks.Timed:
-    """Blocks with every reference that is due, under a lookout that has seen all of their processes."""
+    """Blocks with every reference that is due, under a monitor that has seen all of their processes."""
     pod_set, clock = session.pod_set, session.clock
     assert pod_set.reference is not None  # noqa: S101 - a measurement has one
     session.versions.update(clean_room.await_ready(pod_set.reference))
     add_references(baselines, pod_set.reference, carried, files, pod_set.device)
     clock.start("measure", "timing blocks")
-    with lookout(pod_set.cpus, pod_set.gpu) as watched:
+    with interference_monitor(pod_set.cpus, pod_set.gpu) as watched:
         return blocks.measure(
             carried.arm,
             baselines.timed,
@@ -104,19 +104,19 @@ def _in_full(session: Session, carried: Carried, baselines: Baselines, files: Se
             session.threshold,
             clock.progress,
             attempt=session.attempt,
-            lookout=watched,
+            interference=watched,
         )
 
 
 def _screen(session: Session, carried: Carried, baselines: Baselines, kept: KeptReference) -> blocks.Timed:
     """Two blocks beside the kept reference.
 
-    Under a lookout of their own: who comes to the GPU between them and the first block of the full measurement is the
+    Under a monitor of their own: who comes to the GPU between them and the first block of the full measurement is the
     reference's loader, and nobody foreign.
     """
     pod_set, clock = session.pod_set, session.clock
     clock.start("measure", "timing blocks beside the kept reference")
-    with lookout(pod_set.cpus, pod_set.gpu) as watched:
+    with interference_monitor(pod_set.cpus, pod_set.gpu) as watched:
         return blocks.screen(
             carried.arm,
             baselines.timed[0],
@@ -124,7 +124,7 @@ def _screen(session: Session, carried: Carried, baselines: Baselines, kept: Kept
             pod_set.lab.measurement,
             session.threshold,
             clock.progress,
-            lookout=watched,
+            interference=watched,
         )
 
 

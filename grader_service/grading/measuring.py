@@ -8,7 +8,7 @@ from grader_service.grading.arms import TimedArm
 from grader_service.grading.dialogue import Stopped
 from grader_service.grading.graph_timing import not_timed, time_graph
 from grader_service.grading.host_effect import Job, measure_host, needs_host_effect, with_host
-from grader_service.grading.lookout import lookout
+from grader_service.grading.interference import interference_monitor
 from grader_service.grading.session import Session
 from grader_service.held_out.plan import ShardPlan, plan_shard
 from grader_service.held_out.shards import begin_shard
@@ -106,7 +106,7 @@ def _by_content(
     clock.start("proof", "measuring your own DALI code by what it delivers")
     if pod_set.reference is not None:
         session.versions.update(clean_room.await_ready(pod_set.reference))
-    with lookout(pod_set.cpus, pod_set.gpu) as watched:
+    with interference_monitor(pod_set.cpus, pod_set.gpu) as watched:
         bench = tiers.Bench(
             learner=pod_set.learner,
             reference=pod_set.reference,
@@ -119,7 +119,7 @@ def _by_content(
             device=pod_set.device,
             progress=clock.progress,
             attempt=session.attempt,
-            lookout=watched,
+            interference=watched,
         )
         sizes = session.inventory.sizes if session.inventory else ()
         proven = tiers.measure_by_content(bench, session.found.discovery, facts, sizes, session.seed)

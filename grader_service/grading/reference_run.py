@@ -10,7 +10,7 @@ from grader_service.errors import SandboxUnavailable
 from grader_service.grading.arms import ReferenceArm
 from grader_service.grading.clean_room import await_ready
 from grader_service.grading.host_watch import HostWatch, processor_ticks
-from grader_service.grading.lookout import lookout
+from grader_service.grading.interference import interference_monitor
 from grader_service.grading.pod_set import Device, space_limits, trusted_spec
 from grader_service.held_out.plan import new_seed, plan_shard
 from grader_service.held_out.shards import begin_shard
@@ -74,7 +74,7 @@ def time_reference(
             files = [f"{space.paths.shards}/{name}" for name in pending.names()]
         until = time.monotonic() + _MOST_S
         arm = ReferenceArm.prepare(pod, Arm.FAIR, task.settings, files, task.plan, device, timeout_s=_MOST_S)
-        with lookout(task.cpus, gpu if device == "cuda" else None) as watched:
+        with interference_monitor(task.cpus, gpu if device == "cuda" else None) as watched:
             windows = _windows(arm, pod, task, watched.watch, until)
         pod.end()
     return None if windows is None else TimedReference(windows, shard.mean_pixels)

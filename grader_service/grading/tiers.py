@@ -20,7 +20,7 @@ from grader_service.grading.comparison import claims_beside, declared_settings, 
 from grader_service.grading.contradictions import Setting, corroborate
 from grader_service.grading.dialogue import Problem, Stopped, ask, parse
 from grader_service.grading.gpu_use import Span
-from grader_service.grading.lookout import Lookout
+from grader_service.grading.interference import InterferenceMonitor
 from grader_service.grading.progress import Progress
 from grader_service.grading.proof import Tally
 from grader_service.grading.proof_arm import HeldArm, ProofArm, ReferenceSender, hold_loader
@@ -88,7 +88,7 @@ class Bench:
     device: Literal["cuda", "cpu"]
     progress: Progress
     attempt: int = 1
-    lookout: Lookout | None = None
+    interference: InterferenceMonitor | None = None
 
 
 @dataclass(frozen=True)
@@ -254,12 +254,12 @@ def _probe(dali: ProofArm, refused: list[TierRefused]) -> tuple[Literal["B", "C"
     return None, tally
 
 
-def watch(lookout: Lookout, dali: ProofArm, reference: arms.TimedArm) -> tuple[GpuUse, ...]:
+def watch(interference: InterferenceMonitor, dali: ProofArm, reference: arms.TimedArm) -> tuple[GpuUse, ...]:
     """What the GPU does while the learner's code runs, and while a loader of ours does."""
     learners = dali.go_on(_WATCH_S, timeout_s=_WINDOW_S)
     start = time.monotonic()
     reference.window(reference.batches_for(_WATCH_S), timeout_s=_WINDOW_S)
-    return lookout.uses([learners, Span(reference.arm, start, time.monotonic())])
+    return interference.uses([learners, Span(reference.arm, start, time.monotonic())])
 
 
 def _measure(
@@ -278,11 +278,11 @@ def _measure(
     # Queued images are charged to the blocks of the first look (`Spread`), so nothing may end before it.
     plan = bench.plan.model_copy(update={"glaring": None})
     timed = blocks.measure(
-        dali, timed_arms, plan, bench.threshold, bench.progress, attempt=bench.attempt, lookout=bench.lookout
+        dali, timed_arms, plan, bench.threshold, bench.progress, attempt=bench.attempt, interference=bench.interference
     )
     uses = timed.uses
-    if bench.lookout is not None and uses and timed.decision is not None and timed.decision.outcome == "passed":
-        watched = watch(bench.lookout, dali, timed_arms[-1])
+    if bench.interference is not None and uses and timed.decision is not None and timed.decision.outcome == "passed":
+        watched = watch(bench.interference, dali, timed_arms[-1])
         uses = tuple({use.arm: use for use in (*uses, *watched)}.values())
     notes = {Arm.LEARNER: [own.note], Arm.DALI: [f"{FACTORY}, tier {tier}: images that were proved to be new"]}
     used = {reference.arm: reference.settings for reference in references}

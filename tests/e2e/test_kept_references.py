@@ -9,8 +9,8 @@ import pytest
 from checks.registry import Registry
 from grader_service.gpu.memory import InMemoryGpu
 from grader_service.grading import graph_timing
+from grader_service.grading.interference import interference_monitor_with
 from grader_service.grading.kept_references import LEAST_LEARNERS, KeptReferences
-from grader_service.grading.lookout import lookout_on
 from grader_service.grading.progress import Silent
 from grader_service.grading.run import execute
 from grader_service.host import usable_cpus
@@ -135,7 +135,7 @@ def test_what_is_not_glaring_is_measured_in_full(screened, monkeypatch):
         gpu.processes = [1]  # not of this grader, as the pods of Docker are not
 
     monkeypatch.setattr(graph_timing, "add_references", arrive)
-    monkeypatch.setattr(graph_timing, "lookout", lambda cpus, _gpu: lookout_on(cpus, gpu))
+    monkeypatch.setattr(graph_timing, "interference_monitor", lambda cpus, _gpu: interference_monitor_with(cpus, gpu))
     measured = screened(HARD).measurement
     assert measured.kept_reference is None
     assert len([block for block in measured.screened if block.spoiled is None]) == 2

@@ -10,7 +10,7 @@ from grader_service.gpu.poll import GpuPoll
 from grader_service.grading.arms import ArmLost, Pace
 from grader_service.grading.blocks import measure, reports, screen
 from grader_service.grading.gpu_watch import GpuWatch
-from grader_service.grading.lookout import Lookout, lookout_on
+from grader_service.grading.interference import InterferenceMonitor, interference_monitor_with
 from grader_service.grading.progress import Silent
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm, KeptReference, Window
@@ -49,15 +49,15 @@ class SteadyArm:
         return max(2, math.ceil(self.rate * seconds / 32))
 
 
-def run(dali, *baselines, threshold=1.1, lookout=None):
-    return measure(dali, baselines, PLAN, threshold, Silent(), lookout=lookout)
+def run(dali, *baselines, threshold=1.1, interference=None):
+    return measure(dali, baselines, PLAN, threshold, Silent(), interference=interference)
 
 
 def run_on(gpu, dali, *baselines):
     """Measures on a GPU that exists in memory, with the real watches; nobody looks but between the windows."""
     notes = []
     with GpuPoll(gpu, every_s=3600.0) as poll:
-        return run(dali, *baselines, lookout=Lookout(GpuWatch(poll, notes.append), poll, notes))
+        return run(dali, *baselines, interference=InterferenceMonitor(GpuWatch(poll, notes.append), poll, notes))
 
 
 def fast():
@@ -148,7 +148,7 @@ def test_a_window_that_was_heard_late_plans_no_endless_one():
 
 def test_a_spoiled_block_is_kept_repeated_and_not_counted():
     """Its windows and its reason stay in the record; the decision has as many valid blocks as its look."""
-    timed = run(*fast(), lookout=Lookout(ScriptedHost((None, "the host slept for 2.0 s", None))))
+    timed = run(*fast(), interference=InterferenceMonitor(ScriptedHost((None, "the host slept for 2.0 s", None))))
     assert [block.spoiled for block in timed.blocks] == [None, "the host slept for 2.0 s", None, None, None]
     assert [block.index for block in timed.blocks] == [0, 1, 2, 3, 4]
     assert len(timed.blocks[1].windows) == 3
@@ -162,7 +162,9 @@ def test_an_arm_whose_windows_hang_together_hears_of_a_discarded_one():
     dali, told = SteadyArm(Arm.DALI, 1000), []
     dali.settled = True
     dali.discarded = lambda: told.append(dali.windows)
-    timed = run(dali, SteadyArm(Arm.DECLARED, 500), lookout=Lookout(ScriptedHost((None, "heat", "heat", None))))
+    timed = run(
+        dali, SteadyArm(Arm.DECLARED, 500), interference=InterferenceMonitor(ScriptedHost((None, "heat", "heat", None)))
+    )
     assert [block.spoiled for block in timed.blocks][:4] == [None, "heat", "heat", None]
     assert told == [2, 3]
 
@@ -205,7 +207,7 @@ def test_the_host_is_asked_before_a_rate_is_looked_at():
             log.append("asked")
             return super().spoiled()
 
-    timed = run(Arms(Arm.DALI, 1000), Arms(Arm.DECLARED, 500), lookout=Lookout(Noted((None, "heat"))))
+    timed = run(Arms(Arm.DALI, 1000), Arms(Arm.DECLARED, 500), interference=InterferenceMonitor(Noted((None, "heat"))))
     assert timed.decision.outcome == "passed"
     assert log.count("rate") > 10
     blocks = [index for index, entry in enumerate(log) if entry == "begin"]
@@ -219,16 +221,22 @@ def test_a_window_of_a_spoiled_block_is_no_baseline_of_later_ones():
     def spoiled_rate(window):
         return 1e6 if window == 2 else None
 
-    timed = run(*fast(), SteadyArm(Arm.FAIR, 600, during=spoiled_rate), lookout=Lookout(ScriptedHost(("heat", None))))
+    timed = run(
+        *fast(),
+        SteadyArm(Arm.FAIR, 600, during=spoiled_rate),
+        interference=InterferenceMonitor(ScriptedHost(("heat", None))),
+    )
     assert timed.blocks[0].log_ratio < 0
     assert timed.decision.ratio == pytest.approx(1000 / (0.91 * 600), rel=0.02)
 
 
 def test_a_host_that_never_settles_decides_nothing():
     """As many spoiled blocks as the last look has end the measurement, with the reasons."""
-    timed = run(*fast(), lookout=Lookout(ScriptedHost(["heat", "heat", None] * 20)))
+    timed = run(*fast(), interference=InterferenceMonitor(ScriptedHost(["heat", "heat", None] * 20)))
     assert timed.decision is not None, "four valid blocks came first"
-    timed = run(*fast(), lookout=Lookout(ScriptedHost(["heat"] * 10 + ["the host slept for 1.0 s"] * 10)))
+    timed = run(
+        *fast(), interference=InterferenceMonitor(ScriptedHost(["heat"] * 10 + ["the host slept for 1.0 s"] * 10))
+    )
     assert timed.decision is None
     assert len(timed.blocks) == PLAN.looks[-1]
     assert timed.unsteady == "12 of 12 blocks were discarded: heat (10 blocks); the host slept for 1.0 s (2 blocks)"
@@ -239,7 +247,7 @@ def test_a_host_that_never_settles_decides_nothing():
 def test_an_arm_lost_in_a_spoiled_block_is_not_held_against_the_learner():
     """Whatever ended the graph, the host was not in order when it ended."""
     dali = SteadyArm(Arm.DALI, 1000, lost_after=SETTLED)
-    timed = run(dali, *fast()[1:], lookout=Lookout(ScriptedHost(("the GPU reported Xid 79",))))
+    timed = run(dali, *fast()[1:], interference=InterferenceMonitor(ScriptedHost(("the GPU reported Xid 79",))))
     assert "Xid 79" in timed.unsteady
     assert "it stopped" in timed.unsteady
 
@@ -304,8 +312,8 @@ def test_a_gpu_that_is_lost_ends_the_run(change):
 
 def test_a_gpu_that_cannot_be_watched_is_noted():
     """Where NVML is not to be had, blocks are taken without it; a clear difference stops at the first look."""
-    with lookout_on((0,), InMemoryGpu(gone=True)) as lookout:
-        timed = run(*fast(), lookout=lookout)
+    with interference_monitor_with((0,), InMemoryGpu(gone=True)) as interference:
+        timed = run(*fast(), interference=interference)
     assert (timed.decision.outcome, len(timed.blocks)) == ("passed", 4)
     assert timed.uses == ()
     assert "not watched" in timed.notes[0]
@@ -340,8 +348,8 @@ def test_settling_ends(rates, windows):
 KEPT = KeptReference(images_per_s=1000.0, settings=FAIR, windows=3, age_s=60.0)
 
 
-def screened(dali, own, lookout=None):
-    return screen(dali, own, KEPT, PLAN, 1.1, Silent(), lookout=lookout)
+def screened(dali, own, interference=None):
+    return screen(dali, own, KEPT, PLAN, 1.1, Silent(), interference=interference)
 
 
 @pytest.mark.parametrize(("own", "ratio", "baseline"), [(400, 8000 / 910, Arm.FAIR), (2000, 4.0, Arm.LEARNER)])
@@ -385,7 +393,7 @@ def test_what_breaks_in_the_screen_is_lost_and_decides_nothing(broken, lost_afte
 
 def test_a_host_that_spoils_the_screen_is_given_up_soon():
     """What a screen saves is not spent on repeating it."""
-    lookout = Lookout(ScriptedHost(["a noisy host"] * 20))
-    timed = screened(SteadyArm(Arm.DALI, 8000), SteadyArm(Arm.LEARNER, 400), lookout)
+    interference = InterferenceMonitor(ScriptedHost(["a noisy host"] * 20))
+    timed = screened(SteadyArm(Arm.DALI, 8000), SteadyArm(Arm.LEARNER, 400), interference)
     assert timed.decision is None
     assert len(timed.blocks) == 4

@@ -10,7 +10,7 @@ from grader_service.gpu.poll import GpuPoll, Sample
 from grader_service.grading import tiers
 from grader_service.grading.blocks import measure
 from grader_service.grading.gpu_use import Span, use_by_arm
-from grader_service.grading.lookout import Lookout
+from grader_service.grading.interference import InterferenceMonitor
 from grader_service.grading.progress import Silent
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.measurement import Arm
@@ -83,8 +83,8 @@ def test_a_sampler_in_the_background_tells_the_arms_apart():
     dali = working(Arm.DALI, 1000, gpu, lambda window: 3.0 if window == SETTLED + 2 else 75.0)
     declared = working(Arm.DECLARED, 500, gpu, lambda _: 4.0)
     with GpuPoll(gpu, every_s=0.002) as poll:
-        lookout = Lookout(ScriptedHost((None, "heat")), poll)
-        timed = measure(dali, [declared], MeasurementPlan(), 1.1, Silent(), lookout=lookout)
+        interference = InterferenceMonitor(ScriptedHost((None, "heat")), poll)
+        timed = measure(dali, [declared], MeasurementPlan(), 1.1, Silent(), interference=interference)
     assert timed.blocks[1].spoiled == "heat"
     uses = {use.arm: use for use in timed.uses}
     assert uses[Arm.DALI].samples > 8
@@ -113,7 +113,7 @@ def test_code_that_would_pass_is_watched_and_then_a_loader_of_ours():
     gpu = LookedAt(processes=[5_000_001])
     with GpuPoll(gpu, every_s=0.002) as poll:
         reference = working(Arm.DECLARED, 500, gpu, lambda _: 4.0)
-        dali, declared = tiers.watch(Lookout(poll=poll), GoingOn(gpu), reference)
+        dali, declared = tiers.watch(InterferenceMonitor(poll=poll), GoingOn(gpu), reference)
     assert (dali.arm, declared.arm) == (Arm.DALI, Arm.DECLARED)
     assert min(dali.samples, declared.samples) > 3
     assert dali.jpg_percent > 10
@@ -122,4 +122,4 @@ def test_code_that_would_pass_is_watched_and_then_a_loader_of_ours():
 
 def test_nothing_is_watched_without_a_gpu():
     """A rehearsal has no use to report."""
-    assert Lookout().uses([Span(Arm.DALI, 0.0, 1.0)]) == ()
+    assert InterferenceMonitor().uses([Span(Arm.DALI, 0.0, 1.0)]) == ()

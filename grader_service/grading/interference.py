@@ -14,7 +14,7 @@ from grader_service.model.measurement import GpuUse
 
 
 @dataclass
-class Lookout:
+class InterferenceMonitor:
     """What a measurement knows of its surroundings; without arguments it sees nothing."""
 
     watch: HostWatch = field(default_factory=lambda: Together(()))
@@ -28,8 +28,8 @@ class Lookout:
 
 
 @contextmanager
-def lookout(cpus: Sequence[int], gpu: Gpu | None) -> Iterator[Lookout]:
-    """A lookout on this host; closes what it opened.
+def interference_monitor(cpus: Sequence[int], gpu: Gpu | None) -> Iterator[InterferenceMonitor]:
+    """An interference monitor of this host; closes what it opened.
 
     Args:
         cpus: processors that the arms run on.
@@ -40,12 +40,12 @@ def lookout(cpus: Sequence[int], gpu: Gpu | None) -> Iterator[Lookout]:
         from grader_service.gpu.nvml import NvmlGpu  # noqa: PLC0415 - hosts without GPUs go without the driver's library
 
         monitor = NvmlGpu(gpu.uuid)
-    with lookout_on(cpus, monitor) as opened:
+    with interference_monitor_with(cpus, monitor) as opened:
         yield opened
 
 
 @contextmanager
-def lookout_on(cpus: Sequence[int], monitor: GpuMonitor | None) -> Iterator[Lookout]:
+def interference_monitor_with(cpus: Sequence[int], monitor: GpuMonitor | None) -> Iterator[InterferenceMonitor]:
     """The same for a GPU that is already watched, such as one in memory; closes its monitor.
 
     A GPU that cannot be watched from the start, as where NVML is forbidden, is noted and not watched: what keeps runs
@@ -54,14 +54,14 @@ def lookout_on(cpus: Sequence[int], monitor: GpuMonitor | None) -> Iterator[Look
     host: list[HostWatch] = [ClockWatch(), StealWatch(cpus)]
     notes: list[str] = []
     if monitor is None:
-        yield Lookout(Together(host))
+        yield InterferenceMonitor(Together(host))
         return
     try:
         monitor.utilisation()
     except GpuGone as error:
         monitor.close()
         notes.append(f"the GPU was not watched: {error}"[:500])
-        yield Lookout(Together(host), notes=notes)
+        yield InterferenceMonitor(Together(host), notes=notes)
         return
     with GpuPoll(monitor) as poll:
-        yield Lookout(Together([GpuWatch(poll, notes.append), *host]), poll, notes)
+        yield InterferenceMonitor(Together([GpuWatch(poll, notes.append), *host]), poll, notes)
