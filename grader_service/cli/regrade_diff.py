@@ -149,8 +149,8 @@ def _parts(store: "Store", batch: Batch, changes: Iterable[Change]) -> set[tuple
     labs = [read_lab(kept_text(store, ref), f"lab {ref.lab}") for ref in batch.labs]
     known = {(step.id, check.id) for lab in labs for step in lab.steps for check in step.checks}
     for change in changes:
-        for standing in (change.old, change.new):
-            known.update((check.step, check.id) for check in (standing.checks if standing is not None else ()))
+        for summary in (change.old, change.new):
+            known.update((check.step, check.id) for check in (summary.checks if summary is not None else ()))
     return known
 
 

@@ -11,8 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from grader_service.interchange.parts import Piece, as_html, cut, log_of, of_check, of_run
-from grader_service.interchange.standing import (
+from grader_service.interchange.grades import (
     Grade,
     Trace,
     grade_of,
@@ -23,6 +22,7 @@ from grader_service.interchange.standing import (
     summary,
     trace,
 )
+from grader_service.interchange.parts import Piece, as_html, cut, log_of, of_check, of_run
 from grader_service.model.base import Frozen
 from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import CheckVerdict, Outcome, Verdict

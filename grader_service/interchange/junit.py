@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from grader_service.errors import GraderError
+from grader_service.interchange.grades import grade_of, seconds, shown, trace
 from grader_service.interchange.junit_schema import violations
 from grader_service.interchange.parts import Piece, as_text, cut, of_check, of_run
-from grader_service.interchange.standing import grade_of, seconds, shown, trace
 from grader_service.interchange.text import one_line, plain
 from grader_service.model.feedback import MAX_SENTENCE, Feedback
 from grader_service.model.run_report import RunReport

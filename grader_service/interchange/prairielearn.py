@@ -9,8 +9,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from grader_service.interchange.grades import Grade, Trace, grade_of, name_of, shown, summary, trace
 from grader_service.interchange.parts import as_text, cut, log_of, of_check, of_run
-from grader_service.interchange.standing import Grade, Trace, grade_of, name_of, shown, summary, trace
 from grader_service.model.base import Fraction, Frozen
 from grader_service.model.feedback import Feedback
 from grader_service.model.verdict import CheckVerdict, Verdict

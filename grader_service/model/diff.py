@@ -8,7 +8,7 @@ from pydantic import Field
 
 from grader_service.model.base import Code, Count, Fraction, Identifier, LongText, ShortText, Wire
 from grader_service.model.regrade import Batch, Progress
-from grader_service.model.standing import RatioStanding
+from grader_service.model.verdict_summary import RatioSummary
 
 SCORE_BINS = 20
 """Bars of a histogram of scores, each of 5 % of all points; the last one holds 95 % to 100 % and what is above."""
@@ -170,8 +170,8 @@ class Mover(Wire):
     """Change of the share of all points, below 0 for a loss; null where a score came or went."""
     reasons: tuple[Reason, ...]
     """In the order of the checks; empty where the score alone differs."""
-    old_ratio: RatioStanding | None = None
-    new_ratio: RatioStanding | None = None
+    old_ratio: RatioSummary | None = None
+    new_ratio: RatioSummary | None = None
 
 
 class ResultCount(Wire):

@@ -8,8 +8,8 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 
 from grader_service.model.base import Code, Count, Identifier, LongText, Seconds, ShortText, Wire
 from grader_service.model.lab import LabRef
-from grader_service.model.standing import Standing
 from grader_service.model.verdict import Outcome, Status
+from grader_service.model.verdict_summary import VerdictSummary
 
 MOST_REPEATS = 20
 T = TypeVar("T")
@@ -190,10 +190,10 @@ class Change(Wire):
     level: Level
     reason: Code
     """Why at this level."""
-    old: Standing
-    new: Standing | None
+    old: VerdictSummary
+    new: VerdictSummary | None
     """Of the first repetition, which is the one that `apply` puts in force; null until it is done."""
-    repeats: tuple[Standing, ...] = ()
+    repeats: tuple[VerdictSummary, ...] = ()
     """All repetitions that are done, the first one included, where a batch has several."""
     state: ItemState = ItemState.DONE
     """Of the first repetition."""
@@ -210,8 +210,8 @@ class Change(Wire):
         return self.new is not None and comparable(self.old) != comparable(self.new)
 
 
-def comparable(standing: Standing) -> tuple[object, ...]:
+def comparable(summary: VerdictSummary) -> tuple[object, ...]:
     """What has to be equal for two verdicts to say the same; in which order a lab has its checks says nothing."""
-    ordered = sorted(standing.checks, key=lambda check: (check.step, check.id))
+    ordered = sorted(summary.checks, key=lambda check: (check.step, check.id))
     checks = tuple((check.step, check.id, check.counted, check.score, check.max_score) for check in ordered)
-    return (standing.mode, standing.status, standing.score, standing.max_score, checks)
+    return (summary.mode, summary.status, summary.score, summary.max_score, checks)

@@ -30,8 +30,8 @@ from grader_service.model.diff import (
     VersionSeen,
 )
 from grader_service.model.regrade import Batch, Change, Progress
-from grader_service.model.standing import Standing
 from grader_service.model.verdict import Mode, StepVerdict
+from grader_service.model.verdict_summary import VerdictSummary
 from grader_service.regrade.filters import ABSENT, differ, in_scope, lost_a_decision, paired, result_of, rows_of
 from grader_service.regrade.flakes import FlakeTally
 
@@ -188,7 +188,7 @@ class _Tally:
             warnings=tuple(self._warnings(checks)),
         )
 
-    def _add_steps(self, old: Standing, new: Standing) -> None:
+    def _add_steps(self, old: VerdictSummary, new: VerdictSummary) -> None:
         gone: dict[str, StepVerdict] = {step.id: step for step in old.steps}
         pairs = [(step.id, gone.pop(step.id, None), step) for step in new.steps]
         for step_id, before, after in (*pairs, *((step.id, step, None) for step in gone.values())):
@@ -199,7 +199,7 @@ class _Tally:
             part.transitions[results[0], results[1]] += 1
             part.changed += before != after
 
-    def _add_checks(self, old: Standing, new: Standing) -> None:
+    def _add_checks(self, old: VerdictSummary, new: VerdictSummary) -> None:
         for (step, check), before, after in paired(old, new):
             if not in_scope(self._chosen, step, check):
                 continue
@@ -284,11 +284,11 @@ def mover_of(kind: Kind, change: Change) -> Mover:
     )
 
 
-def share_of(standing: Standing) -> float | None:
+def share_of(summary: VerdictSummary) -> float | None:
     """The score over all points; None where there is no score, which is not 0."""
-    if standing.score is None or standing.max_score is None:
+    if summary.score is None or summary.max_score is None:
         return None
-    return min(_MOST_SHARE, standing.score / standing.max_score)
+    return min(_MOST_SHARE, summary.score / summary.max_score)
 
 
 def _transitions(counts: Counter[tuple[Result, Result]]) -> tuple[Transition, ...]:

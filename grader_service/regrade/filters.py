@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from grader_service.model.diff import CHANGED, Filter, Kind, Result
 from grader_service.model.regrade import Change, ItemState, Level
-from grader_service.model.standing import CheckStanding, Standing
 from grader_service.model.verdict import Outcome, Status
+from grader_service.model.verdict_summary import CheckSummary, VerdictSummary
 
 ABSENT: Result = "absent"
 _OPEN = {ItemState.NEEDS_ATTENTION: Kind.NEEDS_ATTENTION, ItemState.CANCELLED: Kind.CANCELLED}
@@ -13,7 +13,7 @@ _FAILING = frozenset({Status.FAILED, Status.REJECTED})
 _DECIDED = _FAILING | {Status.PASSED}
 _SAYS = frozenset({Outcome.PASSED, Outcome.FAILED})
 """Outcomes of a check that decide."""
-Paired = tuple[tuple[str, str], CheckStanding | None, CheckStanding | None]
+Paired = tuple[tuple[str, str], CheckSummary | None, CheckSummary | None]
 """Step and check; what it was before and what it is now, None on the side that lacks it."""
 
 
@@ -64,7 +64,7 @@ def in_scope(chosen: Filter | None, step: str, check: str) -> bool:
     return chosen is None or (chosen.step in {None, step} and chosen.check in {None, check})
 
 
-def paired(old: Standing, new: Standing) -> Iterator[Paired]:
+def paired(old: VerdictSummary, new: VerdictSummary) -> Iterator[Paired]:
     """The checks of two verdicts beside each other, in the order of the new one, then those that are gone."""
     before = {(check.step, check.id): check for check in old.checks}
     for check in new.checks:
@@ -74,12 +74,12 @@ def paired(old: Standing, new: Standing) -> Iterator[Paired]:
         yield key, gone, None
 
 
-def result_of(part: CheckStanding | None) -> Result:
+def result_of(part: CheckSummary | None) -> Result:
     """As what a check's outcome counts; `absent` where the verdict lacks it."""
     return ABSENT if part is None else part.counted.value
 
 
-def differ(old: CheckStanding | None, new: CheckStanding | None) -> bool:
+def differ(old: CheckSummary | None, new: CheckSummary | None) -> bool:
     """Whether a learner would see that a check came out differently, or with other points."""
     if old is None or new is None:
         return old is not new
@@ -140,5 +140,5 @@ def _parts(change: Change, chosen: Filter) -> Iterator[tuple[Result, Result | No
                 yield result_of(before), result_of(after_check), differ(before, after_check)
 
 
-def _gives(standing: Standing | None, code: str) -> bool:
-    return standing is not None and (standing.code == code or any(check.code == code for check in standing.checks))
+def _gives(summary: VerdictSummary | None, code: str) -> bool:
+    return summary is not None and (summary.code == code or any(check.code == code for check in summary.checks))

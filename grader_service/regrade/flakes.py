@@ -13,7 +13,7 @@ from statistics import mean, median, stdev
 
 from grader_service.model.diff import FlakeRow, Flakes, Result, ResultCount, Spread, Unsteady
 from grader_service.model.regrade import Change
-from grader_service.model.standing import Standing
+from grader_service.model.verdict_summary import VerdictSummary
 from grader_service.regrade.filters import ABSENT
 
 MOST_UNSTEADY = 200
@@ -78,7 +78,7 @@ class FlakeTally:
             return
         self._submissions += 1
         varies = self._count(change, None, [s.status.value for s in repeats], [s.score for s in repeats])
-        seen = [{(c.step, c.id): c for c in standing.checks} for standing in repeats]
+        seen = [{(c.step, c.id): c for c in summary.checks} for summary in repeats]
         for step, check in dict.fromkeys(key for checks in seen for key in checks):
             found = [checks.get((step, check)) for checks in seen]
             outcomes: list[Result] = [ABSENT if item is None else item.outcome.value for item in found]
@@ -125,7 +125,7 @@ class FlakeTally:
             self._beyond += 1
         return True
 
-    def _measure(self, repeats: Sequence[Standing]) -> None:
+    def _measure(self, repeats: Sequence[VerdictSummary]) -> None:
         values = {"ratio": [s.ratio.ratio for s in repeats if s.ratio is not None]}
         for arm in dict.fromkeys(arm for s in repeats for arm in s.rates):
             values[arm] = [s.rates[arm].median for s in repeats if arm in s.rates]

@@ -22,7 +22,7 @@ from grader_service.model.regrade import (
     LevelCount,
     Selection,
 )
-from grader_service.model.standing import every_value
+from grader_service.model.verdict_summary import every_value
 from grader_service.probe_plan import wanted_probes
 from grader_service.regrade.kept_labs import TakenLab, installed_lab, labs_in_files
 from grader_service.regrade.sufficiency import Asked, Choice, Collected, choose

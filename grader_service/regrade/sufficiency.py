@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from grader_service.model.evidence import Need, ProbeRef, RunPlan
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.regrade import Level
-from grader_service.model.standing import every_value
+from grader_service.model.verdict_summary import every_value
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from sqlalchemy import ColumnElement, Select, Text, case, cast, func, select
 
 from grader_service.model.evidence import RunPlan
 from grader_service.model.regrade import Selection
-from grader_service.model.standing import CheckStanding, RunStanding, Standing
 from grader_service.model.verdict import Outcome, Status
+from grader_service.model.verdict_summary import CheckSummary, RunSummary, VerdictSummary
 from grader_service.store.engine import Store
 from grader_service.store.submissions import handed_in_after
 from grader_service.store.tables import PREFLIGHT, EvidenceRow, RunRow, SubmissionRow, VerdictRow, table_of
-from grader_service.store.verdict_rows import standing_from
+from grader_service.store.verdict_rows import summary_from
 
 _AT_ONCE = 500
 _CANDIDATES = 2000
@@ -24,9 +24,9 @@ _CANDIDATES = 2000
 
 @dataclass(frozen=True)
 class CohortEntry:
-    """One graded submission with the standing of the verdict in force."""
+    """One graded submission with the summary of the verdict in force."""
 
-    standing: Standing
+    summary: VerdictSummary
     received_at: float
     """Seconds since 1970."""
     submitted_at: float | None
@@ -44,7 +44,7 @@ class Candidate:
     run_s: float | None
     """Seconds that the run behind it took; null when it was not timed."""
     measured_by: Mapping[str, object] | None
-    """As in `Standing`."""
+    """As in `VerdictSummary`."""
     steps: tuple[str, ...]
     """Steps that were asked for; empty for all."""
     plan: RunPlan
@@ -71,18 +71,18 @@ class CohortSummary:
 def entries(store: Store, selection: Selection, *, size: int = _AT_ONCE) -> Iterator[CohortEntry]:
     """Graded submissions that the selection names, by submission id; `size` at a time are in memory."""
     submission, verdict = table_of(SubmissionRow).c, table_of(VerdictRow).c
-    wanted = _by_standing(selection)
+    wanted = _by_summary(selection)
     columns = (submission.received_at, submission.submitted_at, submission.filename)
     for row in _rows(store, _graded(selection, *columns, verdict.standing), size):
-        standing = standing_from(row["standing"], row["document"])
-        if wanted is None or wanted(standing):
-            yield CohortEntry(standing, row["received_at"], row["submitted_at"], row["filename"])
+        summary = summary_from(row["standing"], row["document"])
+        if wanted is None or wanted(summary):
+            yield CohortEntry(summary, row["received_at"], row["submitted_at"], row["filename"])
 
 
 def candidates(store: Store, selection: Selection, *, size: int = _CANDIDATES) -> Iterator[Candidate]:
-    """The same submissions for planning; their standings are read in full only where the selection asks of them."""
+    """The same submissions for planning; their summaries are read in full only where the selection asks of them."""
     submission, verdict = table_of(SubmissionRow).c, table_of(VerdictRow).c
-    wanted = _by_standing(selection)
+    wanted = _by_summary(selection)
     columns = (
         submission.lab,
         cast(submission.steps, Text).label("steps"),
@@ -96,11 +96,11 @@ def candidates(store: Store, selection: Selection, *, size: int = _CANDIDATES) -
         .join(evidence, (evidence.c.run_id == verdict.run_id) & evidence.c.removed_at.is_(None), isouter=True)
     )
     for row in _rows(store, statement, size):
-        told: Standing | RunStanding
+        told: VerdictSummary | RunSummary
         if wanted is None and row["standing"] is not None:
-            told = RunStanding.model_validate_json(row["standing"])
+            told = RunSummary.model_validate_json(row["standing"])
         else:
-            told = standing_from(row["standing"], row["document"])
+            told = summary_from(row["standing"], row["document"])
             if wanted is not None and not wanted(told):
                 continue
         yield Candidate(
@@ -128,7 +128,7 @@ def _plan(text: str) -> RunPlan:
 
 
 def _graded(selection: Selection, *columns: ColumnElement[Any]) -> Select[Any]:
-    """These columns of what the selection names, beside the id and the document of rows without a standing."""
+    """These columns of what the selection names, beside the id and the document of rows without a summary."""
     submission, verdict = table_of(SubmissionRow), table_of(VerdictRow)
     document = case((verdict.c.standing.is_(None), verdict.c.document)).label("document")
     current = (verdict.c.submission_id == submission.c.submission_id) & verdict.c.current
@@ -183,22 +183,22 @@ def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def _by_standing(selection: Selection) -> Callable[[Standing], bool] | None:
-    """The conditions that only a standing can answer; None where there are none."""
+def _by_summary(selection: Selection) -> Callable[[VerdictSummary], bool] | None:
+    """The conditions that only a summary can answer; None where there are none."""
     if not (selection.checks or selection.codes or selection.image_digests or selection.check_versions):
         return None
 
-    def wanted(standing: Standing) -> bool:
-        codes = {standing.code, *(check.code for check in standing.checks)}
+    def wanted(summary: VerdictSummary) -> bool:
+        codes = {summary.code, *(check.code for check in summary.checks)}
         return (
             all(
-                any(one.id == check and (not outcomes or _is_one_of(one, outcomes)) for one in standing.checks)
+                any(one.id == check and (not outcomes or _is_one_of(one, outcomes)) for one in summary.checks)
                 for check, outcomes in selection.checks.items()
             )
             and (not selection.codes or not codes.isdisjoint(selection.codes))
-            and (not selection.image_digests or standing.image_digest in selection.image_digests)
+            and (not selection.image_digests or summary.image_digest in selection.image_digests)
             and all(
-                any(one.id == check and one.version in versions for one in standing.checks)
+                any(one.id == check and one.version in versions for one in summary.checks)
                 for check, versions in selection.check_versions.items()
             )
         )
@@ -206,7 +206,7 @@ def _by_standing(selection: Selection) -> Callable[[Standing], bool] | None:
     return wanted
 
 
-def _is_one_of(check: CheckStanding, outcomes: Collection[Outcome]) -> bool:
+def _is_one_of(check: CheckSummary, outcomes: Collection[Outcome]) -> bool:
     """By its own outcome, or by what that counts as: who asks for failures is given what was not reached, too."""
     return check.outcome in outcomes or check.counted in outcomes
 

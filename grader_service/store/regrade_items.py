@@ -7,14 +7,14 @@ from sqlalchemy import Connection, Select, insert, or_, select, update
 
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import BatchState, ItemState, comparable
-from grader_service.model.standing import Standing, standing_of
 from grader_service.model.verdict import Mode, Verdict
+from grader_service.model.verdict_summary import VerdictSummary, summary_of
 from grader_service.store.clock import db_now
 from grader_service.store.events import record
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow, in_states
 from grader_service.store.review_cases import open_cases
 from grader_service.store.tables import RunRow, RunState, VerdictRow, table_of
-from grader_service.store.verdict_rows import costs_of, standing_from, verdict_values
+from grader_service.store.verdict_rows import costs_of, summary_from, verdict_values
 
 if TYPE_CHECKING:
     from grader_service.store.leases import Claim
@@ -72,15 +72,15 @@ def run_judged(connection: Connection, claim: "Claim", verdict: Verdict, seen: M
     item = connection.execute(
         select(RegradeItemRow.batch_id, RegradeItemRow.base_verdict_id).where(RegradeItemRow.id == claim.item_id)
     ).one()
-    row = connection.execute(_standing_of(item.base_verdict_id)).one()
-    base, standing = standing_from(row.standing, row.document), standing_of(verdict)
-    weaker = base.mode is Mode.OFFICIAL and standing.mode is Mode.REHEARSAL
+    row = connection.execute(_summary_of(item.base_verdict_id)).one()
+    base, summary = summary_from(row.standing, row.document), summary_of(verdict)
+    weaker = base.mode is Mode.OFFICIAL and summary.mode is Mode.REHEARSAL
     connection.execute(
         insert(table_of(VerdictRow)).values(created_at=db_now()),
         [
             verdict_values(
                 verdict,
-                standing,
+                summary,
                 run_id=claim.run_id,
                 current=False,
                 supersedes=item.base_verdict_id,
@@ -95,7 +95,7 @@ def run_judged(connection: Connection, claim: "Claim", verdict: Verdict, seen: M
         .values(
             state=(ItemState.NEEDS_ATTENTION if weaker else ItemState.DONE).value,
             verdict_id=None if weaker else verdict.verdict_id,
-            changed=None if weaker else differs(base, standing),
+            changed=None if weaker else differs(base, summary),
             finished_at=db_now(),
             last_error=_REHEARSED if weaker else None,
         )
@@ -200,10 +200,10 @@ def settle(connection: Connection, batch_id: str, actor: str) -> bool:
     return True
 
 
-def differs(old: Standing, new: Standing) -> bool:
+def differs(old: VerdictSummary, new: VerdictSummary) -> bool:
     """Whether a learner would see a difference."""
     return comparable(old) != comparable(new)
 
 
-def _standing_of(verdict_id: str) -> Select[str | None, str]:
+def _summary_of(verdict_id: str) -> Select[str | None, str]:
     return select(VerdictRow.standing, VerdictRow.document).where(VerdictRow.verdict_id == verdict_id)

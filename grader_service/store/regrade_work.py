@@ -11,9 +11,9 @@ from sqlalchemy import ColumnElement, Connection, Row, bindparam, case, insert, 
 from grader_service.model.base import neutralise
 from grader_service.model.regrade import BatchState, ItemState, Level
 from grader_service.model.review import Reviews
-from grader_service.model.standing import Standing, standing_of
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Verdict
+from grader_service.model.verdict_summary import VerdictSummary, summary_of
 from grader_service.store.clock import db_now
 from grader_service.store.engine import SCHEMA, Store, oldest_version
 from grader_service.store.events import record
@@ -23,7 +23,7 @@ from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow,
 from grader_service.store.review_cases import decisions_on, open_cases
 from grader_service.store.submissions import submission_from
 from grader_service.store.tables import EvidenceRow, SubmissionRow, VerdictRow, table_of
-from grader_service.store.verdict_rows import standing_from, verdict_values
+from grader_service.store.verdict_rows import summary_from, verdict_values
 
 _EXPIRED = 500
 
@@ -37,9 +37,9 @@ class Job:
     submission: Submission
     run_id: str
     base_verdict_id: str
-    base_standing: str | None
+    base_summary: str | None
     base_document: str | None
-    """Only where there is no standing."""
+    """Only where there is no summary."""
     kind: str | None
     """As in `EvidenceRow`; null when the evidence is gone."""
     sha256: str | None
@@ -49,13 +49,13 @@ class Job:
     """What people decided about the submission; gets what judging leaves to one."""
 
     @cached_property
-    def base(self) -> Standing:
+    def base(self) -> VerdictSummary:
         """What the verdict from before says.
 
         Raises:
             ValueError: it cannot be read.
         """
-        return standing_from(self.base_standing, self.base_document or "")
+        return summary_from(self.base_summary, self.base_document or "")
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def _jobs(connection: Connection, ids: Sequence[int]) -> list[Job]:
             submission=submission_from(row),
             run_id=row["base_run_id"],
             base_verdict_id=row["base_verdict_id"],
-            base_standing=row["standing"],
+            base_summary=row["standing"],
             base_document=row["verdict_document"],
             kind=row["kind"],
             sha256=row["evidence_sha256"],
@@ -253,18 +253,18 @@ def _finish(connection: Connection, batch_id: str, answers: Sequence[Answer]) ->
     for answer in answers:
         if answer.verdict is None:
             continue
-        job, standing = answer.job, standing_of(answer.verdict)
+        job, summary = answer.job, summary_of(answer.verdict)
         verdicts.append(
             verdict_values(
                 answer.verdict,
-                standing,
+                summary,
                 run_id=job.run_id,
                 current=False,
                 supersedes=job.base_verdict_id,
                 batch_id=batch_id,
             )
         )
-        finished.append({"key": job.item_id, "made": answer.verdict.verdict_id, "differs": differs(job.base, standing)})
+        finished.append({"key": job.item_id, "made": answer.verdict.verdict_id, "differs": differs(job.base, summary)})
     if not verdicts:
         return
     connection.execute(insert(table_of(VerdictRow)).values(created_at=db_now()), verdicts)

@@ -17,7 +17,7 @@ from grader_service.store.operations import Happened
 from grader_service.store.regrade_tables import RegradeBatchRow, RegradeItemRow
 from grader_service.store.submissions import handed_in_after
 from grader_service.store.tables import PREFLIGHT, EventRow, SubmissionRow, VerdictRow, table_of
-from grader_service.store.verdict_rows import standing_from
+from grader_service.store.verdict_rows import summary_from
 
 _RATE_S = 20.0
 """Over so many last seconds the rate is taken."""
@@ -175,7 +175,7 @@ def _rate(connection: Connection, found: Batch, lately: int, now: float) -> floa
 
 
 def changes(store: Store, batch_id: str, *, size: int = 500, after: str = "") -> Iterator[Change]:
-    """Submissions of a batch with their old and new standing, by submission id; `size` at a time are in memory.
+    """Submissions of a batch with their old and new summary, by submission id; `size` at a time are in memory.
 
     Args:
         store: with the batch.
@@ -232,8 +232,8 @@ def _page(connection: Connection, found: Batch, last: str, size: int) -> list[Ch
             submission_id=row.submission_id,
             level=Level(row.level),
             reason=row.reason,
-            old=standing_from(row.old_standing, row.old_document),
-            new=standing_from(row.new_standing, "") if row.new_standing is not None else None,
+            old=summary_from(row.old_standing, row.old_document),
+            new=summary_from(row.new_standing, "") if row.new_standing is not None else None,
             repeats=tuple(repeats.get(row.submission_id, ())),
             state=ItemState(row.state),
             error=(row.last_error or "")[:_MOST_ERROR],
@@ -270,7 +270,7 @@ def _newer(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
 
 
 def _repeats(connection: Connection, found: Batch, ids: Sequence[str]) -> dict[str, list[Any]]:
-    """Standings of all repetitions, in their order, by submission; empty where a batch has one."""
+    """Summaries of all repetitions, in their order, by submission; empty where a batch has one."""
     if found.repeats == 1 or not ids:
         return {}
     rows = connection.execute(
@@ -281,7 +281,7 @@ def _repeats(connection: Connection, found: Batch, ids: Sequence[str]) -> dict[s
     )
     found_repeats: dict[str, list[Any]] = {}
     for row in rows:
-        found_repeats.setdefault(row.submission_id, []).append(standing_from(row.standing, row.document))
+        found_repeats.setdefault(row.submission_id, []).append(summary_from(row.standing, row.document))
     return found_repeats
 
 

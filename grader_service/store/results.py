@@ -10,8 +10,8 @@ from sqlalchemy import Connection, insert, select, update
 
 from grader_service.errors import InfrastructureError
 from grader_service.model.review import Reviews
-from grader_service.model.standing import standing_of
 from grader_service.model.verdict import Mode, Status, Verdict
+from grader_service.model.verdict_summary import summary_of
 from grader_service.store import regrade_items
 from grader_service.store.clock import db_now
 from grader_service.store.engine import Store
@@ -165,7 +165,7 @@ def put_in_force(
     if before is not None:
         connection.execute(update(VerdictRow).where(VerdictRow.verdict_id == before).values(current=False))
     values = verdict_values(
-        verdict, standing_of(verdict), run_id=run_id, current=True, supersedes=before, reviewed=reviewed
+        verdict, summary_of(verdict), run_id=run_id, current=True, supersedes=before, reviewed=reviewed
     )
     connection.execute(insert(table_of(VerdictRow)).values(created_at=db_now()), [values])
     open_cases(connection, verdict, before, seen)

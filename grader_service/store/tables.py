@@ -226,7 +226,7 @@ class VerdictRow(Base):
     document: Mapped[str] = mapped_column(Text)
     """The signed JSON, byte for byte as it was sent."""
     standing: Mapped[str | None] = mapped_column(Text)
-    """`Standing` as JSON, so that thousands can be compared; null in rows from before it was kept."""
+    """`VerdictSummary` as JSON, so that thousands can be compared; null in rows from before it was kept."""
     batch_id: Mapped[str | None] = mapped_column(ForeignKey("regrade_batch.batch_id"))
     """The batch that made it; null for the service's own verdicts."""
     needs_review: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())

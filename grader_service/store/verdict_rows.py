@@ -1,15 +1,15 @@
-"""Verdicts as rows, and the standing that a row holds or that its document gives."""
+"""Verdicts as rows, and the summary that a row holds or that its document gives."""
 
 from typing import Any
 
-from grader_service.model.standing import Standing, standing_of
 from grader_service.model.verdict import Verdict
+from grader_service.model.verdict_summary import VerdictSummary, summary_of
 from grader_service.store.review_cases import waits
 
 
 def verdict_values(
     verdict: Verdict,
-    standing: Standing,
+    summary: VerdictSummary,
     *,
     run_id: str,
     current: bool,
@@ -30,18 +30,18 @@ def verdict_values(
         "current": current,
         "supersedes": supersedes,
         "document": verdict.model_dump_json(),
-        "standing": standing.model_dump_json(exclude_defaults=True),
+        "standing": summary.model_dump_json(exclude_defaults=True),
         "batch_id": batch_id,
         "needs_review": waits(verdict),
         "reviewed": reviewed,
     }
 
 
-def standing_from(standing: str | None, document: str) -> Standing:
-    """What a row says; rows from before standings were kept say it in their document."""
-    if standing is not None:
-        return Standing.model_validate_json(standing)
-    return standing_of(Verdict.model_validate_json(document))
+def summary_from(summary: str | None, document: str) -> VerdictSummary:
+    """What a row says; rows from before summaries were kept say it in their document."""
+    if summary is not None:
+        return VerdictSummary.model_validate_json(summary)
+    return summary_of(Verdict.model_validate_json(document))
 
 
 def costs_of(verdict: Verdict) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from grader_service.labs.catalogue import load_lab
 from grader_service.labs.documents import Form, read_document
 from grader_service.labs.form import form_of
 from grader_service.model.lab import LabSpec
-from grader_service.model.standing import standing_of
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Verdict
+from grader_service.model.verdict_summary import summary_of
 from grader_service.report.audience import Audience
 from grader_service.report.html import render_report
 from grader_service.service.verdict_making import verdict_on
@@ -38,7 +38,7 @@ def evidence(data: bytes) -> object:
     made = judged(data)
     document = made.model_dump_json()
     assert Verdict.model_validate_json(document).model_dump_json() == document
-    return standing_of(made)
+    return summary_of(made)
 
 
 def verdict(data: bytes) -> object:
@@ -46,7 +46,7 @@ def verdict(data: bytes) -> object:
     found = Verdict.model_validate_json(data)
     document = found.model_dump_json()
     assert Verdict.model_validate_json(document).model_dump_json() == document
-    standing_of(found)
+    summary_of(found)
     for audience in Audience:
         render_report(found, audience).encode()
     return found.status

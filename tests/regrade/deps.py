@@ -93,15 +93,15 @@ def lose(deps, *submission_ids):
     overwrite(deps.store, EvidenceRow, runs_of(*submission_ids), document=b"", removed_at=1.0)
 
 
-def undecided(standing, outcome="inconclusive", **changes):
-    """The standing as it were if the ratio had come out so."""
+def undecided(summary, outcome="inconclusive", **changes):
+    """The summary as it were if the ratio had come out so."""
     came_out = {"outcome": Outcome(outcome), "score": None}
-    checks = (check.model_copy(update=came_out if check.id == "throughput_ratio" else {}) for check in standing.checks)
-    return standing.model_copy(update={"checks": tuple(checks), **changes})
+    checks = (check.model_copy(update=came_out if check.id == "throughput_ratio" else {}) for check in summary.checks)
+    return summary.model_copy(update={"checks": tuple(checks), **changes})
 
 
-def rewrite(store, *standings):
+def rewrite(store, *summaries):
     """Puts these in the place of what their verdicts say."""
-    for standing in standings:
-        text = standing.model_dump_json(exclude_defaults=True)
-        overwrite(store, VerdictRow, VerdictRow.verdict_id == standing.verdict_id, standing=text)
+    for summary in summaries:
+        text = summary.model_dump_json(exclude_defaults=True)
+        overwrite(store, VerdictRow, VerdictRow.verdict_id == summary.verdict_id, standing=text)

@@ -1,4 +1,4 @@
-"""Builders of standings, changes and batches; each test changes only what it is about."""
+"""Builders of summaries, changes and batches; each test changes only what it is about."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,8 +16,8 @@ from grader_service.model.regrade import (
     Progress,
     Selection,
 )
-from grader_service.model.standing import CheckStanding, RateStanding, RatioStanding, Standing
 from grader_service.model.verdict import Mode, Outcome, Status, StepVerdict, Tier
+from grader_service.model.verdict_summary import CheckSummary, RateSummary, RatioSummary, VerdictSummary
 from grader_service.regrade.diff import diff_of
 
 CHECKS = {
@@ -40,13 +40,13 @@ NOISY = {"throughput_ratio": "inconclusive"}
 POINTS = 25.0
 MOMENT = 1_790_000_000.0
 """2026-09-21T14:13:20Z."""
-Sided = dict[str, str] | Standing | None
-"""Check to outcome, where it did not pass; or the whole standing."""
+Sided = dict[str, str] | VerdictSummary | None
+"""Check to outcome, where it did not pass; or the whole summary."""
 _WORST_FIRST = ("error", "failed", "unverified", "inconclusive", "skipped", "passed")
 _SCORES = {Outcome.PASSED: POINTS, Outcome.FAILED: 0.0}
 
 
-def a_check(check: str = "throughput_ratio", outcome: str = "passed", **changes: Any) -> CheckStanding:
+def a_check(check: str = "throughput_ratio", outcome: str = "passed", **changes: Any) -> CheckSummary:
     """One check that came out so, with its code and points."""
     outcome = Outcome(outcome)
     values: dict[str, Any] = {
@@ -59,20 +59,20 @@ def a_check(check: str = "throughput_ratio", outcome: str = "passed", **changes:
         "max_score": POINTS,
         "tier": Tier.GRAPH if check == "throughput_ratio" else None,
     }
-    return CheckStanding(**(values | changes))
+    return CheckSummary(**(values | changes))
 
 
-def a_ratio(ratio: float = 1.5) -> RatioStanding:
+def a_ratio(ratio: float = 1.5) -> RatioSummary:
     """A measured ratio with an interval of 0.1 on either side."""
-    return RatioStanding(ratio=ratio, low=ratio - 0.1, high=ratio + 0.1)
+    return RatioSummary(ratio=ratio, low=ratio - 0.1, high=ratio + 0.1)
 
 
-def a_rate(median: float = 1000.0) -> RateStanding:
+def a_rate(median: float = 1000.0) -> RateSummary:
     """Images per second of an arm, with 5 % on either side."""
-    return RateStanding(median=median, low=median * 0.95, high=median * 1.05)
+    return RateSummary(median=median, low=median * 0.95, high=median * 1.05)
 
 
-def a_standing(submission_id: str = "s:1", outcomes: dict[str, str] | None = None, **changes: Any) -> Standing:
+def a_summary(submission_id: str = "s:1", outcomes: dict[str, str] | None = None, **changes: Any) -> VerdictSummary:
     """A verdict on the four checks of the lab: all passed but those in `outcomes`; status and points follow."""
     given = dict.fromkeys(CHECKS, "passed") | (outcomes or {})
     checks = changes.pop("checks", tuple(a_check(check, outcome) for check, outcome in given.items()))
@@ -104,7 +104,7 @@ def a_standing(submission_id: str = "s:1", outcomes: dict[str, str] | None = Non
         "gpu": "NVIDIA H100 80GB HBM3",
         "run_s": 62.5,
     }
-    return Standing(**(values | changes))
+    return VerdictSummary(**(values | changes))
 
 
 def a_change(
@@ -113,13 +113,13 @@ def a_change(
     new: Sided = None,
     **changes: Any,
 ) -> Change:
-    """One submission of a batch, from these outcomes (or this standing) to those; what is not named passed."""
+    """One submission of a batch, from these outcomes (or this summary) to those; what is not named passed."""
     values: dict[str, Any] = {
         "submission_id": submission_id,
         "level": Level.JUDGE,
         "reason": "evidence.suffices",
-        "old": _standing(submission_id, old, "v"),
-        "new": _standing(submission_id, new, "w"),
+        "old": _summary(submission_id, old, "v"),
+        "new": _summary(submission_id, new, "w"),
     }
     return Change(**(values | changes))
 
@@ -132,14 +132,14 @@ def pending(submission_id: str = "s:1", state: ItemState = ItemState.WAITING, **
 
 def repeated(submission_id: str, *results: Sided, **changes: Any) -> Change:
     """One submission of a batch, judged once for each of the results."""
-    standings = tuple(_standing(submission_id, result, f"w{number}") for number, result in enumerate(results))
-    return a_change(submission_id, new=standings[0], repeats=standings, **changes)
+    summaries = tuple(_summary(submission_id, result, f"w{number}") for number, result in enumerate(results))
+    return a_change(submission_id, new=summaries[0], repeats=summaries, **changes)
 
 
-def _standing(submission_id: str, given: Sided, prefix: str) -> Standing:
-    if isinstance(given, Standing):
+def _summary(submission_id: str, given: Sided, prefix: str) -> VerdictSummary:
+    if isinstance(given, VerdictSummary):
         return given
-    return a_standing(submission_id, given, verdict_id=f"{prefix}:{submission_id}")
+    return a_summary(submission_id, given, verdict_id=f"{prefix}:{submission_id}")
 
 
 def a_batch(**changes: Any) -> Batch:

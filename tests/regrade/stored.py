@@ -31,9 +31,9 @@ from grader_service.labs.specs import lab_text
 from grader_service.model.evidence import RunPlan
 from grader_service.model.lab import threshold_of
 from grader_service.model.rejection import Rejection
-from grader_service.model.standing import standing_of
 from grader_service.model.submission import Submission
 from grader_service.model.verdict import Mode, Signature, Verdict
+from grader_service.model.verdict_summary import summary_of
 from grader_service.probe_plan import wanted_probes
 from grader_service.service.judge import JudgeDeps, judge_next
 from grader_service.signing import KeySigner, Signer, canonical
@@ -188,7 +188,7 @@ class _Shared:
     verdict: Verdict
     canonical: str
     signed: str
-    standing: str
+    summary: str
 
     def evidence(self, run_id: str) -> tuple[EvidenceKind, bytes]:
         """The document that a run would have stored, and its kind."""
@@ -272,7 +272,7 @@ class Maker:
             verdict,
             canonical(verdict.model_dump(mode="json")).decode(),
             verdict.model_dump_json(),
-            standing_of(verdict).model_dump_json(exclude_defaults=True),
+            summary_of(verdict).model_dump_json(exclude_defaults=True),
         )
 
 
@@ -349,7 +349,7 @@ class _Rows:
             max_score=verdict.max_score,
             current=True,
             document=_filled(shared.signed, values | {"signature": signature.model_dump_json()}),
-            standing=_filled(shared.standing, values),
+            standing=_filled(shared.summary, values),
             created_at=judged.timestamp(),
         )
         waiter = maker.waiter(place)

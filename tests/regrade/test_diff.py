@@ -4,11 +4,11 @@ import pytest
 
 from grader_service.model.diff import CHANGED, Filter, Kind
 from grader_service.model.regrade import ItemState, Level
-from grader_service.model.standing import standing_of
 from grader_service.model.verdict import Mode, Outcome, StepVerdict
+from grader_service.model.verdict_summary import summary_of
 from grader_service.regrade.diff import MOST_LISTED
 from grader_service.regrade.filters import kind_of, lost_a_decision
-from tests.regrade.makers import LOST, NOISY, a_change, a_check, a_diff, a_ratio, a_standing, pending
+from tests.regrade.makers import LOST, NOISY, a_change, a_check, a_diff, a_ratio, a_summary, pending
 from tests.report.factories import step, verdict
 
 CHANGES = (
@@ -51,17 +51,17 @@ def test_every_submission_is_of_one_kind():
     ("change", "kind"),
     [
         (a_change(new={"cuda_batch": "failed"}), Kind.NEWLY_FAILING),
-        (a_change(old=a_standing(status="inconclusive"), new=LOST), Kind.NEWLY_FAILING),
-        (a_change(new=a_standing(status="rejected", score=None, checks=())), Kind.NEWLY_FAILING),
-        (a_change(old=LOST, new=a_standing(status="rejected")), Kind.OTHERWISE_CHANGED),
+        (a_change(old=a_summary(status="inconclusive"), new=LOST), Kind.NEWLY_FAILING),
+        (a_change(new=a_summary(status="rejected", score=None, checks=())), Kind.NEWLY_FAILING),
+        (a_change(old=LOST, new=a_summary(status="rejected")), Kind.OTHERWISE_CHANGED),
         (a_change(old=NOISY), Kind.NEWLY_PASSING),
-        (a_change(old=a_standing(status="error")), Kind.NEWLY_PASSING),
+        (a_change(old=a_summary(status="error")), Kind.NEWLY_PASSING),
         (a_change(new={"cuda_batch": "unverified"}), Kind.NEWLY_UNDECIDED),
         (a_change(old=LOST, new={"cuda_batch": "error"}), Kind.NEWLY_UNDECIDED),
         (a_change(old=NOISY, new={"cuda_batch": "unverified"}), Kind.OTHERWISE_CHANGED),
-        (a_change(new=a_standing(score=99.5)), Kind.OTHERWISE_CHANGED),
-        (a_change(new=a_standing(verdict_id="other", code="another.code", ratio=a_ratio(9.0))), Kind.UNCHANGED),
-        (a_change(new=a_standing(checks=a_standing().checks[::-1])), Kind.UNCHANGED),
+        (a_change(new=a_summary(score=99.5)), Kind.OTHERWISE_CHANGED),
+        (a_change(new=a_summary(verdict_id="other", code="another.code", ratio=a_ratio(9.0))), Kind.UNCHANGED),
+        (a_change(new=a_summary(checks=a_summary().checks[::-1])), Kind.UNCHANGED),
         (a_change(new=LOST, outdated=True), Kind.OUTDATED),
         (pending(outdated=True), Kind.PENDING),
         (pending(state=ItemState.WORKING), Kind.PENDING),
@@ -105,13 +105,13 @@ def test_a_score_on_the_edge_of_a_bar_belongs_to_the_bar_above(twentieths):
     """Whatever floating point makes of the product."""
     for most in (100.0, 30.0, 7.0, 0.3):
         score = most * twentieths / 20
-        diff = a_diff([a_change(old=a_standing(score=score, max_score=most))])
+        diff = a_diff([a_change(old=a_summary(score=score, max_score=most))])
         assert diff.before.histogram[min(19, twentieths)] == 1
 
 
 def test_more_points_than_there_are_stay_in_the_last_bar():
     """Neither an index beyond it nor a number that JSON cannot hold."""
-    diff = a_diff([a_change(old=a_standing(score=1e308, max_score=1e-308), new=a_standing(score=120.0))])
+    diff = a_diff([a_change(old=a_summary(score=1e308, max_score=1e-308), new=a_summary(score=120.0))])
     assert diff.before.histogram[-1] == diff.after.histogram[-1] == 1
     assert diff.after.mean == 1.2
     assert diff.model_validate_json(diff.model_dump_json()) == diff
@@ -137,8 +137,8 @@ def test_checks_have_transitions_and_pass_rates():
 
 def test_checks_that_come_and_go_are_absent_on_the_other_side():
     """A lab that gets another check has no outcome of it before."""
-    new = a_standing(checks=(a_check("reflections"), a_check("fresh", "inconclusive")))
-    old = a_standing(checks=(a_check("reflections"), a_check("stale", "failed")))
+    new = a_summary(checks=(a_check("reflections"), a_check("fresh", "inconclusive")))
+    old = a_summary(checks=(a_check("reflections"), a_check("stale", "failed")))
     diff = a_diff([a_change(old=old, new=new)])
     found = {item.check: moved(item.transitions) for item in diff.checks}
     assert found == {
@@ -157,8 +157,8 @@ def test_points_that_differ_are_a_change_of_check_and_step():
     """The outcome stays; a learner sees other points all the same."""
     checks = (a_check("reflections", score=20.0),)
     step = StepVerdict(id="reflection", outcome=Outcome.PASSED, score=20.0, max_score=25.0)
-    old = a_standing(checks=(a_check("reflections"),))
-    diff = a_diff([a_change(old=old, new=a_standing(checks=checks, steps=(step,)))])
+    old = a_summary(checks=(a_check("reflections"),))
+    diff = a_diff([a_change(old=old, new=a_summary(checks=checks, steps=(step,)))])
     assert (diff.checks[0].changed, diff.steps[0].changed, diff.changed) == (1, 1, 1)
     assert moved(diff.checks[0].transitions) == {("passed", "passed"): 1}
 
@@ -234,9 +234,9 @@ def test_says_where_stored_evidence_no_longer_decides(old, new, changes, lost):
 
 
 def test_a_title_that_is_worded_anew_changes_nothing():
-    """Standings keep none: old verdicts have none either."""
+    """Summaries keep none: old verdicts have none either."""
     made = verdict(steps=(step("baseline").model_copy(update={"title": "Your images"}), step("benchmark")))
-    titled, plain = standing_of(made), standing_of(verdict())
+    titled, plain = summary_of(made), summary_of(verdict())
     assert titled.steps == plain.steps
     assert "Your images" not in titled.model_dump_json()
 
@@ -246,7 +246,7 @@ UNREACHED = a_check("throughput_ratio", "skipped", code="run.not_reached", score
 
 def without_ratio(*checks):
     """A verdict on code that stopped before the benchmark, or was said to fail it."""
-    return a_standing(checks=(a_check("jpeg_dataset"), *checks), status="failed", code="run.raised")
+    return a_summary(checks=(a_check("jpeg_dataset"), *checks), status="failed", code="run.raised")
 
 
 def test_what_was_not_reached_is_a_failure():
@@ -276,7 +276,7 @@ def test_a_filter_asks_of_its_own_check_whether_it_is_decided():
 
 def test_versions_of_a_check_are_counted_and_several_on_a_side_are_told():
     """One before and another after is what a re-grade is for; two on one side make its figures doubtful."""
-    old, new = (a_standing(checks=(a_check(version=version),)) for version in ("1.0.0", "2.0.0"))
+    old, new = (a_summary(checks=(a_check(version=version),)) for version in ("1.0.0", "2.0.0"))
     clean = a_diff([a_change("s:1", old, new), a_change("s:2", old, new)])
     assert [(v.version, v.before, v.after) for v in clean.checks[0].versions] == [("1.0.0", 2, 0), ("2.0.0", 0, 2)]
     assert clean.warnings == ()
@@ -291,7 +291,7 @@ def test_versions_of_a_check_are_counted_and_several_on_a_side_are_told():
 
 def test_warns_of_rehearsals_and_other_gpus():
     """Both make old and new verdicts hard to compare."""
-    new = a_standing(mode=Mode.REHEARSAL, gpu=None)
+    new = a_summary(mode=Mode.REHEARSAL, gpu=None)
     assert a_diff([a_change(new=new), a_change("s:2")]).warnings == (
         "1 new verdicts are rehearsals, which are no grades; the old ones are official",
         "1 new verdicts come from another model of GPU than the old ones",
@@ -300,7 +300,7 @@ def test_warns_of_rehearsals_and_other_gpus():
 
 def test_labs_are_counted_apart():
     """Two labs may call a step and a check by the same name."""
-    other = a_standing("s:2", lab="other-lab")
+    other = a_summary("s:2", lab="other-lab")
     diff = a_diff([a_change("s:1"), a_change("s:2", other, other)])
     assert [(item.lab, item.check) for item in diff.checks].count(("other-lab", "reflections")) == 1
     assert len(diff.checks) == len(diff.steps) == 8

@@ -4,7 +4,7 @@ import pytest
 
 from grader_service.model.diff import Filter, Kind
 from grader_service.regrade.filters import rows_of
-from tests.regrade.makers import LOST, NOISY, a_change, a_check, a_diff, a_standing, pending
+from tests.regrade.makers import LOST, NOISY, a_change, a_check, a_diff, a_summary, pending
 
 THIN = {"reflections": "failed"}
 CHANGES = (
@@ -15,7 +15,7 @@ CHANGES = (
     a_change("spring:5", {}, NOISY),
     a_change("spring:6", {}, LOST, outdated=True),
     pending("spring:7"),
-    a_change("spring:8", a_standing("spring:8", learner=None), a_standing("spring:8", checks=(a_check("fresh"),))),
+    a_change("spring:8", a_summary("spring:8", learner=None), a_summary("spring:8", checks=(a_check("fresh"),))),
 )
 
 

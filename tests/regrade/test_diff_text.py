@@ -8,7 +8,7 @@ from rich.console import Console
 from grader_service.cli.diff_text import show_diff, show_flakes
 from grader_service.model.regrade import BatchState, ItemState
 from grader_service.regrade.flakes import flakes_of
-from tests.regrade.makers import LOST, NOISY, a_batch, a_change, a_check, a_diff, a_standing, pending, repeated
+from tests.regrade.makers import LOST, NOISY, a_batch, a_change, a_check, a_diff, a_summary, pending, repeated
 
 HOSTILE = "[bold red]x[/] [link=http://evil.example]Zoë[/link] \x1b[2J"
 
@@ -22,12 +22,12 @@ def shown(changes, *, limit=10, width=120, **batch):
 
 def test_learners_text_is_neither_markup_nor_control():
     """Brackets stay brackets; an escape character was taken out of the model already."""
-    standings = [a_standing(outcomes=outcomes, learner=HOSTILE) for outcomes in ({}, LOST)]
-    text = shown([a_change("s:1", *standings)])
+    summaries = [a_summary(outcomes=outcomes, learner=HOSTILE) for outcomes in ({}, LOST)]
+    text = shown([a_change("s:1", *summaries)])
     assert "[bold red]x[/] [link=http://evil.example]Zoë[/link] \ufffd[2J: passed → failed, 100 → 75" in text
     assert "\x1b" not in text
     console = Console(file=io.StringIO(), width=120)
-    show_flakes(console, flakes_of(2, [repeated("s:1", *standings, old=standings[0])]), 10)
+    show_flakes(console, flakes_of(2, [repeated("s:1", *summaries, old=summaries[0])]), 10)
     assert "[link=http://evil.example]Zoë[/link] \ufffd[2J" in console.file.getvalue()
 
 
@@ -51,7 +51,7 @@ def test_lists_are_cut_and_say_so():
 def test_steps_are_shown_where_they_are_more_than_their_check():
     """A step with one check would say the same twice."""
     assert "reflection " not in shown([a_change()])
-    two = a_standing(checks=(a_check("jpeg_dataset"), a_check("other", step="baseline")))
+    two = a_summary(checks=(a_check("jpeg_dataset"), a_check("other", step="baseline")))
     assert "baseline " in shown([a_change(old=two, new=two)])
 
 
@@ -80,7 +80,7 @@ def test_every_kind_has_words():
 
 def test_warnings_and_flakes_stand_at_the_end():
     """What makes the figures doubtful, and where to look."""
-    noisy = [repeated("s:1", {}, NOISY), a_change("s:2", new=a_standing(gpu="other"))]
+    noisy = [repeated("s:1", {}, NOISY), a_change("s:2", new=a_summary(gpu="other"))]
     text = shown(noisy, repeats=2)
     assert "1 of 1 vary over their repetitions: grader regrade flakes b-20260921-1" in text
     assert "attention: 1 new verdicts come from another model of GPU than the old ones" in text

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from grader_service.errors import UsageError
 from grader_service.interchange.gradescope import GradescopeResults, gradescope
-from grader_service.model.standing import standing_of
 from grader_service.model.verdict import Outcome, Status
+from grader_service.model.verdict_summary import summary_of
 from grader_service.regrade.exports.bundle import MANIFEST, Bundled, folder_name, write_bundle
 from grader_service.store.cohorts import CohortEntry
 from tests.regrade.makers import MOMENT
@@ -23,7 +23,7 @@ IDS = ("lms:1", "lms:2", "LMS:1", "..", "con", "-x", "a.b", "x" * 128)
 
 def an_entry(made):
     """The verdict in force of a cohort."""
-    return CohortEntry(standing_of(made), MOMENT, None, "lab.py")
+    return CohortEntry(summary_of(made), MOMENT, None, "lab.py")
 
 
 def cohort(**changes):

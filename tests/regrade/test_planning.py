@@ -11,8 +11,8 @@ from grader_service.errors import ConfigurationError, UsageError
 from grader_service.model.evidence import Need, ProbeRef, ProbeSite, RunPlan
 from grader_service.model.lab import MeasurementPlan
 from grader_service.model.regrade import BatchState, Level, Selection
-from grader_service.model.standing import every_value
 from grader_service.model.verdict import Outcome, Status
+from grader_service.model.verdict_summary import every_value
 from grader_service.regrade.kept_labs import kept_lab
 from grader_service.regrade.planning import PlanRequest, plan
 from grader_service.regrade.sufficiency import Asked, Collected, choose
@@ -48,10 +48,10 @@ def planned(store, selection=ALL, *, dry_run=False, **changes):
     return plan(store, Registry(), PlanRequest(**values), "test", dry_run=dry_run)
 
 
-def collected_less(store, *standings):
+def collected_less(store, *summaries):
     """Lets the runs of these have been asked for the discovery alone."""
     bare = RunPlan(needs=(Need.DISCOVERY,)).model_dump(mode="json")
-    overwrite(store, RunRow, RunRow.run_id.in_([standing.run_id for standing in standings]), plan=bare)
+    overwrite(store, RunRow, RunRow.run_id.in_([summary.run_id for summary in summaries]), plan=bare)
 
 
 def two_devices(store):
@@ -98,7 +98,7 @@ def test_running_is_asked_for(filled):
 
 def test_what_a_run_did_not_collect_has_to_run(filled):
     """A check that looks at more than the stored evidence holds; with --level judge such submissions are left out."""
-    collected_less(filled, next(entries(filled, ALL)).standing)
+    collected_less(filled, next(entries(filled, ALL)).summary)
     batch = planned(filled)
     (run,) = [count for count in batch.estimate.counts if count.level is Level.RUN]
     assert (run.reason, run.submissions) == ("evidence.parts_missing", 1)
@@ -178,7 +178,7 @@ def test_another_measurement_plan_shows_in_a_run_only(kind, measured_by, needs, 
 def test_a_lab_that_measures_otherwise_has_to_run(filled, tmp_path, old, new):
     """All that were measured; those in whose code nothing could be measured say the same by any plan."""
     path = changed_lab(tmp_path, old, new)
-    measured = sum(entry.standing.measured_by is not None for entry in entries(filled, ALL))
+    measured = sum(entry.summary.measured_by is not None for entry in entries(filled, ALL))
     assert 0 < measured < COUNT
     batch = planned(filled, lab_files=(path,))
     counts = {(count.level, count.reason): count.submissions for count in batch.estimate.counts}
@@ -191,8 +191,8 @@ def test_a_lab_that_measures_otherwise_has_to_run(filled, tmp_path, old, new):
 
 def test_verdicts_from_before_the_plan_was_kept_are_judged(filled, tmp_path):
     """Of them it is not known by which plan they were measured: an update must not have a whole cohort run."""
-    before = [entry.standing.model_copy(update={"measured_by": None}) for entry in entries(filled, ALL)]
-    assert not any("measured_by" in standing.model_dump_json(exclude_defaults=True) for standing in before)
+    before = [entry.summary.model_copy(update={"measured_by": None}) for entry in entries(filled, ALL)]
+    assert not any("measured_by" in summary.model_dump_json(exclude_defaults=True) for summary in before)
     rewrite(filled, *before)
     batch = planned(filled, lab_files=(changed_lab(tmp_path, b"host_floor = 1.3", b"host_floor = 1.5"),))
     assert {count.level for count in batch.estimate.counts} == {Level.JUDGE}
@@ -201,7 +201,7 @@ def test_verdicts_from_before_the_plan_was_kept_are_judged(filled, tmp_path):
 def test_the_estimate_adds_up_what_has_to_run(filled):
     """Each by its own last run, however short those of the others were; the mean of these where one was not timed."""
     timed = zip(entries(filled, Selection(statuses=(Status.PASSED,))), (900.0, 300.0, None), strict=False)
-    run = [entry.standing.model_copy(update={"run_s": run_s}) for entry, run_s in timed]
+    run = [entry.summary.model_copy(update={"run_s": run_s}) for entry, run_s in timed]
     rewrite(filled, *run)
     collected_less(filled, *run)
     two_devices(filled)
@@ -215,7 +215,7 @@ def test_the_estimate_adds_up_what_has_to_run(filled):
 def test_what_was_not_timed_takes_as_long_as_the_others(filled):
     """Where none of those that have to run was timed, the others of the selection are."""
     passed = entries(filled, Selection(statuses=(Status.PASSED,)))
-    first, second = next(passed).standing, next(passed).standing
+    first, second = next(passed).summary, next(passed).summary
     rewrite(filled, first.model_copy(update={"run_s": None}))
     collected_less(filled, first)
     chosen = Selection(submissions=(first.submission_id, second.submission_id))
@@ -237,7 +237,7 @@ def test_a_batch_keeps_its_lab(filled, tmp_path):
 
 def test_a_lab_that_is_gone_leaves_its_submissions_out(filled):
     """Nothing to grade by is said, and does not stop the others."""
-    chosen = [entry.standing.submission_id for entry in entries(filled, Selection(statuses=(Status.PASSED,)))][:2]
+    chosen = [entry.summary.submission_id for entry in entries(filled, Selection(statuses=(Status.PASSED,)))][:2]
     overwrite(filled, SubmissionRow, SubmissionRow.submission_id == chosen[0], steps=["nothing"])
     batch = planned(filled, Selection(submissions=tuple(chosen)))
     assert {count.reason: count.submissions for count in batch.estimate.counts} == {
@@ -278,7 +278,7 @@ def test_a_wrong_lab_file_is_refused(filled, tmp_path):
 
 
 def of_ratio(*outcomes):
-    """Asks whether the ratio of a standing came out in one of these ways."""
+    """Asks whether the ratio of a summary came out in one of these ways."""
     return lambda one: any(check.id == "throughput_ratio" and check.counted in outcomes for check in one.checks)
 
 
@@ -305,10 +305,10 @@ def of_ratio(*outcomes):
 )
 def test_each_condition_selects(filled, selection, wanted):
     """Exactly the submissions whose verdict in force is so; in order, however many are read at once."""
-    everybody = [entry.standing for entry in entries(filled, ALL)]
+    everybody = [entry.summary for entry in entries(filled, ALL)]
     expected = [one.submission_id for one in everybody if wanted(one)]
-    assert [entry.standing.submission_id for entry in entries(filled, selection)] == expected
-    assert [entry.standing.submission_id for entry in entries(filled, selection, size=7)] == expected
+    assert [entry.summary.submission_id for entry in entries(filled, selection)] == expected
+    assert [entry.summary.submission_id for entry in entries(filled, selection, size=7)] == expected
     assert [one.submission_id for one in candidates(filled, selection)] == expected
     assert [one.submission_id for one in candidates(filled, selection, size=7)] == expected
 
@@ -319,25 +319,25 @@ def test_an_item_names_the_verdict_in_force_and_the_run_behind_it(filled):
     item = RegradeItemRow
     columns = (item.submission_id, item.base_verdict_id, item.base_run_id, item.repetition)
     rows = read(filled, *columns, where=[item.batch_id == batch.batch_id])
-    standings = [entry.standing for entry in entries(filled, ALL)]
-    expected = {(one.submission_id, one.verdict_id, one.run_id, n) for one in standings for n in (1, 2)}
+    summaries = [entry.summary for entry in entries(filled, ALL)]
+    expected = {(one.submission_id, one.verdict_id, one.run_id, n) for one in summaries for n in (1, 2)}
     assert {tuple(row) for row in rows} == expected
     assert len(rows) == len(expected)
 
 
 @pytest.mark.parametrize("selection", [ALL, Selection(checks={"jpeg_dataset": None})], ids=["unread", "read"])
-@pytest.mark.parametrize("kept", [True, False], ids=["standing", "document-alone"])
-def test_planning_is_told_what_the_standing_says(filled, selection, kept):
-    """Whether it reads all of it, only what is about the run, or the verdict of a row from before standings."""
-    expected = {entry.standing.submission_id: entry.standing for entry in entries(filled, selection)}
+@pytest.mark.parametrize("kept", [True, False], ids=["summary", "document-alone"])
+def test_planning_is_told_what_the_summary_says(filled, selection, kept):
+    """Whether it reads all of it, only what is about the run, or the verdict of a row from before summaries."""
+    expected = {entry.summary.submission_id: entry.summary for entry in entries(filled, selection)}
     if not kept:
         overwrite(filled, VerdictRow, standing=None)
     found = {one.submission_id: one for one in candidates(filled, selection)}
     assert found.keys() == expected.keys()
-    for submission_id, standing in expected.items():
+    for submission_id, summary in expected.items():
         one = found[submission_id]
         told = (one.lab, one.verdict_id, one.run_s, one.measured_by)
-        assert told == (standing.lab, standing.verdict_id, standing.run_s, standing.measured_by)
+        assert told == (summary.lab, summary.verdict_id, summary.run_s, summary.measured_by)
     assert any(one.measured_by for one in found.values())
 
 
@@ -348,13 +348,13 @@ def test_times_and_the_latest_select(filled):
     chosen = Selection(received_from=times[10], received_before=times[20])
     assert sorted(entry.received_at for entry in entries(filled, chosen)) == times[10:20]
     latest = list(entries(filled, Selection(latest_only=True)))
-    learners = Counter(entry.standing.learner for entry in latest)
-    assert set(learners) == {entry.standing.learner for entry in everybody}
+    learners = Counter(entry.summary.learner for entry in latest)
+    assert set(learners) == {entry.summary.learner for entry in everybody}
     assert set(learners.values()) == {1}
     newest = {}
     for entry in everybody:
-        newest[entry.standing.learner] = max(newest.get(entry.standing.learner, 0.0), _handed_in(entry))
-    assert {entry.standing.learner: _handed_in(entry) for entry in latest} == newest
+        newest[entry.summary.learner] = max(newest.get(entry.summary.learner, 0.0), _handed_in(entry))
+    assert {entry.summary.learner: _handed_in(entry) for entry in latest} == newest
 
 
 def _handed_in(entry):
@@ -363,19 +363,19 @@ def _handed_in(entry):
 
 def test_the_latest_is_the_one_that_was_handed_in_last(filled):
     """Not the one that came in last, since it had been refused for a full queue; of two at the same time one counts."""
-    first, second, third = sorted(entry.standing.submission_id for entry in entries(filled, ALL))[:3]
+    first, second, third = sorted(entry.summary.submission_id for entry in entries(filled, ALL))[:3]
     times = {first: (900.0, 1000.0), second: (800.0, 2000.0), third: (900.0, 1000.0)}
     for submission_id, (submitted, received) in times.items():
         of_one = SubmissionRow.submission_id == submission_id
         overwrite(filled, SubmissionRow, of_one, learner="solo", submitted_at=submitted, received_at=received)
-    latest = [entry.standing for entry in entries(filled, Selection(latest_only=True))]
+    latest = [entry.summary for entry in entries(filled, Selection(latest_only=True))]
     assert times.keys() & {one.submission_id for one in latest} == {third}
 
 
 def test_cohorts_are_counted(filled):
     """Submissions, learners and passes of each cohort at each lab."""
     (summary,) = cohorts(filled)
-    everybody = [entry.standing for entry in entries(filled, ALL)]
+    everybody = [entry.summary for entry in entries(filled, ALL)]
     assert (summary.cohort, summary.lab, summary.submissions) == ("autumn", LAB, COUNT)
     assert summary.learners == len({one.learner for one in everybody})
     assert summary.passed == sum(one.status is Status.PASSED for one in everybody)

@@ -134,7 +134,7 @@ def test_it_is_no_attempt_and_stands_in_no_table(bench):
     third = bench.submit(learner="ann", cohort="c", source=QUICK + "\n\n", mode="preflight")
     assert attempt_number(bench.store, third) == 1
     for chosen in (Selection(cohorts=("c",)), Selection(learners=("ann",), latest_only=True)):
-        assert [entry.standing.submission_id for entry in cohorts.entries(bench.store, chosen)] == [graded]
+        assert [entry.summary.submission_id for entry in cohorts.entries(bench.store, chosen)] == [graded]
         assert [one.submission_id for one in cohorts.candidates(bench.store, chosen)] == [graded]
     (summary,) = cohorts.cohorts(bench.store)
     assert (summary.submissions, summary.passed) == (1, 1)

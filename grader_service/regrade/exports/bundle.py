@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from grader_service.interchange.choosing import held_back
+from grader_service.interchange.grades import grade_of
 from grader_service.interchange.gradescope import gradescope
 from grader_service.interchange.reading import Found, Refused, read
-from grader_service.interchange.standing import grade_of
 from grader_service.regrade.exports.cells import Cell, csv_cell
 from grader_service.regrade.exports.rows import Entry
 from grader_service.regrade.exports.targets import writing
@@ -77,12 +77,12 @@ def write_bundle(
     ):
         manifest.write(_csv_line(MANIFEST))
         while some := list(itertools.islice(iterator, _AT_ONCE)):
-            texts = documents([entry.standing.verdict_id for entry in some])
+            texts = documents([entry.summary.verdict_id for entry in some])
             for entry in some:
-                found = _found(entry, texts.get(entry.standing.verdict_id), allow_rehearsal=allow_rehearsal)
+                found = _found(entry, texts.get(entry.summary.verdict_id), allow_rehearsal=allow_rehearsal)
                 name = ""
                 if isinstance(found, Found):
-                    name = f"{folder_name(entry.standing.submission_id)}/results.json"
+                    name = f"{folder_name(entry.summary.submission_id)}/results.json"
                     results = gradescope(found.verdict).model_dump_json(indent=2, exclude_none=True)
                     bundle.writestr(_info(name), f"{results}\n")
                 written, held = written + bool(name), held + (not name)
@@ -119,7 +119,7 @@ def _stays(byte: int, *, inside: bool) -> bool:
 
 
 def _found(entry: Entry, text: str | None, *, allow_rehearsal: bool) -> Found | Refused:
-    source = f"verdict {entry.standing.verdict_id}"
+    source = f"verdict {entry.summary.verdict_id}"
     if text is None:
         return Refused(source, "the verdict's document is not there", held_back=False)
     found = next(read(source, text.encode("utf-8", "replace"), ()))
@@ -129,19 +129,19 @@ def _found(entry: Entry, text: str | None, *, allow_rehearsal: bool) -> Found | 
 
 
 def _described(entry: Entry, found: Found | Refused, name: str) -> Sequence[Cell]:
-    standing = entry.standing
+    summary = entry.summary
     graded = isinstance(found, Found) and grade_of(found.verdict) is not None
     return (
         name,
-        standing.submission_id,
-        standing.learner,
-        standing.cohort,
-        standing.lab,
-        standing.status.value,
-        standing.score,
-        standing.max_score,
+        summary.submission_id,
+        summary.learner,
+        summary.cohort,
+        summary.lab,
+        summary.status.value,
+        summary.score,
+        summary.max_score,
         graded,
-        standing.verdict_id,
+        summary.verdict_id,
         found.problem if isinstance(found, Refused) else None,
     )
 

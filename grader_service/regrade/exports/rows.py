@@ -10,7 +10,7 @@ from typing import Protocol
 from grader_service.model.diff import Kind
 from grader_service.model.measurement import Arm
 from grader_service.model.regrade import Change
-from grader_service.model.standing import CheckStanding, Standing
+from grader_service.model.verdict_summary import CheckSummary, VerdictSummary
 from grader_service.regrade.exports.cells import Cell, Columns, Row, Type, moment, text
 from grader_service.regrade.filters import Paired, paired
 
@@ -65,7 +65,7 @@ class Entry(Protocol):
     """A verdict in force and when its submission came; `grader_service.store.cohorts.CohortEntry` is one."""
 
     @property
-    def standing(self) -> Standing:
+    def summary(self) -> VerdictSummary:
         """What the verdict says."""
 
     @property
@@ -84,14 +84,14 @@ class Entry(Protocol):
 def cohort_rows(entries: Iterable[Entry]) -> Iterator[Row]:
     """A row for each submission of a cohort."""
     for entry in entries:
-        standing = entry.standing
+        summary = entry.summary
         yield {
-            **_ids(standing),
+            **_ids(summary),
             "filename": text(entry.filename, 200),
             "submitted_at": moment(entry.submitted_at),
             "received_at": moment(entry.received_at),
-            **_verdict(standing),
-            **_checks(standing),
+            **_verdict(summary),
+            **_checks(summary),
         }
 
 
@@ -109,9 +109,9 @@ def batch_rows(changes: Iterable[tuple[Kind, Change]]) -> Iterator[Row]:
             "newer": change.newer,
             "repetitions": max(len(change.repeats), int(change.new is not None)),
         }
-        for prefix, standing in (("old_", change.old), ("new_", change.new)):
-            if standing is not None:
-                row |= {f"{prefix}{name}": cell for name, cell in _verdict(standing).items()}
+        for prefix, summary in (("old_", change.old), ("new_", change.new)):
+            if summary is not None:
+                row |= {f"{prefix}{name}": cell for name, cell in _verdict(summary).items()}
         yield row | _pairs(change)
 
 
@@ -120,41 +120,41 @@ def type_of(column: str, fixed: Columns) -> Type:
     return fixed.get(column) or ("number" if column.endswith("score") else "text")
 
 
-def _ids(standing: Standing) -> Row:
+def _ids(summary: VerdictSummary) -> Row:
     return {
-        "submission_id": standing.submission_id,
-        "learner": standing.learner,
-        "cohort": standing.cohort,
-        "lab": standing.lab,
+        "submission_id": summary.submission_id,
+        "learner": summary.learner,
+        "cohort": summary.cohort,
+        "lab": summary.lab,
     }
 
 
-def _verdict(standing: Standing) -> Row:
-    ratio = standing.ratio
+def _verdict(summary: VerdictSummary) -> Row:
+    ratio = summary.ratio
     row: Row = {
-        "status": standing.status.value,
-        "code": standing.code,
-        "score": standing.score,
-        "max_score": standing.max_score,
-        "mode": standing.mode.value,
-        "verdict_id": standing.verdict_id,
-        "run_id": standing.run_id,
-        "lab_version": standing.lab_version,
-        "graded_at": moment(standing.created_at),
+        "status": summary.status.value,
+        "code": summary.code,
+        "score": summary.score,
+        "max_score": summary.max_score,
+        "mode": summary.mode.value,
+        "verdict_id": summary.verdict_id,
+        "run_id": summary.run_id,
+        "lab_version": summary.lab_version,
+        "graded_at": moment(summary.created_at),
         "ratio": ratio.ratio if ratio is not None else None,
         "ratio_low": ratio.low if ratio is not None else None,
         "ratio_high": ratio.high if ratio is not None else None,
     }
     for arm in Arm:
-        rate = standing.rates.get(arm.value)
+        rate = summary.rates.get(arm.value)
         row[f"{arm.value}_images_per_s"] = rate.median if rate is not None else None
-    return row | {name: getattr(standing, name) for name in ("gpu", "image_digest", "run_s", "gpu_held_s")}
+    return row | {name: getattr(summary, name) for name in ("gpu", "image_digest", "run_s", "gpu_held_s")}
 
 
-def _checks(standing: Standing) -> Row:
+def _checks(summary: VerdictSummary) -> Row:
     return {
         f"{check.step}/{check.id}/{name}": cell
-        for check in standing.checks
+        for check in summary.checks
         for name, cell in zip(_CHECK, _cells(check), strict=True)
     }
 
@@ -170,9 +170,9 @@ def _pairs(change: Change) -> Row:
     }
 
 
-def _alone(old: Standing) -> Iterator[Paired]:
+def _alone(old: VerdictSummary) -> Iterator[Paired]:
     return (((check.step, check.id), check, None) for check in old.checks)
 
 
-def _cells(check: CheckStanding | None) -> tuple[Cell, ...]:
+def _cells(check: CheckSummary | None) -> tuple[Cell, ...]:
     return (None, None, None) if check is None else (check.outcome.value, check.score, check.code)

@@ -40,12 +40,12 @@ def with_texts(entries: Iterable[AnyEntry], documents: Documents) -> tuple[Itera
     def chunks() -> Iterator[Sequence[AnyEntry]]:
         iterator = iter(entries)
         while some := list(itertools.islice(iterator, _AT_ONCE)):
-            found = documents([entry.standing.verdict_id for entry in some])
+            found = documents([entry.summary.verdict_id for entry in some])
             texts.clear()
             for entry in some:
-                document = found.get(entry.standing.verdict_id)
+                document = found.get(entry.summary.verdict_id)
                 if document is not None and (said := _said(document)):
-                    texts[entry.standing.submission_id] = said
+                    texts[entry.summary.submission_id] = said
             yield some
 
     rest = chunks()

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from grader_service.model.regrade import Change
-from grader_service.model.standing import Standing
+from grader_service.model.verdict_summary import VerdictSummary
 from grader_service.report import words
 from grader_service.report.cohort import wording
 from grader_service.report.cohort.columns import check_name
@@ -50,9 +50,9 @@ class Choices:
             "cohorts": plain(sorted(self.cohorts)),
         }
 
-    def _add_verdict(self, standing: Standing) -> None:
-        self.statuses.add(standing.status.value)
-        for check in standing.checks:
+    def _add_verdict(self, summary: VerdictSummary) -> None:
+        self.statuses.add(summary.status.value)
+        for check in summary.checks:
             self.checks[check_name(check)] = None
             self.outcomes.add(check.counted.value)
 

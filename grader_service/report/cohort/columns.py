@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from grader_service.model.regrade import Change
-from grader_service.model.standing import CheckStanding, Standing
+from grader_service.model.verdict_summary import CheckSummary, VerdictSummary
 from grader_service.report.cohort.island import Words, digits, safe
 from grader_service.report.cohort.wording import ARMS
 from grader_service.report.words import title
@@ -28,7 +28,7 @@ class Entry(Protocol):
     """A verdict in force and how its submission came."""
 
     @property
-    def standing(self) -> Standing:
+    def summary(self) -> VerdictSummary:
         """The verdict without its texts."""
 
     @property
@@ -44,7 +44,7 @@ class Entry(Protocol):
         """As the learner named it."""
 
 
-def check_name(check: CheckStanding) -> str:
+def check_name(check: CheckSummary) -> str:
     """A check's name on a page, unique within a verdict: `step/check`."""
     return f"{check.step}/{check.id}"
 
@@ -87,27 +87,27 @@ class VerdictColumns:
         self._checks: dict[int, list[int]] = {}
         self._rates: dict[str, list[tuple[float | None, ...] | None]] = {}
 
-    def add(self, standing: Standing | None) -> None:
+    def add(self, summary: VerdictSummary | None) -> None:
         """The next row."""
         place = self._vocabulary.texts.place
         words, numbers = self._words, self._numbers
-        absent = standing is None
-        words["status"].append(-1 if standing is None else place(standing.status.value))
-        words["code"].append(-1 if standing is None else place(standing.code))
-        words["mode"].append(-1 if standing is None else place(standing.mode.value))
+        absent = summary is None
+        words["status"].append(-1 if summary is None else place(summary.status.value))
+        words["code"].append(-1 if summary is None else place(summary.code))
+        words["mode"].append(-1 if summary is None else place(summary.mode.value))
         for name in ("lab_version", "image_digest", "gpu"):
-            words[name].append(-1 if absent else place(safe(getattr(standing, name))))
-        words["steps"].append(-1 if standing is None else self._vocabulary.steps.place(_steps(standing)))
+            words[name].append(-1 if absent else place(safe(getattr(summary, name))))
+        words["steps"].append(-1 if summary is None else self._vocabulary.steps.place(_steps(summary)))
         for name in ("score", "max_score", "run_s", "gpu_held_s"):
-            numbers[name].append(None if absent else digits(getattr(standing, name)))
-        numbers["created_at"].append(None if standing is None else round(standing.created_at))
-        ratio = None if standing is None else standing.ratio
+            numbers[name].append(None if absent else digits(getattr(summary, name)))
+        numbers["created_at"].append(None if summary is None else round(summary.created_at))
+        ratio = None if summary is None else summary.ratio
         for name in ("ratio", "low", "high"):
             numbers[name].append(None if ratio is None else digits(getattr(ratio, name)))
         for name, column in self._ids.items():
-            column.append(None if absent else getattr(standing, name))
-        if standing is not None:
-            self._add_lists(standing)
+            column.append(None if absent else getattr(summary, name))
+        if summary is not None:
+            self._add_lists(summary)
         self._rows += 1
 
     def as_data(self) -> dict[str, object]:
@@ -118,13 +118,13 @@ class VerdictColumns:
             rates.extend([None] * (self._rows - len(rates)))
         return {**self._words, **self._numbers, **self._ids, "checks": self._checks, "rates": self._rates}
 
-    def _add_lists(self, standing: Standing) -> None:
-        for check in standing.checks:
+    def _add_lists(self, summary: VerdictSummary) -> None:
+        for check in summary.checks:
             places = self._checks.setdefault(self._vocabulary.checks.place(check_name(check)), [])
             # Columns start at the first row that has the check; of two of one name the last one stands.
             places.extend([_NO_CHECK] * (self._rows + 1 - len(places)))
             places[self._rows] = self._vocabulary.results.place(_result(check))
-        for arm, rate in standing.rates.items():
+        for arm, rate in summary.rates.items():
             rates = self._rates.setdefault(str(safe(arm, 80)), [])
             rates.extend([None] * (self._rows + 1 - len(rates)))
             rates[self._rows] = tuple(digits(value, 4) for value in (rate.median, rate.low, rate.high))
@@ -138,12 +138,12 @@ class SubmissionColumns:
         self._texts: dict[str, list[str | None]] = {"id": [], "learner": []}
         self._words: dict[str, list[int]] = {"lab": [], "cohort": []}
 
-    def add(self, standing: Standing) -> None:
+    def add(self, summary: VerdictSummary) -> None:
         """The next row."""
-        self._texts["id"].append(standing.submission_id)
-        self._texts["learner"].append(safe(standing.learner))
-        self._words["lab"].append(self._vocabulary.texts.place(standing.lab))
-        self._words["cohort"].append(self._vocabulary.texts.place(safe(standing.cohort)))
+        self._texts["id"].append(summary.submission_id)
+        self._texts["learner"].append(safe(summary.learner))
+        self._words["lab"].append(self._vocabulary.texts.place(summary.lab))
+        self._words["cohort"].append(self._vocabulary.texts.place(safe(summary.cohort)))
 
     def as_data(self) -> dict[str, object]:
         """For the island."""
@@ -166,9 +166,9 @@ class CohortColumns:
 
     def add(self, entry: Entry) -> None:
         """The next row."""
-        self._submissions.add(entry.standing)
-        self._verdicts.add(entry.standing)
-        given = self._given.get(entry.standing.submission_id)
+        self._submissions.add(entry.summary)
+        self._verdicts.add(entry.summary)
+        given = self._given.get(entry.summary.submission_id)
         if given and self._left > 0:
             self._feedback[len(self._files)] = self._said(given)
         self._files.append(safe(entry.filename))
@@ -239,11 +239,11 @@ class ChangeColumns:
         return {"rows": rows, "sides": [self._old.as_data(), self._new.as_data()], **self._vocabulary.as_data()}
 
 
-def _result(check: CheckStanding) -> _Result:
+def _result(check: CheckSummary) -> _Result:
     tier = None if check.tier is None else check.tier.value
     points = digits(check.score)
     return (check.counted.value, check.code, points, check.max_score, tier, str(safe(check.version)))
 
 
-def _steps(standing: Standing) -> _Steps:
-    return tuple((step.id, step.outcome.value, digits(step.score), step.max_score) for step in standing.steps)
+def _steps(summary: VerdictSummary) -> _Steps:
+    return tuple((step.id, step.outcome.value, digits(step.score), step.max_score) for step in summary.steps)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from grader_service.model.regrade import Change
-from grader_service.model.standing import RatioStanding, Standing
+from grader_service.model.verdict_summary import RatioSummary, VerdictSummary
 from grader_service.report.cohort import wording
 from grader_service.report.cohort.plots import ArmRow, Interval, way
 from grader_service.report.cohort.spread import Summary, summary
@@ -61,11 +61,11 @@ class Speeds:
             )
         return [row for row in rows if row is not None]
 
-    def _add_rates(self, old: Standing, new: Standing) -> None:
+    def _add_rates(self, old: VerdictSummary, new: VerdictSummary) -> None:
         for arm in old.rates.keys() & new.rates.keys():
             pair = self.rates.setdefault(arm, (array("d"), array("d")))
-            for values, standing in zip(pair, (old, new), strict=True):
-                values.append(standing.rates[arm].median)
+            for values, side in zip(pair, (old, new), strict=True):
+                values.append(side.rates[arm].median)
 
 
 def arm_row(name: str, rates: Iterable[float], side: str = "") -> ArmRow | None:
@@ -75,5 +75,5 @@ def arm_row(name: str, rates: Iterable[float], side: str = "") -> ArmRow | None:
     return None if found is None else (wording.arm_class(name), wording.arm_sign(name), shown, found)
 
 
-def _interval(ratio: RatioStanding) -> Interval:
+def _interval(ratio: RatioSummary) -> Interval:
     return ratio.ratio, ratio.low, ratio.high

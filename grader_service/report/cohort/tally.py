@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from grader_service.model.standing import CheckStanding, Standing
 from grader_service.model.verdict import Mode, Outcome, Status
+from grader_service.model.verdict_summary import CheckSummary, VerdictSummary
 from grader_service.report.cohort.columns import Entry
 from grader_service.report.cohort.spread import Share, share
 
@@ -82,25 +82,25 @@ class Tally:
 
     def add(self, entry: Entry) -> None:
         """Counts one submission."""
-        standing = entry.standing
+        summary = entry.summary
         self.submissions += 1
-        if standing.learner is not None:
-            self.learners.add(standing.learner)
-        self.labs[standing.lab] += 1
-        self.cohorts[standing.cohort] += 1
-        self.statuses[standing.status] += 1
-        self.rehearsals += standing.mode is Mode.REHEARSAL
-        self._add_score(standing)
-        for check in standing.checks:
-            self._add_check(standing.lab, check)
-        self._add_codes(standing)
-        if (ratio := standing.ratio) is not None:
+        if summary.learner is not None:
+            self.learners.add(summary.learner)
+        self.labs[summary.lab] += 1
+        self.cohorts[summary.cohort] += 1
+        self.statuses[summary.status] += 1
+        self.rehearsals += summary.mode is Mode.REHEARSAL
+        self._add_score(summary)
+        for check in summary.checks:
+            self._add_check(summary.lab, check)
+        self._add_codes(summary)
+        if (ratio := summary.ratio) is not None:
             self.ratios.append((ratio.ratio, ratio.low, ratio.high))
-        for arm, rate in standing.rates.items():
+        for arm, rate in summary.rates.items():
             self.rates.setdefault(arm, array("d")).append(rate.median)
         self.received_from = _outer(min, self.received_from, entry.received_at)
         self.received_to = _outer(max, self.received_to, entry.received_at)
-        self.newest = _outer(max, self.newest, standing.created_at)
+        self.newest = _outer(max, self.newest, summary.created_at)
 
     @property
     def top(self) -> float | None:
@@ -116,14 +116,14 @@ class Tally:
         """By lab, in the order in which the checks were first met."""
         return sorted(self.checks.values(), key=lambda check: check.lab)
 
-    def _add_score(self, standing: Standing) -> None:
-        if standing.max_score is None:
+    def _add_score(self, summary: VerdictSummary) -> None:
+        if summary.max_score is None:
             return
-        self.points.add(standing.max_score)
-        if standing.score is not None:
-            self.shares.append(standing.score / standing.max_score)
+        self.points.add(summary.max_score)
+        if summary.score is not None:
+            self.shares.append(summary.score / summary.max_score)
 
-    def _add_check(self, lab: str, check: CheckStanding) -> None:
+    def _add_check(self, lab: str, check: CheckSummary) -> None:
         key = (lab, check.step, check.id)
         tally = self.checks.get(key) or self.checks.setdefault(key, CheckTally(*key))
         tally.outcomes[check.counted] += 1
@@ -131,11 +131,11 @@ class Tally:
         if check.counted is not Outcome.PASSED:
             self.reasons[Reason(check.code, check.counted.value, check.step, check.id)] += 1
 
-    def _add_codes(self, standing: Standing) -> None:
-        codes = {check.code for check in standing.checks}
-        if standing.status is not Status.PASSED and standing.code not in codes:
-            self.reasons[Reason(standing.code, standing.status.value)] += 1
-        self.codes.update({standing.code, *codes})
+    def _add_codes(self, summary: VerdictSummary) -> None:
+        codes = {check.code for check in summary.checks}
+        if summary.status is not Status.PASSED and summary.code not in codes:
+            self.reasons[Reason(summary.code, summary.status.value)] += 1
+        self.codes.update({summary.code, *codes})
 
 
 def _outer(which: Callable[[float, float], float], so_far: float | None, at: float) -> float:

@@ -3,12 +3,12 @@
 import random
 from dataclasses import replace
 
-from grader_service.model.standing import RateStanding, RatioStanding
 from grader_service.model.verdict import Status
+from grader_service.model.verdict_summary import RateSummary, RatioSummary
 from grader_service.regrade.diff import diff_of
 from grader_service.report.cohort.pages import batch_page
 from grader_service.store.cohorts import CohortEntry
-from tests.regrade.makers import CHECKS, MOMENT, a_batch, a_check, a_progress, a_standing, repeated
+from tests.regrade.makers import CHECKS, MOMENT, a_batch, a_check, a_progress, a_summary, repeated
 
 HOSTILE = (
     "</script><script>window.pwned = 1</script>",
@@ -30,10 +30,10 @@ def entries(count, *, seed=1, hostile=True):
     """So many submissions, the same ones for the same seed."""
     chance = random.Random(seed)
     for number in range(count):
-        standing = graded(number, chance, threshold=1.1, hostile=hostile)
+        summary = graded(number, chance, threshold=1.1, hostile=hostile)
         received = MOMENT - 86400 * 14 + chance.random() * 86400 * 14
         name = "<b>lab</b>.ipynb" if hostile and number == 3 else f"submission-{number}.ipynb"
-        yield CohortEntry(standing, received, received - 2.0 if number % 7 else None, name)
+        yield CohortEntry(summary, received, received - 2.0 if number % 7 else None, name)
 
 
 def graded(number, chance, *, threshold, hostile=True, spread=0.0):
@@ -49,11 +49,11 @@ def graded(number, chance, *, threshold, hostile=True, spread=0.0):
             [(Status.REJECTED, "submission.unreadable"), (Status.ERROR, "grader.sandbox_gone")]
         )
         nothing = {"checks": (), "status": status, "code": code, "score": None, "ratio": None, "rates": {}}
-        return a_standing(submission, **nothing, **fields)
+        return a_summary(submission, **nothing, **fields)
     outcomes = {check: chance.choice(chances) for check, chances in OUTCOMES.items()}
     if outcomes["cuda_batch"] != "passed" or chance.random() < 0.04:
         outcomes["throughput_ratio"] = chance.choice(("skipped", "unverified"))
-        return a_standing(submission, outcomes, ratio=None, rates={}, **fields)
+        return a_summary(submission, outcomes, ratio=None, rates={}, **fields)
     ratio = chance.lognormvariate(0.36, 0.25) * chance.lognormvariate(0, spread)
     width = 1 + chance.lognormvariate(-3.0, 0.5)
     low, high = ratio / width, ratio * width
@@ -62,9 +62,9 @@ def graded(number, chance, *, threshold, hostile=True, spread=0.0):
     arms = {"dali": base * ratio, "pytorch": base, "reference_declared": base * 0.93}
     if number % 3 == 0:
         arms["reference_fair"] = base * 0.97
-    rates = {arm: RateStanding(median=rate, low=rate * 0.96, high=rate * 1.05) for arm, rate in arms.items()}
-    measured = RatioStanding(ratio=ratio, low=low, high=high)
-    return a_standing(submission, outcomes, ratio=measured, rates=rates, **fields)
+    rates = {arm: RateSummary(median=rate, low=rate * 0.96, high=rate * 1.05) for arm, rate in arms.items()}
+    measured = RatioSummary(ratio=ratio, low=low, high=high)
+    return a_summary(submission, outcomes, ratio=measured, rates=rates, **fields)
 
 
 def changes(count, *, repeats=1):
@@ -86,8 +86,8 @@ def measured_again(given):
     for change in given:
         new, factor = change.new, chance.lognormvariate(0.0, 0.1)
         if new is not None and new.ratio is not None:
-            ratio = RatioStanding(**{name: value * factor for name, value in new.ratio})
-            dali = RateStanding(**{name: value * factor for name, value in new.rates["dali"]})
+            ratio = RatioSummary(**{name: value * factor for name, value in new.ratio})
+            dali = RateSummary(**{name: value * factor for name, value in new.rates["dali"]})
             new = new.model_copy(update={"ratio": ratio, "rates": {**new.rates, "dali": dali}})
         yield change.model_copy(update={"new": new})
 
@@ -107,5 +107,5 @@ def wide(count):
             for number in range(16 - len(CHECKS))
         )
         submission = f"platform:course-2026:{chance.getrandbits(64):016x}"
-        changed = {"checks": entry.standing.checks + extra, "submission_id": submission}
-        yield replace(entry, standing=entry.standing.model_copy(update=changed))
+        changed = {"checks": entry.summary.checks + extra, "submission_id": submission}
+        yield replace(entry, summary=entry.summary.model_copy(update=changed))

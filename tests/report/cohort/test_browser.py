@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from grader_service.report.cohort.pages import cohort_page
-from tests.regrade.makers import a_change, a_check, a_standing, pending
+from tests.regrade.makers import a_change, a_check, a_summary, pending
 from tests.report.cohort.conftest import PAGES
 from tests.report.cohort.data import HOSTILE, entries, page_of
 from tests.report.window import without_policy
@@ -114,7 +114,7 @@ def test_poor_contrast_would_be_seen(visit, rendered):
 
 def test_search_and_filters_of_a_cohort(visit, rendered):
     """Each filter leaves exactly the submissions that have what it asks for; all of them must hold."""
-    given = [entry.standing for entry in entries(300)]
+    given = [entry.summary for entry in entries(300)]
     seen = visit(rendered("cohort")).ready()
     assert seen.count == 300
     failed = [one for one in given if one.status == "failed"]
@@ -138,7 +138,7 @@ def test_sorting_and_pages(visit, rendered):
     heading = seen.page.get_by_role("columnheader", name="Ratio")
     heading.get_by_role("button").click()
     assert heading.get_attribute("aria-sort") == "ascending"
-    ratios = sorted(entry.standing.ratio.ratio for entry in entries(300) if entry.standing.ratio)
+    ratios = sorted(entry.summary.ratio.ratio for entry in entries(300) if entry.summary.ratio)
     assert seen.column("Ratio")[0] == f"{ratios[0]:.2f}×"
     heading.get_by_role("button").press("Enter")
     assert heading.get_attribute("aria-sort") == "descending"
@@ -159,11 +159,9 @@ def test_sorting_and_pages(visit, rendered):
 
 def test_a_row_opens_its_verdict(visit, rendered):
     """By keyboard: the button says whether it is open, and the verdict has steps, checks, ratio, rates and ids."""
-    standing = next(
-        entry.standing for entry in entries(300) if entry.standing.rates and entry.standing.status == "failed"
-    )
-    seen = visit(rendered("cohort")).ready().choose(q=standing.submission_id)
-    button = seen.page.get_by_role("button", name=standing.submission_id)
+    summary = next(entry.summary for entry in entries(300) if entry.summary.rates and entry.summary.status == "failed")
+    seen = visit(rendered("cohort")).ready().choose(q=summary.submission_id)
+    button = seen.page.get_by_role("button", name=summary.submission_id)
     assert button.get_attribute("aria-expanded") == "false"
     button.focus()
     seen.page.keyboard.press("Enter")
@@ -171,17 +169,17 @@ def test_a_row_opens_its_verdict(visit, rendered):
     panel = seen.page.locator(f"#{button.get_attribute('aria-controls')}")
     text = panel.inner_text()
     for part in (
-        standing.verdict_id,
-        standing.run_id,
-        standing.code,
+        summary.verdict_id,
+        summary.run_id,
+        summary.code,
         "NVIDIA H100",
         "tier A",
         "Throughput ratio",
         "Baseline",
     ):
         assert part in text
-    assert f"({standing.ratio.low:.2f}× to {standing.ratio.high:.2f}×)" in text
-    assert f"{standing.rates['dali'].median:,.0f} (" in text
+    assert f"({summary.ratio.low:.2f}× to {summary.ratio.high:.2f}×)" in text
+    assert f"{summary.rates['dali'].median:,.0f} (" in text
     button.press("Enter")
     assert panel.is_hidden()
 
@@ -328,8 +326,8 @@ def test_a_check_of_two_labs_filters_by_its_lab(visit):
     given = list(entries(40, hostile=False))
     cohorts = (" <b>odd</b>\n& 'name' ", "plain")
     for place, entry in enumerate(given):
-        changed = entry.standing.model_copy(update={"lab": f"lab-{place % 2}", "cohort": cohorts[place % 3 == 0]})
-        given[place] = replace(entry, standing=changed)
+        changed = entry.summary.model_copy(update={"lab": f"lab-{place % 2}", "cohort": cohorts[place % 3 == 0]})
+        given[place] = replace(entry, summary=changed)
     seen = visit(cohort_page(given, title="Two labs")).ready()
     row = seen.page.locator(".rates tbody tr").first
     assert "lab-0" in row.inner_text()
@@ -337,7 +335,7 @@ def test_a_check_of_two_labs_filters_by_its_lab(visit):
     assert seen.count == int(row.get_by_role("button", name=re.compile("passed")).inner_text().split()[0])
     assert set(seen.column("Lab")) == {"lab-0"}
     seen.page.get_by_role("button", name="Clear filters").click()
-    assert seen.choose(cohort=cohorts[0]).count == sum(entry.standing.cohort == cohorts[0] for entry in given)
+    assert seen.choose(cohort=cohorts[0]).count == sum(entry.summary.cohort == cohorts[0] for entry in given)
 
 
 def test_moves_of_two_labs_filter_by_their_lab(visit):
@@ -345,7 +343,7 @@ def test_moves_of_two_labs_filter_by_their_lab(visit):
     given = []
     for number in range(9):
         sides = [
-            a_standing(
+            a_summary(
                 f"s:{number}",
                 checks=(a_check("one", step="same"), a_check("two", outcome, step="same")),
                 lab=f"lab-{number % 3 == 0:d}",

@@ -10,15 +10,15 @@ import pytest
 
 from grader_service.model.diff import Filter
 from grader_service.model.regrade import Selection
-from grader_service.model.standing import RateStanding, RatioStanding
 from grader_service.model.verdict import Outcome
+from grader_service.model.verdict_summary import RateSummary, RatioSummary
 from grader_service.regrade.diff import diff_of
 from grader_service.regrade.filters import rows_of
 from grader_service.report.cohort import columns, wording
 from grader_service.report.cohort.pages import batch_page, cohort_page
 from grader_service.report.cohort.selection import described
 from grader_service.store.cohorts import CohortEntry
-from tests.regrade.makers import a_batch, a_change, a_check, a_progress, a_standing, pending
+from tests.regrade.makers import a_batch, a_change, a_check, a_progress, a_summary, pending
 from tests.report.cohort.conftest import PAGES
 from tests.report.cohort.data import HOSTILE, changes, entries, page_of, wide
 from tests.report.page import Page
@@ -32,7 +32,7 @@ def island(html):
 
 def entry(number=0, **changes):
     """One submission of a cohort."""
-    return CohortEntry(a_standing(f"s:{number}", **changes), 1_790_000_000.0, None, "submission.py")
+    return CohortEntry(a_summary(f"s:{number}", **changes), 1_790_000_000.0, None, "submission.py")
 
 
 def table(html, region):
@@ -187,8 +187,8 @@ def test_scores_of_labs_with_other_points_are_shares():
 
 def test_odd_verdicts_make_a_page():
     """No score, no checks, no learner, no lab's points, an arm of another grader, times that no calendar has."""
-    rate = RateStanding(median=1e-9, low=1e-9, high=1e12)
-    odd = a_standing(
+    rate = RateSummary(median=1e-9, low=1e-9, high=1e12)
+    odd = a_summary(
         "odd", checks=(), steps=(), learner=None, cohort=None, score=None, max_score=None, created_at=1e300,
         rates={"<arm>": rate, "dali": rate}, gpu=None, image_digest=None, run_s=None, lab_version=None, status="error",
     )  # fmt: skip
@@ -244,15 +244,15 @@ def test_ratios_before_and_after():
 
     def measured(ratio):
         """A verdict with this ratio."""
-        interval = RatioStanding(ratio=ratio, low=ratio * 0.9, high=ratio * 1.1)
-        rate = RateStanding(median=ratio * 100, low=1, high=1000)
-        return a_standing(ratio=interval, rates={"dali": rate}, verdict_id=f"v{ratio}")
+        interval = RatioSummary(ratio=ratio, low=ratio * 0.9, high=ratio * 1.1)
+        rate = RateSummary(median=ratio * 100, low=1, high=1000)
+        return a_summary(ratio=interval, rates={"dali": rate}, verdict_id=f"v{ratio}")
 
     given = [
         a_change("s:1", measured(2.0), measured(4.0)),
         a_change("s:2", measured(2.0), measured(2.1)),
         a_change("s:3", measured(2.0), measured(1.0)),
-        a_change("s:4", measured(2.0), a_standing(ratio=None, rates={})),
+        a_change("s:4", measured(2.0), a_summary(ratio=None, rates={})),
         a_change("s:5", measured(2.0), measured(9.0), outdated=True),
         pending("s:6"),
     ]
@@ -275,7 +275,7 @@ def test_nothing_is_said_to_have_moved_that_was_not_measured_again():
     assert "Nothing was measured anew" in Page(html).text
     assert "moved-ratios" not in html
     assert [row[0] for row in table(html, NUMBERS)[3:]] == [*wording.ARMS.values()]
-    unmeasured = a_change("s:1", *(a_standing(ratio=None, rates={}, verdict_id=name) for name in "vw"))
+    unmeasured = a_change("s:1", *(a_summary(ratio=None, rates={}, verdict_id=name) for name in "vw"))
     assert "Speed" not in page_of([unmeasured])
 
 
@@ -347,17 +347,17 @@ def test_columns_hold_what_the_verdicts_say():
                 found[data["checks"][int(place)]] = tuple(data["results"][column[row]])
         expected = {
             f"{check.step}/{check.id}": (check.counted, check.code, check.score, check.max_score, check.tier, "1.0.0")
-            for check in one.standing.checks
+            for check in one.summary.checks
         }
         assert found == expected
-        assert data["texts"][side["status"][row]] == one.standing.status
+        assert data["texts"][side["status"][row]] == one.summary.status
         rates = {arm: column[row] for arm, column in side["rates"].items() if column[row]}
-        assert set(rates) == set(one.standing.rates)
+        assert set(rates) == set(one.summary.rates)
 
 
 def test_a_later_row_may_bring_a_new_check():
     """Columns that start late are filled up, and so are those that end early."""
-    extra = replace(entry(2), standing=a_standing("s:2", outcomes={"another": "failed"}))
+    extra = replace(entry(2), summary=a_summary("s:2", outcomes={"another": "failed"}))
     (side,) = island(cohort_page([entry(1), extra, entry(3)], title="x"))["sides"]
     assert [column[0] >= 0 for column in side["checks"].values()] == [True, True, True, True, False]
     assert [column[2] for column in side["checks"].values()][-1] == -1

@@ -11,7 +11,7 @@ from grader_service.model.measurement import ImagesPerSecond
 from grader_service.model.verdict import Mode, Outcome, Status, StepVerdict, Tier, Verdict
 
 
-class CheckStanding(Wire):
+class CheckSummary(Wire):
     """One check's part."""
 
     id: Identifier
@@ -30,7 +30,7 @@ class CheckStanding(Wire):
         return self.outcome.counted(self.score)
 
 
-class RatioStanding(Wire):
+class RatioSummary(Wire):
     """The measured ratio of DALI over the effective baseline, with its confidence interval."""
 
     ratio: Annotated[float, Field(gt=0)]
@@ -38,7 +38,7 @@ class RatioStanding(Wire):
     high: Annotated[float, Field(gt=0)]
 
 
-class RateStanding(Wire):
+class RateSummary(Wire):
     """Images per second of one arm: median over blocks, lowest and highest."""
 
     median: ImagesPerSecond
@@ -46,7 +46,7 @@ class RateStanding(Wire):
     high: ImagesPerSecond
 
 
-class Standing(Wire):
+class VerdictSummary(Wire):
     """A verdict without its texts."""
 
     verdict_id: Identifier
@@ -64,9 +64,9 @@ class Standing(Wire):
     created_at: float
     """Seconds since 1970."""
     steps: tuple[StepVerdict, ...] = ()
-    checks: tuple[CheckStanding, ...] = ()
-    ratio: RatioStanding | None = None
-    rates: Mapping[str, RateStanding] = Field(default_factory=dict)
+    checks: tuple[CheckSummary, ...] = ()
+    ratio: RatioSummary | None = None
+    rates: Mapping[str, RateSummary] = Field(default_factory=dict)
     """By arm: `dali`, `learner`, `reference_declared`, …"""
     image_digest: ShortText | None = None
     gpu: ShortText | None = None
@@ -82,8 +82,8 @@ class Standing(Wire):
     """
 
 
-class RunStanding(BaseModel):
-    """What a standing says of its run; the rest of it is passed over, unread."""
+class RunSummary(BaseModel):
+    """What a summary says of its run; the rest of it is passed over, unread."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -92,16 +92,16 @@ class RunStanding(BaseModel):
 
 
 def every_value(plan: MeasurementPlan) -> Mapping[str, object]:
-    """A measurement plan as `Standing.measured_by` has it."""
+    """A measurement plan as `VerdictSummary.measured_by` has it."""
     return plan.model_dump(mode="json")
 
 
-def standing_of(verdict: Verdict) -> Standing:
+def summary_of(verdict: Verdict) -> VerdictSummary:
     """The comparable part of a verdict."""
     measurement, provenance = verdict.measurement, verdict.provenance
     decision = measurement.decision if measurement is not None else None
     model = (provenance.gpu or {}).get("model")
-    return Standing(
+    return VerdictSummary(
         verdict_id=verdict.verdict_id,
         submission_id=verdict.submission_id,
         run_id=verdict.run_id,
@@ -118,7 +118,7 @@ def standing_of(verdict: Verdict) -> Standing:
         # Titles are texts: a lab that words one anew changes nothing of what came out.
         steps=tuple(step.model_copy(update={"title": None}) for step in verdict.steps),
         checks=tuple(
-            CheckStanding(
+            CheckSummary(
                 id=check.id,
                 step=check.step,
                 version=check.version,
@@ -130,11 +130,11 @@ def standing_of(verdict: Verdict) -> Standing:
             )
             for check in verdict.checks
         ),
-        ratio=RatioStanding(ratio=decision.ratio, low=decision.interval.low, high=decision.interval.high)
+        ratio=RatioSummary(ratio=decision.ratio, low=decision.interval.low, high=decision.interval.high)
         if decision is not None
         else None,
         rates={
-            report.arm.value: RateStanding(median=report.images_per_s, low=report.low, high=report.high)
+            report.arm.value: RateSummary(median=report.images_per_s, low=report.low, high=report.high)
             for report in (measurement.arms if measurement is not None else ())
             if report.images_per_s is not None and report.low is not None and report.high is not None
         },
