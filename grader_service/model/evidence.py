@@ -252,7 +252,7 @@ class RunRecord(Wire):
     gpu_held_s: Seconds | None = None
     """From the first line of the learner's code until no pod of the run had the GPU any more; null without a GPU."""
     reused_from: Identifier | None = None
-    """The run that found all this on the same bytes, so that this one was spared; null for a run of its own."""
+    """The run that found all this on the same bytes, so that this one was not executed; null for a run of its own."""
 
     def ending_of(self, role: PodRole) -> PodRecord | None:
         """The record of the pod with this role, if one was started."""

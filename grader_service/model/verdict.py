@@ -172,7 +172,7 @@ class Provenance(Frozen):
     gpu_held_s: Annotated[float, Field(ge=0)] | None = None
     """Seconds for which the run had its GPU, from the learner's first line on; null in a rehearsal."""
     reused_from: Identifier | None = None
-    """The run of the same bytes whose findings were judged, where this one was spared; null otherwise."""
+    """The run of the same bytes whose findings were judged, where this run was deduplicated; null otherwise."""
 
 
 class Signature(Frozen):

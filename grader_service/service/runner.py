@@ -24,20 +24,20 @@ from grader_service.model.probe import ProbeTask
 from grader_service.model.rejection import Rejection
 from grader_service.model.submission import Submission
 from grader_service.regrade.lab_texts import kept_text
+from grader_service.service.deduplication import as_own, evidence_of_duplicate
 from grader_service.service.gate import Gate
 from grader_service.service.lease_heartbeat import LeaseHeartbeat
 from grader_service.service.patience import patiently
 from grader_service.service.readiness import Host, UnwatchedHost
 from grader_service.service.retry import RetryPolicy
-from grader_service.service.reuse import as_own, evidence_of_twin
 from grader_service.store import leases, results
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.attempts import attempt_number
+from grader_service.store.duplicates import measured_duplicates
 from grader_service.store.engine import Store, StoreUnavailable
 from grader_service.store.leases import Claim
 from grader_service.store.submissions import load_submission
 from grader_service.store.tables import PREFLIGHT
-from grader_service.store.twins import measured_twins
 from sandbox.abortable import Abortable
 from sandbox.api import SandboxRunner
 from sandbox.run_folder import OwnedFolder
@@ -178,8 +178,8 @@ def _work(deps: RunnerDeps, claim: Claim, sandbox: Abortable) -> _Work:
     sandbox.use_image(lab.image)
     found = None
     if deps.reuse_days and claim.item_id is None and claim.purpose != PREFLIGHT:
-        twins = measured_twins(deps.store, claim, days=deps.reuse_days)
-        found = evidence_of_twin(deps.store, twins, lab, sandbox.facts, deps.device, deps.gpu)
+        duplicates = measured_duplicates(deps.store, claim, days=deps.reuse_days)
+        found = evidence_of_duplicate(deps.store, duplicates, lab, sandbox.facts, deps.device, deps.gpu)
     return _Work(submission, plan, lab, found)
 
 
@@ -192,7 +192,7 @@ def _run(
     if work.found is not None:
         # No attempt of the learner: nothing was measured, so noise got no new chance.
         document = as_own(work.found, claim.run_id).model_dump_json().encode()
-        log.info("run_spared", reused_from=work.found.run.run_id)
+        log.info("run_deduplicated", reused_from=work.found.run.run_id)
         return _ended(claim, kept=_store(deps, claim, "evidence", document, {}))
     with _fetching(deps, claim) as folder:
         path = folder / "artifact"

@@ -1,4 +1,4 @@
-"""Spares a run whose findings are known: the same bytes were measured before, on a device like this one."""
+"""Deduplicates runs: takes the findings of an earlier one of the same bytes on a device like this one."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from grader_service.store.engine import Store
 from sandbox.api import SandboxFacts
 
 
-def evidence_of_twin(
+def evidence_of_duplicate(
     store: Store, runs: Sequence[str], lab: LabSpec, sandbox: SandboxFacts, device: str, gpu: Gpu | None
 ) -> Evidence | None:
     """What the first of these runs found that a run here and now would find too; None when there is none.
@@ -21,7 +21,7 @@ def evidence_of_twin(
 
     Args:
         store: where evidence is kept.
-        runs: ids, as `store.twins` finds them.
+        runs: ids, as `store.duplicates` finds them.
         lab: by which the submission is graded.
         sandbox: in which the run would be executed.
         device: `cuda` or `cpu`.
@@ -46,7 +46,7 @@ def evidence_of_twin(
             and (run.device, run.sandbox, run.isolated) == (device, sandbox.name, sandbox.isolated)
             and run.image_digest == sandbox.image_digest
             and _host_class(run.host, run.gpu) == here
-            # Of one that was spared itself, the run that was not is named.
+            # Of a run that was deduplicated itself, the one that was executed is named.
             and run.reused_from is None
         ):
             return found
@@ -60,7 +60,7 @@ def _host_class(host: Mapping[str, object], gpu: Mapping[str, object] | None) ->
 
 
 def as_own(found: Evidence, run_id: str) -> Evidence:
-    """The same evidence under the id of the run that was spared; it held its GPU for no time."""
+    """The same evidence under the id of the run that was deduplicated; it held its GPU for no time."""
     changes: dict[str, object] = {
         "run_id": run_id,
         "reused_from": found.run.run_id,

@@ -17,7 +17,7 @@ _MOST = 5
 _DECIDED = (Status.PASSED.value, Status.FAILED.value)
 
 
-def measured_twins(store: Store, claim: Claim, *, days: float) -> list[str]:
+def measured_duplicates(store: Store, claim: Claim, *, days: float) -> list[str]:
     """Ids of runs that were asked for the same of the same bytes, lab, steps and file name; the newest first.
 
     Only such as led to a verdict in force that decides: what was unverified, inconclusive or a failure of ours is
@@ -25,7 +25,7 @@ def measured_twins(store: Store, claim: Claim, *, days: float) -> list[str]:
 
     Args:
         store: where runs are kept.
-        claim: on the run that could be spared.
+        claim: on the run that might be a duplicate.
         days: the oldest that count.
 
     Raises:
