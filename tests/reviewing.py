@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from checks.registry import Registry
 from grader_service.labs import specs
-from grader_service.labs.shelf import Shelf
+from grader_service.labs.discovery import LabDiscovery
 from grader_service.model.discovery import TextList
 from grader_service.model.evidence import Need, RunPlan
 from grader_service.service.judge import JudgeDeps, judge_next
@@ -95,7 +95,7 @@ def install(folder, monkeypatch):
     (folder / "doubtful_labs").mkdir()
     (folder / "doubtful_labs" / f"{LAB}.toml").write_text(_LAB)
     monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.setattr(specs, "installed", cache(Shelf))  # a process looks once, and this one may have looked before
+    monkeypatch.setattr(specs, "installed", cache(LabDiscovery))  # a process looks once
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     )

@@ -7,8 +7,8 @@ from string import Template
 from pydantic import TypeAdapter, ValidationError
 
 from grader_service.errors import UsageError
+from grader_service.labs.discovery import installed
 from grader_service.labs.documents import SUFFIXES
-from grader_service.labs.shelf import installed
 from grader_service.model.base import Identifier
 
 PASSING, FAILING = "passing", "failing"

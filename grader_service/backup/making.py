@@ -30,7 +30,7 @@ from grader_service.store.references import referred
 
 log = structlog.get_logger(__name__)
 
-_SHELVES = [first + second for first, second in itertools.product(string.hexdigits[:16], repeat=2)]
+_PREFIXES = [first + second for first, second in itertools.product(string.hexdigits[:16], repeat=2)]
 Progress = Callable[[str], None]
 """Is told each stage."""
 
@@ -108,8 +108,8 @@ def prune(place: Place, keep: int) -> list[str]:
         if kept:
             journal.forget(place, kept[0].begun_at)  # after the backups that need what goes
         needed = {digest for one in kept for digest in digests_of(place, one)}
-        for shelf in _SHELVES if old else ():
-            for digest in place.files.names(f"{ARTIFACTS}/{shelf}"):
+        for prefix in _PREFIXES if old else ():
+            for digest in place.files.names(f"{ARTIFACTS}/{prefix}"):
                 if digest not in needed:
                     place.files.remove(artifact_file(digest))
     return gone
@@ -124,7 +124,7 @@ def digests_of(place: Place, manifest: Manifest) -> Iterator[str]:
 
 def _copy(place: Place, artifacts: ArtifactStore, digests: list[str]) -> list[str]:
     """Those that no backup has yet; returns the digests of those that the artifact store could not give."""
-    there = {digest for shelf in _SHELVES for digest in place.files.names(f"{ARTIFACTS}/{shelf}")}
+    there = {digest for prefix in _PREFIXES for digest in place.files.names(f"{ARTIFACTS}/{prefix}")}
     missing = []
     for digest in digests:
         if digest in there:

@@ -124,11 +124,13 @@ def artifacts(
     """Let runner hosts read artifacts by their digest, over HTTP, until told to stop. `accept` says who is one."""
     import uvicorn  # noqa: PLC0415 - see above
 
-    from grader_service.runner_hosts.shelf import make_shelf  # noqa: PLC0415 - see above
+    from grader_service.runner_hosts.artifact_app import artifact_app  # noqa: PLC0415 - see above
 
     configure_logs("artifacts")
     host, port = _address(listen)
-    uvicorn.run(make_shelf(folder), host=host, port=port, http="h11", log_config=None, access_log=False, lifespan="off")
+    uvicorn.run(
+        artifact_app(folder), host=host, port=port, http="h11", log_config=None, access_log=False, lifespan="off"
+    )
 
 
 def _routes(given: list[str]) -> dict[str, tuple[str, int]]:

@@ -12,8 +12,8 @@ from grader_service.cli import lab_authoring
 from grader_service.cli.output import console, table_of
 from grader_service.errors import ConfigurationError, UsageError
 from grader_service.labs.catalogue import inspect_file, load_lab, named_text, parse_lab
+from grader_service.labs.discovery import installed
 from grader_service.labs.documents import Form
-from grader_service.labs.shelf import installed
 from grader_service.labs.toml_text import lab_as_toml
 from grader_service.model.base import neutralise
 from grader_service.model.lab import LabCheck, LabSpec
@@ -26,11 +26,11 @@ app.command("try")(lab_authoring.try_lab)
 @app.command("list")
 def list_labs() -> None:
     """List the installed labs and the distributions that they came with. Exit code 2 when one of them is broken."""
-    registry, shelf = Registry(), installed()
+    registry, labs = Registry(), installed()
     table = table_of("lab", "version", "title", "checks", "from", overflow="ellipsis")
     broken = []
-    for lab_id in shelf.ids():
-        origin = Text(shelf.origin(lab_id))
+    for lab_id in labs.ids():
+        origin = Text(labs.origin(lab_id))
         try:
             lab = load_lab(lab_id, registry)
         except ConfigurationError as error:

@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from checks.probe_files import ProbeFiles
 from checks.registry import Registry
 from grader_service.errors import ConfigurationError, UsageError
+from grader_service.labs.discovery import LabText, read_at_most
 from grader_service.labs.documents import SUFFIXES, Document, Form
 from grader_service.labs.form import tables
 from grader_service.labs.hints import hints
 from grader_service.labs.mistakes import START, Location, Mistake, Position, error_at
-from grader_service.labs.shelf import LabText, read_at_most
 from grader_service.labs.specs import lab_ids, lab_text, opened, refusal
 from grader_service.labs.wording import meant, mistakes_of, schema_of
 from grader_service.model.lab import LabSpec

@@ -5,10 +5,10 @@ from functools import lru_cache
 from itertools import islice
 
 from grader_service.errors import ConfigurationError
+from grader_service.labs.discovery import LabText, installed
 from grader_service.labs.documents import Document, Form, read_document
 from grader_service.labs.form import form_of
 from grader_service.labs.mistakes import Mistake, error_at
-from grader_service.labs.shelf import LabText, installed
 from grader_service.model.lab import LabSpec
 
 _MOST_LINES = 50

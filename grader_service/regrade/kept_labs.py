@@ -8,8 +8,8 @@ from pathlib import Path
 from checks.registry import Registry
 from grader_service.errors import UsageError
 from grader_service.labs.catalogue import load_lab_file, parse_lab
+from grader_service.labs.discovery import LabText, read_at_most
 from grader_service.labs.documents import SUFFIXES
-from grader_service.labs.shelf import LabText, read_at_most
 from grader_service.labs.specs import lab_text
 from grader_service.model.lab import LabRef, LabSpec
 from grader_service.model.regrade import BatchLab

@@ -1,7 +1,7 @@
 """Lab documents that are kept for runs and batches; knows no check, so that what runs submissions can use it."""
 
+from grader_service.labs.discovery import LabText
 from grader_service.labs.documents import Form
-from grader_service.labs.shelf import LabText
 from grader_service.model.lab import LabRef
 from grader_service.store.engine import Store
 from grader_service.store.results import load_blob

@@ -8,7 +8,7 @@ from checks.registry import Registry
 from grader_service.errors import GraderError, InfrastructureError, JudgeFailed
 from grader_service.judge_process import JudgeProcess
 from grader_service.labs.catalogue import load_lab
-from grader_service.labs.shelf import LabText
+from grader_service.labs.discovery import LabText
 from grader_service.model.evidence import RunPlan
 from grader_service.model.lab import LabRef, LabSpec
 from grader_service.model.review import Reviews

@@ -11,7 +11,7 @@ from grader_service import verdicts
 from grader_service.errors import InfrastructureError, SubmissionRejected, UsageError
 from grader_service.judge_process import EvidenceUnreadable, JudgeProcess
 from grader_service.judging import judge as judge_here
-from grader_service.labs.shelf import LabText
+from grader_service.labs.discovery import LabText
 from grader_service.labs.specs import lab_text, read_lab
 from grader_service.model.evidence import Evidence
 from grader_service.model.lab import LabSpec, LabStep

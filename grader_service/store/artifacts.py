@@ -151,30 +151,30 @@ class ArtifactStore:
         except Exception as error:
             raise InfrastructureError(f"artifact {digest} could not be copied: {error}") from error
 
-    def kept(self, shelf: str) -> Iterator[tuple[str, float]]:
+    def kept(self, prefix: str) -> Iterator[tuple[str, float]]:
         """Names of files below one of the store's 256 folders, with the seconds since each was put here last.
 
         Args:
-            shelf: the two digits with which digests there begin.
+            prefix: the two digits with which digests there begin.
 
         Raises:
             InfrastructureError: the store did not say.
         """
         try:
-            for name in self._files.names(shelf):
-                yield name, self._files.age_s(f"{shelf}/{name}")
+            for name in self._files.names(prefix):
+                yield name, self._files.age_s(f"{prefix}/{name}")
         except FileNotFoundError:
             return  # another judge removed it
         except Exception as error:
             raise InfrastructureError(f"the artifact store did not say what it has: {error}") from error
 
-    def remove(self, shelf: str, name: str, *, older_s: float) -> bool:
+    def remove(self, prefix: str, name: str, *, older_s: float) -> bool:
         """Deletes a file, named as by `kept`, if it is still older than this; whether it did.
 
         Raises:
             InfrastructureError: the store did not do it.
         """
-        path = f"{shelf}/{name}"
+        path = f"{prefix}/{name}"
         try:
             if self._files.age_s(path) <= older_s:
                 return False

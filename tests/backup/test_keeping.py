@@ -77,9 +77,9 @@ def test_an_artifact_that_is_lost_is_named(owned, empty, tmp_path):
     manifest = owned.back_up()
     assert manifest.missing_artifacts == (gone,)
     assert checking.damaged(owned.place, manifest, lambda _: None) == []
-    shelves = tmp_path / "backups" / ARTIFACTS
-    (shelves / lost[:2] / lost).unlink()
-    (shelves / damaged[:2] / damaged).write_bytes(b"other")
+    artifacts = tmp_path / "backups" / ARTIFACTS
+    (artifacts / lost[:2] / lost).unlink()
+    (artifacts / damaged[:2] / damaged).write_bytes(b"other")
     found = checking.damaged(owned.place, manifest, lambda _: None)
     assert {name.rsplit("/", 1)[-1] for name in found} == {lost, damaged}
     done = empty.restore()

@@ -7,9 +7,9 @@ import pytest
 
 from checks.registry import Registry
 from grader_service.errors import ConfigurationError, UsageError
-from grader_service.labs import shelf as shelves
+from grader_service.labs import discovery
 from grader_service.labs.catalogue import named_lab, named_text
-from grader_service.labs.shelf import Shelf
+from grader_service.labs.discovery import LabDiscovery
 from grader_service.labs.specs import read_lab
 from tests.command_line import invoked
 from tests.labs.texts import TOML, YAML
@@ -18,7 +18,7 @@ from tests.labs.texts import TOML, YAML
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
     """Files count as written after a short while."""
-    monkeypatch.setattr(shelves, "_SETTLED_S", 0.2)
+    monkeypatch.setattr(discovery, "_SETTLED_S", 0.2)
 
 
 def later(work):
@@ -30,70 +30,70 @@ def later(work):
 
 def test_a_file_that_is_being_written_is_waited_for(tmp_path):
     """Half of a lab may be a valid lab; and one that is replaced is not there for a moment."""
-    shelf, path = Shelf(points=(), folder=tmp_path), tmp_path / "small.toml"
+    labs, path = LabDiscovery(points=(), folder=tmp_path), tmp_path / "small.toml"
     path.write_text(TOML[: len(TOML) // 2])
     writing = later(lambda: path.write_text(TOML))
-    assert shelf.text("small").content == TOML.encode()
+    assert labs.text("small").content == TOML.encode()
     writing.join()
     path.unlink()
     writing = later(lambda: path.write_text(TOML))
-    assert shelf.text("small").content == TOML.encode()
+    assert labs.text("small").content == TOML.encode()
     writing.join()
 
 
 def test_what_lies_elsewhere_does_not_need_the_folder(tmp_path):
     """Nor is any lab needed from it, to open a sandbox or to look at a GPU."""
-    away = Shelf(points=(), folder=tmp_path / "none")
+    away = LabDiscovery(points=(), folder=tmp_path / "none")
     assert away.text("dali-pipelines").id == "dali-pipelines"
     with pytest.raises(ConfigurationError, match="GRADER_LABS_DIR"):
         away.text("small")
     for lab_id in away._own:
         (tmp_path / f"{lab_id}.toml").write_text(TOML)
-    assert read_lab(Shelf(points=(), folder=tmp_path).grader_text(), "lab").image
+    assert read_lab(LabDiscovery(points=(), folder=tmp_path).grader_text(), "lab").image
 
 
 def test_hidden_files_are_no_labs(tmp_path):
     """Editors and archives leave them beside the real ones."""
     for name in ("._small.toml", ".#small.toml"):
         (tmp_path / name).write_text(TOML)
-    assert Shelf(points=(), folder=tmp_path).ids() == ["dali-classification-training", "dali-pipelines"]
+    assert LabDiscovery(points=(), folder=tmp_path).ids() == ["dali-classification-training", "dali-pipelines"]
 
 
 def test_a_folder_is_read_as_it_is_now(tmp_path):
     """Labs come, change and go while a process runs; other files are none."""
-    shelf = Shelf(points=(), folder=tmp_path)
-    assert "small" not in shelf.ids()
+    labs = LabDiscovery(points=(), folder=tmp_path)
+    assert "small" not in labs.ids()
     (tmp_path / "small.toml").write_text(TOML)
     (tmp_path / "notes.txt").write_text("none")
-    assert shelf.ids() == ["dali-classification-training", "dali-pipelines", "small"]
-    assert shelf.origin("small") == str(tmp_path / "small.toml")
-    assert read_lab(shelf.text("small"), "small").title == "A small lab"
+    assert labs.ids() == ["dali-classification-training", "dali-pipelines", "small"]
+    assert labs.origin("small") == str(tmp_path / "small.toml")
+    assert read_lab(labs.text("small"), "small").title == "A small lab"
     (tmp_path / "small.toml").write_text(TOML.replace("A small lab", "A larger lab"))
-    assert read_lab(shelf.text("small"), "small").title == "A larger lab"
+    assert read_lab(labs.text("small"), "small").title == "A larger lab"
     (tmp_path / "small.toml").unlink()
     with pytest.raises(UsageError, match="there is no lab 'small'"):
-        shelf.text("small")
+        labs.text("small")
 
 
 def test_one_id_lies_in_one_place(tmp_path):
     """Neither two files nor a file and the grader's own; others are not kept from being read."""
-    shelf = Shelf(points=(), folder=tmp_path)
+    labs = LabDiscovery(points=(), folder=tmp_path)
     (tmp_path / "small.toml").write_text(TOML)
     (tmp_path / "small.yaml").write_text(YAML)
     (tmp_path / "dali-pipelines.toml").write_text(TOML)
     both = f"{tmp_path / 'small.toml'}, {tmp_path / 'small.yaml'}"
     with pytest.raises(ConfigurationError, match=re.escape(f"lab 'small' is declared by {both}; take all")):
-        shelf.text("small")
+        labs.text("small")
     with pytest.raises(ConfigurationError, match="declared by grader-service"):
-        shelf.text("dali-pipelines")
-    assert shelf.text("dali-classification-training").id == "dali-classification-training"
+        labs.text("dali-pipelines")
+    assert labs.text("dali-classification-training").id == "dali-classification-training"
 
 
 def test_the_file_says_the_id_that_it_has(tmp_path):
     """A lab that is copied and not renamed inside is no lab, with the line to change."""
     (tmp_path / "other.toml").write_text(TOML)
     with pytest.raises(ConfigurationError, match=r'other\.toml:2:6: id: .*"other", and its file says "small"'):
-        read_lab(Shelf(points=(), folder=tmp_path).text("other"), "lab other")
+        read_lab(LabDiscovery(points=(), folder=tmp_path).text("other"), "lab other")
 
 
 def test_a_folder_that_is_none_is_said(tmp_path):
@@ -101,7 +101,7 @@ def test_a_folder_that_is_none_is_said(tmp_path):
     for missing in (tmp_path / "none", tmp_path / "file"):
         (tmp_path / "file").write_text("")
         with pytest.raises(ConfigurationError, match=r"GRADER_LABS_DIR names .*; expected a folder with labs"):
-            Shelf(points=(), folder=missing).ids()
+            LabDiscovery(points=(), folder=missing).ids()
 
 
 def test_a_command_takes_an_id_or_a_file(tmp_path):

@@ -91,7 +91,7 @@ resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 from grader_service.labs.documents import Form
 from grader_service.labs.specs import opened
-from grader_service.labs.shelf import LabText
+from grader_service.labs.discovery import LabText
 rest = sys.stdin.buffer.read()
 while rest:
     form, size, rest = rest[:4].decode(), int(rest[4:12]), rest[12:]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from grader_service.errors import ConfigurationError, UsageError
-from grader_service.labs.shelf import GROUP, Shelf
+from grader_service.labs.discovery import GROUP, LabDiscovery
 from grader_service.labs.specs import opened, read_lab
 from grader_service.plugins.located import package_folders
 from tests.command_line import grader
@@ -37,10 +37,10 @@ class Site:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
 
-    def shelf(self):
+    def labs(self):
         """The labs of these distributions, and the grader's own."""
         found = distributions(path=[str(self.folder)])
-        return Shelf([point for one in found for point in one.entry_points if point.group == GROUP])
+        return LabDiscovery([point for one in found for point in one.entry_points if point.group == GROUP])
 
     def grader(self, *arguments):
         """The command line, with these distributions installed."""
@@ -65,17 +65,17 @@ def package(name, **files):
 def test_a_lab_of_a_plugin_is_read_without_its_code(site, file, text):
     """The package is nested, and each part would end the process if it were imported."""
     site.install("course-labs", {"small": "course_a.inner.labs"}, package("course_a.inner.labs", **{file: text}))
-    shelf = site.shelf()
-    assert shelf.ids() == ["dali-classification-training", "dali-pipelines", "small"]
-    assert shelf.origin("small") == "course-labs 1.0"
-    assert read_lab(shelf.text("small"), "lab small").title == "A small lab"
+    labs = site.labs()
+    assert labs.ids() == ["dali-classification-training", "dali-pipelines", "small"]
+    assert labs.origin("small") == "course-labs 1.0"
+    assert read_lab(labs.text("small"), "lab small").title == "A small lab"
     assert not [name for name in sys.modules if name.startswith("course_a")]
 
 
 def test_folders_without_init_files_are_packages_too(site):
     """Authors keep labs in a folder of data, and a namespace may lie in several places."""
     site.install("plain", {"small": "course_b.data.labs"}, {"course_b/data/labs/small.toml": TOML})
-    assert read_lab(site.shelf().text("small"), "small").id == "small"
+    assert read_lab(site.labs().text("small"), "small").id == "small"
     mixed = {"course_c/__init__.py": NEVER_IMPORTED, "course_c/labs/small.toml": TOML}
     site.install("mixed", {"other": "course_c.labs"}, mixed)
     assert package_folders("course_c.labs") == [site.folder / "course_c" / "labs"]
@@ -98,7 +98,7 @@ def test_editable_installs_are_found_by_their_own_finders(site, monkeypatch, tmp
 
     monkeypatch.setattr(sys, "meta_path", [object(), *sys.meta_path, Finder])
     site.install("editable", {"small": "course_k.labs"}, {})
-    assert read_lab(site.shelf().text("small"), "small").id == "small"
+    assert read_lab(site.labs().text("small"), "small").id == "small"
     assert not [name for name in sys.modules if name.startswith("course_k")]
 
 
@@ -124,7 +124,7 @@ def test_a_wrong_declaration_names_the_distribution(site, lab_id, value, files, 
     """Whoever made the plugin can mend it from the message."""
     site.install("course-labs", {lab_id: value}, files)
     with pytest.raises(ConfigurationError) as caught:
-        site.shelf().text(lab_id)
+        site.labs().text(lab_id)
     assert says in str(caught.value)
     assert "course-labs 1.0" in str(caught.value)
 
@@ -134,9 +134,9 @@ def test_a_wrong_file_names_the_distribution_and_the_line(site):
     site.install("course-labs", {"small": "course_e", "other": "course_e"}, package(
         "course_e", small_toml=TOML.replace("points = 25", "points = 0"), other_toml=TOML))  # fmt: skip
     with pytest.raises(ConfigurationError, match=r"(?s)lab small \(of course-labs 1.0\).*small.toml:12:10: steps"):
-        read_lab(site.shelf().text("small"), "lab small")
+        read_lab(site.labs().text("small"), "lab small")
     with pytest.raises(ConfigurationError, match=r'other\.toml:2:6: id: the lab is installed as "other", and its file'):
-        read_lab(site.shelf().text("other"), "lab other")
+        read_lab(site.labs().text("other"), "lab other")
 
 
 def test_two_distributions_block_each_other_and_nobody_else(site):
@@ -145,14 +145,14 @@ def test_two_distributions_block_each_other_and_nobody_else(site):
     site.install("second", {"small": "course_g", "fine": "course_g"}, package(
         "course_g", small_toml=TOML, fine_toml=TOML.replace('"small"', '"fine"')), version="2.0")  # fmt: skip
     site.install("third", {"dali-pipelines": "course_g"}, {})
-    shelf = site.shelf()
+    labs = site.labs()
     with pytest.raises(ConfigurationError, match=r"'small' is declared by first 1.0, second 2.0; take all of them"):
-        shelf.text("small")
+        labs.text("small")
     with pytest.raises(ConfigurationError, match=r"declared by grader-service .*, third 1.0"):
-        shelf.text("dali-pipelines")
-    assert read_lab(shelf.text("fine"), "fine").id == "fine"
+        labs.text("dali-pipelines")
+    assert read_lab(labs.text("fine"), "fine").id == "fine"
     with pytest.raises(UsageError, match="labs are: dali-classification-training, dali-pipelines, fine, small"):
-        shelf.text("nope")
+        labs.text("nope")
 
 
 def test_the_command_line_lists_broken_labs_beside_the_others(site):

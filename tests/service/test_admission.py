@@ -253,8 +253,8 @@ class TestCollector:
     def test_a_judge_collects(self, service, monkeypatch):
         """Beside its other work."""
         root = service.state_dir / "artifacts"
-        for shelf in range(256):
-            name = f"{shelf:02x}" * 32
+        for prefix in range(256):
+            name = f"{prefix:02x}" * 32
             (root / name[:2]).mkdir(parents=True)
             (root / name[:2] / name).write_bytes(b"x")
             os.utime(root / name[:2] / name, (0, 0))

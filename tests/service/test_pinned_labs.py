@@ -5,7 +5,7 @@ import hashlib
 import pytest
 from sqlalchemy import delete, insert, select
 
-from grader_service.labs import shelf
+from grader_service.labs import discovery
 from grader_service.service.intake import receive
 from grader_service.service.runner import RunEnd
 from grader_service.store import removal
@@ -39,12 +39,12 @@ LATER = LAB.replace("1.0.0", "2.0.0").replace("points = 10", "points = 40").repl
 def lab(tmp_path, monkeypatch):
     """The lab's file in the operator's folder."""
     monkeypatch.setenv("GRADER_LABS_DIR", str(tmp_path))
-    monkeypatch.setattr(shelf, "_SETTLED_S", 0.05)
-    shelf.installed.cache_clear()
+    monkeypatch.setattr(discovery, "_SETTLED_S", 0.05)
+    discovery.installed.cache_clear()
     path = tmp_path / "lists.toml"
     path.write_text(LAB)
     yield path
-    shelf.installed.cache_clear()
+    discovery.installed.cache_clear()
 
 
 def told(verdict):

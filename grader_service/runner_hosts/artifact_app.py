@@ -11,14 +11,14 @@ from starlette.routing import Route
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-def make_shelf(folder: Path) -> Starlette:
+def artifact_app(folder: Path) -> Starlette:
     """The application over an artifact store's folder, which it only reads."""
 
     async def artifact(request: Request) -> Response:
         digest = request.path_params["digest"]
         path = folder / digest[:2] / digest
-        if not _DIGEST.fullmatch(digest) or request.path_params["shelf"] != digest[:2] or not path.is_file():
+        if not _DIGEST.fullmatch(digest) or request.path_params["prefix"] != digest[:2] or not path.is_file():
             return Response(status_code=404)
         return FileResponse(path, media_type="application/octet-stream")
 
-    return Starlette(routes=[Route("/{shelf}/{digest}", artifact)])
+    return Starlette(routes=[Route("/{prefix}/{digest}", artifact)])

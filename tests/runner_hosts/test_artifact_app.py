@@ -9,7 +9,7 @@ import pytest
 import uvicorn
 
 from grader_service.errors import InfrastructureError
-from grader_service.runner_hosts.shelf import make_shelf
+from grader_service.runner_hosts.artifact_app import artifact_app
 from grader_service.store.artifacts import ArtifactStore
 from grader_service.store.files import ARRIVING
 from tests.waiting import wait_for
@@ -21,7 +21,7 @@ DIGEST = hashlib.sha256(DATA).hexdigest()
 @contextmanager
 def served(folder):
     """The port at which a folder is served, by the server of `grader hosts artifacts`."""
-    server = uvicorn.Server(uvicorn.Config(make_shelf(folder), port=0, http="h11", log_config=None, lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(artifact_app(folder), port=0, http="h11", log_config=None, lifespan="off"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
@@ -82,16 +82,16 @@ def test_nothing_else_is_there(kept, port):
     (kept / "se" / "secret").write_bytes(b"beside")
     (kept.parent / DIGEST).write_bytes(b"outside")
     assert answered(port, f"/{DIGEST[:2]}/{DIGEST}") == (200, DATA)
-    shelf = DIGEST[:2]
-    hidden = ["/", f"/{shelf}", f"/{shelf}/", "/secret", "/se/secret", f"/{shelf}/{ARRIVING}1", f"/00/{DIGEST}"]
+    prefix = DIGEST[:2]
+    hidden = ["/", f"/{prefix}", f"/{prefix}/", "/secret", "/se/secret", f"/{prefix}/{ARRIVING}1", f"/00/{DIGEST}"]
     outside = [
         f"/../{DIGEST}",
         f"/..%2f{DIGEST}",
         f"/..%2f..%2f/{DIGEST}",
-        f"/{shelf}/..%2f..%2f{DIGEST}",
+        f"/{prefix}/..%2f..%2f{DIGEST}",
         f"//{DIGEST}",
     ]
-    for path in [*hidden, *outside, f"/{shelf}/{DIGEST.upper()}"]:
+    for path in [*hidden, *outside, f"/{prefix}/{DIGEST.upper()}"]:
         assert answered(port, path)[0] == 404, path
     for method in ("PUT", "POST", "DELETE"):
         assert answered(port, f"/{DIGEST[:2]}/{DIGEST}", method)[0] == 405

@@ -45,7 +45,7 @@ class LabText:
     """Distribution and version that it came with, or the folder."""
 
 
-class Shelf:
+class LabDiscovery:
     """The labs that can be named. Listing reads no file; one is read when its lab is asked for."""
 
     def __init__(self, points: Iterable[EntryPoint] | None = None, folder: Path | None = None) -> None:
@@ -135,9 +135,9 @@ def _files_in(folder: Path) -> Iterator[tuple[str, tuple[Path, Form]]]:
 
 
 @cache
-def installed() -> Shelf:
+def installed() -> LabDiscovery:
     """The labs that can be named here; plugins are looked up once in a process, as installing takes effect later."""
-    return Shelf(folder=Settings().labs_dir)
+    return LabDiscovery(folder=Settings().labs_dir)
 
 
 def read_at_most(path: Path) -> bytes:
