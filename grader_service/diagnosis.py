@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from grader_service import known_holes, state_folder
+from grader_service import known_vulnerabilities, state_folder
 from grader_service.confinement import files_are_confined
 from grader_service.errors import GraderError, SandboxUnavailable
 from grader_service.host import Gpu, find_gpus, total_memory_mib, usable_cpus
@@ -167,10 +167,10 @@ def _engine(client: Any) -> list[Finding]:
 def _runc(versions: Any) -> list[Finding]:
     """The engine's runtime, and whether escapes from it are known."""
     parts = {part.get("Name"): str(part.get("Version")) for part in versions.get("Components") or ()}
-    version = known_holes.version_in(parts.get("runc", ""))
+    version = known_vulnerabilities.version_in(parts.get("runc", ""))
     if version is None:
         return []
-    if known_holes.runc_has_holes(version):
+    if known_vulnerabilities.runc_is_vulnerable(version):
         advice = "has known escapes, unless your distribution mended them: update runc (docs/security.md)"
         return [Finding("runc", Level.LIMITED, parts["runc"], advice)]
     return [Finding("runc", Level.OK, parts["runc"])]
@@ -192,11 +192,11 @@ def _toolkit() -> list[Finding]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.SubprocessError):
         return []
-    version = known_holes.version_in(done.stdout)
+    version = known_vulnerabilities.version_in(done.stdout)
     if version is None:
         return []
     found = ".".join(map(str, version))
-    if known_holes.toolkit_has_holes(version):
+    if known_vulnerabilities.toolkit_is_vulnerable(version):
         advice = "has known escapes: update it (docs/security.md)"
         return [Finding("NVIDIA container toolkit", Level.LIMITED, found, advice)]
     return [Finding("NVIDIA container toolkit", Level.OK, found)]

@@ -22,7 +22,7 @@ from tests.services.kept_port import kept_port
 IMPORTED_AS = {"nvidia-ml-py": "pynvml", "pillow": "PIL", "pyyaml": "yaml", "ipython": "IPython"}
 """Import names that are not the distribution's."""
 NOT_IMPORTED = {"psycopg": "SQLAlchemy's driver, named in the database's address"}
-WITH_A_HOLE = "jinja2"
+VULNERABLE = "jinja2"
 
 
 def test_each_direct_dependency_is_imported():
@@ -169,9 +169,9 @@ def database():
             affected = [{"package": asked["package"], "ranges": [
                 {"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "99.1"}]}], "versions": [version]},
             ]  # fmt: skip
-            hole = {"id": "PYSEC-2026-1", "summary": "s", "details": "d", "affected": affected, "aliases": [],
+            vulnerability = {"id": "PYSEC-2026-1", "summary": "s", "details": "d", "affected": affected, "aliases": [],
                     "modified": "2026-01-01T00:00:00Z", "published": "2026-01-01T00:00:00Z"}  # fmt: skip
-            body = json.dumps({"vulns": [hole]} if name == WITH_A_HOLE else {}).encode()
+            body = json.dumps({"vulns": [vulnerability]} if name == VULNERABLE else {}).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -192,7 +192,7 @@ def test_a_known_vulnerability_is_found_and_reported(tmp_path, monkeypatch, caps
     monkeypatch.setattr(audit, "LOCKS", {"service": audit.LOCKS["service"]})
     with database() as url:
         assert audit.main(["--osv-url", url, "--report", str(tmp_path / "page.md")]) == 1
-    assert f"service: {WITH_A_HOLE} " in capsys.readouterr().out
+    assert f"service: {VULNERABLE} " in capsys.readouterr().out
     assert "PYSEC-2026-1, fixed in 99.1" in (tmp_path / "page.md").read_text()
 
 

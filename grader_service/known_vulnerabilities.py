@@ -18,12 +18,12 @@ def version_in(text: str) -> tuple[int, int, int] | None:
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-def runc_has_holes(version: tuple[int, int, int]) -> bool:
+def runc_is_vulnerable(version: tuple[int, int, int]) -> bool:
     """Whether escapes from this release of runc are known; distributions may have mended an older one."""
     line = next((mended for mended in RUNC_MENDED if mended[:2] == version[:2]), None)
     return version < (line or RUNC_MENDED[-1])
 
 
-def toolkit_has_holes(version: tuple[int, int, int]) -> bool:
+def toolkit_is_vulnerable(version: tuple[int, int, int]) -> bool:
     """Whether escapes through this release of the NVIDIA container toolkit are known."""
     return version < TOOLKIT_MENDED
