@@ -8,7 +8,7 @@ from grader_service.model.verdict_summary import VerdictSummary
 from grader_service.report import words
 from grader_service.report.cohort import wording
 from grader_service.report.cohort.columns import check_name
-from grader_service.report.cohort.island import safe
+from grader_service.report.cohort.embedded_data import safe
 
 Option = tuple[str, str]
 """A filter's value and what is shown for it."""

@@ -9,7 +9,7 @@ from grader_service.model.verdict import Status
 from grader_service.report import formats
 from grader_service.report.cohort import plots, wording
 from grader_service.report.cohort.choices import Option, of_checks, plain
-from grader_service.report.cohort.island import safe
+from grader_service.report.cohort.embedded_data import safe
 from grader_service.report.cohort.plots import ArmRow
 from grader_service.report.cohort.speed import arm_row
 from grader_service.report.cohort.spread import Share, binned, share, summary

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from grader_service.model.regrade import Change
 from grader_service.model.verdict_summary import CheckSummary, VerdictSummary
-from grader_service.report.cohort.island import Words, digits, safe
+from grader_service.report.cohort.embedded_data import Words, digits, safe
 from grader_service.report.cohort.wording import ARMS
 from grader_service.report.words import title
 
@@ -59,7 +59,7 @@ class Vocabulary:
         self.texts: Words[str] = Words()
 
     def as_data(self) -> dict[str, object]:
-        """For the island."""
+        """For the embedded data."""
         named = {part for name in self.checks.values for part in name.split("/")}
         named.update(step for steps in self.steps.values for step, *_ in steps)
         return {
@@ -111,7 +111,7 @@ class VerdictColumns:
         self._rows += 1
 
     def as_data(self) -> dict[str, object]:
-        """For the island."""
+        """For the embedded data."""
         for places in self._checks.values():
             places.extend([_NO_CHECK] * (self._rows - len(places)))
         for rates in self._rates.values():
@@ -146,7 +146,7 @@ class SubmissionColumns:
         self._words["cohort"].append(self._vocabulary.texts.place(safe(summary.cohort)))
 
     def as_data(self) -> dict[str, object]:
-        """For the island."""
+        """For the embedded data."""
         return {**self._texts, **self._words}
 
 
@@ -176,7 +176,7 @@ class CohortColumns:
         self._submitted.append(None if entry.submitted_at is None else round(entry.submitted_at))
 
     def as_data(self) -> dict[str, object]:
-        """For the island."""
+        """For the embedded data."""
         rows = {
             **self._submissions.as_data(),
             "filename": self._files,
@@ -228,7 +228,7 @@ class ChangeColumns:
         self._newer.append(change.newer)
 
     def as_data(self) -> dict[str, object]:
-        """For the island."""
+        """For the embedded data."""
         rows = {
             **self._submissions.as_data(),
             **self._words,

@@ -2,7 +2,7 @@
 // What learners wrote reaches the page as text nodes only.
 
 const NONE = "–";
-const data = {}; // the island, once it is unpacked
+const data = {}; // the embedded data, once it is unpacked
 const find = (selector) => document.querySelector(selector);
 const collator = new Intl.Collator("en", { numeric: true });
 
@@ -378,7 +378,7 @@ function explore(read) {
 }
 
 try {
-  Object.assign(data, await unpacked(find("#island").textContent));
+  Object.assign(data, await unpacked(find("#data").textContent));
   explore(reader());
 } catch (problem) {
   find("#trouble").textContent = `The table could not be read (${problem.name}). A current browser shows it; the summary above is whole.`;

@@ -20,8 +20,8 @@ from grader_service.report.cohort.batch_facts import batch_facts
 from grader_service.report.cohort.choices import Choices
 from grader_service.report.cohort.cohort_facts import cohort_facts
 from grader_service.report.cohort.columns import ChangeColumns, CohortColumns, Entry, Feedback
+from grader_service.report.cohort.embedded_data import packed
 from grader_service.report.cohort.environment import environment
-from grader_service.report.cohort.island import packed
 from grader_service.report.cohort.speed import Speeds
 from grader_service.report.cohort.tally import Tally
 from grader_service.report.cohort.wording import said
@@ -90,7 +90,7 @@ class _Page:
     script: Markup
     style_hash: str
     script_hash: str
-    island: str
+    data: str
 
 
 def _render(template: str, data: object, context: Mapping[str, object]) -> str:

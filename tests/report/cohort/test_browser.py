@@ -293,9 +293,9 @@ def test_without_scripts_the_summary_is_whole(visit, rendered, name):
         assert seen.page.locator(".matrix td.moved").count() >= 2
 
 
-def test_an_island_that_cannot_be_read_is_said(visit, rendered):
+def test_embedded_data_that_cannot_be_read_is_said(visit, rendered):
     """A file that was cut still shows its summary, and says that the table is not there."""
-    html = re.sub(r'id="island">[^<]*<', 'id="island">AAAA<', rendered("cohort"))
+    html = re.sub(r'id="data">[^<]*<', 'id="data">AAAA<', rendered("cohort"))
     seen = visit(html)
     seen.page.locator("#trouble").wait_for(state="visible")
     assert "could not be read" in seen.page.locator("#trouble").inner_text()

@@ -24,9 +24,9 @@ from tests.report.cohort.data import HOSTILE, changes, entries, page_of, wide
 from tests.report.page import Page
 
 
-def island(html):
+def embedded(html):
     """The data of a page."""
-    packed = re.search(r'<script type="text/plain" id="island">([^<]*)</script>', html)[1]
+    packed = re.search(r'<script type="text/plain" id="data">([^<]*)</script>', html)[1]
     return json.loads(zlib.decompress(base64.b64decode(packed, validate=True), -zlib.MAX_WBITS))
 
 
@@ -77,12 +77,12 @@ def test_same_verdicts_same_page():
 
 
 def test_hostile_text_stands_nowhere_as_written(rendered):
-    """Neither in the markup nor in the island, whose letters are those of base64."""
+    """Neither in the markup nor in the embedded data, whose letters are those of base64."""
     for name in ("cohort", "batch"):
         html = rendered(name)
         for text in (HOSTILE[0], HOSTILE[1], "\u2028", "\u202e", "<b>lab"):
             assert text not in html
-    said = island(rendered("cohort"))["rows"]
+    said = embedded(rendered("cohort"))["rows"]
     assert said["learner"][0] == HOSTILE[0]
     assert "\u202e" not in "".join(name or "" for name in said["learner"])
     assert said["filename"][3] == "<b>lab</b>.ipynb"
@@ -113,7 +113,7 @@ def test_feedback_is_bounded(monkeypatch):
     """Long texts are cut, and from some length on the later submissions' texts are left out."""
     monkeypatch.setattr(columns, "MOST_FEEDBACK", 2500)
     said = {f"s:{number}": {"": f"{number}" * 5000} for number in range(4)}
-    data = island(cohort_page([entry(number) for number in range(4)], title="x", feedback=said))
+    data = embedded(cohort_page([entry(number) for number in range(4)], title="x", feedback=said))
     texts = {row: data["texts"][place] for row, ((_, place),) in data["rows"]["feedback"].items()}
     assert {row: len(text) for row, text in texts.items()} == {"0": 1200, "1": 1200, "2": 1200}
 
@@ -128,7 +128,7 @@ def test_feedback_may_be_read_beside_the_entries():
             texts[f"s:{number}"] = {"": f"text {number}"}
             yield entry(number)
 
-    data = island(cohort_page(given(), title="x", feedback=texts))
+    data = embedded(cohort_page(given(), title="x", feedback=texts))
     assert [data["texts"][place] for ((_, place),) in data["rows"]["feedback"].values()] == [
         "text 0",
         "text 1",
@@ -195,7 +195,7 @@ def test_odd_verdicts_make_a_page():
     html = cohort_page([CohortEntry(odd, 1e300, -1e300, "\ud800" + "x" * 10_000)], title="")
     assert "&lt;arm&gt;" in html
     assert "<arm>" not in html
-    assert len(island(html)["rows"]["filename"][0]) == 300
+    assert len(embedded(html)["rows"]["filename"][0]) == 300
     assert "Nothing changes" in page_of([a_change("odd", old=odd, new=odd)])
 
 
@@ -294,7 +294,7 @@ def test_narrowed_figures_say_so():
     diff = diff_of(a_batch(), a_progress(), iter(given), chosen=chosen)
     html = batch_page(diff, [change for _, change in rows_of(given, chosen)])
     assert "check cuda_batch; after failed; only what differs" in Page(html).text
-    assert island(html)["rows"]["id"] == ["s:1"]
+    assert embedded(html)["rows"]["id"] == ["s:1"]
 
 
 @pytest.mark.parametrize(
@@ -336,9 +336,9 @@ def test_selection_in_words():
 
 
 def test_columns_hold_what_the_verdicts_say():
-    """Read back from the island, every check of every submission has its outcome, code, points and tier."""
+    """Read back from the embedded data, every check of every submission has its outcome, code, points and tier."""
     given = list(entries(60))
-    data = island(cohort_page(given, title="x"))
+    data = embedded(cohort_page(given, title="x"))
     (side,) = data["sides"]
     for row, one in enumerate(given):
         found = {}
@@ -358,7 +358,7 @@ def test_columns_hold_what_the_verdicts_say():
 def test_a_later_row_may_bring_a_new_check():
     """Columns that start late are filled up, and so are those that end early."""
     extra = replace(entry(2), summary=a_summary("s:2", outcomes={"another": "failed"}))
-    (side,) = island(cohort_page([entry(1), extra, entry(3)], title="x"))["sides"]
+    (side,) = embedded(cohort_page([entry(1), extra, entry(3)], title="x"))["sides"]
     assert [column[0] >= 0 for column in side["checks"].values()] == [True, True, True, True, False]
     assert [column[2] for column in side["checks"].values()][-1] == -1
     assert {len(column) for column in side["checks"].values()} == {3}

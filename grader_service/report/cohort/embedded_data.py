@@ -33,7 +33,7 @@ class Words(Generic[Word]):
 
 
 def packed(data: object) -> str:
-    """The island's text: A to Z, a to z, 0 to 9, `+`, `/` and `=`."""
+    """The embedded data as text: A to Z, a to z, 0 to 9, `+`, `/` and `=`."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     press = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     # A lone surrogate has no bytes; texts are neutralised on their way in, ids cannot hold one.
@@ -41,7 +41,7 @@ def packed(data: object) -> str:
 
 
 def safe(text: str | None, most: int = 300) -> str | None:
-    """A text for the island: cut, and without characters that move a cursor or reorder a line."""
+    """A text for the embedded data: cut, and without characters that move a cursor or reorder a line."""
     if text is None:
         return None
     return neutralise(text if len(text) <= most else f"{text[: most - 1]}…")
