@@ -181,7 +181,7 @@ def _with_tried(spec: LabSpec, loaded: LoadedCheck | None, param: list[str], ste
 
 
 def taken_device(stack: ExitStack, choice: DeviceChoice, settings: Settings) -> "tuple[Device, Gpu | None]":
-    """The first GPU that nobody holds, held until the stack ends: a worker's measurement would be spoiled, and ours."""
+    """The first GPU that nobody holds, held until the stack ends: two measurements on it would contaminate both."""
     from grader_service import wiring
 
     if choice is DeviceChoice.CPU:

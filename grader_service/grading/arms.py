@@ -66,7 +66,7 @@ class Discarding(Protocol):
     """An arm whose windows hang together."""
 
     def discarded(self) -> None:
-        """The host spoiled the block of the last window, so that it counts nowhere."""
+        """The host contaminated the block of the last window, so that it counts nowhere."""
         ...
 
 

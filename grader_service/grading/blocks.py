@@ -46,7 +46,7 @@ class Timed:
     """What the blocks showed."""
 
     blocks: list[Block] = field(default_factory=list)
-    """All that were taken, in order; those that the host spoiled say so and count nowhere."""
+    """All that were taken, in order; those that the host contaminated say so and count nowhere."""
     decision: Decision | None = None
     lost: dict[Arm, str] = field(default_factory=dict)
     """Arm to why it could not be timed to the end."""
@@ -78,7 +78,7 @@ def measure(
     attempt: int = 1,
     interference: InterferenceMonitor | None = None,
 ) -> Timed:
-    """Runs blocks until a decision, or until the host has spoiled as many as the plan's last look has.
+    """Runs blocks until a decision, or until the host has contaminated as many as the plan's last look has.
 
     Args:
         dali: the arm that must be faster.
@@ -87,7 +87,7 @@ def measure(
         threshold: the ratio to exceed.
         progress: hears of every block.
         attempt: which measured attempt of the learner at the lab this is.
-        interference: says which blocks the host spoiled; None where nothing is watched.
+        interference: says which blocks the host contaminated; None where nothing is watched.
 
     Raises:
         InfrastructureError: a trusted pod ended, or the GPU is gone.
@@ -159,19 +159,19 @@ def _timed(
         interference.watch.begin()
         taken = _take(arms, len(log_ratios), plan, timed)
         # The host is asked before any rate is computed, so that no rate can have a say in which blocks count.
-        spoiled = interference.watch.spoiled()
+        contamination = interference.watch.contamination()
         if Arm.DALI in timed.lost:
-            if spoiled is not None:
-                timed.unsteady = f"{spoiled}; the DALI arm ended in that block: {timed.lost[Arm.DALI]}"[:500]
+            if contamination is not None:
+                timed.unsteady = f"{contamination}; the DALI arm ended in that block: {timed.lost[Arm.DALI]}"[:500]
             break
         left = {arm.arm for arm in arms} | fixed.keys()
         rates = {arm: window for arm, window in latest.items() if arm in left}
         rates |= {window.arm: window for window in taken.windows}
-        block = _block(len(timed.blocks), taken, rates, plan, spoiled)
+        block = _block(len(timed.blocks), taken, rates, plan, contamination)
         timed.blocks.append(block)
-        if spoiled is not None:
-            progress.note(f"block {block.index + 1} discarded: {spoiled}")
-            timed.unsteady = _too_many_spoiled(timed.blocks, plan)
+        if contamination is not None:
+            progress.note(f"block {block.index + 1} discarded: {contamination}")
+            timed.unsteady = _too_many_contaminated(timed.blocks, plan)
             for arm in arms:
                 if isinstance(arm, Discarding):
                     arm.discarded()
@@ -211,7 +211,9 @@ def _take(arms: list[TimedArm], valid: int, plan: MeasurementPlan, timed: Timed)
     return taken
 
 
-def _block(index: int, taken: _Taken, rates: dict[Arm, Window], plan: MeasurementPlan, spoiled: str | None) -> Block:
+def _block(
+    index: int, taken: _Taken, rates: dict[Arm, Window], plan: MeasurementPlan, contamination: str | None
+) -> Block:
     baseline, rate = _effective_baseline(rates, plan)
     return Block(
         index=index,
@@ -219,11 +221,11 @@ def _block(index: int, taken: _Taken, rates: dict[Arm, Window], plan: Measuremen
         windows=tuple(taken.windows),
         log_ratio=math.log(rates[Arm.DALI].images_per_s / rate),
         baseline=baseline,
-        spoiled=None if spoiled is None else spoiled[:200],
+        spoiled=None if contamination is None else contamination[:200],
     )
 
 
-def _too_many_spoiled(blocks: Sequence[Block], plan: MeasurementPlan) -> str | None:
+def _too_many_contaminated(blocks: Sequence[Block], plan: MeasurementPlan) -> str | None:
     reasons = Counter(block.spoiled for block in blocks if block.spoiled is not None)
     if reasons.total() < plan.looks[-1]:
         return None

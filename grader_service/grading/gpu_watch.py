@@ -1,4 +1,4 @@
-"""Whether the GPU spoiled a block: clocks held down, a process that is not ours, a fault of the hardware."""
+"""Whether the GPU contaminated a block: clocks held down, a process that is not ours, a fault of the hardware."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ class GpuWatch:
     Whoever has a process on the GPU when the first block begins is known: by then every arm has run. A new process of
     a known pod is known too; any other one is foreign for as long as it stays.
 
-    An Xid that a program caused spoils nothing. Else a learner could discard blocks, and would get a run that is never
+    An Xid that a program caused contaminates nothing. Else a learner could discard blocks, and get a run that is never
     decided, by writing to an illegal address now and then.
 
     Args:
@@ -44,8 +44,8 @@ class GpuWatch:
             self._known = frozenset(self._poll.look().homes.values())
         self._began = time.monotonic()
 
-    def spoiled(self) -> str | None:
-        """See `HostWatch.spoiled`.
+    def contamination(self) -> str | None:
+        """See `HostWatch.contamination`.
 
         Raises:
             GpuGone: the GPU does not answer, or waits for a reset: no later block could be trusted.

@@ -1,4 +1,4 @@
-"""Whether the host spoiled a block: asked after its windows, and answered before any of its rates is looked at."""
+"""Whether the host contaminated a block: asked after its windows, and answered before any of its rates is looked at."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,13 +16,13 @@ _HERTZ = 100
 
 
 class HostWatch(Protocol):
-    """Watches one thing that can spoil a block. It sees no rate, so no rate can move it."""
+    """Watches one thing that can contaminate a block. It sees no rate, so no rate can move it."""
 
     def begin(self) -> None:
         """A block begins."""
         ...
 
-    def spoiled(self) -> str | None:
+    def contamination(self) -> str | None:
         """The block has ended: why its windows are worth nothing, or None.
 
         Raises:
@@ -42,9 +42,9 @@ class Together:
         for watch in self._watches:
             watch.begin()
 
-    def spoiled(self) -> str | None:
-        """See `HostWatch.spoiled`."""
-        reasons = [watch.spoiled() for watch in self._watches]
+    def contamination(self) -> str | None:
+        """See `HostWatch.contamination`."""
+        reasons = [watch.contamination() for watch in self._watches]
         return next((reason for reason in reasons if reason is not None), None)
 
 
@@ -72,8 +72,8 @@ class ClockWatch:
         """See `HostWatch.begin`."""
         self._began = self._offsets()
 
-    def spoiled(self) -> str | None:
-        """See `HostWatch.spoiled`."""
+    def contamination(self) -> str | None:
+        """See `HostWatch.contamination`."""
         slept, stepped = (now - then for now, then in zip(self._offsets(), self._began, strict=True))
         if slept > STEP_S:
             return f"the host slept for {slept:.1f} s"
@@ -104,8 +104,8 @@ class StealWatch:
         """See `HostWatch.begin`."""
         self._began = self._ticks()
 
-    def spoiled(self) -> str | None:
-        """See `HostWatch.spoiled`."""
+    def contamination(self) -> str | None:
+        """See `HostWatch.contamination`."""
         busy, stolen = (now - then for now, then in zip(self._ticks(), self._began, strict=True))
         wanted = busy + stolen
         if wanted < _LEAST_WANTED_S * _HERTZ or stolen <= MOST_STOLEN * wanted:

@@ -174,7 +174,7 @@ class KeptReferences:
             return True
         if job.timed is None:
             job.failures = before
-            log.info("reference_spoiled")
+            log.info("reference_contaminated")
             return True
         job.measured_at, job.failures = self.clock(), 0
         fastest = max(window.images_per_s for window in job.timed.windows)

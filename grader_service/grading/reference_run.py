@@ -57,7 +57,7 @@ class TimedReference:
 def time_reference(
     runner: SandboxRunner, task: ReferenceTask, device: Device, gpu: Gpu | None
 ) -> TimedReference | None:
-    """Windows of the loader after it was warmed up; None when the host spoiled them.
+    """Windows of the loader after it was warmed up; None when the host contaminated them.
 
     Raises:
         SandboxUnavailable: ours, or the job takes too long, or image and processors are not the task's any more.
@@ -83,7 +83,7 @@ def time_reference(
 def _windows(
     arm: ReferenceArm, pod: Pod, task: ReferenceTask, watch: HostWatch, until: float
 ) -> tuple[Window, ...] | None:
-    """Windows with a look at the others before, between and after them; None when anything spoiled one of them."""
+    """Windows with a look at the others before, between and after them; None when anything contaminated one of them."""
 
     def window(length_s: float) -> Window:
         # Waited for twice, for its first mark and its end.
@@ -96,7 +96,7 @@ def _windows(
     for _ in range(WINDOWS):
         windows.append(window(task.lab.measurement.block_s))
         others.append(others_share(pod, task.cpus))
-    if watch.spoiled() is not None or max(others) > MOST_OTHERS:
+    if watch.contamination() is not None or max(others) > MOST_OTHERS:
         return None
     return tuple(windows)
 

@@ -51,8 +51,8 @@ class Shown:
     """Whether a check judged the ratio; a lab may time a graph for what the host sees meanwhile."""
     mean: float | None
     """Geometric mean of the ratios of the counted blocks."""
-    spoiled: int
-    """Blocks that the host spoiled, those beyond the rows shown included."""
+    contaminated: int
+    """Blocks that the host contaminated, those beyond the rows shown included."""
     medians: Mapping[Arm, float]
     """Images per second of each arm over all blocks."""
 
@@ -92,7 +92,7 @@ def shown(verdict: Verdict) -> Shown | None:
         threshold=decision.threshold if decision is not None else None,
         graded=graded,
         mean=mean,
-        spoiled=sum(block.spoiled is not None for block in measurement.blocks),
+        contaminated=sum(block.spoiled is not None for block in measurement.blocks),
         medians=medians,
     )
 

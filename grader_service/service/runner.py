@@ -289,7 +289,7 @@ def _store(
 
 
 def _tested(evidence: Evidence) -> bool:
-    """Whether the ratio was put to the test, which makes the run an attempt; a host that spoiled it makes it none."""
+    """Whether the ratio was put to the test, which makes the run an attempt; contamination by the host does not."""
     measurement = evidence.measurement
     if measurement is None:
         return False

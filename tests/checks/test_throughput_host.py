@@ -65,7 +65,7 @@ def test_a_later_attempt_is_judged_as_one():
     assert judge(late).code == "ratio.inconclusive"
 
 
-def spoiled(valid):
+def contaminated(valid):
     """Twelve discarded blocks, after `valid` ones at twice the baseline."""
     blocks = [
         *(a_block(i, 2.0 + i / 100) for i in range(valid)),
@@ -77,7 +77,7 @@ def spoiled(valid):
 def test_an_unsteady_host_is_nobodys_failure():
     """Neither pass nor failure, no score, and the learner is told that it is not his fault."""
     for valid in (0, 1, 3):
-        result = judge(spoiled(valid))
+        result = judge(contaminated(valid))
         assert (result.outcome, result.code, result.score) == (Outcome.INCONCLUSIVE, "ratio.host_unsteady", None)
         assert "nothing is counted for or against you" in result.parts.outcome
         assert "heat" in result.feedback
@@ -86,8 +86,8 @@ def test_an_unsteady_host_is_nobodys_failure():
 
 def test_a_look_that_was_reached_still_answers():
     """Judged at another threshold, the valid blocks may be enough."""
-    assert judge(spoiled(4)).code == "ratio.ok"
-    assert judge(spoiled(4), threshold=3.0).code == "ratio.too_low"
+    assert judge(contaminated(4)).code == "ratio.ok"
+    assert judge(contaminated(4), threshold=3.0).code == "ratio.too_low"
 
 
 def test_flags_are_for_staff_and_change_nothing():
@@ -103,6 +103,6 @@ def test_flags_are_for_staff_and_change_nothing():
 
 def test_valid_blocks_that_decide_nothing_leave_the_host_to_blame():
     """Four blocks around the threshold are an undecided look, and no more could be had."""
-    blocks = [*(a_block(i, ratio) for i, ratio in enumerate((1.0, 1.25, 1.05, 1.2))), *spoiled(4).blocks[4:]]
+    blocks = [*(a_block(i, ratio) for i, ratio in enumerate((1.0, 1.25, 1.05, 1.2))), *contaminated(4).blocks[4:]]
     result = judge(a_measurement(blocks=tuple(blocks), decision=None, unsteady=UNSTEADY))
     assert (result.outcome, result.code) == (Outcome.INCONCLUSIVE, "ratio.host_unsteady")

@@ -99,7 +99,7 @@ def screened(run, references, clock):
         assert Arm.DECLARED in {window.arm for window in measured.blocks[0].windows}
 
     def once(threshold):
-        for _ in range(5):  # whoever else uses this machine may spoil the reference, which is then not kept
+        for _ in range(5):  # whoever else uses this machine may contaminate the reference, which is then not kept
             clock.now += FRESH_S
             assert references.refresh()
             evidence = run(references, threshold)
@@ -126,7 +126,7 @@ def test_a_kept_reference_spares_its_windows_where_the_ratio_is_glaring(screened
 
 
 def test_what_is_not_glaring_is_measured_in_full(screened, monkeypatch):
-    """A process of the reference that comes to the GPU after the screen is nobody foreign: it spoils no block."""
+    """A process of the reference that comes to the GPU after the screen is nobody foreign: it contaminates no block."""
     gpu = InMemoryGpu()
     with_references = graph_timing.add_references
 

@@ -231,19 +231,19 @@ class TestStewardship:
                 steward.release()
         assert set(retired) == ({"MIG-ours"} if len(event) == 3 else {"MIG-ours", "MIG-neighbour"})
 
-    def test_a_neighbours_process_spoils_no_block(self, gpu, card, ours, neighbour):
+    def test_a_neighbours_process_contaminates_no_block(self, gpu, card, ours, neighbour):
         """A foreign one on our instance does, and clocks that are held down for all do."""
         ours.processes = [41]
         with GpuPoll(gpu, every_s=60, home=lambda pid: f"pod of {pid}") as poll:
             watch = GpuWatch(poll, lambda note: None)
             watch.begin()
             neighbour.processes, neighbour.used_mib = [42, 43], 60_000
-            assert watch.spoiled() is None
+            assert watch.contamination() is None
             watch.begin()
             card.clocks_held = pynvml.nvmlClocksEventReasonSwThermalSlowdown
-            assert watch.spoiled() == "the GPU's clocks were held down: heat"
+            assert watch.contamination() == "the GPU's clocks were held down: heat"
             card.clocks_held = 0
             time.sleep(0.01)
             watch.begin()
             ours.processes = [41, 44]
-            assert watch.spoiled() == "a process that is not of this run used the GPU"
+            assert watch.contamination() == "a process that is not of this run used the GPU"

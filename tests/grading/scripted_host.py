@@ -1,4 +1,4 @@
-"""A host that spoils the blocks that it was told to."""
+"""A host that contaminates the blocks that it was told to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +16,6 @@ class ScriptedHost:
         """See `HostWatch.begin`."""
         self.blocks += 1
 
-    def spoiled(self) -> str | None:
-        """See `HostWatch.spoiled`."""
+    def contamination(self) -> str | None:
+        """See `HostWatch.contamination`."""
         return self.reasons[self.blocks - 1] if self.blocks <= len(self.reasons) else None

@@ -146,7 +146,7 @@ def test_a_window_that_was_heard_late_plans_no_endless_one():
     assert pace.batches_for(1.0) == 40
 
 
-def test_a_spoiled_block_is_kept_repeated_and_not_counted():
+def test_a_contaminated_block_is_kept_repeated_and_not_counted():
     """Its windows and its reason stay in the record; the decision has as many valid blocks as its look."""
     timed = run(*fast(), interference=InterferenceMonitor(ScriptedHost((None, "the host slept for 2.0 s", None))))
     assert [block.spoiled for block in timed.blocks] == [None, "the host slept for 2.0 s", None, None, None]
@@ -203,9 +203,9 @@ def test_the_host_is_asked_before_a_rate_is_looked_at():
             log.append("begin")
             super().begin()
 
-        def spoiled(self):
+        def contamination(self):
             log.append("asked")
-            return super().spoiled()
+            return super().contamination()
 
     timed = run(Arms(Arm.DALI, 1000), Arms(Arm.DECLARED, 500), interference=InterferenceMonitor(Noted((None, "heat"))))
     assert timed.decision.outcome == "passed"
@@ -215,15 +215,15 @@ def test_the_host_is_asked_before_a_rate_is_looked_at():
     assert all(log[index + 1] == "asked" for index in blocks)
 
 
-def test_a_window_of_a_spoiled_block_is_no_baseline_of_later_ones():
-    """The fair reference runs in every second block only; a spoiled window of it must not stand in for a valid one."""
+def test_a_window_of_a_contaminated_block_is_no_baseline_of_later_ones():
+    """The fair reference runs in every second block only; a contaminated window of it must not stand in for later."""
 
-    def spoiled_rate(window):
+    def contaminated_rate(window):
         return 1e6 if window == 2 else None
 
     timed = run(
         *fast(),
-        SteadyArm(Arm.FAIR, 600, during=spoiled_rate),
+        SteadyArm(Arm.FAIR, 600, during=contaminated_rate),
         interference=InterferenceMonitor(ScriptedHost(("heat", None))),
     )
     assert timed.blocks[0].log_ratio < 0
@@ -231,7 +231,7 @@ def test_a_window_of_a_spoiled_block_is_no_baseline_of_later_ones():
 
 
 def test_a_host_that_never_settles_decides_nothing():
-    """As many spoiled blocks as the last look has end the measurement, with the reasons."""
+    """As many contaminated blocks as the last look has end the measurement, with the reasons."""
     timed = run(*fast(), interference=InterferenceMonitor(ScriptedHost(["heat", "heat", None] * 20)))
     assert timed.decision is not None, "four valid blocks came first"
     timed = run(
@@ -244,7 +244,7 @@ def test_a_host_that_never_settles_decides_nothing():
     assert reports(timed, {}, {}) == ()
 
 
-def test_an_arm_lost_in_a_spoiled_block_is_not_held_against_the_learner():
+def test_an_arm_lost_in_a_contaminated_block_is_not_held_against_the_learner():
     """Whatever ended the graph, the host was not in order when it ended."""
     dali = SteadyArm(Arm.DALI, 1000, lost_after=SETTLED)
     timed = run(dali, *fast()[1:], interference=InterferenceMonitor(ScriptedHost(("the GPU reported Xid 79",))))
@@ -252,7 +252,7 @@ def test_an_arm_lost_in_a_spoiled_block_is_not_held_against_the_learner():
     assert "it stopped" in timed.unsteady
 
 
-def test_a_foreign_process_spoils_blocks_until_it_ends():
+def test_a_foreign_process_contaminates_blocks_until_it_ends():
     """It came after every arm was warm, so that it is not of this run."""
     # Beyond the largest process id of Linux, so that no process of this host is meant.
     ours, foreign = [5_000_011, 5_000_012], 5_000_099
@@ -270,9 +270,9 @@ def test_a_foreign_process_spoils_blocks_until_it_ends():
 
 
 @pytest.mark.parametrize(
-    ("xid", "spoils"), [(13, False), (31, False), (45, False), (48, True), (79, True), (999, True)]
+    ("xid", "contaminates"), [(13, False), (31, False), (45, False), (48, True), (79, True), (999, True)]
 )
-def test_only_xids_of_the_hardware_spoil(xid, spoils):
+def test_only_xids_of_the_hardware_contaminate(xid, contaminates):
     """A learner's own is noted: who writes to illegal addresses is not given new blocks for it."""
     gpu = InMemoryGpu()
 
@@ -282,13 +282,13 @@ def test_only_xids_of_the_hardware_spoil(xid, spoils):
 
     timed = run_on(gpu, SteadyArm(Arm.DALI, 1000, during=fault), *fast()[1:])
     assert any(f"Xid {xid}" in note for note in timed.notes)
-    assert (timed.unsteady is not None) == spoils
-    assert (timed.decision is None) == spoils
-    if not spoils:
+    assert (timed.unsteady is not None) == contaminates
+    assert (timed.decision is None) == contaminates
+    if not contaminates:
         assert len(timed.blocks) == 4
 
 
-def test_an_xid_of_before_the_first_block_spoils_nothing():
+def test_an_xid_of_before_the_first_block_contaminates_nothing():
     """What the learner's own run of its code caused is known by the time that blocks begin."""
     gpu = InMemoryGpu(xids=[31])
     timed = run_on(gpu, *fast())
@@ -391,7 +391,7 @@ def test_what_breaks_in_the_screen_is_lost_and_decides_nothing(broken, lost_afte
     assert timed.decision is None
 
 
-def test_a_host_that_spoils_the_screen_is_given_up_soon():
+def test_a_host_that_contaminates_the_screen_is_given_up_soon():
     """What a screen saves is not spent on repeating it."""
     interference = InterferenceMonitor(ScriptedHost(["a noisy host"] * 20))
     timed = screened(SteadyArm(Arm.DALI, 8000), SteadyArm(Arm.LEARNER, 400), interference)

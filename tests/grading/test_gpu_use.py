@@ -78,7 +78,7 @@ def working(arm, rate, gpu, sm):
 
 
 def test_a_sampler_in_the_background_tells_the_arms_apart():
-    """The thread samples while windows run; blocks that the host spoiled leave no trace in the means."""
+    """The thread samples while windows run; blocks that the host contaminated leave no trace in the means."""
     gpu = LookedAt(processes=[5_000_001])
     dali = working(Arm.DALI, 1000, gpu, lambda window: 3.0 if window == SETTLED + 2 else 75.0)
     declared = working(Arm.DECLARED, 500, gpu, lambda _: 4.0)

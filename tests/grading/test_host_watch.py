@@ -35,30 +35,30 @@ def clocks():
 
 
 @pytest.mark.parametrize(
-    ("step", "spoils"), [(0.051, True), (-0.051, True), (-3600.0, True), (0.049, False), (0.0, False)]
+    ("step", "contaminates"), [(0.051, True), (-0.051, True), (-3600.0, True), (0.049, False), (0.0, False)]
 )
-def test_a_step_of_the_wall_clock_spoils(clocks, step, spoils):
+def test_a_step_of_the_wall_clock_contaminates(clocks, step, contaminates):
     """Either way, from 50 ms on; slewing stays far below that."""
     clocks.pass_time(4.0)
     clocks.wall += step
-    assert (clocks.watch.spoiled() is not None) == spoils
+    assert (clocks.watch.contamination() is not None) == contaminates
 
 
-def test_a_sleeping_host_spoils_and_is_named_as_such(clocks):
+def test_a_sleeping_host_contaminates_and_is_named_as_such(clocks):
     """The wall clock moves too, but that is not what happened."""
     clocks.pass_time(4.0)
     clocks.sleep(30.0)
-    assert clocks.watch.spoiled() == "the host slept for 30.0 s"
+    assert clocks.watch.contamination() == "the host slept for 30.0 s"
 
 
-def test_a_step_between_blocks_spoils_neither(clocks):
+def test_a_step_between_blocks_contaminates_neither(clocks):
     """Only what happens in a block counts for it."""
     clocks.pass_time(1.0)
-    assert clocks.watch.spoiled() is None
+    assert clocks.watch.contamination() is None
     clocks.wall += 5.0
     clocks.watch.begin()
     clocks.pass_time(1.0)
-    assert clocks.watch.spoiled() is None
+    assert clocks.watch.contamination() is None
 
 
 def stat(*rows):
@@ -68,7 +68,7 @@ def stat(*rows):
 
 
 @pytest.mark.parametrize(
-    ("after", "spoils"),
+    ("after", "contaminates"),
     [
         ([(400, 0, 0), (400, 0, 0)], False),
         ([(360, 0, 39), (0, 400, 0)], False),
@@ -79,7 +79,7 @@ def stat(*rows):
     ],
     ids=["none", "below", "above", "one core", "idle", "another core"],
 )
-def test_stolen_time_is_a_share_of_what_was_wanted(after, spoils):
+def test_stolen_time_is_a_share_of_what_was_wanted(after, contaminates):
     """Idle time hides nothing, and a few ticks on an idle host are noise.
 
     What is stolen from processors of others is not ours to mind; names such as cpu1 and cpu10 are told apart.
@@ -87,7 +87,7 @@ def test_stolen_time_is_a_share_of_what_was_wanted(after, spoils):
     texts = iter([stat(*[(0, 0, 0)] * len(after)), stat(*after)])
     watch = StealWatch((0, 1), lambda: next(texts))
     watch.begin()
-    assert (watch.spoiled() is not None) == spoils
+    assert (watch.contamination() is not None) == contaminates
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_what_others_use_is_told_while_the_pod_is_frozen(after, share):
 def test_this_hosts_figures_can_be_read(watch):
     """The clocks asked by default exist and agree, and the real `/proc/stat` has the columns that are read."""
     watch.begin()
-    assert watch.spoiled() is None
+    assert watch.contamination() is None
 
 
 def test_every_watch_is_asked_and_the_first_reason_stands():
@@ -121,11 +121,11 @@ def test_every_watch_is_asked_and_the_first_reason_stands():
     asked = []
 
     class Asked(ScriptedHost):
-        def spoiled(self):
+        def contamination(self):
             asked.append(self.reasons)
-            return super().spoiled()
+            return super().contamination()
 
     watch = Together([Together(()), Asked(("first",)), Asked(("second",))])
     watch.begin()
-    assert watch.spoiled() == "first"
+    assert watch.contamination() == "first"
     assert asked == [("first",), ("second",)]

@@ -135,7 +135,7 @@ def test_a_rate_that_runs_contradict_is_not_believed(bench, in_a_run, pixels, be
         (OSError("no space left on device"), 3600.0, pytest.raises(OSError, match="no space")),
     ],
 )
-def test_what_was_spoiled_or_failed_leaves_no_rate(bench, failure, wait_s, told):
+def test_what_was_contaminated_or_failed_leaves_no_rate(bench, failure, wait_s, told):
     """An old rate is not kept on instead. It is not tried again at once, and what failed only after four times as long:
     a job that somebody made slow must not make others wait. A bug counts as a failure, and is the caller's to log."""
     bench.answers = [[400.0], failure, [300.0]]

@@ -84,14 +84,14 @@ def test_a_queue_costs_its_images_once_and_in_equal_parts(serve):
     assert arm.ledger.conclude().problem is None
 
 
-@pytest.mark.parametrize(("spoiled", "per_window"), [(0, PER_PART), (1, PER_PART - 6)])
-def test_what_a_discarded_block_held_costs_nobody_anything(serve, spoiled, per_window):
+@pytest.mark.parametrize(("discarded", "per_window"), [(0, PER_PART), (1, PER_PART - 6)])
+def test_what_a_discarded_block_held_costs_nobody_anything(serve, discarded, per_window):
     """Its queued images went with it; and what others owe they still owe."""
     arm, _ = serve(Honest(queue=24))
     counted = []
     for number in range(WINDOWS):
         window = arm.window(0, timeout_s=5.0)
-        if number == spoiled:
+        if number == discarded:
             arm.discarded()
         else:
             counted.append(window.images)

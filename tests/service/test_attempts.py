@@ -49,7 +49,9 @@ def crashed(*blocks, **changes):
     [
         pytest.param(None, [1, 1], id="not measured"),
         pytest.param(crashed(), [1, 1], id="no block"),
-        pytest.param(a_measurement((2.0, 2.1), decision=None, unsteady="throttled"), [1, 1], id="spoiled by the host"),
+        pytest.param(
+            a_measurement((2.0, 2.1), decision=None, unsteady="throttled"), [1, 1], id="contaminated by the host"
+        ),
         pytest.param(crashed(a_block(0, 2.0)), [1, 2], id="stopped after one"),
         pytest.param(crashed(a_block(0, 2.0), a_block(1, 2.1)), [1, 2], id="stopped after two"),
         pytest.param(crashed(screened=(a_block(0, 2.0),)), [1, 2], id="stopped beside a kept reference"),

@@ -91,7 +91,7 @@ def test_one_that_shares_memory_is_refused(host, card, tmp_path):
 
 
 def test_grade_takes_a_gpu_that_no_worker_holds(host, tmp_path):
-    """Beside a worker's measurement it would spoil both; with none left it says so.
+    """Beside a worker's measurement it would contaminate both; with none left it says so.
 
     Instances of one GPU are held apart like any others: each by one grader, beside each other.
     """
