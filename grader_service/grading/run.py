@@ -27,7 +27,7 @@ from grader_service.held_out.libraries import import_ahead
 from grader_service.held_out.plan import new_seed
 from grader_service.host import Gpu, host_facts, usable_cpus
 from grader_service.ingest.artifact import Artifact, Prepared, prepare
-from grader_service.ingest.room import require_room
+from grader_service.ingest.size_check import require_fits
 from grader_service.model.discovery import Discovery
 from grader_service.model.evidence import ENOUGH_IMAGES, MAX_OUTPUT, Evidence, Need, PodRecord, RunRecord, Scan
 from grader_service.model.lab import LabSpec
@@ -212,7 +212,7 @@ def _unpacking(leaving: ExitStack, artifact: Artifact, space: RunSpace, lab: Lab
 
     def unpack() -> Prepared:
         prepared = prepare(artifact, space.submission_dir)
-        require_room(space.submission_dir, lab.limits.workspace_mib, lab.limits.workspace_inodes)
+        require_fits(space.submission_dir, lab.limits.workspace_mib, lab.limits.workspace_inodes)
         return prepared
 
     return leaving.enter_context(ThreadPoolExecutor(1, "unpack")).submit(unpack)

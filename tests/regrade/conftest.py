@@ -1,4 +1,4 @@
-"""An operator's room: a service with its database and Redis, and what an operator types there."""
+"""A service with its database and Redis, and what an operator types there."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.service.harness import Service, Worker, served
 from tests.waiting import wait_for
 
 
-class Room(Service):
+class OperatedService(Service):
     """The service, and what an operator does there."""
 
     def signer(self) -> Signer:
@@ -102,10 +102,10 @@ def store_url(request):
 
 
 @pytest.fixture
-def room(redis, store_url, tmp_path):
-    """A room of its own on each database."""
+def operated(redis, store_url, tmp_path):
+    """One of its own on each database."""
     # Nothing here waits for a lease to end; one that is lost on a busy machine would be an event more.
-    with served(redis, store_url, tmp_path, kind=Room, GRADER_LEASE_S="60") as made:
+    with served(redis, store_url, tmp_path, kind=OperatedService, GRADER_LEASE_S="60") as made:
         yield made
 
 

@@ -11,7 +11,7 @@ from grader_service.regrade.bulk import CHUNK, judge_chunk
 from grader_service.store import regrade_states, regrades
 from grader_service.store.regrade_tables import RegradeItemRow
 from grader_service.store.tables import EventRow
-from tests.regrade.conftest import Room
+from tests.regrade.conftest import OperatedService
 from tests.regrade.deps import COUNT, counts, overwrite, read, started
 from tests.regrade.stored import fill
 from tests.service.faults import no_writes, writer_waits
@@ -45,22 +45,22 @@ def test_items_outlive_a_database_that_is_away_for_longer_than_their_lease(redis
     times = {"GRADER_LEASE_S": "60", "GRADER_SWEEP_S": "0.1"}
     with (
         closing(made) as database,
-        served(redis, postgres_url, tmp_path, kind=Room, GRADER_DATABASE_URL=url, **times) as room,
+        served(redis, postgres_url, tmp_path, kind=OperatedService, GRADER_DATABASE_URL=url, **times) as operated,
     ):
-        fill(room.store, CHUNK, signer=room.signer())
-        before, batch_id = (room.plan()["batch_id"] for _ in range(2))
-        regrade_states.start(room.store, before, "operator")
-        worker = room.regrade_worker()
-        room.await_batch(before, "finished")  # it is up
-        with no_writes(room, "verdict"):
-            regrade_states.start(room.store, batch_id, "operator")
-            writer_waits(room, "verdict")
+        fill(operated.store, CHUNK, signer=operated.signer())
+        before, batch_id = (operated.plan()["batch_id"] for _ in range(2))
+        regrade_states.start(operated.store, before, "operator")
+        worker = operated.regrade_worker()
+        operated.await_batch(before, "finished")  # it is up
+        with no_writes(operated, "verdict"):
+            regrade_states.start(operated.store, batch_id, "operator")
+            writer_waits(operated, "verdict")
             database.go_away()
         # The sixth try comes seconds after the fifth; by then the worker has long looked for leases that have ended.
         wait_for(lambda: len(worker.said("result_waits_for_the_database")) == 5, 20)
-        overwrite(room.store, RegradeItemRow, RegradeItemRow.lease_owner.is_not(None), lease_until=0.0)
+        overwrite(operated.store, RegradeItemRow, RegradeItemRow.lease_owner.is_not(None), lease_until=0.0)
         database.come_back()
-        room.await_batch(batch_id, "finished")
-        assert counts(room, batch_id) == {ItemState.DONE: CHUNK}
-        assert attempts(room.store) == {0}
-        assert room.rows(EventRow, EventRow.kind == "regrade_failed_by_us") == []
+        operated.await_batch(batch_id, "finished")
+        assert counts(operated, batch_id) == {ItemState.DONE: CHUNK}
+        assert attempts(operated.store) == {0}
+        assert operated.rows(EventRow, EventRow.kind == "regrade_failed_by_us") == []

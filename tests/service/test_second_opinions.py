@@ -16,7 +16,7 @@ from grader_service.store import erasing, operations, opinions, reviews
 from grader_service.store.opinions import Asked
 from grader_service.store.review_tables import SecondOpinionRow
 from grader_service.store.tables import EventRow
-from tests.regrade.conftest import Room
+from tests.regrade.conftest import OperatedService
 from tests.regrade.deps import diff, judge_all, read, started
 from tests.reviewing import CHECK, LAB, a_judge, check_of, handed_in, in_force, install, look
 from tests.service.harness import served
@@ -254,17 +254,17 @@ def test_workers_of_the_service_ask(redis, postgres_url, server, tmp_path, monke
         "GRADER_LEASE_S": "60",  # nobody waits for the end of one; a lost one would be a try more
     }
     source = 'where_dali_wins = ["perhaps"]\nwhere_dali_loses = ["good"]\n'
-    with served(redis, postgres_url, tmp_path, kind=Room, **environment) as room:
-        room.both()
-        room.post(room.message("s:1", source, lab=LAB, steps=[], cohort="autumn"))
-        check, status, _ = check_of(json.dumps(room.one_verdict("s:1")))
+    with served(redis, postgres_url, tmp_path, kind=OperatedService, **environment) as operated:
+        operated.both()
+        operated.post(operated.message("s:1", source, lab=LAB, steps=[], cohort="autumn"))
+        check, status, _ = check_of(json.dumps(operated.one_verdict("s:1")))
         assert (check["code"], check["details"]["second_opinion"]["opinion"]) == ("doubtful.ok", "good")
         server.says = lambda _: an_opinion("bad")
-        batch_id = room.plan("--level", "judge")["batch_id"]
-        room.regrade_worker()
-        room.regrade("start", batch_id)
-        room.await_batch(batch_id, "finished")
-        room.regrade("diff", batch_id, status=0)
+        batch_id = operated.plan("--level", "judge")["batch_id"]
+        operated.regrade_worker()
+        operated.regrade("start", batch_id)
+        operated.await_batch(batch_id, "finished")
+        operated.regrade("diff", batch_id, status=0)
         assert status == "passed"
     assert server.keys == ["Bearer secret"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from grader_service.store import reviews
 from grader_service.web.pages.reviews import READY
-from tests.regrade.conftest import Room
+from tests.regrade.conftest import OperatedService
 from tests.reviewing import CHECK, LAB, a_judge, check_of, decisions, handed_in, in_force, install
 from tests.service.harness import served as in_service
 from tests.waiting import wait_for
@@ -20,10 +20,10 @@ LISTS = "where_dali_wins = ['perhaps', 'the decoder starves <b>my</b> GPU']\nwhe
 
 
 @pytest.fixture
-def room(redis, postgres_url, tmp_path, monkeypatch):
+def operated(redis, postgres_url, tmp_path, monkeypatch):
     """A service with the plugin, without workers."""
     install(tmp_path / "installed", monkeypatch)
-    with in_service(redis, postgres_url, tmp_path, kind=Room, GRADER_LEASE_S="60") as made:
+    with in_service(redis, postgres_url, tmp_path, kind=OperatedService, GRADER_LEASE_S="60") as made:
         yield made
 
 
@@ -34,9 +34,9 @@ def judge(quick_store, tmp_path, monkeypatch):
     return a_judge(quick_store)
 
 
-def arrived(room):
+def arrived(operated):
     """Verdicts in the platform's queue, the first one first."""
-    messages = [json.loads(one) for one in room.redis.client().lrange(QUEUE, 0, -1)][::-1]
+    messages = [json.loads(one) for one in operated.redis.client().lrange(QUEUE, 0, -1)][::-1]
     assert {message["headers"]["task"] for message in messages} <= {"lab.ready"}
     return [json.loads(base64.b64decode(message["body"]))[1]["verdict"] for message in messages]
 
@@ -51,13 +51,13 @@ def shown(window):
     return window.page.locator("#case ~ dl .sub").inner_text()
 
 
-def test_from_the_platforms_message_to_the_verdict_of_a_person(room, visit):
+def test_from_the_platforms_message_to_the_verdict_of_a_person(operated, visit):
     """It waits, is decided with one key and a reason, and is answered again; the audit log has it all."""
-    room.both()
+    operated.both()
     reply_to = {"queue": QUEUE, "task": "lab.ready"}
-    submission_id, task_id = room.post(room.message("s:1", LISTS, lab=LAB, steps=[], reply_to=reply_to))
-    assert room.result(task_id)["status"] == "inconclusive"
-    with served(room.store) as port:
+    submission_id, task_id = operated.post(operated.message("s:1", LISTS, lab=LAB, steps=[], reply_to=reply_to))
+    assert operated.result(task_id)["status"] == "inconclusive"
+    with served(operated.store) as port:
         window = visit(port)
         window.sign_in(name="Zoë")
         window.press("Reviews 1 waiting", "link")
@@ -68,8 +68,8 @@ def test_from_the_platforms_message_to_the_verdict_of_a_person(room, visit):
             keys(window, "Enter")
         assert "Accepted by web:Zoë" in window.page.get_by_role("status").inner_text()
         assert "Nothing waits for a person" in window.page.locator("main").inner_text()
-        wait_for(lambda: len(arrived(room)) == 2, 60)
-        before, answer = arrived(room)
+        wait_for(lambda: len(arrived(operated)) == 2, 60)
+        before, answer = arrived(operated)
         window.go(f"/audit?submission={submission_id}")
         log = window.page.locator("table.log").inner_text()
         assert window.console == []
@@ -77,17 +77,17 @@ def test_from_the_platforms_message_to_the_verdict_of_a_person(room, visit):
         assert said in log
     assert (before["status"], answer["status"], answer["score"]) == ("inconclusive", "passed", 15.0)
     assert answer["verdict_id"] != before["verdict_id"]
-    assert room.result(task_id) == answer
+    assert operated.result(task_id) == answer
     check, _, _ = check_of(json.dumps(answer))
     review = check["review"]
     assert (review["decision"], review["decided_by"]) == ("accepted", "web:Zoë")
     assert review["reason"] == READY["accepted"][0]
     assert review["reason"] in check["feedback"]
-    file = room.logs / "verdict.json"
+    file = operated.logs / "verdict.json"
     for verdict, status in ((answer, 0), (answer | {"score": 14.0}, 1)):
         file.write_text(json.dumps(verdict))
-        room.grader("verify", str(file), status=status)
-    assert json.loads(in_force(room.store, submission_id)) == answer
+        operated.grader("verify", str(file), status=status)
+    assert json.loads(in_force(operated.store, submission_id)) == answer
 
 
 def test_keys_lead_through_the_queue_and_decide_nothing_by_accident(judge, visit):

@@ -9,8 +9,8 @@ _PAGE = 4096
 """A file in memory takes whole pages."""
 
 
-def require_room(folder: Path, workspace_mib: int, workspace_inodes: int) -> None:
-    """Refuses what would fill the workspace, where the learner's own code needs room too.
+def require_fits(folder: Path, workspace_mib: int, workspace_inodes: int) -> None:
+    """Refuses what would fill the workspace, where the learner's own code needs space too.
 
     Args:
         folder: the unpacked submission.
